@@ -1,0 +1,98 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// crds returns the CustomResourceDefinitions as they are installed, by kind.
+func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CustomResourceDefinitions: %v", err)
+	}
+	byKind := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, name := range files {
+		manifest, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(manifest, crd); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		byKind[crd.Spec.Names.Kind] = crd
+	}
+	return byKind
+}
+
+// The API server refuses a CustomResourceDefinition whose rules do not compile or may cost too much. This is its own
+// code, which sees more than controller-gen does.
+func TestAPIServerAcceptsCRDs(t *testing.T) {
+	for kind, crd := range crds(t) {
+		t.Run(kind, func(t *testing.T) {
+			apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+			var internal apiextensions.CustomResourceDefinition
+			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), &internal) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// `kubectl apply` keeps the whole object in an annotation; all annotations of an object may have 256 KiB. A third of it is
+// left to those that grow a schema.
+func TestCRDsFitKubectlApply(t *testing.T) {
+	const limit = (256 << 10) * 2 / 3
+	for kind, crd := range crds(t) {
+		applied, err := json.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(applied) > limit {
+			t.Errorf("%s has %d bytes, more than %d", kind, len(applied), limit)
+		}
+	}
+}
+
+// What `kubectl explain` shows. Pod templates are documented by Kubernetes.
+func TestEveryFieldIsDocumented(t *testing.T) {
+	for kind, crd := range crds(t) {
+		for _, version := range crd.Spec.Versions {
+			undocumented(kind, version.Schema.OpenAPIV3Schema, func(path string) {
+				t.Errorf("%s has no description", path)
+			})
+		}
+	}
+}
+
+// undocumented reports the fields below s that have no description.
+func undocumented(path string, s *apiextensionsv1.JSONSchemaProps, report func(path string)) {
+	for name, field := range s.Properties {
+		fieldPath := path + "." + name
+		if name == "metadata" {
+			continue
+		}
+		if field.Description == "" {
+			report(fieldPath)
+		}
+		if name != "template" {
+			undocumented(fieldPath, &field, report)
+		}
+	}
+	if s.Items != nil {
+		undocumented(path+"[]", s.Items.Schema, report)
+	}
+}

@@ -1,0 +1,95 @@
+package v1alpha1
+
+// Condition types of an ElasticTrainingJob. Ready, Reconciling and Stalled follow the kstatus convention: Reconciling and
+// Stalled are present only while they are True.
+const (
+	// ConditionReady is True while the core trains, and for good once the job succeeded.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the job is on its way to a running core: queued, placed, starting, or recovering.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will happen until somebody changes what the message says.
+	ConditionStalled = "Stalled"
+	// ConditionScheduled is True once Volcano placed the whole core of the current attempt.
+	ConditionScheduled = "Scheduled"
+	// ConditionFullSize is True while every worker up to maxReplicas is ready; otherwise it says what growth waits for.
+	ConditionFullSize = "FullSize"
+	// ConditionRangePending is present and True while the spec asks for a range that running workers cannot follow.
+	ConditionRangePending = "RangePending"
+	// ConditionSucceeded is True for good once worker 0 succeeded and its completion grace passed.
+	ConditionSucceeded = "Succeeded"
+	// ConditionFailed is True for good once the job failed.
+	ConditionFailed = "Failed"
+)
+
+// Reasons. Each is the one word that `kubectl get etj` shows under WHY, and the reason of the condition it concerns.
+const (
+	// ReasonSubmitted: the job was accepted and its attempt recorded; its gang is being created.
+	ReasonSubmitted = "Submitted"
+	// ReasonQueued: the gang is with Volcano and waits for its place.
+	ReasonQueued = "Queued"
+	// ReasonUnschedulable: Volcano looked and found no room for the whole gang.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonStarting: the core is placed and its containers are starting.
+	ReasonStarting = "Starting"
+	// ReasonTraining: every core worker is ready.
+	ReasonTraining = "Training"
+	// ReasonRecovering: the core ran before and lost workers, whose replacements are not ready yet.
+	ReasonRecovering = "Recovering"
+	// ReasonCompleting: worker 0 succeeded and the other workers have the completion grace to end.
+	ReasonCompleting = "Completing"
+	// ReasonCompleted: worker 0 succeeded, and no other worker failed within the completion grace.
+	ReasonCompleted = "Completed"
+	// ReasonWorkerFailed: a worker failed after worker 0 had succeeded.
+	ReasonWorkerFailed = "WorkerFailed"
+
+	// ReasonCoreNotRunning: surplus workers are created once the core runs.
+	ReasonCoreNotRunning = "CoreNotRunning"
+	// ReasonCoolingDown: surplus that gave way is not created again before the cooldown has passed.
+	ReasonCoolingDown = "CoolingDown"
+	// ReasonGrowing: surplus workers are being created, or are placed and starting.
+	ReasonGrowing = "Growing"
+	// ReasonWaitingForRoom: surplus workers exist and wait for free room.
+	ReasonWaitingForRoom = "WaitingForRoom"
+	// ReasonAtMaximum: every worker up to maxReplicas is ready.
+	ReasonAtMaximum = "AtMaximum"
+	// ReasonNextAttempt: the new range takes effect with the next attempt.
+	ReasonNextAttempt = "NextAttempt"
+
+	// ReasonInvalidSpec: the object breaks a rule of its own schema, and reached the API server while that rule was off.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonUnknownTier: spec.tier is not a tier of the operator's configuration.
+	ReasonUnknownTier = "UnknownTier"
+	// ReasonNameTaken: a name the job needs belongs to an object of somebody else.
+	ReasonNameTaken = "NameTaken"
+	// ReasonRejected: the API server refuses an object made from the job's template.
+	ReasonRejected = "Rejected"
+
+	// ReasonVolcanoMissing: Volcano's PodGroup or Queue kinds are not installed.
+	ReasonVolcanoMissing = "VolcanoMissing"
+	// ReasonQueueNotFound: the Volcano Queue does not exist.
+	ReasonQueueNotFound = "QueueNotFound"
+	// ReasonQueueClosed: the Volcano Queue is not open.
+	ReasonQueueClosed = "QueueClosed"
+	// ReasonPriorityClassMissing: the PriorityClass pair of the job's tier is not installed.
+	ReasonPriorityClassMissing = "PriorityClassMissing"
+	// ReasonQuotaExceeded: a Kubernetes ResourceQuota of the namespace leaves no room for the job's objects.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonPredecessorLeaving: objects of an earlier job of the same name are still being deleted.
+	ReasonPredecessorLeaving = "PredecessorLeaving"
+	// ReasonAPIError: the API server did not carry out a request that will be tried again.
+	ReasonAPIError = "APIError"
+)
+
+// Reasons that occur only on events.
+const (
+	// EventScheduled: the core was placed and runs.
+	EventScheduled = "Scheduled"
+	// EventGrew: surplus workers became ready.
+	EventGrew = "Grew"
+	// EventGaveWay: surplus workers were evicted for a gang that waited.
+	EventGaveWay = "GaveWay"
+	// EventWorkerLost: a worker was deleted or failed, and is replaced.
+	EventWorkerLost = "WorkerLost"
+	// EventResized: maxReplicas was lowered and the highest workers were deleted.
+	EventResized = "Resized"
+)

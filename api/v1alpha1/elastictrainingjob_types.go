@@ -1,0 +1,384 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ElasticTrainingJobSpec says what to train and how far the job may stretch.
+//
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
+// +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
+type ElasticTrainingJobSpec struct {
+	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
+	// not at all, and nobody takes a running core. A changed value waits for the next attempt.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	MinReplicas int32 `json:"minReplicas"`
+
+	// MaxReplicas is the largest number of workers the job can use. Workers beyond minReplicas are surplus: they run on
+	// whatever is free and give way to waiting gangs. It is the replica count of the scale subresource, so
+	// `kubectl scale etj NAME --replicas=N` sets it. A change takes effect at once, as far as the range that running workers
+	// were started with reaches; condition RangePending tells when the rest waits for the next attempt.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	MaxReplicas int32 `json:"maxReplicas"`
+
+	// Template is the worker pod. Its container named "trainer", else its first, is the training container: it alone gets the
+	// torchrun variables (PET_*). What Tideline decides is refused here: schedulerName, priorityClassName, priority,
+	// preemptionPolicy, nodeName, hostname, subdomain, a restartPolicy other than OnFailure, and the variables RANK,
+	// WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the rendezvous. Immutable.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priorityClassName)",fieldPath=".spec.priorityClassName",messageExpression="'priorityClassName (' + self.spec.priorityClassName + ') follows from the tier: remove it and set spec.tier'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priority)",fieldPath=".spec.priority",messageExpression="'priority (%d) follows from the tier: remove it and set spec.tier'.format([self.spec.priority])"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.preemptionPolicy)",fieldPath=".spec.preemptionPolicy",messageExpression="'preemptionPolicy (' + self.spec.preemptionPolicy + ') follows from the tier: remove it and set spec.tier'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.nodeName)",fieldPath=".spec.nodeName",messageExpression="'nodeName (' + self.spec.nodeName + ') would bypass the scheduler: remove it and use nodeSelector'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.hostname)",fieldPath=".spec.hostname",messageExpression="'hostname (' + self.spec.hostname + ') is set by Tideline to the name of each worker: remove it'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.subdomain)",fieldPath=".spec.subdomain",messageExpression="'subdomain (' + self.spec.subdomain + ') is set by Tideline to the job\\'s headless Service: remove it'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'OnFailure'",fieldPath=".spec.restartPolicy",messageExpression="'restartPolicy (' + self.spec.restartPolicy + ') must be OnFailure, so that containers restart in place and keep their node and GPUs: remove it or set OnFailure'"
+	// +kubebuilder:validation:XValidation:rule="self.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".spec.containers",messageExpression="self.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
+	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !('scheduling.k8s.io/group-name' in self.metadata.annotations)",fieldPath=".metadata.annotations",message="annotation scheduling.k8s.io/group-name is set by Tideline to the worker's PodGroup: remove it"
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// Tier is the importance of the job: by default exploratory, small-traffic or main-traffic, in rising order; the
+	// operator's configuration may define others. It decides the PriorityClass of core and surplus. Default: exploratory.
+	// Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it anew"
+	Tier string `json:"tier,omitempty"`
+
+	// Elasticity says how the job grows and shrinks.
+	// +optional
+	// +kubebuilder:default={}
+	Elasticity Elasticity `json:"elasticity,omitempty"`
+
+	// Rendezvous is how the workers of a job find each other (torchrun's c10d backend).
+	// +optional
+	// +kubebuilder:default={}
+	Rendezvous Rendezvous `json:"rendezvous,omitempty"`
+
+	// RunPolicy says what becomes of the job when it ends.
+	// +optional
+	// +kubebuilder:default={}
+	RunPolicy RunPolicy `json:"runPolicy,omitempty"`
+}
+
+// Elasticity says how a job grows and shrinks.
+type Elasticity struct {
+	// CooldownSeconds is the time after surplus gave way before the operator creates surplus again, in seconds: each change of
+	// membership costs the training a restart. It never shields surplus from a gang that could start, and never holds back
+	// the first growth. Default 300, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
+
+	// MinSurplusRunSeconds is how long a surplus worker, once placed, is left alone before Volcano may evict it, in seconds;
+	// gangs wait that long for its place. It needs Volcano's plugin cdp. Default 0, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinSurplusRunSeconds *int32 `json:"minSurplusRunSeconds,omitempty"`
+}
+
+// Rendezvous configures torchrun's c10d rendezvous. Immutable, because running workers have read it when they started.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it anew"
+type Rendezvous struct {
+	// Port of the rendezvous store on worker 0. Default 29400, range 1024 to 65535.
+	// +optional
+	// +kubebuilder:default=29400
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+
+	// JoinTimeoutSeconds is how long an agent waits for a rendezvous to complete, in seconds (torchrun's join_timeout).
+	// Default 600, range 30 to 86400.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=30
+	// +kubebuilder:validation:Maximum=86400
+	JoinTimeoutSeconds *int32 `json:"joinTimeoutSeconds,omitempty"`
+
+	// LastCallTimeoutSeconds is how long a rendezvous stays open for late joiners after minReplicas agents have joined, in
+	// seconds (torchrun's last_call_timeout). Default 30, range 1 to 3600.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	LastCallTimeoutSeconds *int32 `json:"lastCallTimeoutSeconds,omitempty"`
+
+	// ReadTimeoutSeconds is how long an agent waits for the store on worker 0, in seconds (torchrun's read_timeout); it must
+	// outlast worker 0's image pull. Default 300, range 300 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=300
+	// +kubebuilder:validation:Maximum=86400
+	ReadTimeoutSeconds *int32 `json:"readTimeoutSeconds,omitempty"`
+
+	// RdzvConf is further configuration of the rendezvous backend, as in training-operator's elasticPolicy. Default none.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	RdzvConf []RdzvConf `json:"rdzvConf,omitempty"`
+}
+
+// RdzvConf is one key=value pair of torchrun's --rdzv-conf.
+type RdzvConf struct {
+	// Key, for example close_timeout. Refused: is_host, join_timeout, last_call_timeout and read_timeout, which Tideline sets.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['is_host', 'join_timeout', 'last_call_timeout', 'read_timeout'])",messageExpression="'key ' + self + ' is set by Tideline: remove it; the timeouts have fields of their own in spec.rendezvous'"
+	Key string `json:"key"`
+
+	// Value, without a comma or an equals sign, which separate pairs.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^,=\s]+$`
+	Value string `json:"value"`
+}
+
+// CleanPodPolicy says which worker pods are deleted when a job ends.
+//
+// +kubebuilder:validation:Enum=None;Running;All
+type CleanPodPolicy string
+
+const (
+	// CleanPodPolicyNone keeps every pod.
+	CleanPodPolicyNone CleanPodPolicy = "None"
+	// CleanPodPolicyRunning deletes pods that still run or wait, and keeps finished ones for their logs.
+	CleanPodPolicyRunning CleanPodPolicy = "Running"
+	// CleanPodPolicyAll deletes every pod.
+	CleanPodPolicyAll CleanPodPolicy = "All"
+)
+
+// RunPolicy says what becomes of a job when it ends.
+type RunPolicy struct {
+	// CleanPodPolicy says which pods are deleted when the job ends: None, Running (those that still run or wait) or All.
+	// Default Running.
+	// +optional
+	// +kubebuilder:default=Running
+	CleanPodPolicy CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
+
+	// CompletionGraceSeconds is how long the other workers may take to end after worker 0 succeeded, in seconds (torchrun's
+	// exit barrier is 300 s). The job succeeds when all have ended or the time has passed; a worker that fails within it
+	// fails the job. Default 300, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	CompletionGraceSeconds *int32 `json:"completionGraceSeconds,omitempty"`
+}
+
+// JobPhase is where a job stands, in one word.
+//
+// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
+type JobPhase string
+
+const (
+	// PhasePending: the core has not run yet.
+	PhasePending JobPhase = "Pending"
+	// PhaseRunning: the core runs, or ran and is being recovered.
+	PhaseRunning JobPhase = "Running"
+	// PhaseSucceeded: the job ended well.
+	PhaseSucceeded JobPhase = "Succeeded"
+	// PhaseFailed: the job ended badly.
+	PhaseFailed JobPhase = "Failed"
+)
+
+// AttemptStatus is one set of pods under one rendezvous id and one min:max. It is in status before the first pod exists.
+type AttemptStatus struct {
+	// Number counts attempts from 1.
+	Number int32 `json:"number"`
+	// StartTime is when the attempt was recorded. It is part of the rendezvous id, so that an id never repeats, even after
+	// an older status was restored.
+	StartTime metav1.Time `json:"startTime"`
+	// MinReplicas is the size of the core and the lower bound that torchrun agents were started with.
+	MinReplicas int32 `json:"minReplicas"`
+	// MaxReplicas is the upper bound that torchrun agents were started with.
+	MaxReplicas int32 `json:"maxReplicas"`
+}
+
+// ID names the attempt in labels and in the rendezvous id: its number and its start in Unix seconds.
+func (a *AttemptStatus) ID() string {
+	return fmt.Sprintf("%d-%d", a.Number, a.StartTime.Unix())
+}
+
+// ElasticityStatus remembers which surplus came and went.
+type ElasticityStatus struct {
+	// Evicted lists surplus indices that gave way and are not created again before the cooldown has passed, ascending.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=4096
+	Evicted []int32 `json:"evicted,omitempty"`
+	// LastEvictionTime is when surplus last gave way; the cooldown counts from here.
+	// +optional
+	LastEvictionTime *metav1.Time `json:"lastEvictionTime,omitempty"`
+}
+
+// Member is one worker pod that the job was known to have.
+type Member struct {
+	// Index of the worker.
+	Index int32 `json:"index"`
+	// UID of its pod.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Type=string
+	UID types.UID `json:"uid"`
+	// Lost is true once the pod is known to have left or failed and restarts counts it if it should; what remains is to
+	// replace it.
+	// +optional
+	Lost bool `json:"lost,omitempty"`
+}
+
+// WorkerFailure describes the loss of a worker that counted as a restart.
+type WorkerFailure struct {
+	// Worker is the index of the lost worker.
+	Worker int32 `json:"worker"`
+	// Time is when the loss was noticed.
+	Time metav1.Time `json:"time"`
+	// Reason is Deleted, or the reason that the failed pod gave.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+	// Message is what the failed pod said last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// ElasticTrainingJobStatus is what became of the job. Counters are as of the last transition; nothing in it moves by itself.
+type ElasticTrainingJobStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Phase is where the job stands: Pending, Running, Succeeded or Failed.
+	// +optional
+	Phase JobPhase `json:"phase,omitempty"`
+	// Reason says why, in one word: the reason of the condition that matters most now.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// Message says why, in a sentence with the figures and what to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+	// Conditions of the job: Ready, Reconciling, Stalled, Scheduled, FullSize, RangePending, Succeeded, Failed.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Queue is the Volcano Queue of the job's gang.
+	// +optional
+	Queue string `json:"queue,omitempty"`
+	// Tier is the tier in effect.
+	// +optional
+	Tier string `json:"tier,omitempty"`
+	// Attempt is the current set of pods.
+	// +optional
+	Attempt *AttemptStatus `json:"attempt,omitempty"`
+	// Replicas is the number of worker pods that exist and have not ended.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of worker pods that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// ReadyWorkers is the summary that `kubectl get` shows: ready/existing (min..max).
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ReadyWorkers string `json:"readyWorkers,omitempty"`
+	// GPUs is the number of GPUs that ready workers hold.
+	// +optional
+	GPUs int64 `json:"gpus"`
+	// Selector selects the job's worker pods, for the scale subresource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Selector string `json:"selector,omitempty"`
+	// Restarts counts losses of workers that cost the training a restart. Evictions, preemptions and lost nodes never count.
+	// +optional
+	Restarts int32 `json:"restarts"`
+	// LastFailure is the last loss that counted.
+	// +optional
+	LastFailure *WorkerFailure `json:"lastFailure,omitempty"`
+	// Elasticity remembers which surplus came and went.
+	// +optional
+	Elasticity *ElasticityStatus `json:"elasticity,omitempty"`
+	// Members lists the worker pods that the job was last known to have, by index, from the time its core first ran. A pod
+	// that is gone although it is listed has been lost.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	// +kubebuilder:validation:MaxItems=4096
+	Members []Member `json:"members,omitempty"`
+	// StartTime is when the core first ran.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// WaitSeconds is the time from the job's creation until its core first ran, in seconds.
+	// +optional
+	WaitSeconds *int64 `json:"waitSeconds,omitempty"`
+	// MasterCompletionTime is when worker 0 was seen to have succeeded; the completion grace counts from here.
+	// +optional
+	MasterCompletionTime *metav1.Time `json:"masterCompletionTime,omitempty"`
+	// CompletionTime is when the job succeeded or failed.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// ElasticTrainingJob trains with as few as minReplicas and as many as maxReplicas workers. Volcano places its core all
+// together; surplus workers use what is free and give way to waiting gangs.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.maxReplicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=etj,categories=tideline,path=elastictrainingjobs,singular=elastictrainingjob
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.readyWorkers`,description="ready/existing workers (min..max)"
+// +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.status.queue`
+// +kubebuilder:printcolumn:name="Tier",type=string,JSONPath=`.status.tier`
+// +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="GPUs",type=integer,priority=1,JSONPath=`.status.gpus`
+// +kubebuilder:printcolumn:name="Wait",type=integer,priority=1,JSONPath=`.status.waitSeconds`,description="seconds from creation until the core first ran"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) + 8 + size(string(self.spec.maxReplicas - 1)) <= 63",fieldPath=".metadata.name",messageExpression="'name (%s) is too long (%s characters): the longest host name, NAME-worker-%s, must not exceed 63 characters; shorten the name to %s characters or fewer'.format([self.metadata.name, string(size(self.metadata.name)), string(self.spec.maxReplicas - 1), string(55 - size(string(self.spec.maxReplicas - 1)))])"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1035 label, because it becomes part of host names: lower-case letters, digits and dashes, beginning with a letter, without dots'"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.endsWith('-surplus') && !self.metadata.name.endsWith('-merge')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must not end in -surplus or -merge, which name the PodGroups of other jobs: choose another name'"
+type ElasticTrainingJob struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to train and how far the job may stretch.
+	// +required
+	Spec ElasticTrainingJobSpec `json:"spec"`
+
+	// Status is what became of the job.
+	// +optional
+	Status ElasticTrainingJobStatus `json:"status,omitempty"`
+}
+
+// ElasticTrainingJobList is a list of ElasticTrainingJobs.
+//
+// +kubebuilder:object:root=true
+type ElasticTrainingJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ElasticTrainingJob `json:"items"`
+}

@@ -1,0 +1,24 @@
+// Package v1alpha1 is the first version of Tideline's API, group tideline.io.
+//
+// +kubebuilder:object:generate=true
+// +groupName=tideline.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the API group and version of every kind in this package.
+var GroupVersion = schema.GroupVersion{Group: "tideline.io", Version: "v1alpha1"}
+
+// ElasticTrainingJobKind is the kind of ElasticTrainingJob as it stands in owner references.
+const ElasticTrainingJobKind = "ElasticTrainingJob"
+
+// AddToScheme registers the kinds of this package with a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &ElasticTrainingJob{}, &ElasticTrainingJobList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

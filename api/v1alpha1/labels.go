@@ -1,0 +1,21 @@
+package v1alpha1
+
+// Labels on everything that Tideline creates for an ElasticTrainingJob. The keys are part of the API: users select by them.
+const (
+	// LabelJob holds the name of the ElasticTrainingJob that an object belongs to.
+	LabelJob = "tideline.io/job"
+	// LabelWorkerIndex holds the index of a worker pod, "0" to maxReplicas-1.
+	LabelWorkerIndex = "tideline.io/worker-index"
+	// LabelRole holds RoleCore or RoleSurplus.
+	LabelRole = "tideline.io/role"
+	// LabelAttempt names the attempt whose rendezvous a worker pod joins, as AttemptStatus.ID writes it.
+	LabelAttempt = "tideline.io/attempt"
+)
+
+// Values of LabelRole. A worker's role is fixed for the life of its pod.
+const (
+	// RoleCore marks workers below the attempt's minReplicas; Volcano places them all together or not at all.
+	RoleCore = "core"
+	// RoleSurplus marks workers from the attempt's minReplicas on; they give way to waiting gangs.
+	RoleSurplus = "surplus"
+)

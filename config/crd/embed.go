@@ -1,0 +1,10 @@
+// Package crd holds the CustomResourceDefinitions, so that the operator can hold objects to the very rules that the API
+// server admits them by.
+package crd
+
+import _ "embed"
+
+// ElasticTrainingJob is the CustomResourceDefinition of ElasticTrainingJob, in YAML.
+//
+//go:embed bases/tideline.io_elastictrainingjobs.yaml
+var ElasticTrainingJob []byte
