@@ -1,0 +1,253 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Build builds every program a cluster needs that is not in the cache yet, and
+// kubectl where none is on PATH. The cache is
+// ${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}/bin; its folders
+// are named by version, so a second run builds nothing. Progress goes to log.
+//
+// A first run takes about 12 minutes on two cores and needs a Go module proxy.
+// Runs at the same time wait for each other instead of building twice.
+func Build(ctx context.Context, log io.Writer) error {
+	if _, err := buildParts(ctx, log); err != nil {
+		return err
+	}
+	_, err := Kubectl(ctx, log)
+	return err
+}
+
+// Kubectl returns the command to run: kubectl if it is on PATH, else the path of
+// one that is built into the cache the first time.
+func Kubectl(ctx context.Context, log io.Writer) (string, error) {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return "kubectl", nil
+	}
+	repo, err := repository()
+	if err != nil {
+		return "", err
+	}
+	b, err := kubectlPart.build(ctx, repo, log)
+	if err != nil {
+		return "", err
+	}
+	return b.program("kubectl"), nil
+}
+
+// built says where the programs and files of one part are.
+type built struct {
+	dir      string
+	prebuilt map[string]string // programs taken from elsewhere, by name
+}
+
+func (b built) program(name string) string {
+	if found, ok := b.prebuilt[name]; ok {
+		return found
+	}
+	return filepath.Join(b.dir, name)
+}
+
+// file returns the content of a file copied out of the part's module.
+func (b built) file(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(b.dir, cachedName(name)))
+}
+
+// cachedName flattens a path inside a module to a file name.
+func cachedName(file string) string {
+	return strings.ReplaceAll(file, "/", "-")
+}
+
+// buildParts builds what is missing of clusterParts and returns them by name.
+func buildParts(ctx context.Context, log io.Writer) (map[string]built, error) {
+	repo, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	parts := make(map[string]built, len(clusterParts))
+	for _, p := range clusterParts {
+		if parts[p.name], err = p.build(ctx, repo, log); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// build makes sure that all programs and files of p are in the cache.
+func (p part) build(ctx context.Context, repo string, log io.Writer) (built, error) {
+	moduleDir := filepath.Join(repo, "test", "cluster", "modules", p.name)
+	version, err := requiredVersion(filepath.Join(moduleDir, "go.mod"), p.module)
+	if err != nil {
+		return built{}, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return built{}, err
+	}
+	b := built{
+		dir:      filepath.Join(cache, "bin", cacheKey(p.name, version)),
+		prebuilt: p.prebuilt(ctx, version),
+	}
+	if p.complete(b) {
+		return b, nil
+	}
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return built{}, err
+	}
+	lock, err := lockDir(ctx, b.dir, func() {
+		_, _ = fmt.Fprintf(log, "waiting for another program that builds %s %s\n", p.name, version)
+	})
+	if err != nil {
+		return built{}, err
+	}
+	defer lock.unlock()
+	for _, prog := range p.missing(b) {
+		if err := p.buildProgram(ctx, prog, moduleDir, version, b.dir, log); err != nil {
+			return built{}, err
+		}
+	}
+	return b, p.copyFiles(ctx, moduleDir, b.dir)
+}
+
+// cacheKey names the folder of one version of a part for this machine.
+func cacheKey(name, version string) string {
+	return strings.Join([]string{name, version, runtime.GOOS, runtime.GOARCH}, "-")
+}
+
+// missing returns the programs that must be built.
+func (p part) missing(b built) []program {
+	var missing []program
+	for _, prog := range p.programs {
+		if _, err := os.Stat(b.program(prog.name)); err != nil {
+			missing = append(missing, prog)
+		}
+	}
+	return missing
+}
+
+// complete reports whether nothing of p must be built or copied.
+func (p part) complete(b built) bool {
+	for _, f := range p.files {
+		if _, err := os.Stat(filepath.Join(b.dir, cachedName(f))); err != nil {
+			return false
+		}
+	}
+	return len(p.missing(b)) == 0
+}
+
+// prebuilt returns those of p's programs that setup-envtest has installed in the
+// folder KUBEBUILDER_ASSETS in the same minor version.
+func (p part) prebuilt(ctx context.Context, version string) map[string]string {
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		return nil
+	}
+	found := map[string]string{}
+	for _, prog := range p.programs {
+		name := filepath.Join(assets, prog.name)
+		out, err := exec.CommandContext(ctx, name, "--version").Output()
+		firstLine, _, _ := bytes.Cut(out, []byte("\n"))
+		if err == nil && bytes.Contains(firstLine, []byte(majorMinor(version)+".")) {
+			found[prog.name] = name
+		}
+	}
+	return found
+}
+
+// buildProgram builds into a temporary file and renames it, so that a program in
+// the cache is always whole.
+func (p part) buildProgram(ctx context.Context, prog program, moduleDir, version, dir string, log io.Writer) error {
+	_, _ = fmt.Fprintf(log, "building %s %s (about %s the first time) ... ", prog.name, version, prog.takes)
+	began := time.Now()
+	target := filepath.Join(dir, prog.name)
+	unfinished := target + ".unfinished"
+	defer func() { _ = os.Remove(unfinished) }()
+
+	ldflags := "-s -w"
+	if p.ldflags != nil {
+		ldflags += " " + p.ldflags(version)
+	}
+	if _, err := goCommand(ctx, moduleDir, "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
+		"-o", unfinished, prog.pkg); err != nil {
+		_, _ = fmt.Fprintln(log, "failed")
+		return fmt.Errorf("building %s %s: %w", prog.name, version, err)
+	}
+	if err := os.Rename(unfinished, target); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(log, "done in %s\n", time.Since(began).Round(time.Second))
+	return nil
+}
+
+// copyFiles copies p's files out of the module cache, which may be cleaned
+// between two runs.
+func (p part) copyFiles(ctx context.Context, moduleDir, dir string) error {
+	if len(p.files) == 0 {
+		return nil
+	}
+	out, err := goCommand(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", p.module)
+	if err != nil {
+		return fmt.Errorf("finding the files of %s: %w", p.module, err)
+	}
+	source := strings.TrimSpace(string(out))
+	for _, f := range p.files {
+		content, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(path.Clean(f))))
+		if err != nil {
+			return fmt.Errorf("copying the files of %s: %w", p.module, err)
+		}
+		if err := writeFile(filepath.Join(dir, cachedName(f)), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goCommand runs the go command in one of the modules. The error ends in what
+// the command printed.
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	// An interrupt ends go build without leaving its compilers behind.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.Output()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, errors.New("the go command is not on PATH: install Go (the version in go.mod or later)")
+	case err != nil:
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, lastLines(stderr.Bytes(), 15))
+	}
+	return out, nil
+}
+
+// requiredVersion returns the version of module that the go.mod file requires.
+func requiredVersion(goMod, module string) (string, error) {
+	content, err := os.ReadFile(goMod)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("%s does not require %s", goMod, module)
+}

@@ -1,0 +1,236 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// auditPolicy writes one line per request, when it was answered.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+`
+
+// withoutControllers are the controllers of kube-controller-manager that need a
+// cloud, volumes, metrics or certificates, which this cluster has not.
+var withoutControllers = []string{
+	"*",
+	"-bootstrap-signer-controller", "-token-cleaner-controller",
+	"-certificatesigningrequest-approving-controller", "-certificatesigningrequest-cleaner-controller",
+	"-certificatesigningrequest-signing-controller", "-horizontal-pod-autoscaler-controller",
+	"-node-ipam-controller", "-persistentvolume-attach-detach-controller",
+	"-persistentvolume-binder-controller", "-persistentvolume-expander-controller",
+	"-ttl-controller",
+}
+
+// A server is a process that listens on ports given to it.
+type server struct {
+	part    part
+	program string
+	ports   int
+	// prepare returns the arguments for these ports.
+	prepare func(ctx context.Context, ports []int) ([]string, error)
+	ready   func(context.Context) error
+}
+
+// startServer starts s on free ports and waits until it is ready. Another
+// program may take a port before s listens; s is then started on others.
+func (c *Cluster) startServer(ctx context.Context, s server) (*process, error) {
+	for attempts := 5; ; attempts-- {
+		ports, err := freePorts(s.ports)
+		if err != nil {
+			return nil, err
+		}
+		args, err := s.prepare(ctx, ports)
+		if err != nil {
+			return nil, err
+		}
+		p, err := startProcess(c.state.path, s.program, c.parts[s.part.name].program(s.program), args)
+		if err != nil {
+			return nil, err
+		}
+		err = c.waitFor(ctx, s.program+" to be ready", s.ready, p)
+		if err == nil {
+			return p, nil
+		}
+		if attempts == 1 || !p.portTaken() {
+			p.stop(0)
+			return nil, err
+		}
+	}
+}
+
+// startControlPlane starts etcd and the API server and waits until it answers. It
+// is ready about a second later, when it has made the roles of Kubernetes.
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	var err error
+	if c.authority, err = newAuthority(); err != nil {
+		return err
+	}
+	if c.keys, err = c.authority.writeKeyFiles(c.state.path); err != nil {
+		return err
+	}
+	c.etcd, err = c.startServer(ctx, server{
+		part: etcdPart, program: "etcd", ports: 2, prepare: c.etcdArguments, ready: c.etcdReady,
+	})
+	if err != nil {
+		return err
+	}
+	c.apiServer, err = c.startServer(ctx, server{
+		part: kubernetesPart, program: "kube-apiserver", ports: 1, prepare: c.apiServerArguments, ready: c.apiServerAnswers,
+	})
+	return err
+}
+
+func (c *Cluster) etcdArguments(_ context.Context, ports []int) ([]string, error) {
+	c.etcdServer = "http://" + address(ports[0])
+	peer := "http://" + address(ports[1])
+	return []string{
+		"--name=local",
+		"--data-dir=data",
+		"--listen-client-urls=" + c.etcdServer,
+		"--advertise-client-urls=" + c.etcdServer,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=local=" + peer,
+		"--unsafe-no-fsync", // the data need not outlive a power cut
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	}, nil
+}
+
+func (c *Cluster) etcdReady(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.etcdServer+"/health", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}
+
+// apiServerArguments also makes the clients and kubeconfigs for this port.
+func (c *Cluster) apiServerArguments(_ context.Context, ports []int) ([]string, error) {
+	c.apiPort = ports[0]
+	if err := c.writeAdminKubeconfig(); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.client, err = kubernetes.NewForConfig(c.config); err != nil {
+		return nil, err
+	}
+	if c.dynamic, err = dynamic.NewForConfig(c.config); err != nil {
+		return nil, err
+	}
+	args := []string{
+		"--etcd-servers=" + c.etcdServer,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.apiPort),
+		"--endpoint-reconciler-type=none", // an Endpoints object refuses loopback addresses
+		"--tls-cert-file=" + c.keys.apiServerCert,
+		"--tls-private-key-file=" + c.keys.apiServerKey,
+		"--cert-dir=.",
+		"--client-ca-file=" + c.keys.ca,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + c.keys.serviceAccountKey,
+		"--service-account-signing-key-file=" + c.keys.serviceAccountKey,
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--allow-privileged=true",
+		"--profiling=false",
+	}
+	if c.options.AuditLog == "" {
+		return args, nil
+	}
+	policy := filepath.Join(c.state.path, "audit-policy.yaml")
+	if err := os.MkdirAll(filepath.Dir(c.options.AuditLog), 0o755); err != nil {
+		return nil, err
+	}
+	return append(args,
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+c.options.AuditLog,
+		"--audit-log-maxsize=10000", // MB; a log that is rotated cannot be counted
+	), writeFile(policy, []byte(auditPolicy), 0o600)
+}
+
+func (c *Cluster) apiServerAnswers(ctx context.Context) error {
+	return c.client.Discovery().RESTClient().Get().AbsPath("/apis").Do(ctx).Error()
+}
+
+func (c *Cluster) apiServerReady(ctx context.Context) error {
+	return c.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+// startControllers starts kube-controller-manager and waits for its first sign
+// of work.
+func (c *Cluster) startControllers(ctx context.Context) error {
+	p, err := c.startClient(kubernetesPart, "kube-controller-manager", "system:kube-controller-manager",
+		"--secure-port=0", // nobody asks it for its health
+		"--leader-elect=false",
+
+		"--controllers="+strings.Join(withoutControllers, ","),
+		"--service-account-private-key-file="+c.keys.serviceAccountKey,
+		"--root-ca-file="+c.keys.ca,
+		"--profiling=false",
+	)
+	if err != nil {
+		return err
+	}
+	return c.waitFor(ctx, "the service account that every pod of the namespace default has", func(ctx context.Context) error {
+		_, err := c.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}, p)
+}
+
+// StopAPIServer ends the API server and returns when its port is free again.
+// Requests in flight get 20 s to end. The other processes keep running and keep
+// trying, as they do when a real API server is away.
+func (c *Cluster) StopAPIServer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apiServer.stop(20 * time.Second)
+}
+
+// StartAPIServer starts the API server again after StopAPIServer, on the same
+// port and with the same data, and waits until it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	portFree := func(context.Context) error {
+		l, err := net.Listen("tcp", address(c.apiPort))
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	}
+	if err := c.waitFor(ctx, "the API server's port to be free", portFree); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	p, err := startProcess(c.state.path, c.apiServer.name, c.apiServer.cmd.Path, c.apiServer.cmd.Args[1:])
+	if err == nil {
+		c.apiServer = p
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.waitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady)
+}

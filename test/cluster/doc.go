@@ -1,0 +1,14 @@
+// Package cluster runs a Kubernetes cluster with Volcano out of ordinary
+// processes on this machine, for test suites, benchmarks and the tour in the
+// README. It needs no container engine and no root.
+//
+// etcd, kube-apiserver, kube-controller-manager and Volcano's scheduler,
+// controllers and webhooks are the real programs, built once from the modules
+// under modules/ and kept in a cache (see [Build]). Nodes and kubelets are
+// simulated by KWOK: a pod bound to a node becomes Running and Ready at once
+// and runs no code.
+//
+// Everything listens on the loopback interface only, on ports that were free at
+// the start, so clusters run side by side. Every process dies with the program
+// that called [Start], also when that program is killed.
+package cluster

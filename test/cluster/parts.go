@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A part is one module under modules/: the programs built of it and the files
+// copied out of it into the cache.
+type part struct {
+	name     string // folder under modules/
+	module   string // module whose version names the folder in the cache
+	programs []program
+	files    []string // slash-separated paths inside the module
+	ldflags  func(version string) string
+}
+
+// A program is one main package of a part.
+type program struct {
+	name  string // file name in the cache
+	pkg   string
+	takes string // duration of the first build on two cores
+}
+
+// volcanoManifest is what Volcano's own installation applies.
+const volcanoManifest = "installer/volcano-development.yaml"
+
+var (
+	etcdPart = part{
+		name:     "etcd",
+		module:   "go.etcd.io/etcd/server/v3",
+		programs: []program{{"etcd", "go.etcd.io/etcd/server/v3", "1 min"}},
+	}
+	kubernetesPart = part{
+		name:   "kubernetes",
+		module: "k8s.io/kubernetes",
+		programs: []program{
+			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "3 min"},
+			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "1 min"},
+		},
+		ldflags: kubernetesVersionFlags,
+	}
+	// kubectlPart shares kubernetesPart's folder; it is built only where no
+	// kubectl is on PATH.
+	kubectlPart = part{
+		name:     kubernetesPart.name,
+		module:   kubernetesPart.module,
+		programs: []program{{"kubectl", "k8s.io/kubernetes/cmd/kubectl", "1 min"}},
+		ldflags:  kubernetesVersionFlags,
+	}
+	volcanoPart = part{
+		name:   "volcano",
+		module: "volcano.sh/volcano",
+		programs: []program{
+			{"vc-scheduler", "volcano.sh/volcano/cmd/scheduler", "4 min"},
+			{"vc-controller-manager", "volcano.sh/volcano/cmd/controller-manager", "30 s"},
+			{"vc-webhook-manager", "volcano.sh/volcano/cmd/webhook-manager", "30 s"},
+		},
+		files: []string{volcanoManifest},
+	}
+	kwokPart = part{
+		name:     "kwok",
+		module:   "sigs.k8s.io/kwok",
+		programs: []program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok", "1 min"}},
+		files:    stageFiles,
+	}
+)
+
+// clusterParts are the parts every cluster needs. Volcano's are among them also
+// for a cluster that starts without: it may be added later.
+var clusterParts = []part{etcdPart, kubernetesPart, volcanoPart, kwokPart}
+
+// kubernetesVersionFlags makes the programs report their version: built as
+// plain modules they would say v0.0.0, which clients refuse to negotiate with.
+func kubernetesVersionFlags(version string) string {
+	const pkg = "k8s.io/component-base/version."
+	major, minor, _ := strings.Cut(majorMinor(version), ".")
+	return fmt.Sprintf("-X %[1]sgitVersion=%[2]s -X %[1]sgitMajor=%[3]s -X %[1]sgitMinor=%[4]s",
+		pkg, version, major, minor)
+}
+
+// majorMinor returns "1.36" for "v1.36.3".
+func majorMinor(version string) string {
+	fields := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(fields) < 2 {
+		return fields[0]
+	}
+	return fields[0] + "." + fields[1]
+}

@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+const (
+	volcanoNamespace       = "volcano-system"
+	schedulerConfKey       = "volcano-scheduler.conf"
+	schedulerConfConfigMap = "volcano-scheduler-configmap"
+	fieldManager           = "local-cluster"
+
+	// The names of Volcano's programs in a cluster, and so in its audit log.
+	schedulerUser   = "system:serviceaccount:volcano-system:volcano-scheduler"
+	controllersUser = "system:serviceaccount:volcano-system:volcano-controllers"
+	webhookUser     = "system:serviceaccount:volcano-system:volcano-admission"
+)
+
+var queues = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "queues"}
+
+// InstallVolcano adds Volcano to a cluster that was started without: its
+// resource definitions, webhooks, scheduler and controllers. It returns when the
+// webhooks answer and the Queue default is Open.
+func (c *Cluster) InstallVolcano(ctx context.Context) error {
+	objects, err := c.volcanoObjects()
+	if err != nil {
+		return err
+	}
+	// Definitions first: a missing one blocks the caches of all three programs.
+	if err := c.installDefinitions(ctx, objects["CustomResourceDefinition"]); err != nil {
+		return err
+	}
+	namespace := applycorev1.Namespace(volcanoNamespace)
+	if _, err := c.client.CoreV1().Namespaces().Apply(ctx, namespace, applyOptions); err != nil {
+		return err
+	}
+	conf, err := os.ReadFile(c.options.SchedulerConf)
+	if err != nil {
+		return err
+	}
+	if err := c.SetSchedulerConf(ctx, string(conf)); err != nil {
+		return err
+	}
+	webhooks := append(objects["MutatingWebhookConfiguration"], objects["ValidatingWebhookConfiguration"]...)
+	return parallel(ctx,
+		func(ctx context.Context) error { return c.startWebhooks(ctx, webhooks) },
+		c.startScheduling,
+	)
+}
+
+// SetSchedulerConf gives Volcano's scheduler another configuration, the text of
+// a volcano-scheduler.conf, and publishes it where a cluster keeps it: in the
+// ConfigMap volcano-scheduler-configmap. The scheduler follows within a cycle.
+func (c *Cluster) SetSchedulerConf(ctx context.Context, conf string) error {
+	if err := writeFile(c.schedulerConfPath(), []byte(conf), 0o600); err != nil {
+		return err
+	}
+	configMap := applycorev1.ConfigMap(schedulerConfConfigMap, volcanoNamespace).
+		WithData(map[string]string{schedulerConfKey: conf})
+	_, err := c.client.CoreV1().ConfigMaps(volcanoNamespace).Apply(ctx, configMap, applyOptions)
+	return err
+}
+
+func (c *Cluster) schedulerConfPath() string {
+	return filepath.Join(c.state.path, schedulerConfKey)
+}
+
+// volcanoObjects returns the objects of Volcano's own installation by kind.
+func (c *Cluster) volcanoObjects() (map[string][]*unstructured.Unstructured, error) {
+	manifest, err := c.parts[volcanoPart.name].file(volcanoManifest)
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string][]*unstructured.Unstructured{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading Volcano's %s: %w", volcanoManifest, err)
+		}
+		objects[o.GetKind()] = append(objects[o.GetKind()], o)
+	}
+}
+
+var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
+
+// apply creates or updates cluster-wide objects.
+func (c *Cluster) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	var tasks []func(context.Context) error
+	for _, o := range objects {
+		tasks = append(tasks, func(ctx context.Context) error {
+			resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+			_, err := c.dynamic.Resource(resource).Apply(ctx, o.GetName(), o, applyOptions)
+			if err != nil {
+				return fmt.Errorf("applying %s %s: %w", o.GetKind(), o.GetName(), err)
+			}
+			return nil
+		})
+	}
+	return parallel(ctx, tasks...)
+}
+
+// installDefinitions applies resource definitions and waits until their
+// resources are served.
+func (c *Cluster) installDefinitions(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	if err := c.apply(ctx, definitions); err != nil {
+		return err
+	}
+	for _, d := range definitions {
+		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+		plural, _, _ := unstructured.NestedString(d.Object, "spec", "names", "plural")
+		versions, _, _ := unstructured.NestedSlice(d.Object, "spec", "versions")
+		version, _ := versions[0].(map[string]any)["name"].(string)
+		resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+		if err := c.waitFor(ctx, d.GetName()+" to be served", func(ctx context.Context) error {
+			_, err := c.dynamic.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startWebhooks registers Volcano's admission webhooks, starts the program that
+// serves them and waits until the API server asks it.
+func (c *Cluster) startWebhooks(ctx context.Context, configurations []*unstructured.Unstructured) error {
+	kubeconfig, err := c.writeKubeconfig(webhookUser)
+	if err != nil {
+		return err
+	}
+	p, err := c.startServer(ctx, server{
+		part:    volcanoPart,
+		program: "vc-webhook-manager",
+		ports:   1,
+		prepare: func(ctx context.Context, ports []int) ([]string, error) {
+			url := "https://" + address(ports[0])
+			pointed, paths := c.webhooksAt(url, configurations)
+			return []string{
+				"--kubeconfig=" + kubeconfig,
+				"--enabled-admission=" + strings.Join(paths, ","),
+				"--webhook-url=" + url,
+				"--listen-address=127.0.0.1",
+				"--port=" + strconv.Itoa(ports[0]),
+				"--tls-cert-file=" + c.keys.webhookCert,
+				"--tls-private-key-file=" + c.keys.webhookKey,
+				"--ca-cert-file=" + c.keys.ca,
+			}, c.apply(ctx, pointed)
+		},
+		ready: c.webhooksAnswer,
+	})
+	if err == nil {
+		c.addClient(p)
+	}
+	return err
+}
+
+// webhooksAt returns copies of the configurations that call url instead of a
+// Service, and the paths they call.
+func (c *Cluster) webhooksAt(url string, configurations []*unstructured.Unstructured) (pointed []*unstructured.Unstructured, paths []string) {
+	for _, o := range configurations {
+		o = o.DeepCopy()
+		webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+		for _, w := range webhooks {
+			webhook := w.(map[string]any)
+			path, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+			paths = append(paths, path)
+			webhook["clientConfig"] = map[string]any{
+				"url":      url + path,
+				"caBundle": base64.StdEncoding.EncodeToString(c.authority.pem),
+			}
+		}
+		o.Object["webhooks"] = webhooks
+		pointed = append(pointed, o)
+	}
+	return pointed, paths
+}
+
+// webhooksAnswer tries a Queue: Volcano's webhook sets its field reclaimable.
+func (c *Cluster) webhooksAnswer(ctx context.Context) error {
+	probe := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": queues.GroupVersion().String(),
+		"kind":       "Queue",
+		"metadata":   map[string]any{"name": "webhook-probe"},
+		"spec":       map[string]any{},
+	}}
+	answer, err := c.dynamic.Resource(queues).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return err
+	}
+	if _, set, _ := unstructured.NestedBool(answer.Object, "spec", "reclaimable"); !set {
+		return errors.New("the API server does not call Volcano's webhooks yet")
+	}
+	return nil
+}
+
+// startScheduling starts Volcano's scheduler, which makes the Queue default, and
+// its controllers, without which that Queue never becomes Open.
+func (c *Cluster) startScheduling(ctx context.Context) error {
+	scheduler, err := c.startClient(volcanoPart, "vc-scheduler", schedulerUser,
+		"--scheduler-conf="+c.schedulerConfPath(),
+		"--disable-default-scheduler-config", // a mistake in the file ends the scheduler instead of being hidden
+		"--schedule-period="+c.options.SchedulePeriod.String(),
+		"--leader-elect=false",
+		"--enable-healthz=false",
+	)
+	if err != nil {
+		return err
+	}
+	controllers, err := c.startClient(volcanoPart, "vc-controller-manager", controllersUser,
+		"--leader-elect=false",
+		"--enable-healthz=false",
+	)
+	if err != nil {
+		return err
+	}
+	return c.waitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
+		queue, err := c.dynamic.Resource(queues).Get(ctx, "default", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if state, _, _ := unstructured.NestedString(queue.Object, "status", "state"); state != "Open" {
+			return fmt.Errorf("its state is %q", state)
+		}
+		return nil
+	}, scheduler, controllers)
+}
