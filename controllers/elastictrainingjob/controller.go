@@ -1,0 +1,291 @@
+// Package elastictrainingjob reconciles ElasticTrainingJobs: it observes, lets internal/elastic decide, applies the decision
+// and reports. It decides nothing itself.
+package elastictrainingjob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/kube"
+)
+
+// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/status,verbs=patch
+// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+const (
+	// workers is how many jobs are reconciled at a time.
+	workers = 8
+	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
+	staleInterval = 2 * time.Second
+	// waitInterval is how often something that no watch tells of is looked at again.
+	waitInterval = 30 * time.Second
+	// Back-off of failed reconciles.
+	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
+
+	// Indexes of the caches.
+	podsByOwner, jobsByQueue = "ownerUID", "queue"
+)
+
+// Reconciler reconciles ElasticTrainingJobs.
+type Reconciler struct {
+	client   client.Client
+	creator  kube.Creator
+	recorder events.EventRecorder
+	tiers    config.Tiers
+	guard    *guard.Guard
+	volcano  *kube.Kinds
+	writes   *kube.Writes
+	pacer    *kube.Pacer
+	memory   *memory
+	now      func() time.Time
+}
+
+// Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
+func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers) error {
+	g, err := guard.New(crd.ElasticTrainingJob)
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		client:   mgr.GetClient(),
+		creator:  kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
+		recorder: mgr.GetEventRecorder("tideline"),
+		tiers:    tiers,
+		guard:    g,
+		volcano:  kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
+		writes:   kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
+		pacer:    kube.NewPacer(),
+		memory:   newMemory(),
+		now:      time.Now,
+	}
+	if err := r.index(ctx, mgr); err != nil {
+		return err
+	}
+	c, err := r.build(mgr)
+	if err != nil {
+		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
+	}
+	return r.watchVolcano(mgr, c)
+}
+
+func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podsByOwner, func(o client.Object) []string {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index pods by owner: %w", err)
+	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ElasticTrainingJob{}, jobsByQueue, func(o client.Object) []string {
+		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.Queue != "" {
+			return []string{job.Status.Queue}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index jobs by queue: %w", err)
+	}
+	return nil
+}
+
+func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("elastictrainingjob").
+		For(&v1alpha1.ElasticTrainingJob{}).
+		Owns(&corev1.Service{}).
+		Watches(&corev1.Pod{}, r.podHandler()).
+		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
+			predicate.AnnotationChangedPredicate{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			LogConstructor: func(req *reconcile.Request) logr.Logger {
+				log := mgr.GetLogger().WithName("elastictrainingjob")
+				if req != nil {
+					log = log.WithValues("job", req.String())
+				}
+				return log
+			},
+		}).
+		Build(r)
+}
+
+// watchVolcano watches Volcano's kinds, at once or as soon as they are installed; then every job is looked at again.
+func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
+	if err := r.volcano.Look(); err != nil {
+		return err
+	}
+	if r.volcano.Missing() == "" {
+		return r.watchGangs(mgr, c)
+	}
+	installed := make(chan event.GenericEvent)
+	if err := c.Watch(source.Channel(installed, &handler.EnqueueRequestForObject{})); err != nil {
+		return fmt.Errorf("watch for Volcano: %w", err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return r.volcano.WaitThen(ctx, func(ctx context.Context) error {
+			if err := r.watchGangs(mgr, c); err != nil {
+				return err
+			}
+			jobs := &v1alpha1.ElasticTrainingJobList{}
+			if err := r.client.List(ctx, jobs); err != nil {
+				return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
+			}
+			for i := range jobs.Items {
+				installed <- event.GenericEvent{Object: &jobs.Items[i]}
+			}
+			return nil
+		})
+	}))
+}
+
+func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error {
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.ElasticTrainingJob{},
+		handler.OnlyControllerOwner())
+	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), owner, gang.PodGroupChanged())); err != nil {
+		return fmt.Errorf("watch PodGroups: %w", err)
+	}
+	jobs := handler.EnqueueRequestsFromMapFunc(r.jobsOfQueue)
+	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), jobs, gang.QueueChanged())); err != nil {
+		return fmt.Errorf("watch Queues: %w", err)
+	}
+	return nil
+}
+
+// podHandler wakes a pod's job when something changed that the job reads of it, and remembers how pods were last seen.
+func (r *Reconciler) podHandler() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wakeOwner(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, after := readWorker(e.ObjectOld), readWorker(e.ObjectNew)
+			if before != after {
+				wakeOwner(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			pod, isPod := e.Object.(*corev1.Pod)
+			if owner := metav1.GetControllerOf(e.Object); isPod && owner != nil && !e.DeleteStateUnknown {
+				if d, ok := elastic.DepartureOf(pod); ok {
+					r.memory.departed(types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, owner.UID, d)
+				}
+			}
+			wakeOwner(e.Object, q)
+		},
+	}
+}
+
+func readWorker(o client.Object) elastic.Worker {
+	if pod, ok := o.(*corev1.Pod); ok {
+		w, _ := elastic.WorkerOf(pod)
+		return w
+	}
+	return elastic.Worker{}
+}
+
+func wakeOwner(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	owner := metav1.GetControllerOf(o)
+	if owner != nil && owner.Kind == v1alpha1.ElasticTrainingJobKind && owner.APIVersion == v1alpha1.GroupVersion.String() {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}})
+	}
+}
+
+func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(namespace.GetName()))
+}
+
+func (r *Reconciler) jobsOfQueue(ctx context.Context, queue client.Object) []reconcile.Request {
+	return r.requests(ctx, client.MatchingFields{jobsByQueue: queue.GetName()})
+}
+
+func (r *Reconciler) requests(ctx context.Context, of client.ListOption) []reconcile.Request {
+	jobs := &v1alpha1.ElasticTrainingJobList{}
+	if err := r.client.List(ctx, jobs, of); err != nil {
+		return nil // The cache of jobs is not there yet; each job is reconciled when it comes.
+	}
+	requests := make([]reconcile.Request, len(jobs.Items))
+	for i := range jobs.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&jobs.Items[i])
+	}
+	return requests
+}
+
+// Reconcile brings one job to what its spec asks.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	job := &v1alpha1.ElasticTrainingJob{}
+	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.writes.Forget(req.NamespacedName)
+			r.pacer.Forget(req.NamespacedName)
+			r.memory.forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if seen, err := r.writes.Seen(ctx, req.NamespacedName); err != nil {
+		return reconcile.Result{}, err
+	} else if !seen {
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
+	}
+	observed, err := r.observe(ctx, job)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.now()
+	decision := elastic.Plan(observed, now)
+	problem := r.apply(ctx, observed, decision)
+	return r.report(ctx, observed, decision, problem, now)
+}
+
+// CachedObjects says how the manager's cache holds what this reconciler reads: of pods and Services only those that carry a
+// job's label, and of pods only what is read.
+func CachedObjects() (map[client.Object]cache.ByObject, error) {
+	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("select by label %s: %w", v1alpha1.LabelJob, err)
+	}
+	selector := labels.NewSelector().Add(*ours)
+	return map[client.Object]cache.ByObject{
+		&corev1.Pod{}:     {Label: selector, Transform: kube.StripPod},
+		&corev1.Service{}: {Label: selector},
+	}, nil
+}

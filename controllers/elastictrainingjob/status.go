@@ -1,0 +1,93 @@
+package elastictrainingjob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/kube"
+)
+
+// report writes the status when it is due, also after a problem, and then tells the story in events.
+func (r *Reconciler) report(ctx context.Context, o elastic.Observed, d elastic.Decision, p *problem, now time.Time) (reconcile.Result, error) {
+	wanted, again := d.Status, d.RequeueAfter
+	if p != nil {
+		wanted = elastic.Explain(o, now, d, elastic.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
+		again = sooner(again, waitInterval)
+	}
+	wait, err := r.writeWhenDue(ctx, o, &wanted, now)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: staleInterval}, nil // Somebody changed the job meanwhile; its event follows.
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("write the status: %w", err)
+	case p != nil && p.Class == kube.Retry:
+		return reconcile.Result{}, p.err
+	case wait > 0:
+		again = sooner(again, wait)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// writeWhenDue writes the status, or returns how long the change is to be held back.
+func (r *Reconciler) writeWhenDue(ctx context.Context, o elastic.Observed, wanted *v1alpha1.ElasticTrainingJobStatus, now time.Time) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(o.Job)
+	pace := elastic.PaceOf(&o.Job.Status, wanted)
+	if pace == elastic.PaceNever {
+		r.pacer.Agrees(key)
+		r.memory.settle(key, o.Departures)
+		return 0, nil
+	}
+	noticed, written := r.pacer.Differs(key, now)
+	if wait := pace.Wait(noticed, written, now); wait > 0 {
+		return wait, nil
+	}
+	if err := r.write(ctx, o.Job, *wanted); err != nil {
+		return 0, err
+	}
+	r.pacer.Wrote(key, now)
+	r.memory.settle(key, o.Departures)
+	r.tell(ctx, o.Job, wanted)
+	return 0, nil
+}
+
+// sooner is the shorter of two times to wait, of which zero means for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// write patches the status. The resource version goes with it, so that an operator with an old view overwrites nothing.
+func (r *Reconciler) write(ctx context.Context, job *v1alpha1.ElasticTrainingJob, status v1alpha1.ElasticTrainingJobStatus) error {
+	updated := job.DeepCopy()
+	updated.Status = status
+	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
+		return err
+	}
+	return r.writes.Wrote(client.ObjectKeyFromObject(job), updated)
+}
+
+// tell emits the events of a transition and logs it, once.
+func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ElasticTrainingJob, status *v1alpha1.ElasticTrainingJobStatus) {
+	if status.Reason != job.Status.Reason || status.Phase != job.Status.Phase {
+		attempt := ""
+		if status.Attempt != nil {
+			attempt = status.Attempt.ID()
+		}
+		log.FromContext(ctx).Info("Job changed", "attempt", attempt, "queue", status.Queue,
+			"decision", status.Phase, "reason", status.Reason, "workers", status.ReadyWorkers, "message", status.Message)
+	}
+	for _, e := range elastic.Events(&job.Status, status) {
+		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
+	}
+}

@@ -1,0 +1,93 @@
+package elastic
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// completing handles a job whose worker 0 succeeded: the others have the completion grace to end, because torchrun's agents
+// wait for each other in an exit barrier. It returns false while worker 0 has not succeeded.
+func (p *planner) completing() bool {
+	master, ok := p.byIdx[0]
+	if p.st.MasterCompletionTime == nil {
+		if !ok || master.Phase != corev1.PodSucceeded {
+			return false
+		}
+		t := p.time()
+		p.st.MasterCompletionTime = &t
+	}
+	deadline := p.st.MasterCompletionTime.Add(p.completionGrace())
+	switch failed, active := p.failedWorker(), p.activeWorkers(); {
+	case failed != nil:
+		p.end(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, v1alpha1.ReasonWorkerFailed, fmt.Sprintf(
+			"Worker %d failed (%s) within the completion grace of %s after worker 0 succeeded, so it is not known whether "+
+				"training is complete: read its log, and submit the job again if it is not.",
+			failed.Index, describe(failed), p.completionGrace()))
+		p.st.LastFailure = &v1alpha1.WorkerFailure{
+			Worker: failed.Index, Time: p.time(), Reason: clip(failed.Reason, 256), Message: clip(failed.Message, 1024),
+		}
+	case len(active) == 0:
+		p.end(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted,
+			"Worker 0 succeeded and every other worker has ended.")
+	case !p.now.Before(deadline):
+		p.end(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted, fmt.Sprintf(
+			"Worker 0 succeeded, and no worker failed within the completion grace of %s; ended while still running: %s.",
+			p.completionGrace(), list(active)))
+	default:
+		p.wake(deadline.Sub(p.now))
+	}
+	return true
+}
+
+func (p *planner) completionGrace() time.Duration {
+	return time.Duration(*p.spec.RunPolicy.CompletionGraceSeconds) * time.Second
+}
+
+// failedWorker is the first worker that failed after worker 0 succeeded. Failures that were already recorded as losses
+// happened before, and evictions are no failures.
+func (p *planner) failedWorker() *Worker {
+	for i := range p.maximum {
+		if w, ok := p.byIdx[i]; ok && w.Phase == corev1.PodFailed && !w.Disrupted && !p.recordedLost(w) {
+			return &w
+		}
+	}
+	return nil
+}
+
+// activeWorkers lists the workers that hold a node. Surplus that was never placed does not hold up the end.
+func (p *planner) activeWorkers() []int32 {
+	var active []int32
+	for i, w := range p.byIdx {
+		if w.Scheduled && !w.ended() {
+			active = append(active, i)
+		}
+	}
+	slices.Sort(active)
+	return active
+}
+
+func (p *planner) end(phase v1alpha1.JobPhase, condition, reason, message string) {
+	t := p.time()
+	p.st.Phase, p.st.CompletionTime = phase, &t
+	p.st.Elasticity, p.st.Members = nil, nil
+	p.set(condition, metav1.ConditionTrue, reason, message)
+}
+
+// describe says why a pod failed, in a few words.
+func describe(w *Worker) string {
+	switch {
+	case w.Reason == "" && w.Message == "":
+		return "no reason given"
+	case w.Message == "":
+		return w.Reason
+	case w.Reason == "":
+		return clip(w.Message, 200)
+	}
+	return w.Reason + ": " + clip(w.Message, 200)
+}

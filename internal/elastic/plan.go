@@ -1,0 +1,325 @@
+package elastic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// failedPodBackoff is how long a failed pod stays, as evidence and as a brake, before it is replaced.
+const failedPodBackoff = 10 * time.Second
+
+// Decision is what must be done for a job, in the order of its fields, and what must be said of it then.
+type Decision struct {
+	// DeletePods are deleted first, in this order.
+	DeletePods []Worker
+	// Blueprint makes what is created; it is set when anything is.
+	Blueprint worker.Blueprint
+	// CreateService is true when the headless Service is missing.
+	CreateService bool
+	// CreateGroups are PodGroups to create before any pod.
+	CreateGroups []gang.Group
+	// RestoreGroups are PodGroups that somebody changed.
+	RestoreGroups []Restore
+	// CreateWorkers are the indices of pods to create, in this order.
+	CreateWorkers []int32
+	// DeleteGroups and DeleteService remove what an ended job does not need.
+	DeleteGroups  []GroupRef
+	DeleteService types.UID
+
+	// Status is what the job's status should say.
+	Status v1alpha1.ElasticTrainingJobStatus
+	// RequeueAfter is when time alone changes the decision; zero for never.
+	RequeueAfter time.Duration
+}
+
+// Restore names a PodGroup to be patched back to what it must say.
+type Restore struct {
+	Group gang.Group
+	UID   types.UID
+}
+
+// GroupRef names a PodGroup to delete.
+type GroupRef struct {
+	Name string
+	UID  types.UID
+}
+
+// Plan decides what becomes of the job. It depends on its arguments alone: whatever it must remember is in the job's status,
+// and nothing is deleted on account of a memory that is not yet there.
+func Plan(o Observed, now time.Time) Decision {
+	if o.Job.DeletionTimestamp != nil {
+		return Decision{Status: o.Job.Status}
+	}
+	p := newPlanner(o, now)
+	switch {
+	case finished(&o.Job.Status):
+		p.cleanUp()
+	case p.blocked():
+	case o.Job.Status.Attempt == nil:
+		p.startAttempt()
+	default:
+		p.keepRunning()
+	}
+	p.summarize()
+	return p.d
+}
+
+// planner carries the facts of one evaluation and the decision as it grows.
+type planner struct {
+	o      Observed
+	now    time.Time
+	d      Decision
+	st     *v1alpha1.ElasticTrainingJobStatus
+	spec   *v1alpha1.ElasticTrainingJobSpec
+	byIdx  map[int32]Worker
+	strays []Worker
+	// minimum and maximum bound the workers of the current attempt; both 0 without an attempt.
+	minimum, maximum int32
+	obstacle         *Obstacle
+}
+
+func newPlanner(o Observed, now time.Time) *planner {
+	p := &planner{o: o, now: now, spec: &o.Job.Spec, byIdx: make(map[int32]Worker, len(o.Workers))}
+	p.d.Status = *o.Job.Status.DeepCopy()
+	p.st = &p.d.Status
+	p.st.ObservedGeneration = o.Job.Generation
+	p.st.Selector = v1alpha1.LabelJob + "=" + o.Job.Name
+	if a := p.st.Attempt; a != nil {
+		p.minimum = a.MinReplicas
+		p.maximum = min(max(p.spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+	}
+	for _, w := range o.Workers {
+		if p.st.Attempt != nil && w.Attempt == p.st.Attempt.ID() {
+			p.byIdx[w.Index] = w
+		} else {
+			p.strays = append(p.strays, w)
+		}
+	}
+	return p
+}
+
+func finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSucceeded) ||
+		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionFailed)
+}
+
+// startAttempt records the attempt and creates nothing yet: it must be in status before its first pod.
+func (p *planner) startAttempt() {
+	p.st.Attempt = &v1alpha1.AttemptStatus{
+		Number: 1, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
+	}
+	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
+}
+
+// keepRunning brings the workers of the attempt to what the spec asks.
+func (p *planner) keepRunning() {
+	tier, _ := p.o.Tiers.Find(p.spec.Tier)
+	p.d.Blueprint = worker.Blueprint{Job: p.o.Job, Attempt: p.st.Attempt, Tier: tier, Queue: p.queue()}
+	p.deleteStrays()
+	if p.completing() {
+		return
+	}
+	p.settleLosses()
+	p.replaceFailed()
+	p.shrinkToMaximum()
+	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
+	p.d.CreateService = p.o.Service == ""
+	p.createMissing(0, p.minimum)
+	if p.coreRuns() {
+		if p.st.StartTime == nil {
+			p.markStarted()
+		}
+		p.grow()
+	}
+}
+
+// queue is the queue of the job's gang: the one it joined, else the one it would join.
+func (p *planner) queue() string {
+	if p.o.Core != nil && p.o.Core.Queue != "" {
+		return p.o.Core.Queue
+	}
+	return p.o.Queue.Name
+}
+
+func (p *planner) ensureGroup(state *gang.State, g gang.Group) {
+	switch {
+	case state == nil:
+		p.d.CreateGroups = append(p.d.CreateGroups, g)
+	case g.Drifted(*state):
+		p.d.RestoreGroups = append(p.d.RestoreGroups, Restore{Group: g, UID: state.UID})
+	}
+}
+
+// deleteStrays removes pods that no current attempt knows: they would wait in a rendezvous of their own for ever.
+func (p *planner) deleteStrays() {
+	for _, w := range p.strays {
+		p.delete(w)
+	}
+}
+
+func (p *planner) delete(w Worker) {
+	if !w.Terminating {
+		p.d.DeletePods = append(p.d.DeletePods, w)
+	}
+}
+
+// shrinkToMaximum lets the workers beyond maxReplicas go at once: those that still wait first, then the highest index.
+func (p *planner) shrinkToMaximum() {
+	var beyond []Worker
+	for i, w := range p.byIdx {
+		if i >= p.maximum {
+			beyond = append(beyond, w)
+		}
+	}
+	slices.SortFunc(beyond, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
+	})
+	for _, w := range beyond {
+		p.delete(w)
+	}
+	p.forget(func(i int32) bool { return i >= p.maximum })
+}
+
+func order(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// createMissing creates the workers of [from, to) that have no pod, lowest index first. A pod that is still leaving holds its
+// name, and is waited for.
+func (p *planner) createMissing(from, to int32) {
+	for i := from; i < to; i++ {
+		if _, ok := p.byIdx[i]; !ok && !p.strayAt(i) {
+			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
+		}
+	}
+}
+
+func (p *planner) strayAt(i int32) bool {
+	return slices.ContainsFunc(p.strays, func(w Worker) bool { return w.Index == i })
+}
+
+// grow creates the surplus. Indices that gave way wait for the cooldown; those that the job never had do not.
+func (p *planner) grow() {
+	if p.maximum <= p.minimum {
+		return
+	}
+	p.ensureGroup(p.o.Surplus, p.d.Blueprint.SurplusGroup())
+	if wait := p.cooldown(); wait > 0 {
+		p.wake(wait)
+	} else {
+		p.releaseEvicted(func(int32) bool { return true })
+	}
+	for i := p.minimum; i < p.maximum; i++ {
+		if !p.evicted(i) {
+			p.createMissing(i, i+1)
+		}
+	}
+}
+
+// cooldown is how much of the cooldown is left.
+func (p *planner) cooldown() time.Duration {
+	e := p.st.Elasticity
+	if e == nil || e.LastEvictionTime == nil || len(e.Evicted) == 0 {
+		return 0
+	}
+	end := e.LastEvictionTime.Add(time.Duration(*p.spec.Elasticity.CooldownSeconds) * time.Second)
+	return end.Sub(p.now)
+}
+
+// coreRuns is true while every core worker runs. One that succeeded has left of its own will and is not missed.
+func (p *planner) coreRuns() bool { return p.countCore(workerRuns) == p.minimum }
+
+func (p *planner) corePlaced() bool {
+	return p.countCore(func(w Worker) bool { return (w.Scheduled && !w.Terminating && w.Phase != corev1.PodFailed) }) == p.minimum
+}
+
+func workerRuns(w Worker) bool { return w.running() || w.Phase == corev1.PodSucceeded }
+
+func (p *planner) countCore(is func(Worker) bool) int32 {
+	var n int32
+	for i := range p.minimum {
+		if w, ok := p.byIdx[i]; ok && is(w) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *planner) markStarted() {
+	t := p.time()
+	p.st.StartTime = &t
+	waited := max(0, int64(p.now.Sub(p.o.Job.CreationTimestamp.Time)/time.Second))
+	p.st.WaitSeconds = &waited
+}
+
+// cleanUp removes what an ended job does not need. Its conditions are in status already.
+func (p *planner) cleanUp() {
+	active := false
+	for _, w := range p.o.Workers {
+		switch p.spec.RunPolicy.CleanPodPolicy {
+		case v1alpha1.CleanPodPolicyAll:
+			p.delete(w)
+		case v1alpha1.CleanPodPolicyNone:
+			active = active || !w.ended()
+		default:
+			if !w.ended() {
+				p.delete(w)
+			}
+		}
+	}
+	if active {
+		return
+	}
+	for _, g := range []struct {
+		name  string
+		state *gang.State
+	}{{gang.CoreName(p.o.Job.Name), p.o.Core}, {gang.SurplusName(p.o.Job.Name), p.o.Surplus}} {
+		if g.state != nil {
+			p.d.DeleteGroups = append(p.d.DeleteGroups, GroupRef{Name: g.name, UID: g.state.UID})
+		}
+	}
+	p.d.DeleteService = p.o.Service
+}
+
+// time is now as the API stores it, in whole seconds.
+func (p *planner) time() metav1.Time { return metav1.NewTime(p.now.Truncate(time.Second)) }
+
+// wake asks to be called again after d, or earlier.
+func (p *planner) wake(d time.Duration) {
+	if p.d.RequeueAfter == 0 || d < p.d.RequeueAfter {
+		p.d.RequeueAfter = max(d, time.Millisecond)
+	}
+}
+
+// list writes indices for people: "6", "6 and 7", "3, 6 and 7".
+func list(indices []int32) string {
+	switch len(indices) {
+	case 0:
+		return "none"
+	case 1:
+		return strconv.Itoa(int(indices[0]))
+	}
+	s := ""
+	for _, i := range indices[:len(indices)-1] {
+		if s != "" {
+			s += ", "
+		}
+		s += strconv.Itoa(int(i))
+	}
+	return fmt.Sprintf("%s and %d", s, indices[len(indices)-1])
+}

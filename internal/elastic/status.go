@@ -1,0 +1,265 @@
+package elastic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// summarize writes counts, conditions and the words that kubectl shows.
+func (p *planner) summarize() {
+	p.count()
+	p.st.Queue = p.queue()
+	if tier, ok := p.o.Tiers.Find(p.spec.Tier); ok {
+		p.st.Tier = tier.Name
+	}
+	if finished(p.st) {
+		p.sayEnded()
+		return
+	}
+	p.st.Phase = v1alpha1.PhasePending
+	if p.st.StartTime != nil {
+		p.st.Phase = v1alpha1.PhaseRunning
+	}
+	p.sayRange()
+	switch {
+	case p.obstacle != nil:
+		p.sayObstacle(*p.obstacle)
+	case p.st.MasterCompletionTime != nil:
+		p.sayCompleting()
+	case p.coreRuns() && p.minimum > 0:
+		p.sayTraining()
+	default:
+		p.sayWaiting()
+	}
+}
+
+func (p *planner) count() {
+	p.st.Replicas, p.st.ReadyReplicas = 0, 0
+	for _, w := range p.byIdx {
+		if !w.ended() && !w.Terminating {
+			p.st.Replicas++
+			if w.Ready {
+				p.st.ReadyReplicas++
+			}
+		}
+	}
+	p.st.GPUs = int64(p.st.ReadyReplicas) * p.gpusPerWorker()
+	p.st.ReadyWorkers = fmt.Sprintf("%d/%d (%d..%d)", p.st.ReadyReplicas, p.st.Replicas, p.spec.MinReplicas, p.spec.MaxReplicas)
+}
+
+func (p *planner) gpusPerWorker() int64 {
+	var n int64
+	for i := range p.spec.Template.Spec.Containers {
+		n += rendezvous.GPUs(&p.spec.Template.Spec.Containers[i])
+	}
+	return n
+}
+
+// sayEnded leaves the words of the end standing and settles the conditions around them.
+func (p *planner) sayEnded() {
+	p.clear(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionRangePending)
+	ended, ready := meta.FindStatusCondition(p.st.Conditions, v1alpha1.ConditionSucceeded), metav1.ConditionTrue
+	if ended == nil {
+		ended, ready = meta.FindStatusCondition(p.st.Conditions, v1alpha1.ConditionFailed), metav1.ConditionFalse
+		// kstatus knows a job that will not go on as Stalled.
+		p.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, ended.Reason, ended.Message)
+	}
+	reason, message := ended.Reason, ended.Message
+	p.set(v1alpha1.ConditionReady, ready, reason, message)
+	p.set(v1alpha1.ConditionScheduled, metav1.ConditionFalse, reason, "The job has ended.")
+	p.set(v1alpha1.ConditionFullSize, metav1.ConditionFalse, reason, "The job has ended.")
+	p.say(reason, message)
+}
+
+// sayRange tells which part of the spec's range running workers cannot follow.
+func (p *planner) sayRange() {
+	a := p.st.Attempt
+	if a == nil || (p.spec.MinReplicas == a.MinReplicas && p.spec.MaxReplicas <= a.MaxReplicas && p.spec.MaxReplicas >= a.MinReplicas) {
+		p.clear(v1alpha1.ConditionRangePending)
+		return
+	}
+	p.set(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, fmt.Sprintf(
+		"The spec asks for %d..%d workers; running workers were started with %d..%d and stay within it, with at most %d now. "+
+			"The new range takes effect with the next attempt.",
+		p.spec.MinReplicas, p.spec.MaxReplicas, a.MinReplicas, a.MaxReplicas, p.maximum))
+}
+
+// sayObstacle puts an obstacle where it is looked for. While the core trains it hinders growth only.
+func (p *planner) sayObstacle(o Obstacle) {
+	p.clear(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	if o.Stalled {
+		p.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, o.Reason, o.Message)
+	}
+	p.set(v1alpha1.ConditionFullSize, metav1.ConditionFalse, o.Reason, o.Message)
+	p.say(o.Reason, o.Message)
+	if p.coreRuns() && p.minimum > 0 {
+		p.set(v1alpha1.ConditionScheduled, metav1.ConditionTrue, v1alpha1.ReasonTraining, p.placedMessage())
+		p.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonTraining, p.placedMessage())
+		return
+	}
+	if !o.Stalled {
+		p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, o.Reason, o.Message)
+	}
+	p.set(v1alpha1.ConditionScheduled, metav1.ConditionFalse, o.Reason, o.Message)
+	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, o.Reason, o.Message)
+}
+
+func (p *planner) sayCompleting() {
+	message := fmt.Sprintf("Worker 0 succeeded; workers still to end within the completion grace of %s: %s.",
+		p.completionGrace(), list(p.activeWorkers()))
+	p.clear(v1alpha1.ConditionStalled)
+	p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonCompleting, message)
+	p.set(v1alpha1.ConditionFullSize, metav1.ConditionFalse, v1alpha1.ReasonCompleting, message)
+	p.say(v1alpha1.ReasonCompleting, message)
+}
+
+func (p *planner) sayTraining() {
+	p.clear(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	p.set(v1alpha1.ConditionScheduled, metav1.ConditionTrue, v1alpha1.ReasonTraining, p.placedMessage())
+	p.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonTraining, p.placedMessage())
+	full, reason, message := p.growth()
+	p.set(v1alpha1.ConditionFullSize, full, reason, message)
+	if full == metav1.ConditionTrue {
+		reason = v1alpha1.ReasonTraining
+	}
+	p.say(reason, message)
+}
+
+func (p *planner) placedMessage() string {
+	return fmt.Sprintf("The core of %s runs in queue %s.", workers(p.minimum), p.queue())
+}
+
+// growth says how far the job has grown and what it waits for.
+func (p *planner) growth() (metav1.ConditionStatus, string, string) {
+	ready := p.st.ReadyReplicas
+	have := fmt.Sprintf("%d of %s ready", ready, workers(p.maximum))
+	switch {
+	case ready == p.maximum:
+		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, fmt.Sprintf("All %s ready.", workers(p.maximum))
+	case p.cooldown() > 0:
+		end := p.now.Add(p.cooldown()).UTC().Format("15:04:05 MST")
+		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(
+			"%s; %s gave way to a waiting gang and will not be created again before %s (cooldownSeconds %d).",
+			have, workersNamed(p.st.Elasticity.Evicted), end, *p.spec.Elasticity.CooldownSeconds)
+	case p.waitingForRoom() > 0:
+		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
+			"%s; %s for free room in queue %s and will join the training when there is some.",
+			have, waits(p.waitingForRoom()), p.queue())
+	}
+	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
+}
+
+// waitingForRoom counts workers that exist and have no node.
+func (p *planner) waitingForRoom() int32 {
+	var n int32
+	for i, w := range p.byIdx {
+		if i < p.maximum && !w.Scheduled && !w.Terminating {
+			n++
+		}
+	}
+	return n
+}
+
+// sayWaiting speaks of a core that does not run.
+func (p *planner) sayWaiting() {
+	reason, message := p.waiting()
+	p.clear(v1alpha1.ConditionStalled)
+	p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	p.set(v1alpha1.ConditionFullSize, metav1.ConditionFalse, v1alpha1.ReasonCoreNotRunning,
+		"The job grows once its core runs.")
+	scheduled := metav1.ConditionFalse
+	if p.corePlaced() {
+		scheduled = metav1.ConditionTrue
+	}
+	p.set(v1alpha1.ConditionScheduled, scheduled, reason, message)
+	p.say(reason, message)
+}
+
+func (p *planner) waiting() (reason, message string) {
+	asks := fmt.Sprintf("the core of %s (%s)", workers(p.minimum), p.coreAsk())
+	running := p.countCore(workerRuns)
+	switch {
+	case p.st.StartTime != nil:
+		return v1alpha1.ReasonRecovering, fmt.Sprintf(
+			"%d of %s run; the lost ones were created anew in queue %s and take part again once they are placed.",
+			running, workers(p.minimum), p.queue())
+	case p.corePlaced():
+		return v1alpha1.ReasonStarting, fmt.Sprintf("Volcano placed %s; %d run.", asks, running)
+	case p.o.Core == nil:
+		return v1alpha1.ReasonSubmitted, fmt.Sprintf("Submitting %s to queue %s.", asks, p.queue())
+	case p.o.Core.Unschedulable != "":
+		return v1alpha1.ReasonUnschedulable, fmt.Sprintf(
+			"There is no room in queue %s for %s, which is placed all together or not at all; it starts by itself when there "+
+				"is. Volcano says: %s", p.queue(), asks, clip(p.o.Core.Unschedulable, 1024))
+	}
+	return v1alpha1.ReasonQueued, fmt.Sprintf("Waiting in queue %s for Volcano to place %s.", p.queue(), asks)
+}
+
+// coreAsk lists what the core asks together: GPUs and other extended resources first, then CPU and memory.
+func (p *planner) coreAsk() string {
+	requests := worker.CoreRequests(&p.spec.Template.Spec, p.minimum)
+	var ordinary, extended []string
+	for name, quantity := range requests {
+		item := quantity.String() + " " + string(name)
+		if strings.Contains(string(name), "/") {
+			extended = append(extended, item)
+		} else if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			ordinary = append(ordinary, item)
+		}
+	}
+	slices.Sort(ordinary)
+	slices.Sort(extended)
+	if all := append(extended, ordinary...); len(all) > 0 {
+		return strings.Join(all, ", ")
+	}
+	return "no resource requests"
+}
+
+func workers(n int32) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}
+
+func workersNamed(indices []int32) string {
+	if len(indices) == 1 {
+		return "worker " + list(indices)
+	}
+	return "workers " + list(indices)
+}
+
+func waits(n int32) string {
+	if n == 1 {
+		return "1 worker waits"
+	}
+	return fmt.Sprintf("%d workers wait", n)
+}
+
+func (p *planner) say(reason, message string) {
+	p.st.Reason, p.st.Message = reason, clip(message, 4096)
+}
+
+// set writes a condition whose transition time is now.
+func (p *planner) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&p.st.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: clip(message, 4096),
+		ObservedGeneration: p.o.Job.Generation, LastTransitionTime: p.time(),
+	})
+}
+
+func (p *planner) clear(kinds ...string) {
+	for _, kind := range kinds {
+		meta.RemoveStatusCondition(&p.st.Conditions, kind)
+	}
+}

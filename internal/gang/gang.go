@@ -1,0 +1,190 @@
+// Package gang is what Tideline says to Volcano: PodGroups, Queues and the keys on pods. No other package knows Volcano's
+// types and annotations. Facts about Volcano are from its source, v1.14.1.
+package gang
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+)
+
+const (
+	// SchedulerName is the scheduler of every worker pod.
+	SchedulerName = "volcano"
+	// DefaultQueue is the Queue that Volcano registers at its first start.
+	DefaultQueue = schedulingv1beta1.DefaultQueue
+	// QueueAnnotation is Volcano's own annotation by which a namespace names its Queue.
+	QueueAnnotation = schedulingv1beta1.QueueNameAnnotationKey
+
+	// taskPriority orders the tasks of a group for placement, reversed for eviction (scheduler/api/job_info.go).
+	taskPriority = "volcano.sh/task-priority"
+	// highestTaskPriority is worker 0's; later workers count down from it and stay positive.
+	highestTaskPriority = 1 << 16
+)
+
+// PodGroupKind and QueueKind are the Volcano kinds that the operator needs.
+var (
+	PodGroupKind = schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
+	QueueKind    = schedulingv1beta1.SchemeGroupVersion.WithKind("Queue")
+)
+
+// Kinds are the Volcano kinds that the operator cannot work without.
+func Kinds() []schema.GroupVersionKind { return []schema.GroupVersionKind{PodGroupKind, QueueKind} }
+
+// AddToScheme registers Volcano's scheduling kinds.
+func AddToScheme(s *runtime.Scheme) error { return schedulingv1beta1.AddToScheme(s) }
+
+// NewPodGroup returns an empty PodGroup to read into.
+func NewPodGroup() client.Object { return &schedulingv1beta1.PodGroup{} }
+
+// NewQueue returns an empty Queue to read into.
+func NewQueue() client.Object { return &schedulingv1beta1.Queue{} }
+
+// CoreName is the name of the PodGroup of a job's core.
+func CoreName(job string) string { return job }
+
+// SurplusName is the name of the PodGroup of a job's surplus.
+func SurplusName(job string) string { return job + "-surplus" }
+
+// Group is a gang as Tideline wants it.
+type Group struct {
+	Namespace, Name string
+	Labels          map[string]string
+	Owner           metav1.OwnerReference
+	Queue           string
+	PriorityClass   string
+	// MinMember is how many members are placed all together or not at all; 0 for surplus.
+	MinMember int32
+	// MinResources is what those members ask together; nil for surplus.
+	MinResources corev1.ResourceList
+}
+
+// PodGroup returns the group as an object to create.
+func (g Group) PodGroup() client.Object {
+	pg := &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.Namespace, Name: g.Name, Labels: g.Labels, OwnerReferences: []metav1.OwnerReference{g.Owner},
+		},
+		Spec: schedulingv1beta1.PodGroupSpec{MinMember: g.MinMember, Queue: g.Queue, PriorityClassName: g.PriorityClass},
+	}
+	if g.MinResources != nil {
+		pg.Spec.MinResources = &g.MinResources
+	}
+	return pg
+}
+
+// State is what Tideline reads of a PodGroup. It holds no phase: a surplus group with nothing placed shows Completed while
+// its pods are placed all the same.
+type State struct {
+	UID   types.UID
+	Queue string
+	// Unschedulable is the message of Volcano's condition Unschedulable while it is True, else empty.
+	Unschedulable string
+	minMember     int32
+	minResources  corev1.ResourceList
+	priorityClass string
+}
+
+// StateOf reads a PodGroup.
+func StateOf(o client.Object) State {
+	pg, ok := o.(*schedulingv1beta1.PodGroup)
+	if !ok {
+		return State{}
+	}
+	s := State{
+		UID: pg.UID, Queue: pg.Spec.Queue, Unschedulable: unschedulable(pg),
+		minMember: pg.Spec.MinMember, priorityClass: pg.Spec.PriorityClassName,
+	}
+	if pg.Spec.MinResources != nil {
+		s.minResources = *pg.Spec.MinResources
+	}
+	return s
+}
+
+// unschedulable returns the message of the condition Unschedulable unless a later Scheduled supersedes it: Volcano appends
+// both and never removes one.
+func unschedulable(pg *schedulingv1beta1.PodGroup) string {
+	var message string
+	var since metav1.Time
+	for _, c := range pg.Status.Conditions {
+		if c.Type == schedulingv1beta1.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			message, since = c.Message, c.LastTransitionTime
+		}
+	}
+	for _, c := range pg.Status.Conditions {
+		if c.Type == schedulingv1beta1.PodGroupScheduled && c.Status == corev1.ConditionTrue &&
+			!c.LastTransitionTime.Before(&since) {
+			return ""
+		}
+	}
+	return message
+}
+
+// Drifted tells whether somebody changed what the group must say. The queue is not compared: Volcano's webhook may rewrite
+// it at creation, and a group keeps the queue it has.
+func (g Group) Drifted(s State) bool {
+	return g.MinMember != s.minMember || g.PriorityClass != s.priorityClass ||
+		!equality.Semantic.DeepEqual(g.MinResources, s.minResources)
+}
+
+// Restore returns what to apply to a drifted PodGroup of that UID: only the fields Tideline owns, and nothing of status,
+// which the scheduler writes as part of the whole object.
+func (g Group) Restore(uid types.UID) (map[string]any, error) {
+	spec := map[string]any{"minMember": int64(g.MinMember), "priorityClassName": g.PriorityClass}
+	if g.MinResources != nil {
+		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+			MinResources corev1.ResourceList `json:"minResources"`
+		}{g.MinResources})
+		if err != nil {
+			return nil, err
+		}
+		spec["minResources"] = resources["minResources"]
+	}
+	return map[string]any{
+		"apiVersion": PodGroupKind.GroupVersion().String(),
+		"kind":       PodGroupKind.Kind,
+		"metadata":   map[string]any{"namespace": g.Namespace, "name": g.Name, "uid": string(uid)},
+		"spec":       spec,
+	}, nil
+}
+
+// Member says how a pod takes part in its gang.
+type Member struct {
+	Group string
+	// Index of the worker: 0 is placed first and evicted last.
+	Index int32
+	// PriorityClass of the pod.
+	PriorityClass string
+	// Preemptable pods give way to waiting gangs.
+	Preemptable bool
+	// MinRunSeconds is how long a placed, preemptable pod is left alone; 0 for no time.
+	MinRunSeconds int32
+}
+
+// Join makes the pod a member. It must happen at creation: Volcano reads these keys when it first sees the pod.
+func (m Member) Join(pod *corev1.Pod) {
+	pod.Spec.SchedulerName = SchedulerName
+	pod.Spec.PriorityClassName = m.PriorityClass
+	task := "worker"
+	if m.Index == 0 {
+		task = "master"
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] = m.Group
+	pod.Annotations[batchv1alpha1.TaskSpecKey] = task
+	pod.Annotations[taskPriority] = strconv.Itoa(highestTaskPriority - int(m.Index))
+	pod.Annotations[schedulingv1beta1.PodPreemptable] = strconv.FormatBool(m.Preemptable)
+	if m.Preemptable && m.MinRunSeconds > 0 {
+		pod.Annotations[schedulingv1beta1.CooldownTime] = strconv.Itoa(int(m.MinRunSeconds)) + "s"
+	}
+}

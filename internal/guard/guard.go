@@ -1,0 +1,87 @@
+// Package guard holds objects to the rules of their CustomResourceDefinition once more inside reconcile. An object may have
+// reached the API server while a rule was off, or before it existed. The rules and the words are those of admission, because
+// it is the API server's own code that reads the same definition.
+package guard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// Guard checks objects of one kind.
+type Guard struct {
+	schema     validation.SchemaValidator
+	structural *structuralschema.Structural
+	rules      *cel.Validator
+}
+
+// New reads a CustomResourceDefinition in YAML; its first version counts.
+func New(definition []byte) (*Guard, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(definition, crd); err != nil {
+		return nil, fmt.Errorf("read the CustomResourceDefinition: %w", err)
+	}
+	props := &apiextensions.JSONSchemaProps{}
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, props, nil)
+	if err != nil {
+		return nil, fmt.Errorf("convert the schema of %s: %w", crd.Name, err)
+	}
+	g := &Guard{}
+	if g.schema, _, err = validation.NewSchemaValidator(props); err != nil {
+		return nil, fmt.Errorf("compile the schema of %s: %w", crd.Name, err)
+	}
+	if g.structural, err = structuralschema.NewStructural(props); err != nil {
+		return nil, fmt.Errorf("compile the schema of %s: %w", crd.Name, err)
+	}
+	g.rules = cel.NewValidator(g.structural, true, celconfig.PerCallLimit)
+	return g, nil
+}
+
+// Check returns what admission would say against creating the object, or nothing. Its status is not checked.
+func (g *Guard) Check(ctx context.Context, object any) (string, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return "", fmt.Errorf("convert the object: %w", err)
+	}
+	delete(content, "status")
+	dropNulls(content)
+	problems := validation.ValidateCustomResource(nil, content, g.schema)
+	if len(problems) == 0 {
+		// As at admission, rules are evaluated only on an object of the right shape.
+		problems, _ = g.rules.Validate(ctx, nil, g.structural, content, nil, celconfig.RuntimeCELCostBudget)
+	}
+	words := make([]string, len(problems))
+	for i, p := range problems {
+		words[i] = p.Error()
+	}
+	return strings.Join(words, "; "), nil
+}
+
+// dropNulls removes null fields, which Go writes for some empty structs and the API server never stores.
+func dropNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if value == nil {
+				delete(v, key)
+				continue
+			}
+			dropNulls(value)
+		}
+	case []any:
+		for _, value := range v {
+			dropNulls(value)
+		}
+	}
+}

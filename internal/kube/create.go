@@ -1,0 +1,46 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Creator creates children by POST, so that it can never take over somebody else's object.
+type Creator struct {
+	Client client.Client
+	// Live reads past the caches; it is asked only when a name turns out to be taken.
+	Live   client.Reader
+	Scheme *runtime.Scheme
+}
+
+// Create creates a child that has its controller reference. If the name is taken it looks at whose object that is: ours is
+// fine, and the caches will show it; anybody else's is a NameTakenError.
+func (c Creator) Create(ctx context.Context, child client.Object) error {
+	err := c.Client.Create(ctx, child)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	gvk, gvkErr := apiutil.GVKForObject(child, c.Scheme)
+	if gvkErr != nil {
+		return gvkErr
+	}
+	existing := &metav1.PartialObjectMetadata{}
+	existing.SetGroupVersionKind(gvk)
+	if getErr := c.Live.Get(ctx, client.ObjectKeyFromObject(child), existing); getErr != nil {
+		return fmt.Errorf("see whose %s %s is: %w", gvk.Kind, child.GetName(), getErr)
+	}
+	want, have := metav1.GetControllerOf(child), metav1.GetControllerOf(existing)
+	if have != nil && have.UID == want.UID {
+		child.SetUID(existing.GetUID())
+		child.SetResourceVersion(existing.GetResourceVersion())
+		return nil
+	}
+	predecessor := have != nil && have.Kind == want.Kind && have.Name == want.Name && have.APIVersion == want.APIVersion
+	return &NameTakenError{Kind: gvk.Kind, Name: child.GetName(), Predecessor: predecessor}
+}

@@ -1,0 +1,56 @@
+package kube
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Pacer remembers, for each object, when its status was last written and since when it differs from what it should be.
+type Pacer struct {
+	mu      sync.Mutex
+	objects map[types.NamespacedName]pace
+}
+
+type pace struct{ written, noticed time.Time }
+
+// NewPacer returns a Pacer that knows no object.
+func NewPacer() *Pacer { return &Pacer{objects: map[types.NamespacedName]pace{}} }
+
+// Differs notes that the object's status is not what it should be, and returns since when and when it was last written; the
+// zero time if this process has not written it.
+func (p *Pacer) Differs(key types.NamespacedName, now time.Time) (noticed, written time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.objects[key]
+	if o.noticed.IsZero() {
+		o.noticed = now
+		p.objects[key] = o
+	}
+	return o.noticed, o.written
+}
+
+// Agrees notes that the object's status is what it should be.
+func (p *Pacer) Agrees(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o, ok := p.objects[key]; ok {
+		o.noticed = time.Time{}
+		p.objects[key] = o
+	}
+}
+
+// Wrote notes that the object's status was written.
+func (p *Pacer) Wrote(key types.NamespacedName, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.objects[key] = pace{written: now}
+}
+
+// Forget drops an object that is gone.
+func (p *Pacer) Forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.objects, key)
+}

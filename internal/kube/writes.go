@@ -1,0 +1,140 @@
+// Package kube holds the small tools that every reconciler of Tideline shares.
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Writes remembers what a reconciler wrote for an owner until the caches have seen it, so that nothing is decided twice on
+// stale reads. Kubernetes' own controllers do the same since 1.36 (pkg/controller/util/consistency): resource versions of one
+// kind can be compared, and a cache that has seen a later one has seen ours.
+type Writes struct {
+	cache  cache.Cache
+	scheme *runtime.Scheme
+
+	mu     sync.Mutex
+	owners map[types.NamespacedName]*unseen
+}
+
+// unseen are one owner's writes that the caches may not have seen.
+type unseen struct {
+	written map[schema.GroupVersionKind]write
+	deleted map[types.UID]client.Object
+}
+
+type write struct {
+	object  client.Object
+	version string
+}
+
+// NewWrites returns an empty memory over the caches that the reconciler reads.
+func NewWrites(c cache.Cache, scheme *runtime.Scheme) *Writes {
+	return &Writes{cache: c, scheme: scheme, owners: map[types.NamespacedName]*unseen{}}
+}
+
+// Wrote notes an object that was created or patched for the owner, as the API server returned it.
+func (w *Writes) Wrote(owner types.NamespacedName, o client.Object) error {
+	gvk, err := apiutil.GVKForObject(o, w.scheme)
+	if err != nil {
+		return fmt.Errorf("note a write of %T: %w", o, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := w.of(owner)
+	if last, ok := u.written[gvk]; ok {
+		if order, err := resourceversion.CompareResourceVersion(last.version, o.GetResourceVersion()); err == nil && order >= 0 {
+			return nil
+		}
+	}
+	u.written[gvk] = write{object: o, version: o.GetResourceVersion()}
+	return nil
+}
+
+// Deleted notes an object whose deletion the API server accepted.
+func (w *Writes) Deleted(owner types.NamespacedName, o client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(owner).deleted[o.GetUID()] = o
+}
+
+// Forget drops everything noted for an owner.
+func (w *Writes) Forget(owner types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.owners, owner)
+}
+
+// Seen is true when the caches have seen every write noted for the owner, which is then forgotten.
+func (w *Writes) Seen(ctx context.Context, owner types.NamespacedName) (bool, error) {
+	w.mu.Lock()
+	u := w.owners[owner]
+	w.mu.Unlock()
+	if u == nil {
+		return true, nil
+	}
+	for _, last := range u.written {
+		if seen, err := w.sawVersion(ctx, last); !seen || err != nil {
+			return false, err
+		}
+	}
+	for uid, o := range u.deleted {
+		if seen, err := w.sawDeletion(ctx, uid, o); !seen || err != nil {
+			return false, err
+		}
+	}
+	w.Forget(owner)
+	return true, nil
+}
+
+func (w *Writes) sawVersion(ctx context.Context, last write) (bool, error) {
+	informer, err := w.cache.GetInformer(ctx, last.object)
+	if err != nil {
+		return false, fmt.Errorf("get the cache of %T: %w", last.object, err)
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return false, fmt.Errorf("the cache of %T does not tell its resource version", last.object)
+	}
+	order, err := resourceversion.CompareResourceVersion(shared.GetStore().LastStoreSyncResourceVersion(), last.version)
+	if err != nil {
+		return false, fmt.Errorf("compare resource versions of %T: %w", last.object, err)
+	}
+	return order >= 0, nil
+}
+
+func (w *Writes) sawDeletion(ctx context.Context, uid types.UID, o client.Object) (bool, error) {
+	cached, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return false, fmt.Errorf("%T is no object", o)
+	}
+	err := w.cache.Get(ctx, client.ObjectKeyFromObject(o), cached)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read %T %s from the cache: %w", o, o.GetName(), err)
+	}
+	return cached.GetUID() != uid || cached.GetDeletionTimestamp() != nil, nil
+}
+
+// of returns the owner's record; the lock is held.
+func (w *Writes) of(owner types.NamespacedName) *unseen {
+	u := w.owners[owner]
+	if u == nil {
+		u = &unseen{written: map[schema.GroupVersionKind]write{}, deleted: map[types.UID]client.Object{}}
+		w.owners[owner] = u
+	}
+	return u
+}

@@ -1,0 +1,151 @@
+// Package worker makes the objects of an ElasticTrainingJob: worker pods, their PodGroups and their Service. It joins what
+// rendezvous says to torchrun and gang says to Volcano to the user's template.
+package worker
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	componentresource "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/rendezvous"
+)
+
+// Blueprint makes the objects of one attempt of a job.
+type Blueprint struct {
+	Job     *v1alpha1.ElasticTrainingJob
+	Attempt *v1alpha1.AttemptStatus
+	Tier    config.Tier
+	Queue   string
+}
+
+// Pod returns worker i's pod.
+func (b Blueprint) Pod(i int32) *corev1.Pod {
+	template := b.Job.Spec.Template.DeepCopy()
+	name := rendezvous.WorkerName(b.Job.Name, i)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       b.Job.Namespace,
+			Name:            name,
+			Labels:          b.podLabels(i, template.Labels),
+			Annotations:     template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{b.owner()},
+		},
+		Spec: template.Spec,
+	}
+	pod.Spec.Hostname = name
+	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	if pod.Spec.ShareProcessNamespace == nil {
+		// As PID 1, torchrun ignores SIGTERM while in rendezvous and holds its GPU for the whole grace period.
+		pod.Spec.ShareProcessNamespace = ptr.To(true)
+	}
+	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
+	trainer.Env = append(trainer.Env, rendezvous.Env(b.Job, b.Attempt, i)...)
+	b.member(i).Join(pod)
+	return pod
+}
+
+func (b Blueprint) member(i int32) gang.Member {
+	if i < b.Attempt.MinReplicas {
+		return gang.Member{Group: gang.CoreName(b.Job.Name), Index: i, PriorityClass: b.Tier.ClassName()}
+	}
+	return gang.Member{
+		Group: gang.SurplusName(b.Job.Name), Index: i, PriorityClass: b.Tier.SurplusClassName(),
+		Preemptable: true, MinRunSeconds: ptr.Deref(b.Job.Spec.Elasticity.MinSurplusRunSeconds, 0),
+	}
+}
+
+// CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
+func (b Blueprint) CoreGroup() gang.Group {
+	g := b.group(gang.CoreName(b.Job.Name), b.Tier.ClassName())
+	g.MinMember = b.Attempt.MinReplicas
+	g.MinResources = CoreRequests(&b.Job.Spec.Template.Spec, b.Attempt.MinReplicas)
+	return g
+}
+
+// SurplusGroup returns the PodGroup of the surplus: each member is placed by itself.
+func (b Blueprint) SurplusGroup() gang.Group {
+	return b.group(gang.SurplusName(b.Job.Name), b.Tier.SurplusClassName())
+}
+
+func (b Blueprint) group(name, class string) gang.Group {
+	return gang.Group{
+		Namespace: b.Job.Namespace, Name: name, Labels: b.labels(), Owner: b.owner(), Queue: b.Queue, PriorityClass: class,
+	}
+}
+
+// Service returns the headless Service of the workers.
+func (b Blueprint) Service() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       b.Job.Namespace,
+			Name:            rendezvous.ServiceName(b.Job.Name),
+			Labels:          b.labels(),
+			OwnerReferences: []metav1.OwnerReference{b.owner()},
+		},
+		Spec: rendezvous.Service(b.Job),
+	}
+}
+
+func (b Blueprint) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+}
+
+func (b Blueprint) labels() map[string]string {
+	return map[string]string{v1alpha1.LabelJob: b.Job.Name}
+}
+
+func (b Blueprint) podLabels(i int32, template map[string]string) map[string]string {
+	labels := b.labels()
+	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
+	labels[v1alpha1.LabelRole] = v1alpha1.RoleCore
+	if i >= b.Attempt.MinReplicas {
+		labels[v1alpha1.LabelRole] = v1alpha1.RoleSurplus
+	}
+	merged := maps.Clone(template)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, labels)
+	return merged
+}
+
+// CoreRequests is what n workers of the template ask together, as the scheduler counts it: init containers, sidecars and pod
+// overhead included, limits standing in for missing requests as the API server will default them.
+func CoreRequests(spec *corev1.PodSpec, n int32) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			defaultRequests(&containers[i].Resources)
+		}
+	}
+	total := corev1.ResourceList{}
+	for name, quantity := range componentresource.PodRequests(pod, componentresource.PodResourcesOptions{}) {
+		sum := resource.Quantity{Format: quantity.Format}
+		for range n {
+			sum.Add(quantity)
+		}
+		total[name] = sum
+	}
+	return total
+}
+
+func defaultRequests(r *corev1.ResourceRequirements) {
+	for name, quantity := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = quantity
+		}
+	}
+}

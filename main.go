@@ -1,0 +1,117 @@
+// Tideline is a Kubernetes operator for machine-learning training clusters scheduled by Volcano.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
+)
+
+// version is stamped at build time with -ldflags "-X main.version=...".
+var version = "development"
+
+func main() {
+	log := zap.New()
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
+	if err := run(ctrl.SetupSignalHandler(), log); err != nil {
+		log.Error(err, "The operator ends")
+		os.Exit(1)
+	}
+}
+
+// options are the operator's flags.
+type options struct {
+	metricsAddress, probeAddress string
+	leaderElect                  bool
+	leaderElectionNamespace      string
+	resync                       time.Duration
+}
+
+func parseFlags() options {
+	var o options
+	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "0", `address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
+	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", `address that serves /healthz and /readyz; "0" serves none`)
+	flag.BoolVar(&o.leaderElect, "leader-elect", false, "let only one of several operators act; needs a Lease in the operator's namespace")
+	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; default: the operator's own when it runs in the cluster")
+	flag.DurationVar(&o.resync, "resync-period", 10*time.Hour, "how often every object is looked at again although nothing changed")
+	flag.Parse()
+	return o
+}
+
+func run(ctx context.Context, log logr.Logger) error {
+	o := parseFlags()
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
+	}
+	cfg.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	objects, err := elastictrainingjob.CachedObjects()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        log,
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "tideline.tideline.io",
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Cache: cache.Options{
+			SyncPeriod: &o.resync, DefaultTransform: kube.StripMetadata, ByObject: objects,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+	}
+	if err := elastictrainingjob.Setup(ctx, mgr, config.DefaultTiers()); err != nil {
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
+		}
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	log.Info("Tideline starts", "version", version, "server", cfg.Host)
+	return mgr.Start(ctx)
+}
+
+func newScheme() (*k8sruntime.Scheme, error) {
+	scheme := k8sruntime.NewScheme()
+	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
