@@ -42,7 +42,8 @@ func TestAPIServerAcceptsCRDs(t *testing.T) {
 			apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
 			var internal apiextensions.CustomResourceDefinition
-			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
+			err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil)
+			if err != nil {
 				t.Fatal(err)
 			}
 			for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), &internal) {

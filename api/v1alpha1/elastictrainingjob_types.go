@@ -294,9 +294,11 @@ type ElasticTrainingJobStatus struct {
 	Attempt *AttemptStatus `json:"attempt,omitempty"`
 	// Replicas is the number of worker pods that exist and have not ended.
 	// +optional
+	// +kubebuilder:default=0
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of worker pods that are ready.
 	// +optional
+	// +kubebuilder:default=0
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// ReadyWorkers is the summary that `kubectl get` shows: ready/existing (min..max).
 	// +optional
@@ -304,6 +306,7 @@ type ElasticTrainingJobStatus struct {
 	ReadyWorkers string `json:"readyWorkers,omitempty"`
 	// GPUs is the number of GPUs that ready workers hold.
 	// +optional
+	// +kubebuilder:default=0
 	GPUs int64 `json:"gpus"`
 	// Selector selects the job's worker pods, for the scale subresource.
 	// +optional
@@ -311,6 +314,7 @@ type ElasticTrainingJobStatus struct {
 	Selector string `json:"selector,omitempty"`
 	// Restarts counts losses of workers that cost the training a restart. Evictions, preemptions and lost nodes never count.
 	// +optional
+	// +kubebuilder:default=0
 	Restarts int32 `json:"restarts"`
 	// LastFailure is the last loss that counted.
 	// +optional

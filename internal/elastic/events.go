@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -18,76 +19,119 @@ type Event struct {
 	Reason, Message string
 }
 
+// story collects the events of one transition.
+type story struct {
+	before, after *v1alpha1.ElasticTrainingJobStatus
+	events        []Event
+}
+
 // Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
 func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []Event {
-	var events []Event
-	add := func(kind, reason, format string, args ...any) {
-		events = append(events, Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
+	s := &story{before: before, after: after}
+	s.tellObstacles()
+	s.tellWorkers()
+	for kind, condition := range map[string]string{
+		corev1.EventTypeNormal: v1alpha1.ConditionSucceeded, corev1.EventTypeWarning: v1alpha1.ConditionFailed,
+	} {
+		if c := s.becameTrue(condition); c != nil {
+			s.add(kind, condition, "%s", c.Message)
+		}
 	}
-	if c := becameTrue(before, after, v1alpha1.ConditionStalled); c != "" && !finished(after) {
-		add(corev1.EventTypeWarning, after.Reason, "%s", c)
+	return s.events
+}
+
+func (s *story) add(kind, reason, format string, args ...any) {
+	s.events = append(s.events, Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+// tellObstacles says what the job waits for, unless that is the ordinary way of a job.
+func (s *story) tellObstacles() {
+	if finished(s.after) {
+		return
 	}
+	if c := s.becameTrue(v1alpha1.ConditionStalled); c != nil {
+		s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
+	}
+	if c := s.becameTrue(v1alpha1.ConditionReconciling); c != nil {
+		switch c.Reason {
+		case v1alpha1.ReasonSubmitted, v1alpha1.ReasonQueued, v1alpha1.ReasonStarting, v1alpha1.ReasonRecovering,
+			v1alpha1.ReasonCompleting:
+		case v1alpha1.ReasonUnschedulable:
+			s.add(corev1.EventTypeNormal, c.Reason, "%s", c.Message)
+		default:
+			s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
+		}
+	}
+	if c := s.becameTrue(v1alpha1.ConditionRangePending); c != nil {
+		s.add(corev1.EventTypeNormal, v1alpha1.ConditionRangePending, "%s", c.Message)
+	}
+}
+
+// tellWorkers says how workers came and went.
+func (s *story) tellWorkers() {
+	before, after := s.before, s.after
 	if before.StartTime == nil && after.StartTime != nil {
-		add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after submission.",
+		s.add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after submission.",
 			workers(after.Attempt.MinReplicas), after.Queue, time.Duration(*after.WaitSeconds)*time.Second)
 	}
-	if gone := newlyEvicted(before, after); len(gone) > 0 {
-		add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "Gave way to a waiting gang: %s left; %d ready go on.",
+	if gone := s.evicted(); len(gone) > 0 {
+		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "Gave way to a waiting gang: %s left; %d ready go on.",
 			workersNamed(gone), after.ReadyReplicas)
 	}
-	if after.Restarts > before.Restarts && after.LastFailure != nil {
-		f := after.LastFailure
-		add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "Lost worker %d (%s), which counts as restart %d; it is created anew.",
+	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
+		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "Lost worker %d (%s), which counts as restart %d; it is created anew.",
 			f.Worker, describe(&Worker{Reason: f.Reason, Message: f.Message}), after.Restarts)
 	}
-	if grew(before, after) {
-		add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew from %d to %d ready workers.", before.ReadyReplicas, after.ReadyReplicas)
+	if given := s.givenUp(); len(given) > 0 {
+		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Deleted %s, because maxReplicas was lowered; %d ready go on.",
+			workersNamed(given), after.ReadyReplicas)
 	}
-	if c := becameTrue(before, after, v1alpha1.ConditionRangePending); c != "" {
-		add(corev1.EventTypeNormal, v1alpha1.ConditionRangePending, "%s", c)
+	if s.grew() {
+		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %d ready workers.", after.ReadyReplicas)
 	}
-	if c := becameTrue(before, after, v1alpha1.ConditionSucceeded); c != "" {
-		add(corev1.EventTypeNormal, v1alpha1.ConditionSucceeded, "%s", c)
-	}
-	if c := becameTrue(before, after, v1alpha1.ConditionFailed); c != "" {
-		add(corev1.EventTypeWarning, v1alpha1.ConditionFailed, "%s", c)
-	}
-	return events
 }
 
-// becameTrue returns the message of a condition that was not True before, or whose reason is another one now.
-func becameTrue(before, after *v1alpha1.ElasticTrainingJobStatus, kind string) string {
-	is, was := meta.FindStatusCondition(after.Conditions, kind), meta.FindStatusCondition(before.Conditions, kind)
-	if is == nil || is.Status != "True" || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
-		return ""
-	}
-	return is.Message
-}
-
-func newlyEvicted(before, after *v1alpha1.ElasticTrainingJobStatus) []int32 {
-	if after.Elasticity == nil {
+// becameTrue returns a condition that was not True before, or whose reason is another one now.
+func (s *story) becameTrue(kind string) *metav1.Condition {
+	is, was := meta.FindStatusCondition(s.after.Conditions, kind), meta.FindStatusCondition(s.before.Conditions, kind)
+	if is == nil || is.Status != metav1.ConditionTrue || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(after.Elasticity.Evicted), func(i int32) bool {
-		return before.Elasticity != nil && slices.Contains(before.Elasticity.Evicted, i)
+	return is
+}
+
+func (s *story) evicted() []int32 {
+	if s.after.Elasticity == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.after.Elasticity.Evicted), func(i int32) bool {
+		return s.before.Elasticity != nil && slices.Contains(s.before.Elasticity.Evicted, i)
 	})
 }
 
-// grew is true when a running job has more ready workers than before and is not still in the middle of growing.
-func grew(before, after *v1alpha1.ElasticTrainingJobStatus) bool {
-	settled := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionFullSize)
-	return before.StartTime != nil && !finished(after) && after.ReadyReplicas > before.ReadyReplicas &&
-		settled != nil && settled.Reason != v1alpha1.ReasonGrowing &&
-		after.ReadyReplicas > after.Attempt.MinReplicas
+// givenUp lists workers that were members, were not lost, and are members no more.
+func (s *story) givenUp() []int32 {
+	if finished(s.after) {
+		return nil
+	}
+	return missing(s.before.Members, s.after.Members)
 }
 
-// Explain overlays a status with what kept its decision from being carried out.
-func Explain(o Observed, now time.Time, d Decision, obstacle Obstacle) v1alpha1.ElasticTrainingJobStatus {
-	p := newPlanner(o, now)
-	p.d.Status, p.obstacle = d.Status, &obstacle
-	p.st = &p.d.Status
-	if !finished(p.st) && p.st.Attempt != nil {
-		p.sayObstacle(obstacle)
+// grew is true when a job that ran before has workers that it did not have, and is not still in the middle of growing. A
+// worker that was lost and created anew was a member all the time.
+func (s *story) grew() bool {
+	settled := meta.FindStatusCondition(s.after.Conditions, v1alpha1.ConditionFullSize)
+	return s.before.StartTime != nil && !finished(s.after) && settled != nil && settled.Reason != v1alpha1.ReasonGrowing &&
+		len(missing(s.after.Members, s.before.Members)) > 0
+}
+
+// missing lists the indices of a's living members that b does not have at all.
+func missing(a, b []v1alpha1.Member) []int32 {
+	var indices []int32
+	for _, m := range a {
+		if !m.Lost && !slices.ContainsFunc(b, func(o v1alpha1.Member) bool { return o.Index == m.Index }) {
+			indices = append(indices, m.Index)
+		}
 	}
-	return p.d.Status
+	return indices
 }

@@ -2,7 +2,6 @@ package elastic
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +13,14 @@ import (
 // completing handles a job whose worker 0 succeeded: the others have the completion grace to end, because torchrun's agents
 // wait for each other in an exit barrier. It returns false while worker 0 has not succeeded.
 func (p *planner) completing() bool {
-	master, ok := p.byIdx[0]
 	if p.st.MasterCompletionTime == nil {
-		if !ok || master.Phase != corev1.PodSucceeded {
+		if master := p.at[0]; master == nil || master.Phase != corev1.PodSucceeded {
 			return false
 		}
 		t := p.time()
 		p.st.MasterCompletionTime = &t
 	}
+	p.deleteWaiting()
 	deadline := p.st.MasterCompletionTime.Add(p.completionGrace())
 	switch failed, active := p.failedWorker(), p.activeWorkers(); {
 	case failed != nil:
@@ -45,6 +44,16 @@ func (p *planner) completing() bool {
 	return true
 }
 
+// deleteWaiting removes workers that have not run yet. Volcano would place them where finished workers were, only to look for
+// a rendezvous that is over.
+func (p *planner) deleteWaiting() {
+	for w := range p.workers() {
+		if w.Phase == corev1.PodPending {
+			p.delete(w)
+		}
+	}
+}
+
 func (p *planner) completionGrace() time.Duration {
 	return time.Duration(*p.spec.RunPolicy.CompletionGraceSeconds) * time.Second
 }
@@ -52,23 +61,22 @@ func (p *planner) completionGrace() time.Duration {
 // failedWorker is the first worker that failed after worker 0 succeeded. Failures that were already recorded as losses
 // happened before, and evictions are no failures.
 func (p *planner) failedWorker() *Worker {
-	for i := range p.maximum {
-		if w, ok := p.byIdx[i]; ok && w.Phase == corev1.PodFailed && !w.Disrupted && !p.recordedLost(w) {
-			return &w
+	for w := range p.workers() {
+		if w.Phase == corev1.PodFailed && !w.Disrupted && !p.recordedLost(w) {
+			return w
 		}
 	}
 	return nil
 }
 
-// activeWorkers lists the workers that hold a node. Surplus that was never placed does not hold up the end.
+// activeWorkers lists the workers that run. Those that never did do not hold up the end.
 func (p *planner) activeWorkers() []int32 {
 	var active []int32
-	for i, w := range p.byIdx {
-		if w.Scheduled && !w.ended() {
-			active = append(active, i)
+	for w := range p.workers() {
+		if w.Phase == corev1.PodRunning {
+			active = append(active, w.Index)
 		}
 	}
-	slices.Sort(active)
 	return active
 }
 

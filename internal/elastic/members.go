@@ -25,7 +25,7 @@ type loss struct {
 // settleLosses compares the workers that the job was known to have with those it has, and records each loss exactly once:
 // in status.members as lost, among the evicted, and in restarts if it counts.
 func (p *planner) settleLosses() {
-	members := map[int32]v1alpha1.Member{}
+	members := make([]v1alpha1.Member, len(p.at))
 	for _, m := range p.st.Members {
 		members[m.Index] = m
 	}
@@ -33,56 +33,45 @@ func (p *planner) settleLosses() {
 		members[l.index] = v1alpha1.Member{Index: l.index, UID: l.uid, Lost: true}
 		p.record(l)
 	}
-	for i, w := range p.byIdx {
+	for w := range p.workers() {
 		if w.running() {
-			members[i] = v1alpha1.Member{Index: i, UID: w.UID}
-			p.releaseEvicted(func(e int32) bool { return e == i })
+			members[w.Index] = v1alpha1.Member{Index: w.Index, UID: w.UID}
+			if p.evicted(w.Index) {
+				p.releaseEvicted(func(i int32) bool { return i == w.Index })
+			}
 		}
 	}
-	p.st.Members = p.st.Members[:0]
-	for _, m := range members {
-		p.st.Members = append(p.st.Members, m)
-	}
-	slices.SortFunc(p.st.Members, func(a, b v1alpha1.Member) int { return int(a.Index - b.Index) })
+	p.st.Members = slices.DeleteFunc(members, func(m v1alpha1.Member) bool { return m.UID == "" })
 }
 
-// losses lists the losses that status does not know yet, in the order of their indices.
-func (p *planner) losses(members map[int32]v1alpha1.Member) []loss {
+// losses lists the losses that status does not know yet, given the known members by index.
+func (p *planner) losses(members []v1alpha1.Member) []loss {
 	var all []loss
-	known := map[types.UID]bool{}
-	for _, m := range members {
-		known[m.UID] = true
-		if m.Lost {
+	for i, w := range p.at[:p.maximum] {
+		known := members[i]
+		if known.UID != "" && !known.Lost && (w == nil || w.UID != known.UID) {
+			all = append(all, p.gone(known.Index, known.UID))
+		}
+		if w == nil || (w.UID == known.UID && known.Lost) {
 			continue
 		}
-		w, ok := p.byIdx[m.Index]
-		switch {
-		case ok && w.UID == m.UID:
-			if l, lost := p.leaving(w); lost {
-				all = append(all, l)
-			}
-		default:
-			all = append(all, p.gone(m.Index, m.UID))
-		}
-	}
-	// Pods that came and went between two writes of status. A plain deletion of one is not counted: it may have been our own,
-	// when maxReplicas was lowered.
-	for _, d := range p.o.Departures {
-		if !known[d.UID] && (d.Disrupted || d.Phase == corev1.PodFailed) {
-			all = append(all, p.gone(d.Index, d.UID))
-		}
-	}
-	for _, w := range p.byIdx {
-		if l, lost := p.leaving(w); lost && !known[w.UID] && (w.Disrupted || w.ended()) {
+		// Of a pod that status does not know, a plain deletion is not counted: it may have been our own, when maxReplicas was
+		// lowered.
+		if l, lost := p.leaving(w); lost && (w.UID == known.UID || w.Disrupted || w.ended()) {
 			all = append(all, l)
 		}
 	}
-	slices.SortFunc(all, func(a, b loss) int { return int(a.index - b.index) })
-	return slices.DeleteFunc(all, func(l loss) bool { return l.index >= p.maximum })
+	// Pods that came and went between two writes of status.
+	for _, d := range p.o.Departures {
+		if d.Index < p.maximum && members[d.Index].UID != d.UID && (d.Disrupted || d.Phase == corev1.PodFailed) {
+			all = append(all, p.gone(d.Index, d.UID))
+		}
+	}
+	return all
 }
 
 // leaving judges a pod that is still there.
-func (p *planner) leaving(w Worker) (loss, bool) {
+func (p *planner) leaving(w *Worker) (loss, bool) {
 	l := loss{index: w.Index, uid: w.UID}
 	switch {
 	case w.Phase == corev1.PodSucceeded && w.Index > 0:
@@ -151,8 +140,8 @@ func clip(s string, n int) string {
 // as a member. The loss is in status first.
 func (p *planner) replaceFailed() {
 	for i := range p.maximum {
-		w, ok := p.byIdx[i]
-		if !ok || w.Phase != corev1.PodFailed {
+		w := p.at[i]
+		if w == nil || w.Phase != corev1.PodFailed {
 			continue
 		}
 		if !p.recordedLost(w) {
@@ -175,11 +164,11 @@ func (p *planner) backoff() time.Duration {
 }
 
 // recordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
-func (p *planner) recordedLost(w Worker) bool {
+func (p *planner) recordedLost(w *Worker) bool {
 	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
 }
 
-// forget drops workers that the job gave up on purpose: they are not lost, and coming back is a first growth.
+// forget drops workers that the job gave up on purpose, or whose cooldown has passed: coming back is growth.
 func (p *planner) forget(drop func(int32) bool) {
 	p.st.Members = slices.DeleteFunc(p.st.Members, func(m v1alpha1.Member) bool { return drop(m.Index) })
 	p.releaseEvicted(drop)

@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -79,4 +80,16 @@ func (p *planner) queueShut() *Obstacle {
 		Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, or change annotation %s of namespace %s.",
 			q.Name, state, gang.QueueAnnotation, p.o.Job.Namespace),
 	}
+}
+
+// Explain overlays a status with what kept its decision from being carried out.
+func Explain(o Observed, now time.Time, d Decision, obstacle Obstacle) v1alpha1.ElasticTrainingJobStatus {
+	p := newPlanner(o, now)
+	p.d.Status, p.obstacle = d.Status, &obstacle
+	p.st = &p.d.Status
+	if !finished(p.st) && p.st.Attempt != nil {
+		p.sayObstacle(obstacle)
+		p.settleConditions()
+	}
+	return p.d.Status
 }

@@ -39,7 +39,7 @@ const (
 // PaceOf compares the status at the API server with the one that should be there.
 func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
 	switch {
-	case equality.Semantic.DeepEqual(written, wanted):
+	case slices.Equal(written.Members, wanted.Members) && equality.Semantic.DeepEqual(memberless(written), memberless(wanted)):
 		return PaceNever
 	case changesCourse(written, wanted):
 		return PaceNow
@@ -49,6 +49,13 @@ func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
 		return PaceLazy
 	}
 	return PaceCalm
+}
+
+// memberless is the status without its members: reflection over thousands of them would cost more than the whole plan.
+func memberless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+	c := *st
+	c.Members = nil
+	return &c
 }
 
 func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {

@@ -3,6 +3,7 @@ package elastic
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -78,20 +79,22 @@ func Plan(o Observed, now time.Time) Decision {
 
 // planner carries the facts of one evaluation and the decision as it grows.
 type planner struct {
-	o      Observed
-	now    time.Time
-	d      Decision
-	st     *v1alpha1.ElasticTrainingJobStatus
-	spec   *v1alpha1.ElasticTrainingJobSpec
-	byIdx  map[int32]Worker
-	strays []Worker
+	o    Observed
+	now  time.Time
+	d    Decision
+	st   *v1alpha1.ElasticTrainingJobStatus
+	spec *v1alpha1.ElasticTrainingJobSpec
+	// at holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
+	at []*Worker
+	// strays are pods of other attempts.
+	strays []*Worker
 	// minimum and maximum bound the workers of the current attempt; both 0 without an attempt.
 	minimum, maximum int32
 	obstacle         *Obstacle
 }
 
 func newPlanner(o Observed, now time.Time) *planner {
-	p := &planner{o: o, now: now, spec: &o.Job.Spec, byIdx: make(map[int32]Worker, len(o.Workers))}
+	p := &planner{o: o, now: now, spec: &o.Job.Spec}
 	p.d.Status = *o.Job.Status.DeepCopy()
 	p.st = &p.d.Status
 	p.st.ObservedGeneration = o.Job.Generation
@@ -100,14 +103,41 @@ func newPlanner(o Observed, now time.Time) *planner {
 		p.minimum = a.MinReplicas
 		p.maximum = min(max(p.spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
 	}
-	for _, w := range o.Workers {
-		if p.st.Attempt != nil && w.Attempt == p.st.Attempt.ID() {
-			p.byIdx[w.Index] = w
+	p.sortWorkers()
+	return p
+}
+
+// sortWorkers puts the workers of the current attempt at their indices and the others aside.
+func (p *planner) sortWorkers() {
+	attempt, size := "", p.maximum
+	if p.st.Attempt != nil {
+		attempt = p.st.Attempt.ID()
+	}
+	for i := range p.o.Workers {
+		size = max(size, p.o.Workers[i].Index+1)
+	}
+	for _, m := range p.st.Members {
+		size = max(size, m.Index+1)
+	}
+	p.at, p.strays = make([]*Worker, size), nil
+	for i := range p.o.Workers {
+		if w := &p.o.Workers[i]; attempt != "" && w.Attempt == attempt {
+			p.at[w.Index] = w
 		} else {
 			p.strays = append(p.strays, w)
 		}
 	}
-	return p
+}
+
+// workers are the pods of the current attempt, by rising index.
+func (p *planner) workers() iter.Seq[*Worker] {
+	return func(yield func(*Worker) bool) {
+		for _, w := range p.at {
+			if w != nil && !yield(w) {
+				return
+			}
+		}
+	}
 }
 
 func finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
@@ -121,6 +151,7 @@ func (p *planner) startAttempt() {
 		Number: 1, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
 	}
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
+	p.sortWorkers()
 }
 
 // keepRunning brings the workers of the attempt to what the spec asks.
@@ -169,21 +200,21 @@ func (p *planner) deleteStrays() {
 	}
 }
 
-func (p *planner) delete(w Worker) {
+func (p *planner) delete(w *Worker) {
 	if !w.Terminating {
-		p.d.DeletePods = append(p.d.DeletePods, w)
+		p.d.DeletePods = append(p.d.DeletePods, *w)
 	}
 }
 
 // shrinkToMaximum lets the workers beyond maxReplicas go at once: those that still wait first, then the highest index.
 func (p *planner) shrinkToMaximum() {
-	var beyond []Worker
-	for i, w := range p.byIdx {
-		if i >= p.maximum {
+	var beyond []*Worker
+	for w := range p.workers() {
+		if w.Index >= p.maximum {
 			beyond = append(beyond, w)
 		}
 	}
-	slices.SortFunc(beyond, func(a, b Worker) int {
+	slices.SortFunc(beyond, func(a, b *Worker) int {
 		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
 	for _, w := range beyond {
@@ -203,14 +234,14 @@ func order(b bool) int {
 // name, and is waited for.
 func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
-		if _, ok := p.byIdx[i]; !ok && !p.strayAt(i) {
+		if p.at[i] == nil && !p.strayAt(i) {
 			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
 		}
 	}
 }
 
 func (p *planner) strayAt(i int32) bool {
-	return slices.ContainsFunc(p.strays, func(w Worker) bool { return w.Index == i })
+	return slices.ContainsFunc(p.strays, func(w *Worker) bool { return w.Index == i })
 }
 
 // grow creates the surplus. Indices that gave way wait for the cooldown; those that the job never had do not.
@@ -222,7 +253,7 @@ func (p *planner) grow() {
 	if wait := p.cooldown(); wait > 0 {
 		p.wake(wait)
 	} else {
-		p.releaseEvicted(func(int32) bool { return true })
+		p.forget(p.evicted)
 	}
 	for i := p.minimum; i < p.maximum; i++ {
 		if !p.evicted(i) {
@@ -245,15 +276,15 @@ func (p *planner) cooldown() time.Duration {
 func (p *planner) coreRuns() bool { return p.countCore(workerRuns) == p.minimum }
 
 func (p *planner) corePlaced() bool {
-	return p.countCore(func(w Worker) bool { return (w.Scheduled && !w.Terminating && w.Phase != corev1.PodFailed) }) == p.minimum
+	return p.countCore(func(w *Worker) bool { return w.Scheduled && !w.Terminating && w.Phase != corev1.PodFailed }) == p.minimum
 }
 
-func workerRuns(w Worker) bool { return w.running() || w.Phase == corev1.PodSucceeded }
+func workerRuns(w *Worker) bool { return w.running() || w.Phase == corev1.PodSucceeded }
 
-func (p *planner) countCore(is func(Worker) bool) int32 {
+func (p *planner) countCore(is func(*Worker) bool) int32 {
 	var n int32
-	for i := range p.minimum {
-		if w, ok := p.byIdx[i]; ok && is(w) {
+	for _, w := range p.at[:p.minimum] {
+		if w != nil && is(w) {
 			n++
 		}
 	}
@@ -270,7 +301,8 @@ func (p *planner) markStarted() {
 // cleanUp removes what an ended job does not need. Its conditions are in status already.
 func (p *planner) cleanUp() {
 	active := false
-	for _, w := range p.o.Workers {
+	for i := range p.o.Workers {
+		w := &p.o.Workers[i]
 		switch p.spec.RunPolicy.CleanPodPolicy {
 		case v1alpha1.CleanPodPolicyAll:
 			p.delete(w)

@@ -17,6 +17,11 @@ import (
 // summarize writes counts, conditions and the words that kubectl shows.
 func (p *planner) summarize() {
 	p.count()
+	p.sayAll()
+	p.settleConditions()
+}
+
+func (p *planner) sayAll() {
 	p.st.Queue = p.queue()
 	if tier, ok := p.o.Tiers.Find(p.spec.Tier); ok {
 		p.st.Tier = tier.Name
@@ -44,8 +49,8 @@ func (p *planner) summarize() {
 
 func (p *planner) count() {
 	p.st.Replicas, p.st.ReadyReplicas = 0, 0
-	for _, w := range p.byIdx {
-		if !w.ended() && !w.Terminating {
+	for w := range p.workers() {
+		if !w.ended() && !w.Terminating && !p.deletes(w) {
 			p.st.Replicas++
 			if w.Ready {
 				p.st.ReadyReplicas++
@@ -54,6 +59,11 @@ func (p *planner) count() {
 	}
 	p.st.GPUs = int64(p.st.ReadyReplicas) * p.gpusPerWorker()
 	p.st.ReadyWorkers = fmt.Sprintf("%d/%d (%d..%d)", p.st.ReadyReplicas, p.st.Replicas, p.spec.MinReplicas, p.spec.MaxReplicas)
+}
+
+// deletes tells whether the decision deletes the worker, which then counts as gone.
+func (p *planner) deletes(w *Worker) bool {
+	return slices.ContainsFunc(p.d.DeletePods, func(d Worker) bool { return d.UID == w.UID })
 }
 
 func (p *planner) gpusPerWorker() int64 {
@@ -89,7 +99,7 @@ func (p *planner) sayRange() {
 	}
 	p.set(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, fmt.Sprintf(
 		"The spec asks for %d..%d workers; running workers were started with %d..%d and stay within it, with at most %d now. "+
-			"The new range takes effect with the next attempt.",
+			"Delete the job and create it anew to start with the new range.",
 		p.spec.MinReplicas, p.spec.MaxReplicas, a.MinReplicas, a.MaxReplicas, p.maximum))
 }
 
@@ -131,6 +141,9 @@ func (p *planner) sayTraining() {
 	if full == metav1.ConditionTrue {
 		reason = v1alpha1.ReasonTraining
 	}
+	if meta.IsStatusConditionTrue(p.st.Conditions, v1alpha1.ConditionRangePending) {
+		message += fmt.Sprintf(" The spec asks for %d..%d, which condition RangePending explains.", p.spec.MinReplicas, p.spec.MaxReplicas)
+	}
 	p.say(reason, message)
 }
 
@@ -161,8 +174,8 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 // waitingForRoom counts workers that exist and have no node.
 func (p *planner) waitingForRoom() int32 {
 	var n int32
-	for i, w := range p.byIdx {
-		if i < p.maximum && !w.Scheduled && !w.Terminating {
+	for w := range p.workers() {
+		if w.Index < p.maximum && !w.Scheduled && !w.Terminating {
 			n++
 		}
 	}
@@ -248,6 +261,26 @@ func waits(n int32) string {
 
 func (p *planner) say(reason, message string) {
 	p.st.Reason, p.st.Message = reason, clip(message, 4096)
+}
+
+// conditionOrder is the order in which people read conditions.
+var conditionOrder = []string{
+	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionScheduled,
+	v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+}
+
+// settleConditions gives every condition that has the status it had the transition time it had, however it came to be set,
+// and all of them one order: an object at rest must not change.
+func (p *planner) settleConditions() {
+	for i := range p.st.Conditions {
+		c := &p.st.Conditions[i]
+		if was := meta.FindStatusCondition(p.o.Job.Status.Conditions, c.Type); was != nil && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	slices.SortFunc(p.st.Conditions, func(a, b metav1.Condition) int {
+		return slices.Index(conditionOrder, a.Type) - slices.Index(conditionOrder, b.Type)
+	})
 }
 
 // set writes a condition whose transition time is now.

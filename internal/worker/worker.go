@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	componentresource "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
@@ -130,11 +129,8 @@ func CoreRequests(spec *corev1.PodSpec, n int32) corev1.ResourceList {
 	}
 	total := corev1.ResourceList{}
 	for name, quantity := range componentresource.PodRequests(pod, componentresource.PodResourcesOptions{}) {
-		sum := resource.Quantity{Format: quantity.Format}
-		for range n {
-			sum.Add(quantity)
-		}
-		total[name] = sum
+		quantity.Mul(int64(n))
+		total[name] = quantity
 	}
 	return total
 }

@@ -1,0 +1,399 @@
+package elastic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func condition(w *world, kind string) string {
+	c := meta.FindStatusCondition(w.status().Conditions, kind)
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+func reasons(events []Event) []string {
+	all := make([]string, len(events))
+	for i, e := range events {
+		all[i] = e.Reason
+	}
+	return all
+}
+
+func TestAttemptIsInStatusBeforeAnythingIsCreated(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).step()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
+	g.Expect(w.o.Workers).To(BeEmpty())
+	g.Expect(w.o.Core).To(BeNil())
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{0, 1}), "the core, worker 0 first, and no surplus yet")
+	g.Expect(w.last.CreateGroups).To(HaveLen(1))
+	g.Expect(w.last.CreateGroups[0].MinMember).To(Equal(int32(2)))
+	g.Expect(w.written).To(Equal(1))
+}
+
+func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).step().step().run(0).step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
+	w.run(1).step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.written).To(Equal(2), "two status writes until the core runs")
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/Growing"))
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/WaitingForRoom"))
+	w.run().settle()
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
+	g.Expect(w.status().ReadyWorkers).To(Equal("4/4 (2..4)"))
+	g.Expect(w.status().GPUs).To(Equal(int64(4)))
+	g.Expect(*w.status().WaitSeconds).To(Equal(int64(3)))
+}
+
+func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).trains()
+	w.evict(7, 3).step().pass(soonDelay).step()
+	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3, 7}))
+	g.Expect(w.status().Restarts).To(BeZero())
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/CoolingDown"))
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 4, 5, 6}))
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 300*time.Second, 2*time.Second))
+	w.pass(298 * time.Second).step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "the cooldown has not passed")
+	w.pass(4 * time.Second).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{3, 7}), "lowest missing index first")
+	w.run().settle()
+	g.Expect(w.status().Elasticity.Evicted).To(BeEmpty())
+	g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
+}
+
+func TestFirstGrowthIsNotHeldByAnothersCooldown(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).scale(4).trains()
+	g.Expect(w.status().Attempt.MaxReplicas).To(Equal(int32(4)))
+	w = newWorld(t, 2, 8).trains().scale(4).settle().evict(3).settle().scale(8).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4, 5, 6, 7}), "3 gave way, 4 to 7 did not")
+}
+
+func TestEvictionNobodySawIsStillAnEviction(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().evict(2).restart().step().pass(soonDelay).step()
+	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2}))
+	g.Expect(w.status().Restarts).To(BeZero())
+}
+
+func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
+	for name, restart := range map[string]bool{"seen": false, "while the operator was down": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4).trains().deletePod(0)
+			if restart {
+				w.restart()
+			}
+			w.step()
+			g.Expect(w.last.CreateWorkers).To(Equal([]int32{0}), "at once")
+			g.Expect(w.status().Restarts).To(Equal(int32(1)))
+			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/Recovering"))
+			w.settle().run().settle()
+			g.Expect(w.status().Restarts).To(Equal(int32(1)))
+			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventWorkerLost))
+		})
+	}
+}
+
+func TestNoGrowthWhileTheCoreRecovers(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).trains().evict(5).settle().deletePod(0).step().pass(time.Hour).step()
+	g.Expect(w.indices()).NotTo(ContainElement(int32(5)))
+	w.run().step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{5}))
+}
+
+func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.change(1, func(p *Worker) {
+		p.Phase, p.Ready, p.Reason, p.Message = corev1.PodFailed, false, "exit code 1", "out of memory"
+	})
+	w.step()
+	g.Expect(w.last.DeletePods).To(BeEmpty(), "the loss is not in status yet")
+	g.Expect(w.status().Restarts).To(Equal(int32(1)))
+	g.Expect(w.status().LastFailure.Message).To(Equal("out of memory"))
+	w.step()
+	g.Expect(w.last.DeletePods).To(BeEmpty(), "the failed pod stays for the back-off")
+	w.pass(failedPodBackoff).step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1))
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
+	w.run().settle()
+	g.Expect(w.status().Restarts).To(Equal(int32(1)))
+}
+
+func TestEvictedCoreWorkerIsReplacedAndNotCounted(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains().evict(1).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
+	w.settle().run().settle()
+	g.Expect(w.status().Restarts).To(BeZero())
+	g.Expect(w.status().Elasticity).To(BeNil())
+}
+
+func TestMaxReplicasDownAndUp(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).settle().run().settle().run(2, 3, 5).settle()
+	w.scale(3).step()
+	deleted := []int32{}
+	for _, p := range w.last.DeletePods {
+		deleted = append(deleted, p.Index)
+	}
+	g.Expect(deleted).To(Equal([]int32{7, 6, 4, 5, 3}), "waiting pods first, then the highest index")
+	w.settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}))
+	w.scale(8).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{3, 4, 5, 6, 7}), "no cooldown: nobody was evicted")
+	w.settle()
+	g.Expect(w.status().Restarts).To(BeZero())
+}
+
+func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().scale(6).settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+	w.scale(4).settle()
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+}
+
+func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 3).trains()
+	w.change(1, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "it left of its own will")
+	g.Expect(w.status().Restarts).To(BeZero())
+}
+
+func TestSuccessAfterTheCompletionGrace(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 3).trains()
+	w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).step()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
+	g.Expect(w.last.RequeueAfter).To(Equal(300 * time.Second))
+	w.evict(2).step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	w.pass(299 * time.Second).step()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	w.pass(time.Second).step()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.o.Workers).To(HaveLen(2), "nothing is cleaned before the end is in status")
+	w.settle()
+	g.Expect(w.indices()).To(Equal([]int32{0}), "the finished pod stays for its log")
+	g.Expect(w.o.Core).To(BeNil())
+	g.Expect(w.o.Service).To(BeEmpty())
+	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Completed"))
+}
+
+func TestSuccessAtOnceWhenAllHaveEnded(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	for i := range int32(2) {
+		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+	}
+	g.Expect(w.step().status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestFailureWithinTheCompletionGraceFailsTheJob(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
+	w.change(1, func(p *Worker) { p.Phase, p.Reason = corev1.PodFailed, "exit code 1" }).step()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
+	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/WorkerFailed"))
+	g.Expect(w.status().Message).To(ContainSubstring("Worker 1 failed (exit code 1)"))
+}
+
+func TestCleanPodPolicies(t *testing.T) {
+	for policy, left := range map[v1alpha1.CleanPodPolicy][]int32{
+		v1alpha1.CleanPodPolicyNone: {0, 1}, v1alpha1.CleanPodPolicyRunning: {0}, v1alpha1.CleanPodPolicyAll: {},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newWorld(t, 2, 2).trains()
+			w.o.Job.Spec.RunPolicy.CleanPodPolicy = policy
+			w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step().pass(300 * time.Second).settle()
+			NewWithT(t).Expect(w.indices()).To(Equal(left))
+		})
+	}
+}
+
+func TestObstacles(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		edit      func(*Observed)
+		stalled   bool
+		reason    string
+		fragments []string
+	}{
+		{"invalid", func(o *Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec, []string{"spec.x: wrong"}},
+		{"tier", func(o *Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier, []string{`"gold"`, "main-traffic"}},
+		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
+		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false, v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
+		{"closed", func(o *Observed) { o.Queue = Queue{Name: "q", State: "Closed"} }, false, v1alpha1.ReasonQueueClosed, []string{"Closed"}},
+		{"unseen", func(o *Observed) { o.Queue = Queue{Name: "q"} }, false, v1alpha1.ReasonQueueClosed, []string{"not seen it yet"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4)
+			c.edit(&w.o)
+			w.settle()
+			g.Expect(w.o.Workers).To(BeEmpty())
+			g.Expect(w.status().Attempt).To(BeNil(), "nothing begins")
+			g.Expect(w.status().Reason).To(Equal(c.reason))
+			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal(map[bool]string{true: "True/" + c.reason, false: "absent"}[c.stalled]))
+			g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + c.reason))
+			for _, f := range c.fragments {
+				g.Expect(w.status().Message).To(ContainSubstring(f))
+			}
+			g.Expect(w.written).To(Equal(1))
+		})
+	}
+}
+
+func TestStraysOfAnotherAttemptAreReplaced(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.change(1, func(p *Worker) { p.Attempt = "0-1" }).step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1))
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "its name is not free yet")
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
+}
+
+func TestDriftedPodGroupIsRestored(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	drifted := w.last.Blueprint.CoreGroup()
+	drifted.MinMember = 1
+	g.Expect(drifted.Drifted(*w.o.Core)).To(BeTrue())
+	w.o.Job.Spec.Tier = "main-traffic"
+	w.step()
+	g.Expect(w.last.RestoreGroups).To(HaveLen(1))
+	g.Expect(w.last.RestoreGroups[0].Group.PriorityClass).To(Equal("tideline-main-traffic"))
+}
+
+func TestDeletedJobIsLeftAlone(t *testing.T) {
+	w := newWorld(t, 2, 2).trains()
+	w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now}
+	w.o.Workers = nil
+	w.step()
+	NewWithT(t).Expect(w.last.CreateWorkers).To(BeEmpty())
+}
+
+func TestWaitingMessageSaysWhatIsAskedAndWhatVolcanoSays(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 9, 9).settle()
+	g.Expect(w.status().Message).To(Equal("Waiting in queue default for Volcano to place the core of 9 workers (9 nvidia.com/gpu)."))
+	w.o.Core.Unschedulable = "9/9 tasks in gang unschedulable"
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/Unschedulable"))
+	g.Expect(w.status().Message).To(HaveSuffix("Volcano says: 9/9 tasks in gang unschedulable"))
+	g.Expect(strings.Count(w.status().Message, "9 nvidia.com/gpu")).To(Equal(1))
+}
+
+func TestReadyOneByOneIsOneWritePerInterval(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 8, 8).step().step()
+	g.Expect(w.written).To(Equal(1))
+	start := w.now
+	for i := range int32(8) {
+		for range 3 {
+			w.pass(time.Second).step()
+		}
+		w.run(i).step()
+	}
+	elapsed := w.now.Sub(start)
+	g.Expect(w.written).To(BeNumerically("<=", 2+int(elapsed/calmInterval)), "two, and one per interval")
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+}
+
+func TestAtRestNothingIsDone(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains()
+	before := w.written
+	for range 100 {
+		w.pass(time.Minute).step()
+		g.Expect(w.last.DeletePods).To(BeEmpty())
+		g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	}
+	g.Expect(w.written).To(Equal(before))
+}
+
+func TestWorkersThatNeverRanDoNotHoldUpTheEnd(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).settle().run(0, 1).settle()
+	g.Expect(w.indices()).To(HaveLen(4))
+	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded })
+	w.change(2, func(p *Worker) { p.Scheduled = true }).step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "Volcano must not start newcomers when the training is over")
+	g.Expect(w.status().Message).To(HaveSuffix("still to end within the completion grace of 5m0s: 1."))
+	w.change(1, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestStory(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains()
+	g.Expect(reasons(w.events)).To(Equal([]string{"Scheduled", "Grew"}))
+	w.evict(3).settle().pass(300 * time.Second).settle().run().settle()
+	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
+	w.deletePod(0).settle().run().settle()
+	g.Expect(reasons(w.events)[4:]).To(Equal([]string{"WorkerLost"}), "a worker created anew is not growth")
+	w.scale(2).settle()
+	g.Expect(reasons(w.events)[5:]).To(Equal([]string{"Resized"}))
+	g.Expect(w.events[5].Message).To(Equal("Deleted workers 2 and 3, because maxReplicas was lowered; 2 ready go on."))
+}
+
+func TestStoryOfWaiting(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Queue.Missing, w.o.Queue.State = true, ""
+	w.settle()
+	g.Expect(reasons(w.events)).To(Equal([]string{"QueueNotFound"}))
+	w.o.Queue = Queue{Name: "default", State: "Open"}
+	w.settle()
+	w.o.Core.Unschedulable = "no"
+	w.settle()
+	g.Expect(reasons(w.events)[1:]).To(Equal([]string{"Unschedulable"}))
+}
+
+func TestShrinkingIsSaidAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 6).trains().scale(3).step()
+	g.Expect(w.status().ReadyWorkers).To(Equal("3/3 (2..3)"), "what is being deleted does not count")
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
+}
+
+func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).step().step()
+	refused := Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
+	first := Explain(w.o, w.now, Plan(w.o, w.now), refused)
+	g.Expect(PaceOf(w.status(), &first)).To(Equal(PaceNow))
+	first.DeepCopyInto(w.status())
+	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/NameTaken"))
+	g.Expect(condition(w, v1alpha1.ConditionReconciling)).To(Equal("absent"))
+	w.pass(time.Minute)
+	again := Explain(w.o, w.now, Plan(w.o, w.now), refused)
+	g.Expect(PaceOf(w.status(), &again)).To(Equal(PaceNever))
+}

@@ -1,0 +1,65 @@
+package guard
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+)
+
+func job() *v1alpha1.ElasticTrainingJob {
+	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
+	j.Spec = v1alpha1.ElasticTrainingJobSpec{MinReplicas: 2, MaxReplicas: 8}
+	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "t"}}
+	j.Spec.RunPolicy.CleanPodPolicy = v1alpha1.CleanPodPolicyRunning
+	return j
+}
+
+func TestCheck(t *testing.T) {
+	guard, err := New(crd.ElasticTrainingJob)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for name, c := range map[string]struct {
+		edit func(*v1alpha1.ElasticTrainingJob)
+		says []string
+	}{
+		"good":       {func(*v1alpha1.ElasticTrainingJob) {}, nil},
+		"range":      {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.MinReplicas = 9 }, []string{"spec.minReplicas", "minReplicas (9)", "maxReplicas (8)"}},
+		"zero":       {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.MinReplicas = 0 }, []string{"spec.minReplicas", "greater than or equal to 1"}},
+		"cooldown":   {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Elasticity.CooldownSeconds = ptr.To[int32](-1) }, []string{"spec.elasticity.cooldownSeconds", "-1"}},
+		"scheduler":  {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Template.Spec.SchedulerName = "mine" }, []string{"spec.template.spec.schedulerName", "mine"}},
+		"containers": {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Template.Spec.Containers = []corev1.Container{} }, []string{"spec.template.spec.containers"}},
+		"name":       {func(j *v1alpha1.ElasticTrainingJob) { j.Name = "a.b" }, []string{"metadata.name", "a.b", "DNS-1035"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			j := c.edit
+			object := job()
+			j(object)
+			words, err := guard.Check(t.Context(), object)
+			g.Expect(err).NotTo(HaveOccurred())
+			if c.says == nil {
+				g.Expect(words).To(BeEmpty())
+			}
+			for _, s := range c.says {
+				g.Expect(words).To(ContainSubstring(s))
+			}
+		})
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	guard, err := New(crd.ElasticTrainingJob)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if words, err := guard.Check(b.Context(), job()); words != "" || err != nil {
+			b.Fatal(words, err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package kube
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+func TestDiagnose(t *testing.T) {
+	forbidden := func(s string) error { return apierrors.NewForbidden(pods, "p", errors.New(s)) }
+	for name, c := range map[string]struct {
+		err    error
+		class  Class
+		reason string
+	}{
+		"name taken":        {&NameTakenError{Kind: "Service", Name: "s"}, Terminal, "NameTaken"},
+		"predecessor":       {&NameTakenError{Kind: "Pod", Name: "p", Predecessor: true}, Wait, "PredecessorLeaving"},
+		"no kind":           {&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "PodGroup"}}, Wait, "VolcanoMissing"},
+		"no priority class": {forbidden("no PriorityClass with name x was found"), Wait, "PriorityClassMissing"},
+		"quota":             {forbidden("exceeded quota: q, requested: pods=1"), Wait, "QuotaExceeded"},
+		"pod security":      {forbidden(`violates PodSecurity "restricted"`), Terminal, "Rejected"},
+		"invalid":           {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), Terminal, "Rejected"},
+		"timeout":           {apierrors.NewTimeoutError("later", 1), Retry, "APIError"},
+		"webhook down":      {apierrors.NewInternalError(errors.New("failed calling webhook")), Retry, "APIError"},
+		"unknown":           {errors.New("connection refused"), Retry, "APIError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			d := Diagnose(c.err, "create pod p")
+			g.Expect(d.Class).To(Equal(c.class))
+			g.Expect(d.Reason).To(Equal(c.reason))
+			g.Expect(d.Message).To(HavePrefix("Cannot create pod p: "))
+			g.Expect(d.Message).To(ContainSubstring(c.err.Error()))
+		})
+	}
+}
+
+func owned(name string, uid types.UID) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "tideline.io/v1alpha1", Kind: "ElasticTrainingJob", Name: "ctr", UID: uid, Controller: ptr.To(true),
+	}}}}
+}
+
+func TestCreateTakesNothingOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		existing    *corev1.Service
+		taken       bool
+		predecessor bool
+	}{
+		"free":          {owned("other", "old"), false, false},
+		"ours already":  {owned("s", "new"), false, false},
+		"predecessor's": {owned("s", "old"), true, true},
+		"a user's":      {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "s"}}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			cl := fake.NewClientBuilder().WithObjects(c.existing).Build()
+			child := owned("s", "new")
+			err := Creator{Client: cl, Live: cl, Scheme: scheme.Scheme}.Create(t.Context(), child)
+			if !c.taken {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(child.ResourceVersion).NotTo(BeEmpty(), "the write can be noted")
+				return
+			}
+			var taken *NameTakenError
+			g.Expect(errors.As(err, &taken)).To(BeTrue(), "%v", err)
+			g.Expect(taken.Predecessor).To(Equal(c.predecessor))
+			after := &corev1.Service{}
+			g.Expect(cl.Get(t.Context(), client.ObjectKeyFromObject(c.existing), after)).To(Succeed())
+			g.Expect(after.OwnerReferences).To(Equal(c.existing.OwnerReferences), "untouched")
+		})
+	}
+}
+
+func TestPacer(t *testing.T) {
+	g := NewWithT(t)
+	p, key := NewPacer(), types.NamespacedName{Name: "a"}
+	start := time.Unix(1000, 0)
+	noticed, written := p.Differs(key, start)
+	g.Expect(noticed).To(Equal(start))
+	g.Expect(written.IsZero()).To(BeTrue())
+	noticed, _ = p.Differs(key, start.Add(time.Second))
+	g.Expect(noticed).To(Equal(start), "since when it differs, not when it was looked at")
+	p.Agrees(key)
+	noticed, _ = p.Differs(key, start.Add(2*time.Second))
+	g.Expect(noticed).To(Equal(start.Add(2 * time.Second)))
+	p.Wrote(key, start.Add(3*time.Second))
+	noticed, written = p.Differs(key, start.Add(4*time.Second))
+	g.Expect(noticed).To(Equal(start.Add(4 * time.Second)))
+	g.Expect(written).To(Equal(start.Add(3 * time.Second)))
+	p.Forget(key)
+	_, written = p.Differs(key, start)
+	g.Expect(written.IsZero()).To(BeTrue())
+}
+
+func TestStripPodKeepsWhatIsRead(t *testing.T) {
+	g := NewWithT(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"big": "x"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "running"}, {Name: "dead", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}},
+		}},
+	}
+	o, err := StripPod(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	stripped, _ := o.(*corev1.Pod)
+	g.Expect(stripped.Labels).To(Equal(pod.Labels))
+	g.Expect(stripped.Annotations).To(BeNil())
+	g.Expect(stripped.ManagedFields).To(BeNil())
+	g.Expect(stripped.Spec.NodeName).To(Equal("n"))
+	g.Expect(stripped.Spec.Containers).To(BeEmpty())
+	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
+}
