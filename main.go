@@ -50,11 +50,16 @@ type options struct {
 
 func parseFlags() options {
 	var o options
-	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "0", `address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
-	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", `address that serves /healthz and /readyz; "0" serves none`)
-	flag.BoolVar(&o.leaderElect, "leader-elect", false, "let only one of several operators act; needs a Lease in the operator's namespace")
-	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; default: the operator's own when it runs in the cluster")
-	flag.DurationVar(&o.resync, "resync-period", 10*time.Hour, "how often every object is looked at again although nothing changed")
+	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "0",
+		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
+	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
+		`address that serves /healthz and /readyz; "0" serves none`)
+	flag.BoolVar(&o.leaderElect, "leader-elect", false,
+		"let only one of several operators act; needs a Lease in the operator's namespace")
+	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
+		"namespace of the Lease; default: the operator's own when it runs in the cluster")
+	flag.DurationVar(&o.resync, "resync-period", 10*time.Hour,
+		"how often every object is looked at again although nothing changed")
 	flag.Parse()
 	return o
 }

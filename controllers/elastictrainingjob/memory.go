@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -86,7 +87,8 @@ func (m *memory) forget(job types.NamespacedName) {
 }
 
 // check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *guard.Guard, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) (string, error) {
+func (m *memory) check(ctx context.Context, g *guard.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
+	key := client.ObjectKeyFromObject(job)
 	m.mu.Lock()
 	r := m.of(key)
 	if r.checkedOf == job.UID && r.checked == job.Generation {

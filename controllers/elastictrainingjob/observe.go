@@ -22,7 +22,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 		Job: job, Tiers: r.tiers, VolcanoMissing: r.volcano.Missing(), Departures: r.memory.departures(key, job.UID),
 	}
 	var err error
-	if o.Invalid, err = r.memory.check(ctx, r.guard, key, job); err != nil {
+	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
 		return o, err
 	}
 	if o.Workers, err = r.workers(ctx, job); err != nil {
@@ -74,7 +74,9 @@ func (r *Reconciler) workers(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 }
 
 // owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.
-func (r *Reconciler) owned(ctx context.Context, job *v1alpha1.ElasticTrainingJob, name string, child client.Object) (bool, error) {
+func (r *Reconciler) owned(
+	ctx context.Context, job *v1alpha1.ElasticTrainingJob, name string, child client.Object,
+) (bool, error) {
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, child)
 	if apierrors.IsNotFound(err) {
 		return false, nil

@@ -15,11 +15,16 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
+type status = v1alpha1.ElasticTrainingJobStatus
+
 // report writes the status when it is due, also after a problem, and then tells the story in events.
-func (r *Reconciler) report(ctx context.Context, o elastic.Observed, d elastic.Decision, p *problem, now time.Time) (reconcile.Result, error) {
+func (r *Reconciler) report(
+	ctx context.Context, o elastic.Observed, d elastic.Decision, p *problem, now time.Time,
+) (reconcile.Result, error) {
 	wanted, again := d.Status, d.RequeueAfter
 	if p != nil {
-		wanted = elastic.Explain(o, now, d, elastic.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
+		obstacle := elastic.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal}
+		wanted = elastic.Explain(o, now, d, obstacle)
 		again = sooner(again, waitInterval)
 	}
 	wait, err := r.writeWhenDue(ctx, o, &wanted, now)
@@ -37,7 +42,9 @@ func (r *Reconciler) report(ctx context.Context, o elastic.Observed, d elastic.D
 }
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
-func (r *Reconciler) writeWhenDue(ctx context.Context, o elastic.Observed, wanted *v1alpha1.ElasticTrainingJobStatus, now time.Time) (time.Duration, error) {
+func (r *Reconciler) writeWhenDue(
+	ctx context.Context, o elastic.Observed, wanted *status, now time.Time,
+) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
 	pace := elastic.PaceOf(&o.Job.Status, wanted)
 	if pace == elastic.PaceNever {
@@ -67,9 +74,9 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // write patches the status. The resource version goes with it, so that an operator with an old view overwrites nothing.
-func (r *Reconciler) write(ctx context.Context, job *v1alpha1.ElasticTrainingJob, status v1alpha1.ElasticTrainingJobStatus) error {
+func (r *Reconciler) write(ctx context.Context, job *v1alpha1.ElasticTrainingJob, wanted status) error {
 	updated := job.DeepCopy()
-	updated.Status = status
+	updated.Status = wanted
 	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
 		return err
@@ -78,16 +85,16 @@ func (r *Reconciler) write(ctx context.Context, job *v1alpha1.ElasticTrainingJob
 }
 
 // tell emits the events of a transition and logs it, once.
-func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ElasticTrainingJob, status *v1alpha1.ElasticTrainingJobStatus) {
-	if status.Reason != job.Status.Reason || status.Phase != job.Status.Phase {
+func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ElasticTrainingJob, written *status) {
+	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
 		attempt := ""
-		if status.Attempt != nil {
-			attempt = status.Attempt.ID()
+		if written.Attempt != nil {
+			attempt = written.Attempt.ID()
 		}
-		log.FromContext(ctx).Info("Job changed", "attempt", attempt, "queue", status.Queue,
-			"decision", status.Phase, "reason", status.Reason, "workers", status.ReadyWorkers, "message", status.Message)
+		log.FromContext(ctx).Info("Job changed", "attempt", attempt, "queue", written.Queue,
+			"decision", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
 	}
-	for _, e := range elastic.Events(&job.Status, status) {
+	for _, e := range elastic.Events(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

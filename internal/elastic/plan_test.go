@@ -248,8 +248,10 @@ func TestObstacles(t *testing.T) {
 		{"invalid", func(o *Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec, []string{"spec.x: wrong"}},
 		{"tier", func(o *Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier, []string{`"gold"`, "main-traffic"}},
 		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
-		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false, v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
-		{"closed", func(o *Observed) { o.Queue = Queue{Name: "q", State: "Closed"} }, false, v1alpha1.ReasonQueueClosed, []string{"Closed"}},
+		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
+			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
+		{"closed", func(o *Observed) { o.Queue = Queue{Name: "q", State: "Closed"} }, false,
+			v1alpha1.ReasonQueueClosed, []string{"Closed"}},
 		{"unseen", func(o *Observed) { o.Queue = Queue{Name: "q"} }, false, v1alpha1.ReasonQueueClosed, []string{"not seen it yet"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -260,7 +262,8 @@ func TestObstacles(t *testing.T) {
 			g.Expect(w.o.Workers).To(BeEmpty())
 			g.Expect(w.status().Attempt).To(BeNil(), "nothing begins")
 			g.Expect(w.status().Reason).To(Equal(c.reason))
-			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal(map[bool]string{true: "True/" + c.reason, false: "absent"}[c.stalled]))
+			stalled := map[bool]string{true: "True/" + c.reason, false: "absent"}[c.stalled]
+			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal(stalled))
 			g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + c.reason))
 			for _, f := range c.fragments {
 				g.Expect(w.status().Message).To(ContainSubstring(f))

@@ -93,7 +93,7 @@ func (p *planner) sayEnded() {
 // sayRange tells which part of the spec's range running workers cannot follow.
 func (p *planner) sayRange() {
 	a := p.st.Attempt
-	if a == nil || (p.spec.MinReplicas == a.MinReplicas && p.spec.MaxReplicas <= a.MaxReplicas && p.spec.MaxReplicas >= a.MinReplicas) {
+	if a == nil || (p.spec.MinReplicas == a.MinReplicas && p.spec.MaxReplicas == p.maximum) {
 		p.clear(v1alpha1.ConditionRangePending)
 		return
 	}
@@ -142,7 +142,8 @@ func (p *planner) sayTraining() {
 		reason = v1alpha1.ReasonTraining
 	}
 	if meta.IsStatusConditionTrue(p.st.Conditions, v1alpha1.ConditionRangePending) {
-		message += fmt.Sprintf(" The spec asks for %d..%d, which condition RangePending explains.", p.spec.MinReplicas, p.spec.MaxReplicas)
+		message += fmt.Sprintf(" The spec asks for %d..%d, which condition RangePending explains.",
+			p.spec.MinReplicas, p.spec.MaxReplicas)
 	}
 	p.say(reason, message)
 }
@@ -232,7 +233,7 @@ func (p *planner) coreAsk() string {
 	}
 	slices.Sort(ordinary)
 	slices.Sort(extended)
-	if all := append(extended, ordinary...); len(all) > 0 {
+	if all := slices.Concat(extended, ordinary); len(all) > 0 {
 		return strings.Join(all, ", ")
 	}
 	return "no resource requests"

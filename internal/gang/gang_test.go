@@ -54,11 +54,14 @@ func TestUnschedulableUntilScheduledLater(t *testing.T) {
 	g := NewWithT(t)
 	at := func(s int64) metav1.Time { return metav1.NewTime(time.Unix(s, 0)) }
 	pg, _ := group().PodGroup().(*schedulingv1beta1.PodGroup)
-	pg.Status.Conditions = []schedulingv1beta1.PodGroupCondition{
-		{Type: schedulingv1beta1.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Message: "no room", LastTransitionTime: at(10)},
-	}
+	pg.Status.Conditions = []schedulingv1beta1.PodGroupCondition{{
+		Type: schedulingv1beta1.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Message: "no room",
+		LastTransitionTime: at(10),
+	}}
 	g.Expect(StateOf(pg).Unschedulable).To(Equal("no room"))
-	scheduled := schedulingv1beta1.PodGroupCondition{Type: schedulingv1beta1.PodGroupScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(9)}
+	scheduled := schedulingv1beta1.PodGroupCondition{
+		Type: schedulingv1beta1.PodGroupScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(9),
+	}
 	pg.Status.Conditions = append(pg.Status.Conditions, scheduled)
 	g.Expect(StateOf(pg).Unschedulable).To(Equal("no room"), "it was scheduled before, not after")
 	pg.Status.Conditions[1].LastTransitionTime = at(11)

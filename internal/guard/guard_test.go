@@ -12,8 +12,10 @@ import (
 	"github.com/tideline-io/tideline/config/crd"
 )
 
-func job() *v1alpha1.ElasticTrainingJob {
-	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
+type job = v1alpha1.ElasticTrainingJob
+
+func good() *job {
+	j := &job{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
 	j.Spec = v1alpha1.ElasticTrainingJobSpec{MinReplicas: 2, MaxReplicas: 8}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "t"}}
 	j.Spec.RunPolicy.CleanPodPolicy = v1alpha1.CleanPodPolicyRunning
@@ -24,22 +26,27 @@ func TestCheck(t *testing.T) {
 	guard, err := New(crd.ElasticTrainingJob)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, c := range map[string]struct {
-		edit func(*v1alpha1.ElasticTrainingJob)
+		edit func(*job)
 		says []string
 	}{
-		"good":       {func(*v1alpha1.ElasticTrainingJob) {}, nil},
-		"range":      {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.MinReplicas = 9 }, []string{"spec.minReplicas", "minReplicas (9)", "maxReplicas (8)"}},
-		"zero":       {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.MinReplicas = 0 }, []string{"spec.minReplicas", "greater than or equal to 1"}},
-		"cooldown":   {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Elasticity.CooldownSeconds = ptr.To[int32](-1) }, []string{"spec.elasticity.cooldownSeconds", "-1"}},
-		"scheduler":  {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Template.Spec.SchedulerName = "mine" }, []string{"spec.template.spec.schedulerName", "mine"}},
-		"containers": {func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Template.Spec.Containers = []corev1.Container{} }, []string{"spec.template.spec.containers"}},
-		"name":       {func(j *v1alpha1.ElasticTrainingJob) { j.Name = "a.b" }, []string{"metadata.name", "a.b", "DNS-1035"}},
+		"good": {func(*job) {}, nil},
+		"range": {func(j *job) { j.Spec.MinReplicas = 9 },
+			[]string{"spec.minReplicas", "minReplicas (9)", "maxReplicas (8)"}},
+		"zero": {func(j *job) { j.Spec.MinReplicas = 0 },
+			[]string{"spec.minReplicas", "greater than or equal to 1"}},
+		"cooldown": {func(j *job) { j.Spec.Elasticity.CooldownSeconds = ptr.To[int32](-1) },
+			[]string{"spec.elasticity.cooldownSeconds", "-1"}},
+		"scheduler": {func(j *job) { j.Spec.Template.Spec.SchedulerName = "mine" },
+			[]string{"spec.template.spec.schedulerName", "mine"}},
+		"containers": {func(j *job) { j.Spec.Template.Spec.Containers = []corev1.Container{} },
+			[]string{"spec.template.spec.containers"}},
+		"name": {func(j *job) { j.Name = "a.b" },
+			[]string{"metadata.name", "a.b", "DNS-1035"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			j := c.edit
-			object := job()
-			j(object)
+			object := good()
+			c.edit(object)
 			words, err := guard.Check(t.Context(), object)
 			g.Expect(err).NotTo(HaveOccurred())
 			if c.says == nil {
@@ -58,7 +65,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if words, err := guard.Check(b.Context(), job()); words != "" || err != nil {
+		if words, err := guard.Check(b.Context(), good()); words != "" || err != nil {
 			b.Fatal(words, err)
 		}
 	}

@@ -39,15 +39,19 @@ func Diagnose(err error, doing string) Diagnosis {
 	case errors.As(err, &taken) && taken.Predecessor:
 		return Diagnosis{Wait, v1alpha1.ReasonPredecessorLeaving, said + ". It goes on when the old object is gone."}
 	case errors.As(err, &taken):
-		return Diagnosis{Terminal, v1alpha1.ReasonNameTaken, said + ". It was not touched: delete or rename it, or choose another name for the job."}
+		return Diagnosis{Terminal, v1alpha1.ReasonNameTaken, said +
+			". It was not touched: delete or rename it, or choose another name for the job."}
 	case meta.IsNoMatchError(err):
 		return Diagnosis{Wait, v1alpha1.ReasonVolcanoMissing, said + ". Install Volcano; the job goes on by itself then."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass with name"):
-		return Diagnosis{Wait, v1alpha1.ReasonPriorityClassMissing, said + ". Install the PriorityClasses of Tideline (config/scheduling); the job goes on by itself then."}
+		return Diagnosis{Wait, v1alpha1.ReasonPriorityClassMissing, said +
+			". Install the PriorityClasses of Tideline (config/scheduling); the job goes on by itself then."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said + ". Raise the ResourceQuota, or ask for less; the job goes on by itself when there is room."}
+		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said +
+			". Raise the ResourceQuota, or ask for less; the job goes on by itself when there is room."}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said + ". Change what is refused, and create the job anew if it stands in the template."}
+		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said +
+			". Change what is refused, and create the job anew if it stands in the template."}
 	}
 	return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". It is tried again."}
 }

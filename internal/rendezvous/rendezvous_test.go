@@ -25,7 +25,9 @@ func job() *v1alpha1.ElasticTrainingJob {
 	return j
 }
 
-var attempt = &v1alpha1.AttemptStatus{Number: 2, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 8}
+var attempt = &v1alpha1.AttemptStatus{
+	Number: 2, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 8,
+}
 
 func values(vars []corev1.EnvVar) map[string]string {
 	m := map[string]string{}

@@ -34,7 +34,9 @@ func blueprint() Blueprint {
 	tier, _ := config.DefaultTiers().Find("small-traffic")
 	return Blueprint{
 		Job: j, Tier: tier, Queue: "gpus",
-		Attempt: &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 4},
+		Attempt: &v1alpha1.AttemptStatus{
+			Number: 1, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 4,
+		},
 	}
 }
 
@@ -95,10 +97,12 @@ func TestGroups(t *testing.T) {
 }
 
 func TestCoreRequestsCountsInitContainers(t *testing.T) {
-	spec := &corev1.PodSpec{
-		InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("8Gi")}}}},
-		Containers:     []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")}}}},
+	asks := func(memory string) []corev1.Container {
+		return []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
+		}}}
 	}
+	spec := &corev1.PodSpec{InitContainers: asks("8Gi"), Containers: asks("1Gi")}
 	asked := CoreRequests(spec, 3)
 	NewWithT(t).Expect(asked.Memory().String()).To(Equal("24Gi"))
 }
