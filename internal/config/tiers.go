@@ -27,9 +27,9 @@ type Tiers []Tier
 // DefaultTiers returns the tiers that the operator knows without configuration.
 func DefaultTiers() Tiers {
 	return Tiers{
-		{Name: "exploratory", Priority: 100, SurplusPriority: -300},
-		{Name: "small-traffic", Priority: 200, SurplusPriority: -200},
-		{Name: "main-traffic", Priority: 300, SurplusPriority: -100},
+		{Name: "exploratory", Priority: 1000, SurplusPriority: -300},
+		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200},
+		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100},
 	}
 }
 

@@ -86,8 +86,8 @@ func (s *story) tellWorkers() {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Deleted %s, because maxReplicas was lowered; %d ready go on.",
 			workersNamed(given), after.ReadyReplicas)
 	}
-	if s.grew() {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %d ready workers.", after.ReadyReplicas)
+	if s.before.StartTime != nil && !finished(after) && len(s.joined()) > 0 {
+		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.", workers(after.ReadyReplicas), workersNamed(s.joined()))
 	}
 }
 
@@ -114,24 +114,29 @@ func (s *story) givenUp() []int32 {
 	if finished(s.after) {
 		return nil
 	}
-	return missing(s.before.Members, s.after.Members)
+	return living(s.before.Members, func(m v1alpha1.Member) bool { return !has(s.after.Members, m.Index) })
 }
 
-// grew is true when a job that ran before has workers that it did not have, and is not still in the middle of growing. A
-// worker that was lost and created anew was a member all the time.
-func (s *story) grew() bool {
-	settled := meta.FindStatusCondition(s.after.Conditions, v1alpha1.ConditionFullSize)
-	return s.before.StartTime != nil && !finished(s.after) && settled != nil && settled.Reason != v1alpha1.ReasonGrowing &&
-		len(missing(s.after.Members, s.before.Members)) > 0
+// joined lists workers that are new, or come back after they gave way. One that was lost and created anew was a member all
+// the time.
+func (s *story) joined() []int32 {
+	return living(s.after.Members, func(m v1alpha1.Member) bool {
+		return !has(s.before.Members, m.Index) || (s.before.Elasticity != nil && slices.Contains(s.before.Elasticity.Evicted, m.Index))
+	})
 }
 
-// missing lists the indices of a's living members that b does not have at all.
-func missing(a, b []v1alpha1.Member) []int32 {
+// living lists the indices of members that are not lost.
+func living(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32 {
 	var indices []int32
-	for _, m := range a {
-		if !m.Lost && !slices.ContainsFunc(b, func(o v1alpha1.Member) bool { return o.Index == m.Index }) {
+	for _, m := range members {
+		if !m.Lost && which(m) {
 			indices = append(indices, m.Index)
 		}
 	}
 	return indices
+}
+
+func has(members []v1alpha1.Member, index int32) bool {
+	_, found := slices.BinarySearchFunc(members, index, func(m v1alpha1.Member, i int32) int { return int(m.Index - i) })
+	return found
 }

@@ -360,11 +360,19 @@ func TestStory(t *testing.T) {
 	g.Expect(reasons(w.events)).To(Equal([]string{"Scheduled", "Grew"}))
 	w.evict(3).settle().pass(300 * time.Second).settle().run().settle()
 	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
+	g.Expect(w.events[3].Message).To(Equal("Grew to 4 workers: worker 3 joined."))
 	w.deletePod(0).settle().run().settle()
 	g.Expect(reasons(w.events)[4:]).To(Equal([]string{"WorkerLost"}), "a worker created anew is not growth")
 	w.scale(2).settle()
 	g.Expect(reasons(w.events)[5:]).To(Equal([]string{"Resized"}))
 	g.Expect(w.events[5].Message).To(Equal("Deleted workers 2 and 3, because maxReplicas was lowered; 2 ready go on."))
+}
+
+func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().evict(3).settle()
+	w.pass(300 * time.Second).step().run().pass(time.Second).step().pass(calmInterval).step()
+	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
 }
 
 func TestStoryOfWaiting(t *testing.T) {
