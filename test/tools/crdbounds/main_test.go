@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(again) != string(out) {
+	if !bytes.Equal(again, out) {
 		t.Errorf("processing twice differs from processing once:\n%s", again)
 	}
 }

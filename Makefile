@@ -1,0 +1,174 @@
+# `make help` lists the targets. Tools and the parts of the local cluster are built from pinned modules into a cache outside
+# the work tree, keyed by version: ${TIDELINE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tideline}.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+ifeq ($(filter oneshell,$(.FEATURES)),)
+$(error this Makefile needs GNU make 3.82 or later, because a recipe is one shell program)
+endif
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMG ?= tideline:latest
+CONTAINER_TOOL ?= docker
+ARGS ?=
+
+# The local cluster. Several run side by side, each known by its kubeconfig.
+GPU_NODES ?= 4
+GPUS_PER_NODE ?= 8
+CLUSTER_KUBECONFIG ?=
+AUDIT_LOG ?=
+ONESHOT ?=
+
+TOOL := test/tools/build.sh
+# Without version control stamps: they fail in a checkout that belongs to somebody else, and bin/ is not released.
+GO_BUILD := CGO_ENABLED=0 go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+KUBECTL_APPLY := apply --request-timeout=30s -f -
+KUBECTL_DELETE := delete --ignore-not-found --timeout=60s -f -
+
+# Builds a program of ours aside and renames it, so that two builds at the same time never start half a program.
+# $(call build,NAME,PACKAGE)
+define build
+mkdir -p bin
+$(GO_BUILD) -o bin/.$(1).$$$$ $(2)
+mv bin/.$(1).$$$$ bin/$(1)
+endef
+
+# Sets $kubectl: the one on PATH, else the one that is built with the local cluster.
+define find_kubectl
+kubectl=$$(command -v kubectl || { $(MAKE) -s bin/localcluster >&2 && bin/localcluster kubectl; })
+endef
+
+##@ General
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET [VARIABLE=value]" }
+		/^##@ / { printf "\n%s\n", substr($$0, 5) }
+		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+##@ Development
+
+.PHONY: build
+build: ## Build the operator into bin/tideline.
+	@$(call build,tideline,.)
+	echo "built bin/tideline $(VERSION)"
+
+.PHONY: generate
+generate: ## Generate deep copies and docs/reference/api.md from api/.
+	@controller_gen=$$($(TOOL) controller-gen)
+	crd_ref_docs=$$($(TOOL) crd-ref-docs)
+	echo "generating deep copies in api/"
+	"$$controller_gen" object paths=./api/...
+	echo "generating docs/reference/api.md"
+	"$$crd_ref_docs" --source-path=api/v1alpha1 --config=test/tools/crd-ref-docs/config.yaml \
+		--templates-dir=test/tools/crd-ref-docs/templates --renderer=markdown --output-path=docs/reference/api.md --log-level=ERROR
+
+.PHONY: manifests
+manifests: ## Generate CRDs and the operator's role under config/ from markers.
+	@controller_gen=$$($(TOOL) controller-gen)
+	echo "generating config/crd/bases"
+	"$$controller_gen" crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
+	go run -buildvcs=false ./test/tools/crdbounds config/crd/bases/*.yaml
+	echo "generating config/rbac/role.yaml"
+	"$$controller_gen" rbac:roleName=tideline-manager paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: tidy
+tidy: ## Bring go.mod up to date, here and in test/project, which follows it.
+	@go mod tidy
+	go -C test/project mod tidy
+
+.PHONY: fmt
+fmt: ## Format the code.
+	@golangci_lint=$$($(TOOL) golangci-lint)
+	"$$golangci_lint" fmt
+
+.PHONY: vet
+vet: ## Run go vet.
+	@echo "go vet ./..."
+	go vet ./...
+	echo "go vet ./... in test/project"
+	go -C test/project vet ./...
+
+.PHONY: lint
+lint: ## Run golangci-lint, import rules included.
+	@golangci_lint=$$($(TOOL) golangci-lint)
+	echo "golangci-lint run"
+	"$$golangci_lint" run
+	echo "golangci-lint run in test/project"
+	cd test/project && "$$golangci_lint" run --config ../../.golangci.yml
+
+.PHONY: run
+run: ## Run the operator outside the cluster of KUBECONFIG; ARGS are its flags.
+	@$(call build,tideline,.)
+	exec bin/tideline $(ARGS)
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG with CONTAINER_TOOL.
+	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+##@ Tests
+
+.PHONY: test
+test: ## Run unit tests, and the scenarios on a real API server and Volcano; with -race.
+	@exec test/run.sh unit project cluster integration
+
+.PHONY: test-all
+test-all: ## Run every suite this machine can run, and say what was not run and why.
+	@$(MAKE) test
+	$(MAKE) demo ONESHOT=1
+	if command -v $(CONTAINER_TOOL) >/dev/null; then
+		$(MAKE) docker-build
+	else
+		echo "not run: docker-build: there is no $(CONTAINER_TOOL) on PATH"
+	fi
+
+.PHONY: demo
+demo: ## Tell the story on a local cluster: a job grows, gives way, grows back. ONESHOT=1 ends by itself.
+	@$(call build,demo,./test/demo)
+	ONESHOT=$(ONESHOT) exec bin/demo
+
+##@ Local cluster
+
+.PHONY: bin/localcluster
+bin/localcluster:
+	@$(call build,localcluster,./test/cluster/cmd/localcluster)
+
+.PHONY: cluster-up
+cluster-up: bin/localcluster ## Start a local cluster: GPU_NODES, GPUS_PER_NODE, CLUSTER_KUBECONFIG, AUDIT_LOG.
+	@exec bin/localcluster up --gpu-nodes=$(GPU_NODES) --gpus-per-node=$(GPUS_PER_NODE) \
+		$(if $(CLUSTER_KUBECONFIG),--kubeconfig='$(CLUSTER_KUBECONFIG)') $(if $(AUDIT_LOG),--audit-log='$(AUDIT_LOG)')
+
+.PHONY: cluster-down
+cluster-down: bin/localcluster ## End the local cluster of CLUSTER_KUBECONFIG.
+	@exec bin/localcluster down $(if $(CLUSTER_KUBECONFIG),--kubeconfig='$(CLUSTER_KUBECONFIG)')
+
+##@ Cluster of KUBECONFIG
+
+.PHONY: install
+install: ## Install the CRDs and the tiers' PriorityClasses.
+	@$(find_kubectl)
+	kustomize=$$($(TOOL) kustomize)
+	{ "$$kustomize" build config/crd; echo ---; "$$kustomize" build config/scheduling; } | "$$kubectl" $(KUBECTL_APPLY)
+	"$$kustomize" build config/crd | "$$kubectl" wait --for=condition=Established --timeout=60s -f - >/dev/null
+
+.PHONY: uninstall
+uninstall: ## Delete the CRDs, with every object of them, and the PriorityClasses.
+	@$(find_kubectl)
+	kustomize=$$($(TOOL) kustomize)
+	{ "$$kustomize" build config/crd; echo ---; "$$kustomize" build config/scheduling; } | "$$kubectl" $(KUBECTL_DELETE)
+
+.PHONY: deploy
+deploy: ## Install everything and run the operator of image IMG in the cluster.
+	@$(find_kubectl)
+	kustomize=$$($(TOOL) kustomize)
+	"$$kustomize" build config/default | sed 's|image: tideline:latest|image: $(IMG)|' | "$$kubectl" $(KUBECTL_APPLY)
+
+.PHONY: undeploy
+undeploy: ## Delete what deploy installed.
+	@$(find_kubectl)
+	kustomize=$$($(TOOL) kustomize)
+	"$$kustomize" build config/default | "$$kubectl" $(KUBECTL_DELETE)

@@ -1,0 +1,158 @@
+package project
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// build returns what `kustomize build` makes of a folder of the repository.
+func build(t *testing.T, folder string) []*resource.Resource {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(repository, folder))
+	if err != nil {
+		t.Fatalf("%s: %v", folder, err)
+	}
+	return built.Resources()
+}
+
+// decode turns a resource into its Go type and refuses fields that the type does not have.
+func decode(t *testing.T, r *resource.Resource, into any) {
+	t.Helper()
+	manifest, err := r.AsYAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(manifest, into); err != nil {
+		t.Fatalf("%s %s: %v", r.GetKind(), r.GetName(), err)
+	}
+}
+
+// Pods name the classes that internal/config computes; a class that is installed with another value would reverse who
+// gives way to whom.
+func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
+	type class struct {
+		value int32
+		never bool
+	}
+	want := map[string]class{}
+	for _, tier := range config.DefaultTiers() {
+		want[tier.ClassName()] = class{value: tier.Priority}
+		want[tier.SurplusClassName()] = class{value: tier.SurplusPriority, never: true}
+	}
+	for _, r := range build(t, "config/scheduling") {
+		var installed schedulingv1.PriorityClass
+		decode(t, r, &installed)
+		never := installed.PreemptionPolicy != nil && *installed.PreemptionPolicy == corev1.PreemptNever
+		if got := (class{installed.Value, never}); got != want[installed.Name] {
+			t.Errorf("%s: %+v is installed, the operator expects %+v", installed.Name, got, want[installed.Name])
+		}
+		if installed.GlobalDefault {
+			t.Errorf("%s would apply to pods of others", installed.Name)
+		}
+		delete(want, installed.Name)
+	}
+	for name := range want {
+		t.Errorf("%s is not installed", name)
+	}
+}
+
+func TestDefaultInstallsUnderOurName(t *testing.T) {
+	const namespace = "tideline-system"
+	clusterScoped := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ClusterRole", "ClusterRoleBinding"}
+	for _, r := range build(t, "config/default") {
+		if r.GetKind() != "CustomResourceDefinition" && !strings.HasPrefix(r.GetName(), "tideline-") {
+			t.Errorf("%s %s: its name does not begin with tideline-", r.GetKind(), r.GetName())
+		}
+		want := namespace
+		if slices.Contains(clusterScoped, r.GetKind()) {
+			want = ""
+		}
+		if r.GetNamespace() != want {
+			t.Errorf("%s %s is in namespace %q, not %q", r.GetKind(), r.GetName(), r.GetNamespace(), want)
+		}
+	}
+}
+
+// A binding that names no role or account that is installed gives no right, and nothing says so.
+func TestBindingsBindWhatIsInstalled(t *testing.T) {
+	all := build(t, "config/default")
+	installed := map[string]bool{}
+	for _, r := range all {
+		installed[r.GetKind()+"/"+r.GetNamespace()+"/"+r.GetName()] = true
+	}
+	bindings := 0
+	for _, r := range all {
+		if !strings.HasSuffix(r.GetKind(), "RoleBinding") {
+			continue
+		}
+		bindings++
+		// Role and cluster role bindings have the same fields.
+		var binding rbacv1.RoleBinding
+		decode(t, r, &binding)
+		role := binding.RoleRef.Kind + "/" + binding.Namespace + "/" + binding.RoleRef.Name
+		if !installed[role] {
+			t.Errorf("%s binds %s, which is not installed", r.GetName(), role)
+		}
+		for _, subject := range binding.Subjects {
+			account := subject.Kind + "/" + subject.Namespace + "/" + subject.Name
+			if !installed[account] {
+				t.Errorf("%s binds %s, which is not installed", r.GetName(), account)
+			}
+		}
+	}
+	if bindings != 2 {
+		t.Errorf("%d bindings, want those of the manager and of its leader election", bindings)
+	}
+}
+
+// Every kind can be used by those who may edit and view a namespace.
+func TestUserRolesCoverEveryKind(t *testing.T) {
+	var plurals []string
+	roles := map[string]string{}
+	for _, r := range build(t, "config/default") {
+		switch r.GetKind() {
+		case "CustomResourceDefinition":
+			plural, err := r.GetString("spec.names.plural")
+			if err != nil {
+				t.Fatal(err)
+			}
+			plurals = append(plurals, plural)
+		case "ClusterRole":
+			var role rbacv1.ClusterRole
+			decode(t, r, &role)
+			for _, rule := range role.Rules {
+				roles[role.Name] += " " + strings.Join(rule.Resources, " ")
+			}
+		}
+	}
+	for _, plural := range plurals {
+		for _, role := range []string{"tideline-edit", "tideline-view"} {
+			if !strings.Contains(roles[role], plural) {
+				t.Errorf("%s does not cover %s", role, plural)
+			}
+		}
+	}
+}
+
+func TestSamplesHaveNoUnknownField(t *testing.T) {
+	for _, r := range build(t, "config/samples") {
+		var job v1alpha1.ElasticTrainingJob
+		decode(t, r, &job)
+		if job.Kind != v1alpha1.ElasticTrainingJobKind || job.APIVersion != v1alpha1.GroupVersion.String() {
+			t.Errorf("%s is a %s of %s", job.Name, job.Kind, job.APIVersion)
+		}
+	}
+}
