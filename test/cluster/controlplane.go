@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -106,8 +105,8 @@ func (c *Cluster) etcdArguments(_ context.Context, ports []int) ([]string, error
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=local=" + peer,
-		"--unsafe-no-fsync", // the data need not outlive a power cut
-		"--quota-backend-bytes=8589934592",
+		"--unsafe-no-fsync",                // the data need not outlive a power cut
+		"--quota-backend-bytes=8589934592", // 8 GiB, for hours of churn
 		"--log-level=warn",
 	}, nil
 }
@@ -181,12 +180,12 @@ func (c *Cluster) apiServerReady(ctx context.Context) error {
 }
 
 // startControllers starts kube-controller-manager and waits for its first sign
-// of work.
+// of work. All its controllers are one user: to make a service account for each
+// would take three seconds.
 func (c *Cluster) startControllers(ctx context.Context) error {
 	p, err := c.startClient(kubernetesPart, "kube-controller-manager", "system:kube-controller-manager",
 		"--secure-port=0", // nobody asks it for its health
 		"--leader-elect=false",
-
 		"--controllers="+strings.Join(withoutControllers, ","),
 		"--service-account-private-key-file="+c.keys.serviceAccountKey,
 		"--root-ca-file="+c.keys.ca,
@@ -201,13 +200,12 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	}, p)
 }
 
-// StopAPIServer ends the API server and returns when its port is free again.
-// Requests in flight get 20 s to end. The other processes keep running and keep
-// trying, as they do when a real API server is away.
+// StopAPIServer ends the API server, by force if it has not ended within 2 s. The
+// other processes keep running and keep trying.
 func (c *Cluster) StopAPIServer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.apiServer.stop(20 * time.Second)
+	c.apiServer.stop(stopGrace)
 }
 
 // StartAPIServer starts the API server again after StopAPIServer, on the same
@@ -232,5 +230,5 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.waitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady)
+	return c.waitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady, p)
 }

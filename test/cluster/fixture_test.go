@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -14,12 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
-
-var podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 
 // A fixture is a cluster and an empty namespace in it.
 type fixture struct {
@@ -27,13 +25,14 @@ type fixture struct {
 	t         *testing.T
 	ctx       context.Context
 	namespace string
+	queue     string // of the gangs created from now on
 }
 
 func newFixture(t *testing.T, c *Cluster) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	name := strings.ToLower(path.Base(t.Name()))
-	f := &fixture{Cluster: c, t: t, ctx: ctx, namespace: strings.Map(func(r rune) rune {
+	f := &fixture{Cluster: c, t: t, ctx: ctx, queue: "default", namespace: strings.Map(func(r rune) rune {
 		if r == '_' {
 			return '-'
 		}
@@ -95,7 +94,7 @@ func (f *fixture) gang(name string, pods, minMember, gpus int, change ...func(*c
 		"apiVersion": podGroups.GroupVersion().String(),
 		"kind":       "PodGroup",
 		"metadata":   map[string]any{"name": name},
-		"spec":       map[string]any{"minMember": int64(minMember)},
+		"spec":       map[string]any{"minMember": int64(minMember), "queue": f.queue},
 	}}
 	created := make([]*corev1.Pod, pods)
 	for i := range created {
@@ -151,11 +150,11 @@ func (f *fixture) checkPhase(want corev1.PodPhase, names ...string) {
 	}
 }
 
-func (f *fixture) eventuallyPhase(want corev1.PodPhase, names ...string) {
+func (f *fixture) eventuallyRunning(names ...string) {
 	f.t.Helper()
 	for _, name := range names {
-		f.eventually(name+" to be "+string(want), func() error {
-			if got := f.pod(name).Status.Phase; got != want {
+		f.eventually(name+" to be Running", func() error {
+			if got := f.pod(name).Status.Phase; got != corev1.PodRunning {
 				return fmt.Errorf("it is %s", got)
 			}
 			return nil
@@ -167,7 +166,7 @@ func (f *fixture) eventuallyBound(name string) {
 	f.t.Helper()
 	f.eventually(name+" to be bound", func() error {
 		if f.pod(name).Spec.NodeName == "" {
-			return fmt.Errorf("it has no node")
+			return errors.New("it has no node")
 		}
 		return nil
 	})

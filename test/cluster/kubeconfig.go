@@ -3,7 +3,6 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,14 +60,9 @@ func (c *Cluster) kubeconfig(user string, auth *api.AuthInfo) ([]byte, error) {
 
 // checkKubeconfigPath refuses a path where a file is that is not ours.
 func checkKubeconfigPath(path string) error {
-	content, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
+	content, err := readIfExists(path)
+	if err != nil || len(content) == 0 || bytes.HasPrefix(content, []byte(kubeconfigHeader)) {
 		return err
-	case bytes.HasPrefix(content, []byte(kubeconfigHeader)):
-		return nil
 	}
 	return fmt.Errorf("%s exists and was not written by a local cluster: "+
 		"choose another path for the kubeconfig, or remove the file", path)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -43,7 +44,7 @@ func (c *Cluster) AddNodes(ctx context.Context, n, gpus int) ([]string, error) {
 				return err
 			}
 			return nodeReady(node)
-		}); err != nil {
+		}, c.kwok); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +76,7 @@ func nodeReady(node *corev1.Node) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("its condition Ready is not True")
+	return errors.New("its condition Ready is not True")
 }
 
 // SetNodeGPUs changes the number of GPUs of a node; 0 is a node without. Pods

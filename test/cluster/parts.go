@@ -52,9 +52,9 @@ var (
 		name:   "volcano",
 		module: "volcano.sh/volcano",
 		programs: []program{
-			{"vc-scheduler", "volcano.sh/volcano/cmd/scheduler", "4 min"},
+			{"vc-scheduler", "volcano.sh/volcano/cmd/scheduler", "3 min"},
 			{"vc-controller-manager", "volcano.sh/volcano/cmd/controller-manager", "30 s"},
-			{"vc-webhook-manager", "volcano.sh/volcano/cmd/webhook-manager", "30 s"},
+			{"vc-webhook-manager", "volcano.sh/volcano/cmd/webhook-manager", "15 s"},
 		},
 		files: []string{volcanoManifest},
 	}

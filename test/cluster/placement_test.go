@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
-	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,16 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // These tests hold config/volcano to what it says, by where pods are placed.
 
-func testGang(t *testing.T, f *fixture) {
+func testGang(f *fixture) {
 	f.gang("gang", 2, 2, 1)
-	f.eventuallyPhase(corev1.PodRunning, "gang-0", "gang-1")
+	f.eventuallyRunning("gang-0", "gang-1")
 }
 
-func testContainers(t *testing.T, f *fixture) {
+func testContainers(f *fixture) {
+	t := f.t
 	always := corev1.ContainerRestartPolicyAlways
 	f.gang("work", 1, 1, 1, func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{
@@ -34,7 +36,7 @@ func testContainers(t *testing.T, f *fixture) {
 		}
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "logs", Image: "example.com/logs"})
 	})
-	f.eventuallyPhase(corev1.PodRunning, "work-0")
+	f.eventuallyRunning("work-0")
 	status := f.pod("work-0").Status
 	if len(status.ContainerStatuses) != 2 || len(status.InitContainerStatuses) != 2 {
 		t.Fatalf("%d container and %d init container statuses, want 2 and 2",
@@ -51,11 +53,12 @@ func testContainers(t *testing.T, f *fixture) {
 }
 
 // The second gang finds one node used and the other free: it fills the first.
-func testBinpack(t *testing.T, f *fixture) {
+func testBinpack(f *fixture) {
+	t := f.t
 	f.gang("first", 1, 1, 1)
-	f.eventuallyPhase(corev1.PodRunning, "first-0")
+	f.eventuallyRunning("first-0")
 	f.gang("second", 3, 3, 1)
-	f.eventuallyPhase(corev1.PodRunning, "second-0", "second-1", "second-2")
+	f.eventuallyRunning("second-0", "second-1", "second-2")
 	for i := range 3 {
 		name := fmt.Sprintf("second-%d", i)
 		if got, want := f.pod(name).Spec.NodeName, f.pod("first-0").Spec.NodeName; got != want {
@@ -64,11 +67,12 @@ func testBinpack(t *testing.T, f *fixture) {
 	}
 }
 
-func testGangWaits(t *testing.T, f *fixture) {
+func testGangWaits(f *fixture) {
+	t := f.t
 	f.gang("large", 9, 9, 1)
 	// A gang that comes later and fits is placed: the scheduler has seen both.
 	f.gang("small", 1, 1, 1)
-	f.eventuallyPhase(corev1.PodRunning, "small-0")
+	f.eventuallyRunning("small-0")
 	if bound, _ := f.names("large"); len(bound) > 0 {
 		t.Fatalf("%v of a gang of 9 are placed on 8 GPUs", bound)
 	}
@@ -91,8 +95,7 @@ func testGangWaits(t *testing.T, f *fixture) {
 // elastic fills the eight GPUs with a core of two and a surplus of six.
 func (f *fixture) elastic() {
 	f.t.Helper()
-	f.priorityClass("core", 300, corev1.PreemptLowerPriority)
-	f.priorityClass("surplus", -300, corev1.PreemptNever)
+	f.priorityClasses()
 	f.gang("core", 2, 2, 1, inClass("core"))
 	f.gang("surplus", 6, 0, 1, inClass("surplus"))
 	f.eventually("core and surplus to fill the cluster", func() error {
@@ -101,70 +104,169 @@ func (f *fixture) elastic() {
 		}
 		return nil
 	})
-	f.eventuallyPhase(corev1.PodRunning, "core-0", "core-1")
+	f.eventuallyRunning("core-0", "core-1")
 }
 
-func (f *fixture) priorityClass(name string, value int32, policy corev1.PreemptionPolicy) {
+func (f *fixture) priorityClasses() {
 	f.t.Helper()
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, PreemptionPolicy: &policy}
-	_, err := f.client.SchedulingV1().PriorityClasses().Create(f.ctx, class, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		f.t.Fatal(err)
+	for _, class := range []struct {
+		name   string
+		value  int32
+		policy corev1.PreemptionPolicy
+	}{
+		{"important", 500, corev1.PreemptLowerPriority},
+		{"core", 300, corev1.PreemptLowerPriority},
+		{"surplus", -300, corev1.PreemptNever},
+	} {
+		_, err := f.client.SchedulingV1().PriorityClasses().Create(f.ctx, &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: class.name}, Value: class.value, PreemptionPolicy: &class.policy,
+		}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			f.t.Fatal(err)
+		}
 	}
 }
 
+// inClass gives pods a priority class and no word about preemption: only the
+// scheduler's configuration protects them.
 func inClass(name string) func(*corev1.Pod) {
-	preemptable := map[bool]string{true: "true", false: "false"}[name == "surplus"]
-	return func(p *corev1.Pod) {
-		p.Spec.PriorityClassName = name
-		p.Annotations["volcano.sh/preemptable"] = preemptable
-	}
+	return func(p *corev1.Pod) { p.Spec.PriorityClassName = name }
 }
 
-func testGangTakesSurplus(t *testing.T, f *fixture) {
+func testGangTakesSurplus(f *fixture) {
+	t := f.t
 	f.elastic()
 	f.gang("newcomer", 3, 3, 1, inClass("core"))
-	f.eventuallyPhase(corev1.PodRunning, "newcomer-0", "newcomer-1", "newcomer-2")
+	f.eventuallyRunning("newcomer-0", "newcomer-1", "newcomer-2")
 	f.checkPhase(corev1.PodRunning, "core-0", "core-1")
 	if bound, _ := f.names("surplus"); len(bound) != 3 {
 		t.Errorf("%d of 6 surplus pods are left, want 3", len(bound))
 	}
 }
 
-func testGangTooLarge(t *testing.T, f *fixture) {
+// Not even one of a higher priority: it would have to break the core.
+func testGangTooLarge(f *fixture) {
 	f.elastic()
-	f.gang("newcomer", 7, 7, 1, inClass("core"))
-	f.eventually("the scheduler to have tried", func() error { return f.unschedulable("newcomer") })
-	if bound, _ := f.names("surplus"); len(bound) != 6 {
-		t.Errorf("%d of 6 surplus pods are left, want all", len(bound))
+	f.gang("newcomer", 7, 7, 1, inClass("important"))
+	f.checkOnlyWitnessEvicts("newcomer")
+}
+
+func testSurplusTakesNothing(f *fixture) {
+	f.elastic()
+	f.gang("newcomer", 4, 0, 1, inClass("surplus"))
+	f.checkOnlyWitnessEvicts("newcomer")
+}
+
+// checkOnlyWitnessEvicts lets a gang of one come after the newcomer. It takes one
+// surplus pod, in a cycle in which the scheduler has tried the newcomer as well.
+func (f *fixture) checkOnlyWitnessEvicts(newcomer string) {
+	f.t.Helper()
+	f.eventually("the scheduler to have seen the newcomer", func() error { return f.tried(newcomer + "-0") })
+	f.gang("witness", 1, 1, 1, inClass("core"))
+	f.eventuallyRunning("witness-0")
+	if bound, _ := f.names(newcomer); len(bound) > 0 {
+		f.t.Errorf("%v are placed", bound)
+	}
+	if bound, _ := f.names("surplus"); len(bound) != 5 {
+		f.t.Errorf("%d of 6 surplus pods are left, want 5: one gave way to the witness", len(bound))
 	}
 	f.checkPhase(corev1.PodRunning, "core-0", "core-1")
 }
 
-func testSurplusTakesNothing(t *testing.T, f *fixture) {
+// A gang takes surplus from another queue that has more than its share.
+func testReclaim(f *fixture) {
+	f.createQueue("over-share", 4)
+	f.createQueue("claimant", 4)
+	f.queue = "over-share"
 	f.elastic()
-	f.gang("late-surplus", 4, 0, 1, inClass("surplus"))
-	f.eventually("the scheduler to have tried", func() error { return f.tried("late-surplus-0") })
-	bound, _ := f.names("late-surplus")
-	if before, _ := f.names("surplus"); len(bound) > 0 || len(before) != 6 {
-		t.Errorf("%v are placed; %d of 6 earlier surplus pods are left", bound, len(before))
+	f.queue = "claimant"
+	f.gang("newcomer", 3, 3, 1, inClass("core"))
+	f.eventuallyRunning("newcomer-0", "newcomer-1", "newcomer-2")
+	f.checkPhase(corev1.PodRunning, "core-0", "core-1")
+	if bound, _ := f.names("surplus"); len(bound) != 3 {
+		f.t.Errorf("%d of 6 surplus pods are left, want 3", len(bound))
 	}
 }
 
-// unschedulable returns nil when the scheduler has written that the PodGroup
-// does not fit.
-func (f *fixture) unschedulable(group string) error {
-	o, err := f.dynamic.Resource(podGroups).Namespace(f.namespace).Get(f.ctx, group, metav1.GetOptions{})
-	if err != nil {
-		return err
+// A gang at its minimum is not reclaimed, although its queue has more than its
+// share.
+func testReclaimSparesGangs(f *fixture) {
+	f.queue = "over-share"
+	f.wholeCluster()
+	f.queue = "claimant"
+	f.gang("newcomer", 2, 2, 1, inClass("important"))
+	f.checkWhole("newcomer-0")
+}
+
+// Not even surplus is reclaimed from a queue that has no more than its share.
+func testReclaimSparesShares(f *fixture) {
+	f.createQueue("within-share", 8)
+	f.queue = "within-share"
+	f.elastic()
+	f.queue = "claimant"
+	f.gang("newcomer", 2, 2, 1, inClass("important"))
+	f.twoCycles("newcomer-0")
+	if bound, _ := f.names("surplus"); len(bound) != 6 {
+		f.t.Errorf("%d of 6 surplus pods are left, want all", len(bound))
 	}
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c.(map[string]any)["type"] == "Unschedulable" {
-			return nil
+}
+
+// createQueue creates a Queue that deserves so many GPUs.
+func (f *fixture) createQueue(name string, gpus int) {
+	f.t.Helper()
+	queue := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": queues.GroupVersion().String(),
+		"kind":       "Queue",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"deserved": map[string]any{gpuResource: strconv.Itoa(gpus)}},
+	}}
+	if _, err := f.dynamic.Resource(queues).Create(f.ctx, queue, metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// A gang at its minimum is taken by nobody, neither of its own priority nor of a
+// higher one.
+func testGangStaysWhole(f *fixture) {
+	f.wholeCluster()
+	f.gang("equal", 1, 1, 1, inClass("core"))
+	f.gang("higher", 2, 2, 1, inClass("important"))
+	f.checkWhole("equal-0", "higher-0")
+}
+
+// wholeCluster fills all GPUs with one gang at its minimum.
+func (f *fixture) wholeCluster() {
+	f.t.Helper()
+	f.priorityClasses()
+	f.gang("whole", 8, 8, 1, inClass("core"))
+	f.eventually("the gang to fill the cluster", func() error {
+		if bound, _ := f.names("whole"); len(bound) != 8 {
+			return fmt.Errorf("%v are placed", bound)
 		}
+		return nil
+	})
+}
+
+func (f *fixture) checkWhole(newcomers ...string) {
+	f.t.Helper()
+	f.twoCycles(newcomers...)
+	if bound, _ := f.names("whole"); len(bound) != 8 {
+		f.t.Errorf("%d of 8 pods of the gang are left, want all", len(bound))
 	}
-	return fmt.Errorf("its conditions are %v", conditions)
+}
+
+// twoCycles waits until the scheduler has tried all it can for the newcomers: two
+// pods that need no GPU are placed one after the other, so the cycle of the first
+// has come to its end.
+func (f *fixture) twoCycles(newcomers ...string) {
+	f.t.Helper()
+	for _, name := range newcomers {
+		f.eventually("the scheduler to have seen "+name, func() error { return f.tried(name) })
+	}
+	for _, name := range []string{"first", "second"} {
+		f.gang(name, 1, 1, 0)
+		f.eventuallyRunning(name + "-0")
+	}
 }
 
 // tried returns nil when the scheduler has written that the pod does not fit.
@@ -177,7 +279,8 @@ func (f *fixture) tried(pod string) error {
 	return errors.New("it has no condition PodScheduled")
 }
 
-func testJobs(t *testing.T, f *fixture) {
+func testJobs(f *fixture) {
+	t := f.t
 	pod := newPod("", 0, 1)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	template := corev1.PodTemplateSpec{Spec: pod.Spec}
@@ -200,7 +303,7 @@ func testJobs(t *testing.T, f *fixture) {
 		_, err := f.pods().Get(f.ctx, "volcano-task-0", metav1.GetOptions{})
 		return err
 	})
-	f.eventuallyPhase(corev1.PodRunning, "volcano-task-0")
+	f.eventuallyRunning("volcano-task-0")
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "batch"}, Spec: batchv1.JobSpec{Template: template}}
 	if _, err := f.client.BatchV1().Jobs(f.namespace).Create(f.ctx, job, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -218,7 +321,8 @@ func testJobs(t *testing.T, f *fixture) {
 	}
 }
 
-func testSetNodeGPUs(t *testing.T, f *fixture) {
+func testSetNodeGPUs(f *fixture) {
+	t := f.t
 	f.gang("large", 1, 1, 6)
 	f.eventually("the scheduler to have tried", func() error { return f.tried("large-0") })
 	if err := f.SetNodeGPUs(f.ctx, "gpu-1", 6); err != nil {
@@ -234,7 +338,8 @@ func testSetNodeGPUs(t *testing.T, f *fixture) {
 	}
 }
 
-func testWebhooksRefuse(t *testing.T, f *fixture) {
+func testWebhooksRefuse(f *fixture) {
+	t := f.t
 	group := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": podGroups.GroupVersion().String(),
 		"kind":       "PodGroup",
@@ -247,32 +352,67 @@ func testWebhooksRefuse(t *testing.T, f *fixture) {
 	}
 }
 
-// The published text is the file's, and the scheduler follows a change of it.
-func testSchedulerConf(t *testing.T, f *fixture) {
-	want, err := os.ReadFile(filepath.Join(f.repo, "config", "volcano", schedulerConfKey))
+// The published text is the file's, also by the kustomization that users apply.
+func testSchedulerConf(f *fixture) {
+	t := f.t
+	folder := filepath.Join(f.repo, "config", "volcano")
+	want, err := os.ReadFile(filepath.Join(folder, schedulerConfKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	configMap, err := f.client.CoreV1().ConfigMaps(volcanoNamespace).Get(f.ctx, schedulerConfConfigMap, metav1.GetOptions{})
+	kubectl, err := Kubectl(f.ctx, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := configMap.Data[schedulerConfKey]; got != string(want) {
-		t.Errorf("the published configuration is not the file's:\n%s", got)
-	}
-	kustomization, err := os.ReadFile(filepath.Join(f.repo, "config", "volcano", "kustomization.yaml"))
+	manifest, err := exec.CommandContext(f.ctx, kubectl, "kustomize", folder).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := strings.Fields(string(kustomization))
-	for _, name := range []string{volcanoNamespace, schedulerConfConfigMap, schedulerConfKey} {
-		if !slices.Contains(words, name) {
-			t.Errorf("config/volcano/kustomization.yaml does not say %s", name)
+	var kustomized corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(manifest, &kustomized); err != nil {
+		t.Fatal(err)
+	}
+	published, err := f.client.CoreV1().ConfigMaps(volcanoNamespace).Get(f.ctx, schedulerConfConfigMap, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, configMap := range map[string]*corev1.ConfigMap{"the cluster": published, "the kustomization": &kustomized} {
+		if configMap.Namespace != volcanoNamespace || configMap.Name != schedulerConfConfigMap ||
+			configMap.Data[schedulerConfKey] != string(want) {
+			t.Errorf("%s does not have the file's text in its place: %+v", source, configMap)
 		}
 	}
+}
 
-	if err := f.SetSchedulerConf(f.ctx, strings.Replace(string(want), "allocate, ", "", 1)); err != nil {
+// The scheduler follows a new configuration: one that spreads pods.
+func testSetSchedulerConf(f *fixture) {
+	t := f.t
+	packing, err := os.ReadFile(f.options.SchedulerConf)
+	if err != nil {
 		t.Fatal(err)
 	}
-	_ = want
+	spreading := strings.NewReplacer(
+		"leastrequested.weight: 0", "leastrequested.weight: 100",
+		"binpack.weight: 10", "binpack.weight: 0",
+	).Replace(string(packing))
+	if err := f.SetSchedulerConf(f.ctx, spreading); err != nil {
+		t.Fatal(err)
+	}
+	f.gang("first", 1, 1, 1)
+	f.eventuallyBound("first-0")
+	attempt := 0
+	f.eventually("a pod to be placed apart from the first", func() error {
+		name := fmt.Sprintf("attempt-%d", attempt)
+		attempt++
+		f.gang(name, 1, 1, 1)
+		f.eventuallyBound(name + "-0")
+		defer f.deletePod(name + "-0")
+		if f.pod(name+"-0").Spec.NodeName == f.pod("first-0").Spec.NodeName {
+			return errors.New("it is on the same node")
+		}
+		return nil
+	})
+	if err := f.SetSchedulerConf(f.ctx, string(packing)); err != nil {
+		t.Fatal(err)
+	}
 }

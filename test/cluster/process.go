@@ -146,18 +146,24 @@ func (p *process) lastLog() []byte {
 // freePorts returns n different ports of the loopback interface on which nobody
 // listens now.
 func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	var errs []error
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+	var ports []int
+	var listeners []net.Listener
+	var err error
+	for len(ports) < n && err == nil {
+		var l net.Listener
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
+			listeners = append(listeners, l)
+			ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 		}
-		// Closed at the end only: a port that is held is not handed out twice.
-		defer func() { errs = append(errs, l.Close()) }()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
-	return ports, errors.Join(errs...)
+	// Closed at the end only: a port that is held is not handed out twice.
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for %d free ports: %w", n, err)
+	}
+	return ports, nil
 }
 
 func address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

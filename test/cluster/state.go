@@ -188,14 +188,24 @@ func removeState(dir string) error {
 // another cluster or the user has written to the same path since.
 func removeKubeconfig(dir string) error {
 	path := readOwner(dir).Kubeconfig
-	ours, err := os.ReadFile(filepath.Join(dir, kubeconfigFile))
-	if err != nil || path == "" {
-		return nil // the cluster had not come so far
+	ours, err := readIfExists(filepath.Join(dir, kubeconfigFile))
+	if err != nil || len(ours) == 0 {
+		return err
 	}
-	if theirs, err := os.ReadFile(path); err != nil || !bytes.Equal(ours, theirs) {
-		return nil
+	theirs, err := readIfExists(path)
+	if err != nil || !bytes.Equal(ours, theirs) {
+		return err
 	}
 	return os.Remove(path)
+}
+
+// readIfExists returns nothing for a file that does not exist.
+func readIfExists(path string) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
 }
 
 // readOwner returns the zero owner for a folder that has none.

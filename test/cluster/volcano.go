@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,10 @@ const (
 	webhookUser     = "system:serviceaccount:volcano-system:volcano-admission"
 )
 
-var queues = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "queues"}
+var (
+	queues    = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "queues"}
+	podGroups = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
+)
 
 // InstallVolcano adds Volcano to a cluster that was started without: its
 // resource definitions, webhooks, scheduler and controllers. It returns when the
@@ -57,7 +61,7 @@ func (c *Cluster) InstallVolcano(ctx context.Context) error {
 	if err := c.SetSchedulerConf(ctx, string(conf)); err != nil {
 		return err
 	}
-	webhooks := append(objects["MutatingWebhookConfiguration"], objects["ValidatingWebhookConfiguration"]...)
+	webhooks := slices.Concat(objects["MutatingWebhookConfiguration"], objects["ValidatingWebhookConfiguration"])
 	return parallel(ctx,
 		func(ctx context.Context) error { return c.startWebhooks(ctx, webhooks) },
 		c.startScheduling,
@@ -177,7 +181,8 @@ func (c *Cluster) startWebhooks(ctx context.Context, configurations []*unstructu
 
 // webhooksAt returns copies of the configurations that call url instead of a
 // Service, and the paths they call.
-func (c *Cluster) webhooksAt(url string, configurations []*unstructured.Unstructured) (pointed []*unstructured.Unstructured, paths []string) {
+func (c *Cluster) webhooksAt(url string, configurations []*unstructured.Unstructured) (
+	pointed []*unstructured.Unstructured, paths []string) {
 	for _, o := range configurations {
 		o = o.DeepCopy()
 		webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
@@ -234,7 +239,7 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.waitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
+	err = c.waitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
 		queue, err := c.dynamic.Resource(queues).Get(ctx, "default", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -244,4 +249,38 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 		}
 		return nil
 	}, scheduler, controllers)
+	if err != nil {
+		return err
+	}
+	return c.probeScheduler(ctx, scheduler)
+}
+
+// probeScheduler waits until the scheduler admits a PodGroup. It makes the Queue
+// default before it has read its configuration, so that Queue proves nothing.
+func (c *Cluster) probeScheduler(ctx context.Context, scheduler *process) error {
+	const name = "scheduler-probe"
+	groups := c.dynamic.Resource(podGroups).Namespace(volcanoNamespace)
+	probe := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": podGroups.GroupVersion().String(),
+		"kind":       "PodGroup",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"minMember": int64(1), "queue": "default"},
+	}}
+	if _, err := groups.Create(ctx, probe, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	err := c.waitFor(ctx, "Volcano's scheduler to work", func(ctx context.Context) error {
+		group, err := groups.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if phase, _, _ := unstructured.NestedString(group.Object, "status", "phase"); phase != "Inqueue" {
+			return fmt.Errorf("the phase of a new PodGroup is %q", phase)
+		}
+		return nil
+	}, scheduler)
+	if err != nil {
+		return err
+	}
+	return groups.Delete(ctx, name, metav1.DeleteOptions{})
 }

@@ -21,27 +21,30 @@ import (
 )
 
 const usage = `Usage:
-  localcluster up [flags]      start a cluster and return when it is ready; it stays up
-  localcluster down [flags]    end the cluster of a kubeconfig
-  localcluster build           build what a cluster consists of, and start none
+  localcluster up [flags]    start a cluster and return when it is ready; it stays up
+  localcluster down [flags]  end the cluster of a kubeconfig
+  localcluster build         compile all parts into the cache, start none
 
 "localcluster up -h" and "localcluster down -h" list the flags.
 `
 
-func main() {
+func main() { os.Exit(report(os.Args[1:])) }
+
+// report runs the command and returns its exit status.
+func report(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:])
+	err := run(ctx, args)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-		return
+		return 0
 	case errors.Is(err, errReported):
 	case ctx.Err() != nil:
 		_, _ = fmt.Fprintln(os.Stderr, "localcluster: interrupted; nothing keeps running")
 	default:
 		_, _ = fmt.Fprintln(os.Stderr, "localcluster:", err)
 	}
-	os.Exit(1)
+	return 1
 }
 
 // errReported means that the reason has been printed already.
