@@ -113,12 +113,17 @@ docker-build: ## Build the image IMG with CONTAINER_TOOL.
 ##@ Tests
 
 .PHONY: test
-test: ## Run unit tests, and the scenarios on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project cluster integration
+test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
+	@exec test/run.sh unit project cluster integration faults
+
+.PHONY: test-faults
+test-faults: ## Hit every write of the operator with every fault; up to an hour.
+	@TIDELINE_FAULTS=full exec test/run.sh faults
 
 .PHONY: test-all
 test-all: ## Run every suite this machine can run, and say what was not run and why.
 	@$(MAKE) test
+	$(MAKE) test-faults
 	$(MAKE) demo ONESHOT=1
 	if command -v $(CONTAINER_TOOL) >/dev/null; then
 		$(MAKE) docker-build

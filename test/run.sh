@@ -52,15 +52,10 @@ gotests() {
 		-- "${race[@]}" -shuffle=on "$@"
 }
 
-# packages GREP-OPTION lists the packages of the main module outside (-v) or inside (-e) of what needs a cluster.
-packages() {
-	go list ./... | grep -E "$1" '/tideline/test/(cluster|demo|integration|testutil)(/|$)'
-}
-
 # unit runs everything that needs no cluster.
 unit() {
 	local list
-	mapfile -t list < <(packages -v)
+	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/...)
 	gotests unit pkgname -timeout=5m "${list[@]}"
 }
 
@@ -76,29 +71,41 @@ project() {
 # cluster runs the tests of the local cluster and of what is built on it. One package at a time, because each starts
 # clusters; named test by test, because a minute may pass between two.
 cluster() {
-	local list
-	mapfile -t list < <(packages -e | grep -v '/test/integration$')
-	gotests cluster testname -timeout=10m -p=1 "${list[@]}"
+	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/demo/... ./test/testutil/...
 }
 
-# integration runs the numbered scenarios side by side on one cluster; most of the time they wait.
-integration() {
-	local status=0 report=$TMPDIR/integration.xml
-	run go tool ginkgo run --procs=4 -v --no-color --randomize-all --timeout=12m "${race[@]/#-race/--race}" \
-		--junit-report="${report##*/}" --output-dir="$TMPDIR" ./test/integration || status=$?
+# specs NAME TIMEOUT runs the suite test/NAME. Its specs run side by side on one cluster; most of the time they wait.
+specs() {
+	local status=0 name=$1 report=$TMPDIR/$1.xml
+	run go tool ginkgo run --procs=4 -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" \
+		--junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$name" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
-	[[ ! -s $report ]] || awk '
+	[[ ! -s $report ]] || awk -v name="$name" '
 		/<testsuite / { match($0, / time="[0-9.]+"/); seconds = substr($0, RSTART + 7, RLENGTH - 8) }
-		/<testcase name="\[It\]/ { specs++; failed += / status="(failed|panicked|timedout|interrupted|aborted)"/; skipped += / status="(skipped|pending)"/ }
-		END { printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n", "integration", specs, failed, skipped, seconds }
+		/<testcase name="\[It\]/ {
+			specs++
+			failed += / status="(failed|panicked|timedout|interrupted|aborted)"/
+			skipped += / status="(skipped|pending)"/
+		}
+		END { printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n", name, specs, failed, skipped, seconds }
 	' "$report" >>"$summary"
 	return "$status"
+}
+
+# integration runs the numbered scenarios.
+integration() {
+	specs integration 12m
+}
+
+# faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full.
+faults() {
+	specs faults 60m
 }
 
 failed=()
 for name in "$@"; do
 	case $name in
-	unit | project | cluster | integration)
+	unit | project | cluster | integration | faults)
 		echo "== $name tests"
 		"$name" || failed+=("$name")
 		;;

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -195,21 +196,29 @@ func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error
 func (r *Reconciler) podHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wakeOwner(e.Object, q) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if job, owner, ok := jobOf(e.Object); ok {
+				r.memory.came(job, owner, e.Object.GetUID())
+				q.Add(reconcile.Request{NamespacedName: job})
+			}
+		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			before, after := readWorker(e.ObjectOld), readWorker(e.ObjectNew)
-			if before != after {
-				wakeOwner(e.ObjectNew, q)
+			job, _, ok := jobOf(e.ObjectNew)
+			if ok && readWorker(e.ObjectOld) != readWorker(e.ObjectNew) {
+				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			pod, isPod := e.Object.(*corev1.Pod)
-			if owner := metav1.GetControllerOf(e.Object); isPod && owner != nil && !e.DeleteStateUnknown {
-				if d, ok := elastic.DepartureOf(pod); ok {
-					r.memory.departed(types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, owner.UID, d)
-				}
+			job, owner, ok := jobOf(e.Object)
+			if !ok {
+				return
 			}
-			wakeOwner(e.Object, q)
+			var last *elastic.Departure
+			if w := readWorker(e.Object); w.UID != "" && !e.DeleteStateUnknown {
+				last = ptr.To(w.Departed())
+			}
+			r.memory.departed(job, owner, e.Object.GetUID(), last)
+			q.Add(reconcile.Request{NamespacedName: job})
 		},
 	}
 }
@@ -222,11 +231,13 @@ func readWorker(o client.Object) elastic.Worker {
 	return elastic.Worker{}
 }
 
-func wakeOwner(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// jobOf returns the job that controls an object, and its UID.
+func jobOf(o client.Object) (job types.NamespacedName, uid types.UID, ok bool) {
 	owner := metav1.GetControllerOf(o)
-	if owner != nil && owner.Kind == v1alpha1.ElasticTrainingJobKind && owner.APIVersion == v1alpha1.GroupVersion.String() {
-		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}})
+	if owner == nil || owner.Kind != v1alpha1.ElasticTrainingJobKind || owner.APIVersion != v1alpha1.GroupVersion.String() {
+		return types.NamespacedName{}, "", false
 	}
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, owner.UID, true
 }
 
 func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
@@ -269,6 +280,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	observed, err := r.observe(ctx, job)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if r.memory.expectsNews(job, observed.Workers) {
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	}
 	now := r.now()
 	decision := elastic.Plan(observed, now)

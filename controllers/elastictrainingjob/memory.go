@@ -21,6 +21,8 @@ type memory struct {
 
 type remembered struct {
 	departures []departure
+	// alive are the owners of pods that were seen and not seen to leave, by the pods' UIDs.
+	alive map[types.UID]types.UID
 	// checked is the generation of the job of that UID whose spec was held to its rules, and problem what they said.
 	checked   int64
 	checkedOf types.UID
@@ -41,12 +43,43 @@ func (m *memory) of(job types.NamespacedName) *remembered {
 	return m.jobs[job]
 }
 
-// departed notes a pod that is gone.
-func (m *memory) departed(job types.NamespacedName, owner types.UID, d elastic.Departure) {
+// came notes a pod that exists.
+func (m *memory) came(job types.NamespacedName, owner, pod types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)
-	r.departures = append(r.departures, departure{owner, d})
+	if r.alive == nil {
+		r.alive = map[types.UID]types.UID{}
+	}
+	r.alive[pod] = owner
+}
+
+// departed notes a pod that is gone, and how it was last seen; d is nil when its last state is not known.
+func (m *memory) departed(job types.NamespacedName, owner, pod types.UID, d *elastic.Departure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(job)
+	delete(r.alive, pod)
+	if d != nil {
+		r.departures = append(r.departures, departure{owner, *d})
+	}
+}
+
+// expectsNews is true when a pod of the job is gone from the cache and the watch has not told yet how it left. The cache is
+// always a moment ahead of what the watch tells.
+func (m *memory) expectsNews(job *v1alpha1.ElasticTrainingJob, workers []elastic.Worker) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cached := make(map[types.UID]bool, len(workers))
+	for i := range workers {
+		cached[workers[i].UID] = true
+	}
+	for pod, owner := range m.of(client.ObjectKeyFromObject(job)).alive {
+		if owner == job.UID && !cached[pod] {
+			return true
+		}
+	}
+	return false
 }
 
 // departures lists the pods of the job of that UID that are gone and not settled.

@@ -108,15 +108,9 @@ func failure(pod *corev1.Pod) (reason, message string) {
 	return pod.Status.Reason, pod.Status.Message
 }
 
-// departed is how a worker that is gone is remembered.
-func (w Worker) departed() Departure {
+// Departed is how a worker that is gone is remembered.
+func (w Worker) Departed() Departure {
 	return Departure{Index: w.Index, UID: w.UID, Phase: w.Phase, Disrupted: w.Disrupted}
-}
-
-// DepartureOf reads the last state of a pod that is gone.
-func DepartureOf(pod *corev1.Pod) (Departure, bool) {
-	w, ok := WorkerOf(pod)
-	return w.departed(), ok
 }
 
 // ended is true once the pod will not run again by itself.

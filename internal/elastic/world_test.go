@@ -122,7 +122,7 @@ func (w *world) remove(uid types.UID) {
 	if i < 0 {
 		return
 	}
-	w.o.Departures = append(w.o.Departures, w.o.Workers[i].departed())
+	w.o.Departures = append(w.o.Departures, w.o.Workers[i].Departed())
 	w.o.Workers = slices.Delete(w.o.Workers, i, i+1)
 }
 

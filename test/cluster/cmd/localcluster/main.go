@@ -24,6 +24,7 @@ const usage = `Usage:
   localcluster up [flags]    start a cluster and return when it is ready; it stays up
   localcluster down [flags]  end the cluster of a kubeconfig
   localcluster build         compile all parts into the cache, start none
+  localcluster kubectl       print where kubectl is; build it when there is none on PATH
 
 "localcluster up -h" and "localcluster down -h" list the flags.
 `
@@ -67,6 +68,8 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return cluster.Build(ctx, os.Stderr)
+	case "kubectl":
+		return printKubectl(ctx, args)
 	case "help", "-h", "-help", "--help":
 		_, _ = io.WriteString(os.Stdout, usage)
 		return nil
@@ -74,6 +77,18 @@ func run(ctx context.Context, args []string) error {
 		_, _ = fmt.Fprintf(os.Stderr, "localcluster: there is no command %q\n%s", command, usage)
 		return errReported
 	}
+}
+
+// printKubectl prints where kubectl is, which it builds when there is none on PATH.
+func printKubectl(ctx context.Context, args []string) error {
+	if err := parse(flag.NewFlagSet("kubectl", flag.ContinueOnError), args); err != nil {
+		return err
+	}
+	path, err := cluster.Kubectl(ctx, os.Stderr)
+	if err == nil {
+		_, err = fmt.Println(path)
+	}
+	return err
 }
 
 // parse reports wrong flags itself, as package flag does.
