@@ -133,7 +133,8 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 
 .PHONY: demo
 demo: ## Tell the story on a local cluster: a job grows, gives way, grows back. ONESHOT=1 ends by itself.
-	@$(call build,demo,./test/demo)
+	@echo "building the demo (about 2 min the first time)"
+	$(call build,demo,./test/demo)
 	ONESHOT=$(ONESHOT) exec bin/demo
 
 ##@ Local cluster

@@ -31,7 +31,7 @@ const (
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonStarting: the core is placed and its containers are starting.
 	ReasonStarting = "Starting"
-	// ReasonTraining: every core worker is ready.
+	// ReasonTraining: every core worker runs.
 	ReasonTraining = "Training"
 	// ReasonRecovering: the core ran before and lost workers, whose replacements are not ready yet.
 	ReasonRecovering = "Recovering"

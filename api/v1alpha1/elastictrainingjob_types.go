@@ -14,7 +14,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
-	// not at all, and nobody takes a running core. A changed value waits for the next attempt.
+	// not at all, and nobody takes a running core. A change takes effect at once while nothing is placed, and waits for the next
+	// attempt otherwise.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096

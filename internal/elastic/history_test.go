@@ -113,7 +113,7 @@ func breaks(w *world, restartsBefore int32) string {
 		return "a counter went down"
 	}
 	if d.Status.MasterCompletionTime == nil && slices.ContainsFunc(d.DeletePods, func(p Worker) bool {
-		return p.Index < w.status().Attempt.MinReplicas && p.Phase != corev1.PodFailed
+		return p.Index < d.Status.Attempt.MinReplicas && p.Attempt == d.Status.Attempt.ID() && p.Phase != corev1.PodFailed
 	}) {
 		return "a core worker that did not fail was deleted"
 	}

@@ -69,7 +69,8 @@ func Plan(o Observed, now time.Time) Decision {
 		p.cleanUp()
 	case p.blocked():
 	case o.Job.Status.Attempt == nil:
-		p.startAttempt()
+		p.recordAttempt(1)
+	case p.adoptRange():
 	default:
 		p.keepRunning()
 	}
@@ -145,13 +146,25 @@ func finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionFailed)
 }
 
-// startAttempt records the attempt and creates nothing yet: it must be in status before its first pod.
-func (p *planner) startAttempt() {
+// recordAttempt starts an attempt and creates nothing yet: it must be in status before its first pod.
+func (p *planner) recordAttempt(number int32) {
 	p.st.Attempt = &v1alpha1.AttemptStatus{
-		Number: 1, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
+		Number: number, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
 	}
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
 	p.sortWorkers()
+}
+
+// adoptRange starts the next attempt when the range was changed before anything was placed: nobody has read the old one yet. It
+// records the attempt and does nothing else in this evaluation; pods of the old one are strays from then on.
+func (p *planner) adoptRange() bool {
+	a := p.st.Attempt
+	placed := p.countCore(func(w *Worker) bool { return w.Scheduled }) > 0
+	if p.st.StartTime != nil || placed || (a.MinReplicas == p.spec.MinReplicas && a.MaxReplicas == p.spec.MaxReplicas) {
+		return false
+	}
+	p.recordAttempt(a.Number + 1)
+	return true
 }
 
 // keepRunning brings the workers of the attempt to what the spec asks.

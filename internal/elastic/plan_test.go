@@ -80,9 +80,7 @@ func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
 
 func TestFirstGrowthIsNotHeldByAnothersCooldown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).scale(4).trains()
-	g.Expect(w.status().Attempt.MaxReplicas).To(Equal(int32(4)))
-	w = newWorld(t, 2, 8).trains().scale(4).settle().evict(3).settle().scale(8).step()
+	w := newWorld(t, 2, 8).trains().scale(4).settle().evict(3).settle().scale(8).step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4, 5, 6, 7}), "3 gave way, 4 to 7 did not")
 }
 
@@ -174,6 +172,23 @@ func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
 	w.scale(4).settle()
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+}
+
+func TestRangeChangedBeforeAnythingIsPlacedIsAdopted(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 9, 9).settle()
+	w.o.Core.Unschedulable = "no room"
+	w.o.Job.Spec.MinReplicas = 4
+	w.scale(6).pass(time.Second).settle()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+	g.Expect(w.status().Restarts).To(BeZero())
+	w.run().settle().run().settle()
+	g.Expect(w.indices()).To(HaveLen(6))
+	for _, p := range w.o.Workers {
+		g.Expect(p.Attempt).To(Equal(w.status().Attempt.ID()))
+	}
 }
 
 func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
