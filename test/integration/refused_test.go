@@ -1,0 +1,52 @@
+package integration
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/badinput"
+)
+
+// That the list of cases is whole is held by its own test.
+var _ = Describe("Bad input", func() {
+	for _, c := range badinput.Cases() {
+		It("scenario 14: is refused with path, value and rule: "+c.What, func(ctx SpecContext) {
+			o, err := c.Object(metav1.NamespaceDefault)
+			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+			Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())),
+				"the whole answer of the API server")
+		})
+	}
+
+	for _, u := range badinput.Updates() {
+		It("scenario 14: is refused as a change: "+u.What, func() {
+			s := newScenario("s14")
+			o, err := u.Object(s.Namespace)
+			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+			s.Create(o)
+			err = s.Client.Patch(s.Context(), o, client.RawPatch(types.MergePatchType, []byte(u.Patch)))
+			Expect(err).To(MatchError(`ElasticTrainingJob.tideline.io "bad" is invalid: `+u.Says), "the whole answer of the API server")
+		})
+	}
+
+	It("scenario 14: does not come from the job that the cases begin with", func(ctx SpecContext) {
+		o, err := badinput.Case{Patch: `{}`}.Object(metav1.NamespaceDefault)
+		Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+		Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(Succeed(), "it is accepted")
+	})
+
+	It("scenario 14: a tier that the operator does not know stalls the job, and nothing is created", func() {
+		s := newScenario("tier", 2)
+		s.Submit(s.Job("a").Range(1, 2).Tier("platinum"))
+		Eventually(s.Fetch("a")).Should(And(testutil.BeStalled(v1alpha1.ReasonUnknownTier), testutil.HaveCondition(
+			v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnknownTier)), "the job says so")
+		Expect(s.Read("a").Status.Message).To(Equal(`spec.tier: "platinum" is not a tier of the operator's configuration, which knows `+
+			`exploratory, small-traffic, main-traffic: delete the job and create it with one of these.`), "and what to do")
+		Consistently(s.Remains).WithTimeout(severalCycles).Should(ConsistOf("ElasticTrainingJob a"), "nothing is created")
+	})
+})

@@ -1,0 +1,78 @@
+package integration
+
+import (
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+var _ = Describe("A changed range", func() {
+	It("scenario 11: max 8, 3, 8 by kubectl scale: the highest leave, pending first; the lowest missing come back", func() {
+		s := newScenario("s11", 6)
+		// A long cooldown: what a user asks for does not wait for it.
+		s.Submit(s.Job("a").Range(2, 8).Cooldown(time.Hour))
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(6), testutil.HaveReason(v1alpha1.ReasonWaitingForRoom)), "A fills six slots")
+		before := s.UIDs("a")
+		waiting, err := s.Workers("a", testutil.Waiting)()
+		Expect(err).NotTo(HaveOccurred(), "pods are read")
+		Expect(waiting).To(HaveLen(2), "two workers wait")
+
+		kubectl(s, "scale", "etj/a", "--replicas=3")
+		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A shrinks")
+		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2}), "the highest indices leave")
+		gone := names(s.Audit.Select(testutil.Doing("delete", "pods"), testutil.ByOperator))
+		Expect(gone).To(HaveLen(5), "nobody else left")
+		Expect(gone[:2]).To(Equal([]string{testutil.WorkerName("a", waiting[1]), testutil.WorkerName("a", waiting[0])}),
+			"those that wait leave first, the highest of them before the other")
+		Expect(gone[2:]).To(Equal(highestFirst(gone[2:])), "then those that run, highest first")
+
+		scaled := time.Now()
+		kubectl(s, "scale", "etj/a", "--replicas=8")
+		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2, 3, 4, 5, 6, 7}), "the missing come back at once")
+		Expect(names(s.Audit.Select(testutil.Doing("create", "pods"), testutil.From(scaled)))).To(Equal(
+			[]string{"a-worker-3", "a-worker-4", "a-worker-5", "a-worker-6", "a-worker-7"}), "lowest first")
+		Eventually(s.Fetch("a")).Should(testutil.Train(6), "A fills six slots again")
+		for i := range 3 {
+			Expect(s.UIDs("a")).To(HaveKeyWithValue(i, before[i]), "worker %d is untouched", i)
+		}
+		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "a resize restarts nobody")
+	})
+
+	It("beyond what running workers were started with waits for the next attempt, and says so", func() {
+		s := newScenario("range", 6)
+		s.Submit(s.Job("a").Range(2, 4))
+		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
+		kubectl(s, "scale", "etj/a", "--replicas=6")
+		Eventually(s.Fetch("a")).Should(
+			testutil.HaveCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt), "it waits")
+		Expect(testutil.Condition(s.Read("a"), v1alpha1.ConditionRangePending).Message).To(
+			ContainSubstring("asks for 2..6 workers; running workers were started with 2..4"), "with the figures")
+		Consistently(s.Workers("a")).WithTimeout(severalCycles).Should(HaveLen(4), "torchrun's agents know of no fifth")
+		kubectl(s, "scale", "etj/a", "--replicas=4")
+		Eventually(s.Fetch("a")).Should(testutil.HaveCondition(v1alpha1.ConditionRangePending, "", ""), "nothing waits any more")
+		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "nobody restarts")
+	})
+})
+
+// names lists the names of the objects that requests were about, in their order.
+func names(requests []testutil.Request, err error) []string {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+	all := make([]string, len(requests))
+	for i, r := range requests {
+		all[i] = r.Name
+	}
+	return all
+}
+
+func highestFirst(names []string) []string {
+	sorted := slices.Sorted(slices.Values(names))
+	slices.Reverse(sorted)
+	return sorted
+}

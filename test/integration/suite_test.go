@@ -1,0 +1,34 @@
+// Package integration shows the numbered scenarios of the design on a real API server and Volcano, with the operator as a
+// real process. One cluster and one operator serve all specs, each of which has a namespace and nodes of its own, so that they
+// run in any order and side by side:
+//
+//	go tool ginkgo --procs=4 --race --randomize-all ./test/integration
+//
+// With `go test` they run one after another, which takes three times as long.
+package integration
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
+)
+
+func TestIntegration(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite.Defaults()
+	RunSpecs(t, "Scenarios of elastic training")
+}
+
+// Volcano admits gangs by what the whole cluster holds. One large node that no scenario uses keeps a scenario whose nodes are
+// full from holding up the others.
+var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256})
+
+func newScenario(name string, gpus ...int64) *testutil.Scenario {
+	GinkgoHelper()
+	return shared.World.NewScenario(GinkgoT(), name, gpus...)
+}

@@ -1,0 +1,73 @@
+package testutil
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// line is a line of the audit log as kube-apiserver writes it.
+func line(user, verb, resource, namespace, name string, code int) string {
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","stage":"ResponseComplete","verb":%q,`+
+		`"user":{"username":%q},"userAgent":"x","objectRef":{"resource":%q,"namespace":%q,"name":%q,"apiVersion":"v1"},`+
+		`"responseStatus":{"metadata":{},"code":%d},"requestReceivedTimestamp":"2026-11-20T11:00:00.000000Z",`+
+		`"stageTimestamp":"2026-11-20T11:00:00.100000Z"}`+"\n", verb, user, resource, namespace, name, code)
+}
+
+const operatorUser = "system:serviceaccount:tideline-system:tideline-controller-manager"
+
+func TestAuditCountsWritesOfTheOperator(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	write(t, log, line(operatorUser, "create", "pods", "ns", "before", 201))
+	audit, err := (&World{AuditLog: log}).Audit("ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := line(operatorUser, "delete", "pods", "ns", "late", 200)
+	write(t, log,
+		line(operatorUser, "create", "pods", "ns", "a", 201),
+		line(operatorUser, "create", "pods", "ns", "refused", 403),
+		line(operatorUser, "create", "pods", "ns2", "another namespace", 201),
+		line("admin", "create", "pods", "ns", "another user", 201),
+		line(operatorUser, "watch", "pods", "ns", "", 200),
+		line(operatorUser, "get", "pods", "ns", "a", 200),
+		line(operatorUser, "create", "events", "ns", "e", 201),
+		half[:20],
+	)
+	expect := func(want ...string) {
+		t.Helper()
+		requests, err := audit.Select(ByOperator, Write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range requests {
+			names = append(names, r.Name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("writes of the operator are on %v, want %v", names, want)
+		}
+	}
+	expect("a", "refused")
+	write(t, log, half[20:])
+	expect("a", "refused", "late")
+	if reads, err := audit.Select(ByOperator, Read); err != nil || len(reads) != 1 {
+		t.Errorf("reads = %v, %v, want the one get", reads, err)
+	}
+}
+
+func write(t *testing.T, file string, lines ...string) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for _, l := range lines {
+		if _, err := f.WriteString(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package testutil
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The operator's service account, with the role that users install.
+const (
+	OperatorNamespace      = "tideline-system"
+	OperatorServiceAccount = "tideline-controller-manager"
+)
+
+const rootPackage = "github.com/tideline-io/tideline"
+
+// manifests are the parts of config/ that the operator needs in a cluster when it runs outside of it, in the order in which
+// they are created.
+var manifests = []string{"manager/namespace.yaml", "crd/bases/*.yaml", "scheduling/*.yaml", "rbac/*.yaml"}
+
+// Install creates what `kubectl apply -k config/default` does except the operator's Deployment, and waits until the API
+// server serves the CRDs.
+func (w *World) Install(ctx context.Context) error {
+	objects, err := Manifests(ctx, manifests...)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := w.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	for _, o := range objects {
+		if o.GetKind() == "CustomResourceDefinition" {
+			if err := w.awaitServed(ctx, o.GetName()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Manifests reads the objects of files under config/, which are given as patterns, without kustomizations.
+func Manifests(ctx context.Context, patterns ...string) ([]*unstructured.Unstructured, error) {
+	root, err := repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join(root, "config", filepath.FromSlash(pattern)))
+		if err != nil || len(files) == 0 {
+			return nil, fmt.Errorf("config/%s matches no file (%w)", pattern, err)
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "kustomization.yaml" {
+				continue
+			}
+			read, err := readObjects(file)
+			if err != nil {
+				return nil, err
+			}
+			objects = append(objects, read...)
+		}
+	}
+	return objects, nil
+}
+
+func readObjects(file string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
+		o := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&o.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		case len(o.Object) > 0:
+			objects = append(objects, o)
+		}
+	}
+}
+
+// awaitServed waits until the API server serves a CRD's resources.
+func (w *World) awaitServed(ctx context.Context, name string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return false, err
+		}
+		for _, c := range crd.Status.Conditions {
+			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until CRD %s is established: %w", name, err)
+	}
+	return nil
+}
+
+// repository is the root of the source tree that the test was built from.
+func repository(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", rootPackage).Output()
+	if err != nil {
+		return "", fmt.Errorf("find the source tree of %s: %w", rootPackage, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,113 @@
+package testutil
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/cluster"
+)
+
+// GPUResource is the extended resource of which the cluster's nodes have some.
+const GPUResource corev1.ResourceName = "nvidia.com/gpu"
+
+// JobBuilder builds an ElasticTrainingJob, field by field, in the order in which one would say it.
+type JobBuilder struct{ job *v1alpha1.ElasticTrainingJob }
+
+// Job begins with the smallest job that is valid: one worker with one container that asks for nothing.
+func Job(name string) *JobBuilder {
+	return &JobBuilder{&v1alpha1.ElasticTrainingJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: v1alpha1.ElasticTrainingJobSpec{
+			MinReplicas: 1, MaxReplicas: 1,
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "trainer", Image: "registry.example/trainer:1", Command: []string{"torchrun", "train.py"},
+			}}}},
+		},
+	}}
+}
+
+// Obj returns a copy of the job as built so far.
+func (b *JobBuilder) Obj() *v1alpha1.ElasticTrainingJob { return b.job.DeepCopy() }
+
+// In sets the namespace.
+func (b *JobBuilder) In(namespace string) *JobBuilder {
+	b.job.Namespace = namespace
+	return b
+}
+
+// Range sets minReplicas and maxReplicas.
+func (b *JobBuilder) Range(minimum, maximum int32) *JobBuilder {
+	b.job.Spec.MinReplicas, b.job.Spec.MaxReplicas = minimum, maximum
+	return b
+}
+
+// GPUs has each worker ask for n GPUs.
+func (b *JobBuilder) GPUs(n int64) *JobBuilder {
+	b.trainer().Resources.Limits = corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)}
+	return b
+}
+
+// Tier sets the tier.
+func (b *JobBuilder) Tier(tier string) *JobBuilder {
+	b.job.Spec.Tier = tier
+	return b
+}
+
+// Cooldown sets elasticity.cooldownSeconds. Without it the API's default holds.
+func (b *JobBuilder) Cooldown(d time.Duration) *JobBuilder {
+	b.job.Spec.Elasticity.CooldownSeconds = seconds(d)
+	return b
+}
+
+// MinSurplusRun sets elasticity.minSurplusRunSeconds.
+func (b *JobBuilder) MinSurplusRun(d time.Duration) *JobBuilder {
+	b.job.Spec.Elasticity.MinSurplusRunSeconds = seconds(d)
+	return b
+}
+
+// CompletionGrace sets runPolicy.completionGraceSeconds.
+func (b *JobBuilder) CompletionGrace(d time.Duration) *JobBuilder {
+	b.job.Spec.RunPolicy.CompletionGraceSeconds = seconds(d)
+	return b
+}
+
+// CleanPods sets runPolicy.cleanPodPolicy.
+func (b *JobBuilder) CleanPods(policy v1alpha1.CleanPodPolicy) *JobBuilder {
+	b.job.Spec.RunPolicy.CleanPodPolicy = policy
+	return b
+}
+
+// Pool confines the workers to the nodes of a pool (see [NewNode]).
+func (b *JobBuilder) Pool(pool string) *JobBuilder {
+	b.job.Spec.Template.Spec.NodeSelector = map[string]string{PoolLabel: pool}
+	return b
+}
+
+// Manual keeps KWOK from making the workers Running: the test drives their status itself.
+func (b *JobBuilder) Manual() *JobBuilder {
+	return b.Template(func(t *corev1.PodTemplateSpec) {
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, cluster.ManualAnnotation, strconv.FormatBool(true))
+	})
+}
+
+// Template changes the pod template.
+func (b *JobBuilder) Template(change func(*corev1.PodTemplateSpec)) *JobBuilder {
+	change(&b.job.Spec.Template)
+	return b
+}
+
+// With changes anything else.
+func (b *JobBuilder) With(change func(*v1alpha1.ElasticTrainingJob)) *JobBuilder {
+	change(b.job)
+	return b
+}
+
+func (b *JobBuilder) trainer() *corev1.Container { return &b.job.Spec.Template.Spec.Containers[0] }
+
+func seconds(d time.Duration) *int32 { return ptr.To(int32(d / time.Second)) }

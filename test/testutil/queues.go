@@ -1,0 +1,71 @@
+package testutil
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	busv1alpha1 "volcano.sh/apis/pkg/apis/bus/v1alpha1"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+)
+
+// NewQueue creates a Volcano Queue of the scenario's name, waits until it is open, and deletes it when the test ends.
+func (s *Scenario) NewQueue(spec schedulingv1beta1.QueueSpec) *schedulingv1beta1.Queue {
+	s.t.Helper()
+	queue := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, Spec: spec}
+	s.Create(queue)
+	s.further = append(s.further, queue)
+	s.awaitQueue(queue, schedulingv1beta1.QueueStateOpen)
+	return queue
+}
+
+// UseQueue has the namespace name the queue of its jobs.
+func (s *Scenario) UseQueue(queue *schedulingv1beta1.Queue) {
+	s.t.Helper()
+	s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, queue.Name)
+}
+
+// Annotate sets an annotation of the namespace.
+func (s *Scenario) Annotate(key, value string) {
+	s.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
+}
+
+// CloseQueue closes a queue as `vcctl queue operate` does, and waits until it is not open any more; while gangs are in it, it
+// is Closing.
+func (s *Scenario) CloseQueue(queue *schedulingv1beta1.Queue) {
+	s.t.Helper()
+	s.command(queue, busv1alpha1.CloseQueueAction)
+	s.awaitQueue(queue, schedulingv1beta1.QueueStateClosed, schedulingv1beta1.QueueStateClosing)
+}
+
+// OpenQueue opens a queue again.
+func (s *Scenario) OpenQueue(queue *schedulingv1beta1.Queue) {
+	s.t.Helper()
+	s.command(queue, busv1alpha1.OpenQueueAction)
+	s.awaitQueue(queue, schedulingv1beta1.QueueStateOpen)
+}
+
+func (s *Scenario) command(queue *schedulingv1beta1.Queue, action busv1alpha1.Action) {
+	s.t.Helper()
+	target := metav1.NewControllerRef(queue, schedulingv1beta1.SchemeGroupVersion.WithKind("Queue"))
+	command := &busv1alpha1.Command{TargetObject: target, Action: string(action)}
+	command.Namespace, command.GenerateName = s.Namespace, "queue-"
+	command.OwnerReferences = []metav1.OwnerReference{*target}
+	s.Create(command)
+}
+
+func (s *Scenario) awaitQueue(queue *schedulingv1beta1.Queue, states ...schedulingv1beta1.QueueState) {
+	s.t.Helper()
+	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := s.Client.Get(ctx, client.ObjectKeyFromObject(queue), queue)
+		return slices.Contains(states, queue.Status.State), err
+	})
+	s.must(err, fmt.Sprintf("wait until queue %s is %v", queue.Name, states))
+}

@@ -1,0 +1,204 @@
+package testutil
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// TB is what a scenario needs of a test. *testing.T and GinkgoT() have it.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Context() context.Context
+	Failed() bool
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// Scenario is a namespace, and a pool of nodes for it alone, until the test ends. Its methods fail the test when a request
+// fails, except those that return an error, which are for gomega's Eventually.
+type Scenario struct {
+	*World
+	// Namespace is also the name of the pool.
+	Namespace string
+	// Audit has the requests that concern the namespace.
+	Audit *Audit
+
+	t     TB
+	ctx   context.Context
+	nodes []*corev1.Node
+	// further objects outside the namespace, removed at the end
+	further []client.Object
+}
+
+// NewScenario makes a namespace whose name begins with name, and a node for each number of GPUs.
+func (w *World) NewScenario(t TB, name string, gpus ...int64) *Scenario {
+	t.Helper()
+	s := &Scenario{World: w, t: t, ctx: t.Context()}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}
+	s.must(w.Client.Create(s.ctx, namespace), "create a namespace")
+	s.Namespace = namespace.Name
+	t.Cleanup(s.end)
+	var err error
+	s.Audit, err = w.Audit(s.Namespace)
+	s.must(err, "read the audit log")
+	for _, n := range gpus {
+		s.AddNode(n)
+	}
+	s.awaitServiceAccount()
+	return s
+}
+
+// awaitServiceAccount waits for what the API server wants before it accepts the first pod of a new namespace.
+func (s *Scenario) awaitServiceAccount() {
+	s.t.Helper()
+	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := s.Client.Get(ctx, s.key("default"), &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	s.must(err, "wait for the service account default")
+}
+
+func (s *Scenario) must(err error, doing string) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("cannot %s: %v", doing, err)
+	}
+}
+
+func (s *Scenario) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.Namespace, Name: name}
+}
+
+// AddNode adds a node to the pool and returns its name.
+func (s *Scenario) AddNode(gpus int64) string {
+	s.t.Helper()
+	node := NewNode(fmt.Sprintf("%s-%d", s.Namespace, len(s.nodes)), s.Namespace, gpus)
+	s.nodes = append(s.nodes, node)
+	s.must(s.World.AddNode(s.ctx, node), "add a node")
+	return node.Name
+}
+
+// Context ends with the test.
+func (s *Scenario) Context() context.Context { return s.ctx }
+
+// Node is the name of the i-th node that was added.
+func (s *Scenario) Node(i int) string { return s.nodes[i].Name }
+
+// Job begins a job of this scenario: in its namespace, on its pool, with one GPU a worker and a cooldown of 10 s.
+func (s *Scenario) Job(name string) *JobBuilder {
+	return Job(name).In(s.Namespace).Pool(s.Namespace).GPUs(1).Cooldown(10 * time.Second)
+}
+
+// Submit creates jobs.
+func (s *Scenario) Submit(jobs ...*JobBuilder) {
+	s.t.Helper()
+	for _, b := range jobs {
+		s.Create(b.Obj())
+	}
+}
+
+// Create creates objects, as a user with every right.
+func (s *Scenario) Create(objects ...client.Object) {
+	s.t.Helper()
+	for _, o := range objects {
+		s.must(s.Client.Create(s.ctx, o), fmt.Sprintf("create %T %s", o, o.GetName()))
+	}
+}
+
+// Delete deletes an object and its dependents.
+func (s *Scenario) Delete(o client.Object) {
+	s.t.Helper()
+	err := s.Client.Delete(s.ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	s.must(err, fmt.Sprintf("delete %T %s", o, o.GetName()))
+}
+
+// DeleteJob deletes a job.
+func (s *Scenario) DeleteJob(name string) {
+	s.t.Helper()
+	s.Delete(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
+}
+
+// Patch merges JSON into an object.
+func (s *Scenario) Patch(o client.Object, json string) {
+	s.t.Helper()
+	s.must(s.Client.Patch(s.ctx, o, mergePatch(json)), fmt.Sprintf("patch %T %s", o, o.GetName()))
+}
+
+// Get reads an object that must be there.
+func Get[T client.Object](s *Scenario, o T, name string) T {
+	s.t.Helper()
+	s.must(s.Client.Get(s.ctx, s.key(name), o), fmt.Sprintf("read %T %s", o, name))
+	return o
+}
+
+// Fetch returns a function that reads a job, for Eventually and Consistently.
+func (s *Scenario) Fetch(job string) func() (*v1alpha1.ElasticTrainingJob, error) {
+	return func() (*v1alpha1.ElasticTrainingJob, error) {
+		o := &v1alpha1.ElasticTrainingJob{}
+		return o, s.Client.Get(s.ctx, s.key(job), o)
+	}
+}
+
+// Read reads a job once.
+func (s *Scenario) Read(job string) *v1alpha1.ElasticTrainingJob {
+	s.t.Helper()
+	return Get(s, &v1alpha1.ElasticTrainingJob{}, job)
+}
+
+// Remains lists what exists in the namespace of the kinds that jobs consist of.
+func (s *Scenario) Remains() ([]string, error) { return s.World.Remains(s.ctx, s.Namespace) }
+
+// Events lists the events of a job, oldest first, as "Grew: Grew from 2 to 8 ready workers."
+func (s *Scenario) Events(job *v1alpha1.ElasticTrainingJob) ([]string, error) {
+	list := &eventsv1.EventList{}
+	if err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace)); err != nil {
+		return nil, err
+	}
+	var events []string
+	for _, e := range list.Items {
+		if e.Regarding.UID == job.UID {
+			events = append(events, e.Reason+": "+e.Note)
+		}
+	}
+	return events, nil
+}
+
+// end tells how things stand if the test failed, and removes everything.
+func (s *Scenario) end() {
+	s.ctx = context.WithoutCancel(s.ctx)
+	if s.t.Failed() {
+		s.t.Logf("%s", s.describe())
+	}
+	in := client.InNamespace(s.Namespace)
+	for _, o := range []client.Object{&v1alpha1.ElasticTrainingJob{}, &schedulingv1beta1.PodGroup{}, &corev1.Pod{}} {
+		if err := s.Client.DeleteAllOf(s.ctx, o, in); err != nil {
+			s.t.Logf("cannot delete every %T: %v", o, err)
+		}
+	}
+	// KWOK removes the pods of nodes that are there.
+	_ = wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := s.Client.List(ctx, pods, in)
+		return err == nil && len(pods.Items) == 0, nil
+	})
+	for _, node := range s.nodes {
+		s.further = append(s.further, node)
+	}
+	s.further = append(s.further, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})
+	for _, o := range s.further {
+		if err := client.IgnoreNotFound(s.Client.Delete(s.ctx, o)); err != nil {
+			s.t.Logf("cannot delete %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}

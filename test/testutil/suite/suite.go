@@ -1,0 +1,103 @@
+// Package suite prepares the cluster of a ginkgo suite. All processes of a parallel run share one cluster and one operator.
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// Suite is what specs find when they run.
+type Suite struct {
+	// World is the cluster with Tideline on it.
+	World *testutil.World
+
+	// installation is set in the first process only.
+	installation *testutil.Installation
+}
+
+// New registers a cluster with Tideline for the suite; it is called once, at the top level.
+func New(o cluster.Options) *Suite {
+	s := &Suite{}
+	ginkgo.SynchronizedBeforeSuite(func(ctx context.Context) []byte {
+		paths, err := s.start(ctx, o)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the cluster starts and the operator runs on it")
+		return paths
+	}, func(shared []byte) {
+		gomega.Expect(s.join(shared)).To(gomega.Succeed(), "the cluster is reached")
+	}, ginkgo.NodeTimeout(30*time.Minute)) // a first run builds the parts of the cluster
+
+	ginkgo.SynchronizedAfterSuite(func() {}, func() {
+		if s.installation != nil {
+			gomega.Expect(s.installation.Stop()).To(gomega.Succeed(), "no process ended early and the operator's log is clean")
+		}
+	})
+
+	// Logs are kept when a spec failed in any of the processes.
+	ginkgo.ReportAfterSuite("logs", func(r ginkgo.Report) {
+		switch {
+		case s.installation == nil:
+		case r.SuiteSucceeded:
+			gomega.Expect(s.installation.RemoveLogs()).To(gomega.Succeed(), "nothing is left behind")
+		default:
+			fmt.Println("The logs of all processes are in", s.installation.Logs())
+		}
+	})
+	return s
+}
+
+// paths are what the first process tells the others.
+type paths struct{ Kubeconfig, AuditLog string }
+
+// Own starts a cluster with Tideline for the specs of one container, which change what other specs rely on. It is called in
+// BeforeAll, and ends with the container.
+func Own(ctx context.Context, o cluster.Options) *testutil.Installation {
+	ginkgo.GinkgoHelper()
+	o.Log = ginkgo.GinkgoWriter
+	in, err := testutil.Start(ctx, o)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the cluster starts and the operator runs on it")
+	ginkgo.DeferCleanup(func() {
+		gomega.Expect(in.Stop()).To(gomega.Succeed(),
+			"no process ended early and the operator's log is clean; the logs are in %s", in.Logs())
+		if ginkgo.CurrentSpecReport().Failed() {
+			ginkgo.AddReportEntry("The logs of all processes are in " + in.Logs())
+			return
+		}
+		gomega.Expect(in.RemoveLogs()).To(gomega.Succeed(), "nothing is left behind")
+	})
+	return in
+}
+
+func (s *Suite) start(ctx context.Context, o cluster.Options) ([]byte, error) {
+	o.Log = ginkgo.GinkgoWriter
+	var err error
+	if s.installation, err = testutil.Start(ctx, o); err != nil {
+		return nil, err
+	}
+	return json.Marshal(paths{s.installation.Kubeconfig, s.installation.AuditLog})
+}
+
+func (s *Suite) join(shared []byte) error {
+	var p paths
+	if err := json.Unmarshal(shared, &p); err != nil {
+		return err
+	}
+	var err error
+	s.World, err = testutil.NewWorld(p.Kubeconfig, p.AuditLog)
+	return err
+}
+
+// Defaults sets how long specs wait, and how often they look. What is awaited comes within seconds; the machine may do other
+// things too.
+func Defaults() {
+	gomega.SetDefaultEventuallyTimeout(time.Minute)
+	gomega.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	gomega.SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
+}

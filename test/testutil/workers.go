@@ -1,0 +1,161 @@
+package testutil
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// WorkerName is the name of worker i's pod.
+func WorkerName(job string, i int) string { return job + "-worker-" + strconv.Itoa(i) }
+
+// Pods lists every pod of a job's name, by index, those of an earlier job and those that are leaving included.
+func (s *Scenario) Pods(job string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelJob: job})
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return cmp.Compare(indexOf(&a), indexOf(&b)) })
+	return list.Items, err
+}
+
+func indexOf(pod *corev1.Pod) int {
+	i, err := strconv.Atoi(pod.Labels[v1alpha1.LabelWorkerIndex])
+	if err != nil {
+		return -1
+	}
+	return i
+}
+
+// Workers returns a function that lists the indices of the job's workers that the conditions hold for, for Eventually and
+// Consistently. Pods that are leaving do not count.
+func (s *Scenario) Workers(job string, conditions ...func(*corev1.Pod) bool) func() ([]int, error) {
+	return func() ([]int, error) {
+		pods, err := s.Pods(job)
+		indices := []int{}
+		for i := range pods {
+			p := &pods[i]
+			if p.DeletionTimestamp == nil && !slices.ContainsFunc(conditions, func(c func(*corev1.Pod) bool) bool { return !c(p) }) {
+				indices = append(indices, indexOf(p))
+			}
+		}
+		return indices, err
+	}
+}
+
+// Running holds for pods whose containers run.
+func Running(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
+
+// Bound holds for pods that have a node.
+func Bound(p *corev1.Pod) bool { return p.Spec.NodeName != "" }
+
+// Waiting holds for pods that have no node.
+func Waiting(p *corev1.Pod) bool { return !Bound(p) }
+
+// UIDs returns the UIDs of the job's workers that are not leaving, by index: who keeps its UID was not created anew.
+func (s *Scenario) UIDs(job string) map[int]types.UID {
+	s.t.Helper()
+	pods, err := s.Pods(job)
+	s.must(err, "list the pods of "+job)
+	uids := map[int]types.UID{}
+	for i := range pods {
+		if pods[i].DeletionTimestamp == nil {
+			uids[indexOf(&pods[i])] = pods[i].UID
+		}
+	}
+	return uids
+}
+
+// Worker reads worker i's pod.
+func (s *Scenario) Worker(job string, i int) *corev1.Pod {
+	s.t.Helper()
+	return Get(s, &corev1.Pod{}, WorkerName(job, i))
+}
+
+// DeleteWorker deletes worker i's pod, as a user does.
+func (s *Scenario) DeleteWorker(job string, i int) {
+	s.t.Helper()
+	s.Delete(s.pod(job, i))
+}
+
+// Evict evicts worker i's pod, as a drain or a scheduler does: with a condition that says so, and then a deletion.
+func (s *Scenario) Evict(job string, i int) {
+	s.t.Helper()
+	pod := s.Worker(job, i)
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(
+		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]}}`))
+	s.must(s.Client.Status().Patch(s.ctx, pod, patch), "announce the eviction of "+pod.Name)
+	s.Delete(pod)
+}
+
+// holder is a finalizer that keeps a deleted pod's object, as one who collects logs does.
+const holder = "tideline.io/test-held"
+
+// Hold keeps the object of worker i's pod from going before Release, even if the pod is deleted.
+func (s *Scenario) Hold(job string, i int) {
+	s.t.Helper()
+	s.Patch(s.pod(job, i), fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, holder))
+}
+
+// Release lets the object of worker i's pod go.
+func (s *Scenario) Release(job string, i int) {
+	s.t.Helper()
+	s.Patch(s.pod(job, i), `{"metadata":{"finalizers":null}}`)
+}
+
+func (s *Scenario) pod(job string, i int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: WorkerName(job, i)}}
+}
+
+// MakeReady does what a kubelet does once a worker's containers run and are ready.
+func (s *Scenario) MakeReady(job string, i int) {
+	s.t.Helper()
+	s.setStatus(job, i, corev1.PodRunning, `{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}`, "")
+}
+
+// Succeed ends worker i with exit code 0.
+func (s *Scenario) Succeed(job string, i int) {
+	s.t.Helper()
+	s.setStatus(job, i, corev1.PodSucceeded, `{"type":"Ready","status":"False","reason":"PodCompleted"}`, terminated(0, ""))
+}
+
+// SucceedAll ends every worker of a job with exit code 0, worker 0 last.
+func (s *Scenario) SucceedAll(job string) {
+	s.t.Helper()
+	running, err := s.Workers(job, Running)()
+	s.must(err, "list the workers of "+job)
+	slices.Reverse(running)
+	for _, i := range running {
+		s.Succeed(job, i)
+	}
+}
+
+// Fail ends worker i with an exit code other than 0 and last words.
+func (s *Scenario) Fail(job string, i int, exitCode int, lastWords string) {
+	s.t.Helper()
+	s.setStatus(job, i, corev1.PodFailed, `{"type":"Ready","status":"False","reason":"PodFailed"}`, terminated(exitCode, lastWords))
+}
+
+func terminated(exitCode int, message string) string {
+	return fmt.Sprintf(`{"terminated":{"exitCode":%d,"message":%q}}`, exitCode, message)
+}
+
+// setStatus changes a pod's phase, conditions and the state of the container trainer.
+func (s *Scenario) setStatus(job string, i int, phase corev1.PodPhase, conditions, state string) {
+	s.t.Helper()
+	fields := []string{fmt.Sprintf(`"phase":%q,"conditions":[%s]`, phase, conditions)}
+	if state != "" {
+		fields = append(fields, fmt.Sprintf(
+			`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":false,"restartCount":0,"state":%s}]`, state))
+	}
+	pod := s.pod(job, i)
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{`+strings.Join(fields, ",")+`}}`))
+	s.must(s.Client.Status().Patch(s.ctx, pod, patch), fmt.Sprintf("make %s %s", pod.Name, phase))
+}
