@@ -87,7 +87,8 @@ func (s *story) tellWorkers() {
 			workersNamed(given), after.ReadyReplicas)
 	}
 	if s.before.StartTime != nil && !finished(after) && len(s.joined()) > 0 {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.", workers(after.ReadyReplicas), workersNamed(s.joined()))
+		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
+			workers(after.ReadyReplicas), workersNamed(s.joined()))
 	}
 }
 

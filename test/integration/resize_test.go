@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -42,6 +43,22 @@ var _ = Describe("A changed range", func() {
 			Expect(s.UIDs("a")).To(HaveKeyWithValue(i, before[i]), "worker %d is untouched", i)
 		}
 		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "a resize restarts nobody")
+	})
+
+	It("is adopted at once while nothing is placed: a job that found no room is mended", func() {
+		s := newScenario("mended", 2)
+		s.Submit(s.Job("a").Range(4, 4))
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "there is no room for four")
+		s.Patch(s.Read("a"), `{"spec":{"minReplicas":2}}`)
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "there is room for two")
+		a := s.Read("a")
+		Expect(a).To(And(testutil.HaveRestarts(0), testutil.HaveCondition(v1alpha1.ConditionRangePending, "", "")), "nothing is left to do")
+		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2, 3}), "the others would join")
+		for i := range 4 {
+			Expect(s.Worker("a", i).Labels).To(HaveKeyWithValue(v1alpha1.LabelAttempt, a.Status.Attempt.ID()), "worker %d", i)
+			Expect(s.Worker("a", i).Spec.Containers[0].Env).To(
+				ContainElement(corev1.EnvVar{Name: "PET_NNODES", Value: "2:4"}), "worker %d reads the new range", i)
+		}
 	})
 
 	It("beyond what running workers were started with waits for the next attempt, and says so", func() {
