@@ -10,6 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // crds returns the CustomResourceDefinitions as they are installed, by kind.
@@ -95,5 +97,26 @@ func undocumented(path string, s *apiextensionsv1.JSONSchemaProps, report func(p
 	}
 	if s.Items != nil {
 		undocumented(path+"[]", s.Items.Schema, report)
+	}
+}
+
+// The constants stand in where a definition without defaults admitted an object.
+func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
+	spec := crds(t)["ElasticTrainingJob"].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	for path, want := range map[[2]string]int32{
+		{"elasticity", "cooldownSeconds"}:        v1alpha1.DefaultCooldownSeconds,
+		{"runPolicy", "completionGraceSeconds"}:  v1alpha1.DefaultCompletionGraceSeconds,
+		{"rendezvous", "port"}:                   v1alpha1.DefaultPort,
+		{"rendezvous", "joinTimeoutSeconds"}:     v1alpha1.DefaultJoinTimeoutSeconds,
+		{"rendezvous", "lastCallTimeoutSeconds"}: v1alpha1.DefaultLastCallTimeoutSeconds,
+		{"rendezvous", "readTimeoutSeconds"}:     v1alpha1.DefaultReadTimeoutSeconds,
+	} {
+		var have int32
+		if err := json.Unmarshal(spec[path[0]].Properties[path[1]].Default.Raw, &have); err != nil || have != want {
+			t.Errorf("%v: the schema's default is %d (%v), the constant's %d", path, have, err, want)
+		}
+	}
+	if most := *spec["maxReplicas"].Maximum; most != v1alpha1.MaxWorkers {
+		t.Errorf("maxReplicas may be %v, MaxWorkers is %d", most, v1alpha1.MaxWorkers)
 	}
 }

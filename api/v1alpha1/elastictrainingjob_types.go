@@ -33,7 +33,8 @@ type ElasticTrainingJobSpec struct {
 	// Template is the worker pod. Its container named "trainer", else its first, is the training container: it alone gets the
 	// torchrun variables (PET_*). What Tideline decides is refused here: schedulerName, priorityClassName, priority,
 	// preemptionPolicy, nodeName, hostname, subdomain, a restartPolicy other than OnFailure, and the variables RANK,
-	// WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the rendezvous. Immutable.
+	// WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the rendezvous. A sidecar must stand among the init
+	// containers with restartPolicy Always: one among the containers that never exits keeps worker 0 from succeeding. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it anew"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
@@ -45,7 +46,8 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.subdomain)",fieldPath=".spec.subdomain",messageExpression="'subdomain (' + self.spec.subdomain + ') is set by Tideline to the job\\'s headless Service: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'OnFailure'",fieldPath=".spec.restartPolicy",messageExpression="'restartPolicy (' + self.spec.restartPolicy + ') must be OnFailure, so that containers restart in place and keep their node and GPUs: remove it or set OnFailure'"
 	// +kubebuilder:validation:XValidation:rule="self.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".spec.containers",messageExpression="self.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
-	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !('scheduling.k8s.io/group-name' in self.metadata.annotations)",fieldPath=".metadata.annotations",message="annotation scheduling.k8s.io/group-name is set by Tideline to the worker's PodGroup: remove it"
+	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(k, k.startsWith('volcano.sh/') || k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))",fieldPath=".metadata.annotations",messageExpression="'annotation %s is set by Tideline, which speaks to Volcano: remove it'.format([self.metadata.annotations.filter(k, k.startsWith('volcano.sh/') || k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))[0]])"
+	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || !self.metadata.labels.exists(k, k.startsWith('volcano.sh/') || k.startsWith('tideline.io/'))",fieldPath=".metadata.labels",messageExpression="'label %s is set by Tideline: remove it'.format([self.metadata.labels.filter(k, k.startsWith('volcano.sh/') || k.startsWith('tideline.io/'))[0]])"
 	Template corev1.PodTemplateSpec `json:"template"`
 
 	// Tier is the importance of the job: by default exploratory, small-traffic or main-traffic, in rising order; the
@@ -85,7 +87,8 @@ type Elasticity struct {
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 
 	// MinSurplusRunSeconds is how long a surplus worker, once placed, is left alone before Volcano may evict it, in seconds;
-	// gangs wait that long for its place. It needs Volcano's plugin cdp. Default 0, range 0 to 86400.
+	// gangs wait that long for its place. It needs Volcano's plugin cdp, and a change concerns pods created from then on. Default 0,
+	// range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -231,20 +234,29 @@ type ElasticityStatus struct {
 	// LastEvictionTime is when surplus last gave way; the cooldown counts from here.
 	// +optional
 	LastEvictionTime *metav1.Time `json:"lastEvictionTime,omitempty"`
+	// LastEvictionReason is why surplus last left: the reason of its condition DisruptionTarget, PreemptionByScheduler when Volcano
+	// took its place for a waiting gang; or Unseen when the operator was down.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	LastEvictionReason string `json:"lastEvictionReason,omitempty"`
 }
 
 // Member is one worker pod that the job was known to have.
 type Member struct {
 	// Index of the worker.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4095
 	Index int32 `json:"index"`
 	// UID of its pod.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Type=string
 	UID types.UID `json:"uid"`
-	// Lost is true once the pod is known to have left or failed and restarts counts it if it should; what remains is to
-	// replace it.
+	// Lost is true once the pod is known to have left or failed, and restarts counts it if it should.
 	// +optional
 	Lost bool `json:"lost,omitempty"`
+	// Left is true for a lost worker that succeeded while worker 0 ran on: it is not replaced.
+	// +optional
+	Left bool `json:"left,omitempty"`
 }
 
 // WorkerFailure describes the loss of a worker that counted as a restart.
@@ -323,8 +335,8 @@ type ElasticTrainingJobStatus struct {
 	// Elasticity remembers which surplus came and went.
 	// +optional
 	Elasticity *ElasticityStatus `json:"elasticity,omitempty"`
-	// Members lists the worker pods that the job was last known to have, by index, from the time its core first ran. A pod
-	// that is gone although it is listed has been lost.
+	// Members lists the worker pods that the job was last known to have running, by index. A pod that is gone although it is
+	// listed has been lost.
 	// +optional
 	// +listType=map
 	// +listMapKey=index

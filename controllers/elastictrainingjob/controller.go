@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -43,9 +42,9 @@ import (
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=get;list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
@@ -172,7 +171,11 @@ func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) err
 				return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
 			}
 			for i := range jobs.Items {
-				installed <- event.GenericEvent{Object: &jobs.Items[i]}
+				select {
+				case installed <- event.GenericEvent{Object: &jobs.Items[i]}:
+				case <-ctx.Done():
+					return nil
+				}
 			}
 			return nil
 		})
@@ -198,13 +201,19 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			if job, owner, ok := jobOf(e.Object); ok {
-				r.memory.came(job, owner, e.Object.GetUID())
+				r.memory.saw(job, owner, e.Object.GetUID(), readWorker(e.Object))
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			job, _, ok := jobOf(e.ObjectNew)
-			if ok && readWorker(e.ObjectOld) != readWorker(e.ObjectNew) {
+			job, owner, ok := jobOf(e.ObjectNew)
+			if before, formerly, was := jobOf(e.ObjectOld); was && (!ok || owner != formerly) {
+				// Somebody took the pod from its job.
+				r.memory.gone(before, formerly, e.ObjectOld.GetUID(), elastic.Worker{})
+				q.Add(reconcile.Request{NamespacedName: before})
+			}
+			if now := readWorker(e.ObjectNew); ok && readWorker(e.ObjectOld) != now {
+				r.memory.saw(job, owner, e.ObjectNew.GetUID(), now)
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
@@ -213,11 +222,11 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			if !ok {
 				return
 			}
-			var last *elastic.Departure
-			if w := readWorker(e.Object); w.UID != "" && !e.DeleteStateUnknown {
-				last = ptr.To(w.Departed())
+			last := elastic.Worker{}
+			if !e.DeleteStateUnknown {
+				last = readWorker(e.Object)
 			}
-			r.memory.departed(job, owner, e.Object.GetUID(), last)
+			r.memory.gone(job, owner, e.Object.GetUID(), last)
 			q.Add(reconcile.Request{NamespacedName: job})
 		},
 	}
@@ -277,11 +286,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	}
-	observed, err := r.observe(ctx, job)
+	observed, complete, err := r.observe(ctx, job)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.memory.expectsNews(job, observed.Workers) {
+	if !complete {
 		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	}
 	now := r.now()

@@ -21,8 +21,8 @@ type memory struct {
 
 type remembered struct {
 	departures []departure
-	// alive are the owners of pods that were seen and not seen to leave, by the pods' UIDs.
-	alive map[types.UID]types.UID
+	// alive are the pods that were seen and not seen to leave.
+	alive map[types.UID]seen
 	// checked is the generation of the job of that UID whose spec was held to its rules, and problem what they said.
 	checked   int64
 	checkedOf types.UID
@@ -34,6 +34,12 @@ type departure struct {
 	elastic.Departure
 }
 
+// seen is how a living pod was last seen.
+type seen struct {
+	owner     types.UID
+	succeeded bool
+}
+
 func newMemory() *memory { return &memory{jobs: map[types.NamespacedName]*remembered{}} }
 
 func (m *memory) of(job types.NamespacedName) *remembered {
@@ -43,56 +49,47 @@ func (m *memory) of(job types.NamespacedName) *remembered {
 	return m.jobs[job]
 }
 
-// came notes a pod that exists.
-func (m *memory) came(job types.NamespacedName, owner, pod types.UID) {
+// saw notes a pod as it is.
+func (m *memory) saw(job types.NamespacedName, owner, pod types.UID, w elastic.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)
 	if r.alive == nil {
-		r.alive = map[types.UID]types.UID{}
+		r.alive = map[types.UID]seen{}
 	}
-	r.alive[pod] = owner
+	r.alive[pod] = seen{owner: owner, succeeded: r.alive[pod].succeeded || w.Succeeded()}
 }
 
-// departed notes a pod that is gone, and how it was last seen; d is nil when its last state is not known.
-func (m *memory) departed(job types.NamespacedName, owner, pod types.UID, d *elastic.Departure) {
+// gone notes a pod that is gone, and how it was last seen; last is the zero Worker when that is not known.
+func (m *memory) gone(job types.NamespacedName, owner, pod types.UID, last elastic.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)
+	if last.UID != "" {
+		r.departures = append(r.departures, departure{owner, last.Departed(r.alive[pod].succeeded || last.Succeeded())})
+	}
 	delete(r.alive, pod)
-	if d != nil {
-		r.departures = append(r.departures, departure{owner, *d})
-	}
 }
 
-// expectsNews is true when a pod of the job is gone from the cache and the watch has not told yet how it left. The cache is
-// always a moment ahead of what the watch tells.
-func (m *memory) expectsNews(job *v1alpha1.ElasticTrainingJob, workers []elastic.Worker) bool {
+// news returns the departures that are not settled, of pods that are not listed. It returns false when a pod is gone from the
+// cache and the watch has not told yet how it left: the cache is always a moment ahead of what the watch tells. It must be
+// called after the pods were listed.
+func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]bool) ([]elastic.Departure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cached := make(map[types.UID]bool, len(workers))
-	for i := range workers {
-		cached[workers[i].UID] = true
-	}
-	for pod, owner := range m.of(client.ObjectKeyFromObject(job)).alive {
-		if owner == job.UID && !cached[pod] {
-			return true
+	r := m.of(client.ObjectKeyFromObject(job))
+	for pod, s := range r.alive {
+		if s.owner == job.UID && !listed[pod] {
+			return nil, false
 		}
 	}
-	return false
-}
-
-// departures lists the pods of the job of that UID that are gone and not settled.
-func (m *memory) departures(job types.NamespacedName, owner types.UID) []elastic.Departure {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []elastic.Departure
-	for _, d := range m.of(job).departures {
-		if d.owner == owner {
-			all = append(all, d.Departure)
+	var departures []elastic.Departure
+	for _, d := range r.departures {
+		if d.owner == job.UID && !listed[d.UID] {
+			departures = append(departures, d.Departure)
 		}
 	}
-	return all
+	return departures, true
 }
 
 // settle drops departures that the status now knows.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -15,62 +16,77 @@ import (
 	"github.com/tideline-io/tideline/internal/rendezvous"
 )
 
-// observe reads what Plan needs, from caches only.
-func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, error) {
-	key := client.ObjectKeyFromObject(job)
-	o := elastic.Observed{
-		Job: job, Tiers: r.tiers, VolcanoMissing: r.volcano.Missing(), Departures: r.memory.departures(key, job.UID),
-	}
+// observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
+func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, bool, error) {
+	o := elastic.Observed{Job: job, Tiers: r.tiers, VolcanoMissing: r.volcano.Missing()}
 	var err error
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
-		return o, err
+		return o, false, err
 	}
-	if o.Workers, err = r.workers(ctx, job); err != nil {
-		return o, err
+	var listed map[types.UID]bool
+	if o.Workers, listed, err = r.workers(ctx, job); err != nil {
+		return o, false, err
+	}
+	var complete bool
+	if o.Departures, complete = r.memory.news(job, listed); !complete {
+		return o, false, nil
 	}
 	service := &corev1.Service{}
 	found, err := r.owned(ctx, job, rendezvous.ServiceName(job.Name), service)
 	if err != nil {
-		return o, err
+		return o, false, err
 	}
 	if found && service.DeletionTimestamp == nil {
 		o.Service = service.UID
 	}
-	if o.Queue.Name, err = r.queueName(ctx, job); err != nil || o.VolcanoMissing != "" {
-		return o, err
+	return o, true, r.observeGang(ctx, &o)
+}
+
+// observeGang reads what Volcano's kinds say of the job, if they are served.
+func (r *Reconciler) observeGang(ctx context.Context, o *elastic.Observed) error {
+	var err error
+	if o.Queue.Name, err = r.queueName(ctx, o.Job); err != nil || o.VolcanoMissing != "" {
+		return err
 	}
-	if o.Core, err = r.group(ctx, job, gang.CoreName(job.Name)); err != nil {
-		return o, err
+	if o.Core, err = r.group(ctx, o.Job, gang.CoreName(o.Job.Name)); err != nil {
+		return err
 	}
-	if o.Surplus, err = r.group(ctx, job, gang.SurplusName(job.Name)); err != nil {
-		return o, err
+	if o.Surplus, err = r.group(ctx, o.Job, gang.SurplusName(o.Job.Name)); err != nil {
+		return err
+	}
+	if o.Core != nil {
+		o.Queue.Name = o.Core.Queue // A gang stays in the queue it joined.
 	}
 	queue := gang.NewQueue()
 	switch err = r.client.Get(ctx, client.ObjectKey{Name: o.Queue.Name}, queue); {
 	case apierrors.IsNotFound(err):
 		o.Queue.Missing = true
 	case err != nil:
-		return o, fmt.Errorf("read Queue %s: %w", o.Queue.Name, err)
+		return fmt.Errorf("read Queue %s: %w", o.Queue.Name, err)
 	default:
 		o.Queue.State = gang.QueueState(queue)
 	}
-	return o, nil
+	return nil
 }
 
-func (r *Reconciler) workers(ctx context.Context, job *v1alpha1.ElasticTrainingJob) ([]elastic.Worker, error) {
+// workers reads the job's pods, and lists the UIDs of all that it controls, workers or not.
+func (r *Reconciler) workers(
+	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
+) ([]elastic.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByOwner: string(job.UID)},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return nil, fmt.Errorf("list the worker pods: %w", err)
+		return nil, nil, fmt.Errorf("list the worker pods: %w", err)
 	}
-	workers := make([]elastic.Worker, 0, len(pods.Items))
+	workers, listed := make([]elastic.Worker, 0, len(pods.Items)), make(map[types.UID]bool, len(pods.Items))
 	for i := range pods.Items {
+		listed[pods.Items[i].UID] = true
 		if w, ok := elastic.WorkerOf(&pods.Items[i]); ok {
 			workers = append(workers, w)
 		}
 	}
-	return workers, nil
+	return workers, listed, nil
 }
 
 // owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.
@@ -101,7 +117,8 @@ func (r *Reconciler) group(ctx context.Context, job *v1alpha1.ElasticTrainingJob
 func (r *Reconciler) queueName(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.client.Get(ctx, client.ObjectKey{Name: job.Namespace}, namespace); err != nil && !apierrors.IsNotFound(err) {
+	// Also when it is not found: a job has a namespace, so the cache lags, and a gang keeps the queue that it joins.
+	if err := r.client.Get(ctx, client.ObjectKey{Name: job.Namespace}, namespace); err != nil {
 		return "", fmt.Errorf("read namespace %s: %w", job.Namespace, err)
 	}
 	if name := namespace.Annotations[gang.QueueAnnotation]; name != "" {

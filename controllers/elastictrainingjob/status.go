@@ -35,6 +35,9 @@ func (r *Reconciler) report(
 		return reconcile.Result{}, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
 		return reconcile.Result{}, p.err
+	case p != nil && o.Job.Status.CompletionTime != nil:
+		// An ended job keeps the words of its end.
+		log.FromContext(ctx).Error(p.err, "Cannot clean up after the job", "reason", p.Reason)
 	case wait > 0:
 		again = sooner(again, wait)
 	}
@@ -52,7 +55,7 @@ func (r *Reconciler) writeWhenDue(
 		r.memory.settle(key, o.Departures)
 		return 0, nil
 	}
-	noticed, written := r.pacer.Differs(key, now)
+	noticed, written := r.pacer.Differs(key, int(pace), now)
 	if wait := pace.Wait(noticed, written, now); wait > 0 {
 		return wait, nil
 	}

@@ -3,6 +3,7 @@ package elastic
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ type Event struct {
 	Type            string
 	Reason, Message string
 }
+
+// noteLimit is the longest note that the API server takes (events.k8s.io/v1).
+const noteLimit = 1024
 
 // story collects the events of one transition.
 type story struct {
@@ -41,7 +45,7 @@ func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []Event {
 }
 
 func (s *story) add(kind, reason, format string, args ...any) {
-	s.events = append(s.events, Event{Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...)})
+	s.events = append(s.events, Event{Type: kind, Reason: reason, Message: clip(fmt.Sprintf(format, args...), noteLimit)})
 }
 
 // tellObstacles says what the job waits for, unless that is the ordinary way of a job.
@@ -75,15 +79,16 @@ func (s *story) tellWorkers() {
 			workers(after.Attempt.MinReplicas), after.Queue, time.Duration(*after.WaitSeconds)*time.Second)
 	}
 	if gone := s.evicted(); len(gone) > 0 {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "Gave way to a waiting gang: %s left; %d ready go on.",
-			workersNamed(gone), after.ReadyReplicas)
+		why := whyEvicted(after.Elasticity)
+		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s: %s; %d ready go on.",
+			strings.ToUpper(why[:1])+why[1:], workersNamed(gone), after.ReadyReplicas)
 	}
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
 		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "Lost worker %d (%s), which counts as restart %d; it is created anew.",
 			f.Worker, describe(&Worker{Reason: f.Reason, Message: f.Message}), after.Restarts)
 	}
 	if given := s.givenUp(); len(given) > 0 {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Deleted %s, because maxReplicas was lowered; %d ready go on.",
+		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Gave up %s, because maxReplicas was lowered; %d ready go on.",
 			workersNamed(given), after.ReadyReplicas)
 	}
 	if s.before.StartTime != nil && !finished(after) && len(s.joined()) > 0 {

@@ -2,10 +2,12 @@ package elastic
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -14,8 +16,11 @@ import (
 // wait for each other in an exit barrier. It returns false while worker 0 has not succeeded.
 func (p *planner) completing() bool {
 	if p.st.MasterCompletionTime == nil {
-		if master := p.at[0]; master == nil || master.Phase != corev1.PodSucceeded {
+		if !p.masterSucceeded() {
 			return false
+		}
+		if p.st.StartTime == nil {
+			p.markStarted()
 		}
 		t := p.time()
 		p.st.MasterCompletionTime = &t
@@ -39,9 +44,17 @@ func (p *planner) completing() bool {
 			"Worker 0 succeeded, and no worker failed within the completion grace of %s; ended while still running: %s.",
 			p.completionGrace(), list(active)))
 	default:
-		p.wake(deadline.Sub(p.now))
+		p.wake(min(deadline.Sub(p.now), p.completionGrace()))
 	}
 	return true
+}
+
+// masterSucceeded looks at worker 0, also at one whose pod went before anybody planned.
+func (p *planner) masterSucceeded() bool {
+	if master := p.at[0]; master != nil {
+		return master.Succeeded()
+	}
+	return slices.ContainsFunc(p.o.Departures, func(d Departure) bool { return d.Index == 0 && d.Succeeded && p.current(d) })
 }
 
 // deleteWaiting removes workers that have not run yet. Volcano would place them where finished workers were, only to look for
@@ -55,14 +68,14 @@ func (p *planner) deleteWaiting() {
 }
 
 func (p *planner) completionGrace() time.Duration {
-	return time.Duration(*p.spec.RunPolicy.CompletionGraceSeconds) * time.Second
+	return time.Duration(ptr.Deref(p.spec.RunPolicy.CompletionGraceSeconds, v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
 }
 
-// failedWorker is the first worker that failed after worker 0 succeeded. Failures that were already recorded as losses
-// happened before, and evictions are no failures.
+// failedWorker is the first worker that failed by itself after worker 0 succeeded. Failures that were already recorded as
+// losses happened before.
 func (p *planner) failedWorker() *Worker {
 	for w := range p.workers() {
-		if w.Phase == corev1.PodFailed && !w.Disrupted && !p.recordedLost(w) {
+		if w.failed() && w.Index < p.maximum && !p.recordedLost(w) {
 			return w
 		}
 	}

@@ -53,17 +53,28 @@ func history(t *testing.T, random *rand.Rand) bool {
 	case PaceOf(w.status(), &again.Status) != PaceNever, len(again.DeletePods)+len(again.CreateWorkers) > 0, w.written != written:
 		t.Errorf("is not at rest: %+v", again)
 		return false
-	case !finished(w.status()) && len(w.indices()) != int(w.wanted()):
-		t.Errorf("has workers %v, wants %d of them: %+v", w.indices(), w.wanted(), w.status())
+	case !finished(w.status()) && len(w.indices()) != w.pods():
+		t.Errorf("has workers %v, wants %d of them: %+v", w.indices(), w.pods(), w.status())
 		return false
 	}
 	return true
 }
 
-// wanted is how many workers the job must have at its fixed point.
+// wanted is how many workers the job must have at most.
 func (w *world) wanted() int32 {
 	a := w.status().Attempt
 	return min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+}
+
+// pods is how many pods the job must have at its fixed point: none for workers that left and whose pods are gone.
+func (w *world) pods() int {
+	pods := int(w.wanted())
+	for _, m := range w.status().Members {
+		if m.Left && w.worker(m.Index) == nil {
+			pods--
+		}
+	}
+	return pods
 }
 
 // happen lets one thing happen to the job.
@@ -96,8 +107,10 @@ func befall(w *world, random *rand.Rand, p Worker) {
 	case 2:
 		w.change(p.Index, func(p *Worker) { p.Phase, p.Ready, p.Scheduled = corev1.PodFailed, false, true })
 	case 3:
-		w.change(p.Index, func(p *Worker) { p.Terminating = true })
-		w.step()
+		w.change(p.Index, func(p *Worker) { p.Terminating = true }).step()
+		if w.worker(p.Index) != nil && random.IntN(2) == 0 {
+			w.end([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed}[random.IntN(2)], p.Index).step()
+		}
 		w.remove(p.UID)
 	default:
 		if p.Phase == corev1.PodRunning && random.IntN(8) == 0 {

@@ -3,6 +3,7 @@ package elastic
 import (
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,14 +12,19 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
+// unseen is the reason of an eviction that happened while the operator was down.
+const unseen = "Unseen"
+
 // loss says how a worker was lost.
 type loss struct {
 	index int32
 	uid   types.UID
 	// counted losses cost a restart that is somebody's fault; evictions and lost nodes are nobody's.
 	counted bool
-	// yielded surplus gave way and waits for the cooldown.
-	yielded         bool
+	// left is true for a worker that succeeded while worker 0 runs on.
+	left bool
+	// eviction is why surplus gave way, which then waits for the cooldown; empty otherwise.
+	eviction        string
 	reason, message string
 }
 
@@ -30,7 +36,7 @@ func (p *planner) settleLosses() {
 		members[m.Index] = m
 	}
 	for _, l := range p.losses(members) {
-		members[l.index] = v1alpha1.Member{Index: l.index, UID: l.uid, Lost: true}
+		members[l.index] = v1alpha1.Member{Index: l.index, UID: l.uid, Lost: true, Left: l.left}
 		p.record(l)
 	}
 	for w := range p.workers() {
@@ -40,6 +46,10 @@ func (p *planner) settleLosses() {
 				p.releaseEvicted(func(i int32) bool { return i == w.Index })
 			}
 		}
+	}
+	p.left = make([]bool, len(p.at))
+	for i := range members {
+		p.left[i] = members[i].Left
 	}
 	p.st.Members = slices.DeleteFunc(members, func(m v1alpha1.Member) bool { return m.UID == "" })
 }
@@ -57,33 +67,37 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 		}
 		// Of a pod that status does not know, a plain deletion is not counted: it may have been our own, when maxReplicas was
 		// lowered.
-		if l, lost := p.leaving(w); lost && (w.UID == known.UID || w.Disrupted || w.ended()) {
+		if l, lost := p.leaving(w); lost && (w.UID == known.UID || w.Disruption != "" || !w.Terminating) {
 			all = append(all, l)
 		}
 	}
 	// Pods that came and went between two writes of status.
 	for _, d := range p.o.Departures {
-		if d.Index < p.maximum && members[d.Index].UID != d.UID && (d.Disrupted || d.Phase == corev1.PodFailed) {
+		if d.Index < p.maximum && p.current(d) && members[d.Index].UID != d.UID && d.Disruption != "" {
 			all = append(all, p.gone(d.Index, d.UID))
 		}
 	}
 	return all
 }
 
-// leaving judges a pod that is still there.
+func (p *planner) current(d Departure) bool { return d.Attempt == p.st.Attempt.ID() }
+
+// leaving judges a pod that is still there: first by whether it was asked to leave, and only then by how it ended, because a
+// kubelet lets a pod that was asked to leave end as Succeeded or Failed too.
 func (p *planner) leaving(w *Worker) (loss, bool) {
 	l := loss{index: w.Index, uid: w.UID}
 	switch {
-	case w.Phase == corev1.PodSucceeded && w.Index > 0:
-		return l, true // It left of its own will: neither counted nor replaced.
-	case w.Phase == corev1.PodFailed:
-		l.counted, l.reason, l.message = !w.Disrupted, w.Reason, w.Message
-	case w.Terminating && (w.Phase == corev1.PodRunning || w.Disrupted):
-		l.counted, l.reason = !w.Disrupted, "Deleted"
+	case w.Disruption != "" && (w.Terminating || w.ended()):
+		l.eviction = p.eviction(w.Index, w.Disruption)
+	case w.Terminating:
+		l.counted, l.reason = true, "Deleted"
+	case w.failed():
+		l.counted, l.reason, l.message = true, w.Reason, w.Message
+	case w.Succeeded() && w.Index > 0:
+		l.left = true
 	default:
 		return loss{}, false
 	}
-	l.yielded = w.Disrupted && p.isSurplus(w.Index)
 	return l, true
 }
 
@@ -93,18 +107,32 @@ func (p *planner) gone(index int32, uid types.UID) loss {
 	l := loss{index: index, uid: uid, reason: "Deleted"}
 	seen := slices.IndexFunc(p.o.Departures, func(d Departure) bool { return d.UID == uid })
 	if seen < 0 {
-		l.counted, l.yielded = !p.isSurplus(index), p.isSurplus(index)
+		l.counted, l.eviction = !p.isSurplus(index), p.eviction(index, unseen)
 		return l
 	}
-	d := p.o.Departures[seen]
-	if d.Phase == corev1.PodSucceeded {
-		return l
+	switch d := p.o.Departures[seen]; {
+	case d.Disruption != "":
+		l.eviction = p.eviction(index, d.Disruption)
+	case d.Succeeded:
+		l.left = index > 0
+	default:
+		l.counted = true
 	}
-	l.counted, l.yielded = !d.Disrupted, d.Disrupted && p.isSurplus(index)
 	return l
 }
 
+// eviction is the reason if the worker is surplus, which the cooldown holds back; core is replaced at once.
+func (p *planner) eviction(index int32, reason string) string {
+	if p.isSurplus(index) {
+		return reason
+	}
+	return ""
+}
+
 func (p *planner) isSurplus(i int32) bool { return i >= p.minimum }
+
+// hasLeft tells whether the worker succeeded while worker 0 runs on, and is not missed.
+func (p *planner) hasLeft(i int32) bool { return int(i) < len(p.left) && p.left[i] }
 
 func (p *planner) record(l loss) {
 	if l.counted {
@@ -113,7 +141,7 @@ func (p *planner) record(l loss) {
 			Worker: l.index, Time: p.time(), Reason: clip(l.reason, 256), Message: clip(l.message, 1024),
 		}
 	}
-	if !l.yielded {
+	if l.eviction == "" {
 		return
 	}
 	if p.st.Elasticity == nil {
@@ -126,14 +154,19 @@ func (p *planner) record(l loss) {
 	}
 	// Rounded up, so that the cooldown is never shorter than asked.
 	t := metav1.NewTime(p.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
-	e.LastEvictionTime = &t
+	e.LastEvictionTime, e.LastEvictionReason = &t, clip(l.eviction, 256)
 }
 
+// clip shortens a text to n bytes, between two characters.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return s[:n-3] + "..."
+	cut := n - len("...")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
 }
 
 // replaceFailed deletes pods that ended badly, so that their names are free for new ones: Volcano does not count a failed pod
@@ -141,13 +174,10 @@ func clip(s string, n int) string {
 func (p *planner) replaceFailed() {
 	for i := range p.maximum {
 		w := p.at[i]
-		if w == nil || w.Phase != corev1.PodFailed {
+		if w == nil || w.Phase != corev1.PodFailed || w.Terminating || !p.recordedLost(w) {
 			continue
 		}
-		if !p.recordedLost(w) {
-			continue
-		}
-		if wait := p.backoff(); wait > 0 && !w.Disrupted {
+		if wait := p.backoff(); wait > 0 && w.Disruption == "" {
 			p.wake(wait)
 			continue
 		}
@@ -160,7 +190,12 @@ func (p *planner) backoff() time.Duration {
 	if p.st.LastFailure == nil {
 		return 0
 	}
-	return p.st.LastFailure.Time.Add(failedPodBackoff).Sub(p.now)
+	return min(p.st.LastFailure.Time.Add(failedPodBackoff).Sub(p.now), failedPodBackoff)
+}
+
+// recordedMember tells whether the status at the API server has the pod as a living member.
+func (p *planner) recordedMember(w *Worker) bool {
+	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && !m.Lost })
 }
 
 // recordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.

@@ -20,7 +20,7 @@ type Obstacle struct {
 
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
-	for _, check := range []func() *Obstacle{p.invalidSpec, p.unknownTier, p.volcanoMissing, p.queueShut} {
+	for _, check := range []func() *Obstacle{p.invalidSpec, p.unknownTier, p.volcanoMissing, p.queueRefuses} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
 		}
@@ -58,27 +58,37 @@ func (p *planner) volcanoMissing() *Obstacle {
 	}
 }
 
-// queueShut keeps a gang from being submitted to a queue that Volcano would refuse. A gang that is in its queue already stays.
+// queueRefuses keeps a gang from being submitted to a queue in which Volcano would refuse it.
+func (p *planner) queueRefuses() *Obstacle {
+	if p.o.Core != nil {
+		return nil
+	}
+	return p.queueShut()
+}
+
+// queueShut says why the job's queue places nothing; nil for an open queue.
 func (p *planner) queueShut() *Obstacle {
-	q := p.o.Queue
-	switch {
-	case p.o.Core != nil || q.State == gang.QueueOpen:
+	mend := fmt.Sprintf("or change annotation %s of namespace %s", gang.QueueAnnotation, p.o.Job.Namespace)
+	if p.o.Core != nil {
+		mend = "or delete the job and create it anew for another queue, because a gang stays in the queue it joined"
+	}
+	switch q := p.o.Queue; {
+	case q.State == gang.QueueOpen:
 		return nil
 	case q.Missing:
 		return &Obstacle{
-			Reason: v1alpha1.ReasonQueueNotFound,
-			Message: fmt.Sprintf("Volcano Queue %q does not exist: create it, or change annotation %s of namespace %s.",
-				q.Name, gang.QueueAnnotation, p.o.Job.Namespace),
+			Reason:  v1alpha1.ReasonQueueNotFound,
+			Message: fmt.Sprintf("Volcano Queue %q does not exist: create it, %s.", q.Name, mend),
 		}
-	}
-	state := q.State
-	if state == "" {
-		state = "unknown, because Volcano's controllers have not seen it yet"
-	}
-	return &Obstacle{
-		Reason: v1alpha1.ReasonQueueClosed,
-		Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, or change annotation %s of namespace %s.",
-			q.Name, state, gang.QueueAnnotation, p.o.Job.Namespace),
+	default:
+		state := q.State
+		if state == "" {
+			state = "unknown, because Volcano's controllers have not seen it yet"
+		}
+		return &Obstacle{
+			Reason:  v1alpha1.ReasonQueueClosed,
+			Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, %s.", q.Name, state, mend),
+		}
 	}
 }
 

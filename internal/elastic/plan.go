@@ -2,16 +2,17 @@ package elastic
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -67,10 +68,10 @@ func Plan(o Observed, now time.Time) Decision {
 	switch {
 	case finished(&o.Job.Status):
 		p.cleanUp()
-	case p.blocked():
 	case o.Job.Status.Attempt == nil:
-		p.recordAttempt(1)
-	case p.adoptRange():
+		if !p.blocked() {
+			p.recordAttempt(1)
+		}
 	default:
 		p.keepRunning()
 	}
@@ -87,6 +88,8 @@ type planner struct {
 	spec *v1alpha1.ElasticTrainingJobSpec
 	// at holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
 	at []*Worker
+	// left tells of each index whether its worker succeeded while worker 0 runs on; empty before losses are settled.
+	left []bool
 	// strays are pods of other attempts.
 	strays []*Worker
 	// minimum and maximum bound the workers of the current attempt; both 0 without an attempt.
@@ -151,6 +154,7 @@ func (p *planner) recordAttempt(number int32) {
 	p.st.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
 	}
+	p.st.Members, p.st.Elasticity = nil, nil
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
 	p.sortWorkers()
 }
@@ -167,7 +171,8 @@ func (p *planner) adoptRange() bool {
 	return true
 }
 
-// keepRunning brings the workers of the attempt to what the spec asks.
+// keepRunning brings the workers of the attempt to what the spec asks. What happened to them is settled first: an obstacle keeps
+// the job from creating anything, not from seeing the end or a loss.
 func (p *planner) keepRunning() {
 	tier, _ := p.o.Tiers.Find(p.spec.Tier)
 	p.d.Blueprint = worker.Blueprint{Job: p.o.Job, Attempt: p.st.Attempt, Tier: tier, Queue: p.queue()}
@@ -176,6 +181,9 @@ func (p *planner) keepRunning() {
 		return
 	}
 	p.settleLosses()
+	if p.blocked() || p.adoptRange() {
+		return
+	}
 	p.replaceFailed()
 	p.shrinkToMaximum()
 	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
@@ -189,13 +197,8 @@ func (p *planner) keepRunning() {
 	}
 }
 
-// queue is the queue of the job's gang: the one it joined, else the one it would join.
-func (p *planner) queue() string {
-	if p.o.Core != nil && p.o.Core.Queue != "" {
-		return p.o.Core.Queue
-	}
-	return p.o.Queue.Name
-}
+// queue is the queue of the job's gang.
+func (p *planner) queue() string { return p.o.Queue.Name }
 
 func (p *planner) ensureGroup(state *gang.State, g gang.Group) {
 	switch {
@@ -219,7 +222,8 @@ func (p *planner) delete(w *Worker) {
 	}
 }
 
-// shrinkToMaximum lets the workers beyond maxReplicas go at once: those that still wait first, then the highest index.
+// shrinkToMaximum lets the workers beyond maxReplicas go: those that still wait first, then the highest index. Workers that are
+// members in status go once they are members no more, so that nothing takes their leaving for a loss.
 func (p *planner) shrinkToMaximum() {
 	var beyond []*Worker
 	for w := range p.workers() {
@@ -231,7 +235,9 @@ func (p *planner) shrinkToMaximum() {
 		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
 	for _, w := range beyond {
-		p.delete(w)
+		if !p.recordedMember(w) {
+			p.delete(w)
+		}
 	}
 	p.forget(func(i int32) bool { return i >= p.maximum })
 }
@@ -247,7 +253,7 @@ func order(b bool) int {
 // name, and is waited for.
 func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
-		if p.at[i] == nil && !p.strayAt(i) {
+		if p.at[i] == nil && !p.hasLeft(i) && !p.strayAt(i) {
 			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
 		}
 	}
@@ -262,11 +268,16 @@ func (p *planner) grow() {
 	if p.maximum <= p.minimum {
 		return
 	}
+	if p.o.Surplus == nil {
+		if p.obstacle = p.queueShut(); p.obstacle != nil {
+			return // Volcano's webhook would refuse the group.
+		}
+	}
 	p.ensureGroup(p.o.Surplus, p.d.Blueprint.SurplusGroup())
 	if wait := p.cooldown(); wait > 0 {
 		p.wake(wait)
 	} else {
-		p.forget(p.evicted)
+		p.forget(func(i int32) bool { return p.evicted(i) && p.at[i] == nil })
 	}
 	for i := p.minimum; i < p.maximum; i++ {
 		if !p.evicted(i) {
@@ -281,8 +292,11 @@ func (p *planner) cooldown() time.Duration {
 	if e == nil || e.LastEvictionTime == nil || len(e.Evicted) == 0 {
 		return 0
 	}
-	end := e.LastEvictionTime.Add(time.Duration(*p.spec.Elasticity.CooldownSeconds) * time.Second)
-	return end.Sub(p.now)
+	return min(e.LastEvictionTime.Add(p.cooldownTime()).Sub(p.now), p.cooldownTime()+time.Second)
+}
+
+func (p *planner) cooldownTime() time.Duration {
+	return time.Duration(ptr.Deref(p.spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
 }
 
 // coreRuns is true while every core worker runs. One that succeeded has left of its own will and is not missed.
@@ -292,12 +306,13 @@ func (p *planner) corePlaced() bool {
 	return p.countCore(func(w *Worker) bool { return w.Scheduled && !w.Terminating && w.Phase != corev1.PodFailed }) == p.minimum
 }
 
-func workerRuns(w *Worker) bool { return w.running() || w.Phase == corev1.PodSucceeded }
+func workerRuns(w *Worker) bool { return w.running() || w.Succeeded() }
 
+// countCore counts the core workers of which is holds, and those that have left.
 func (p *planner) countCore(is func(*Worker) bool) int32 {
 	var n int32
-	for _, w := range p.at[:p.minimum] {
-		if w != nil && is(w) {
+	for i, w := range p.at[:p.minimum] {
+		if p.hasLeft(int32(i)) || (w != nil && is(w)) {
 			n++
 		}
 	}
@@ -351,20 +366,31 @@ func (p *planner) wake(d time.Duration) {
 	}
 }
 
-// list writes indices for people: "6", "6 and 7", "3, 6 and 7".
+// list writes rising indices for people: "6", "6 and 7", "2 to 5 and 7".
 func list(indices []int32) string {
-	switch len(indices) {
+	var runs []string
+	for len(indices) > 0 {
+		n := 1
+		for n < len(indices) && indices[n] == indices[0]+int32(n) {
+			n++
+		}
+		first, last := strconv.Itoa(int(indices[0])), strconv.Itoa(int(indices[n-1]))
+		switch n {
+		case 1:
+			runs = append(runs, first)
+		case 2:
+			runs = append(runs, first, last)
+		default:
+			runs = append(runs, first+" to "+last)
+		}
+		indices = indices[n:]
+	}
+	switch n := len(runs); n {
 	case 0:
 		return "none"
 	case 1:
-		return strconv.Itoa(int(indices[0]))
+		return runs[0]
+	default:
+		return strings.Join(runs[:n-1], ", ") + " and " + runs[n-1]
 	}
-	s := ""
-	for _, i := range indices[:len(indices)-1] {
-		if s != "" {
-			s += ", "
-		}
-		s += strconv.Itoa(int(i))
-	}
-	return fmt.Sprintf("%s and %d", s, indices[len(indices)-1])
 }

@@ -153,8 +153,11 @@ func TestMaxReplicasDownAndUp(t *testing.T) {
 	w := newWorld(t, 2, 8).settle().run().settle().run(2, 3, 5).settle()
 	w.scale(3).step()
 	deleted := []int32{}
-	for _, p := range w.last.DeletePods {
-		deleted = append(deleted, p.Index)
+	for range 2 {
+		for _, p := range w.last.DeletePods {
+			deleted = append(deleted, p.Index)
+		}
+		w.step()
 	}
 	g.Expect(deleted).To(Equal([]int32{7, 6, 4, 5, 3}), "waiting pods first, then the highest index")
 	w.settle()
@@ -380,7 +383,7 @@ func TestStory(t *testing.T) {
 	g.Expect(reasons(w.events)[4:]).To(Equal([]string{"WorkerLost"}), "a worker created anew is not growth")
 	w.scale(2).settle()
 	g.Expect(reasons(w.events)[5:]).To(Equal([]string{"Resized"}))
-	g.Expect(w.events[5].Message).To(Equal("Deleted workers 2 and 3, because maxReplicas was lowered; 2 ready go on."))
+	g.Expect(w.events[5].Message).To(Equal("Gave up workers 2 and 3, because maxReplicas was lowered; 2 ready go on."))
 }
 
 func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {
@@ -422,4 +425,137 @@ func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 	w.pass(time.Minute)
 	again := Explain(w.o, w.now, Plan(w.o, w.now), refused)
 	g.Expect(PaceOf(w.status(), &again)).To(Equal(PaceNever))
+}
+
+// A kubelet lets a pod that was asked to leave end as Succeeded or Failed before it is gone.
+
+func TestEvictedSurplusThatEndsWellIsStillEvicted(t *testing.T) {
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		t.Run(string(phase), func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4).trains()
+			w.change(3, func(p *Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler }).end(phase, 3)
+			w.step().pass(soonDelay).step()
+			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3}))
+			w.deletePod(3).settle()
+			g.Expect(w.status().Restarts).To(BeZero())
+			g.Expect(w.indices()).To(HaveLen(3), "it waits for the cooldown")
+			g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
+		})
+	}
+}
+
+func TestDrainedMasterThatExitsWellIsNoSuccess(t *testing.T) {
+	for name, disruption := range map[string]string{"drained": "EvictionByEvictionAPI", "deleted": ""} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 2).trains()
+			w.change(0, func(p *Worker) { p.Disruption = disruption }).end(corev1.PodSucceeded, 0).settle()
+			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+			w.deletePod(0).settle().run().settle()
+			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining))
+			g.Expect(w.status().Restarts).To(Equal(map[string]int32{"drained": 0, "deleted": 1}[name]))
+		})
+	}
+}
+
+func TestScaleDownThatTakesItsTimeCountsNothing(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).trains().scale(3).step()
+	g.Expect(w.last.DeletePods).To(BeEmpty(), "they are members in status until this write")
+	w.o.Workers = append([]Worker(nil), w.o.Workers...)
+	d := Plan(w.o, w.now)
+	g.Expect(d.DeletePods).To(HaveLen(5))
+	for _, p := range d.DeletePods {
+		w.change(p.Index, func(p *Worker) { p.Terminating = true })
+	}
+	w.scale(8).step()
+	w.end(corev1.PodFailed, 3, 4, 5, 6, 7).step()
+	for i := int32(3); i < 8; i++ {
+		w.deletePod(i)
+	}
+	w.settle().run().settle()
+	g.Expect(w.status().Restarts).To(BeZero())
+	g.Expect(w.indices()).To(HaveLen(8))
+}
+
+func TestDeletedWorkersThatFailDoNotFailAnEndingJob(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).settle().run().settle().run(2).settle()
+	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded })
+	w.change(3, func(p *Worker) { p.Scheduled = true }).end(corev1.PodFailed, 3).step()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
+}
+
+func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains()
+	w.change(3, func(p *Worker) { p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true })
+	w.o.Job.Spec.Elasticity.CooldownSeconds = new(int32(10))
+	w.settle()
+	first := *w.status().Elasticity.LastEvictionTime
+	for range 5 {
+		w.pass(8 * time.Second).step()
+		g.Expect(*w.status().Elasticity.LastEvictionTime).To(Equal(first))
+		g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	}
+	w.deletePod(3).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{3}), "the cooldown has long passed")
+	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
+}
+
+func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.o.Core, w.o.Queue.State = nil, "Closed"
+	w.deletePod(1).settle()
+	g.Expect(w.status().Restarts).To(Equal(int32(1)))
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQueueClosed))
+	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestMasterThatSucceededAndWentIsASuccess(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).deletePod(0).step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
+}
+
+func TestQueueThatClosesUnderAWaitingGangIsTheReason(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).settle()
+	w.o.Queue.State = "Closed"
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/QueueClosed"))
+	w = newWorld(t, 2, 4).settle()
+	w.o.Queue.State = "Closed"
+	w.run().settle()
+	g.Expect(w.o.Surplus).To(BeNil(), "Volcano's webhook would refuse it")
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QueueClosed"))
+	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+}
+
+func TestWorkerThatLeftIsNotMissed(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 3).trains()
+	w.change(1, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
+	w.deletePod(1).settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 2}))
+}
+
+func TestList(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(list(nil)).To(Equal("none"))
+	g.Expect(list([]int32{6})).To(Equal("6"))
+	g.Expect(list([]int32{6, 7})).To(Equal("6 and 7"))
+	g.Expect(list([]int32{2, 3, 4, 7, 9, 10})).To(Equal("2 to 4, 7, 9 and 10"))
+}
+
+func TestClipKeepsCharactersWhole(t *testing.T) {
+	NewWithT(t).Expect(clip("aaé", 6)).To(Equal("aaé"))
+	NewWithT(t).Expect(clip("aéééé", 7)).To(Equal("aé..."))
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/rendezvous"
@@ -49,8 +50,12 @@ func (p *planner) sayAll() {
 
 func (p *planner) count() {
 	p.st.Replicas, p.st.ReadyReplicas = 0, 0
+	leaving := make(map[types.UID]bool, len(p.d.DeletePods))
+	for i := range p.d.DeletePods {
+		leaving[p.d.DeletePods[i].UID] = true
+	}
 	for w := range p.workers() {
-		if !w.ended() && !w.Terminating && !p.deletes(w) {
+		if !w.ended() && !w.Terminating && !leaving[w.UID] && (w.Index < p.maximum || finished(p.st)) {
 			p.st.Replicas++
 			if w.Ready {
 				p.st.ReadyReplicas++
@@ -59,11 +64,6 @@ func (p *planner) count() {
 	}
 	p.st.GPUs = int64(p.st.ReadyReplicas) * p.gpusPerWorker()
 	p.st.ReadyWorkers = fmt.Sprintf("%d/%d (%d..%d)", p.st.ReadyReplicas, p.st.Replicas, p.spec.MinReplicas, p.spec.MaxReplicas)
-}
-
-// deletes tells whether the decision deletes the worker, which then counts as gone.
-func (p *planner) deletes(w *Worker) bool {
-	return slices.ContainsFunc(p.d.DeletePods, func(d Worker) bool { return d.UID == w.UID })
 }
 
 func (p *planner) gpusPerWorker() int64 {
@@ -127,7 +127,9 @@ func (p *planner) sayCompleting() {
 	message := fmt.Sprintf("Worker 0 succeeded; workers still to end within the completion grace of %s: %s.",
 		p.completionGrace(), list(p.activeWorkers()))
 	p.clear(v1alpha1.ConditionStalled)
+	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonCompleting, message)
 	p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonCompleting, message)
+	p.set(v1alpha1.ConditionScheduled, metav1.ConditionTrue, v1alpha1.ReasonCompleting, message)
 	p.set(v1alpha1.ConditionFullSize, metav1.ConditionFalse, v1alpha1.ReasonCompleting, message)
 	p.say(v1alpha1.ReasonCompleting, message)
 }
@@ -154,22 +156,38 @@ func (p *planner) placedMessage() string {
 
 // growth says how far the job has grown and what it waits for.
 func (p *planner) growth() (metav1.ConditionStatus, string, string) {
-	ready := p.st.ReadyReplicas
-	have := fmt.Sprintf("%d of %s ready", ready, workers(p.maximum))
+	ready, wanted := p.st.ReadyReplicas, p.maximum
+	for _, left := range p.left[:min(int(p.maximum), len(p.left))] {
+		if left {
+			wanted--
+		}
+	}
+	have := fmt.Sprintf("%d of %s ready", ready, workers(wanted))
 	switch {
-	case ready == p.maximum:
-		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, fmt.Sprintf("All %s ready.", workers(p.maximum))
+	case ready == wanted:
+		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, fmt.Sprintf("All %s ready.", workers(wanted))
 	case p.cooldown() > 0:
-		end := p.now.Add(p.cooldown()).UTC().Format("15:04:05 MST")
+		end := p.st.Elasticity.LastEvictionTime.Add(p.cooldownTime()).UTC().Format("2006-01-02 15:04:05 MST")
 		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(
-			"%s; %s gave way to a waiting gang and will not be created again before %s (cooldownSeconds %d).",
-			have, workersNamed(p.st.Elasticity.Evicted), end, *p.spec.Elasticity.CooldownSeconds)
+			"%s; %s %s and will not be created again before %s (cooldownSeconds %.0f).",
+			have, workersNamed(p.st.Elasticity.Evicted), whyEvicted(p.st.Elasticity), end, p.cooldownTime().Seconds())
 	case p.waitingForRoom() > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
 			"%s; %s for free room in queue %s and will join the training when there is some.",
 			have, waits(p.waitingForRoom()), p.queue())
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
+}
+
+// whyEvicted says why surplus left last.
+func whyEvicted(e *v1alpha1.ElasticityStatus) string {
+	switch e.LastEvictionReason {
+	case corev1.PodReasonPreemptionByScheduler:
+		return "gave way to a waiting gang"
+	case unseen:
+		return "left while the operator was down"
+	}
+	return fmt.Sprintf("left by no fault of the job (%s)", e.LastEvictionReason)
 }
 
 // waitingForRoom counts workers that exist and have no node.
@@ -202,11 +220,17 @@ func (p *planner) sayWaiting() {
 func (p *planner) waiting() (reason, message string) {
 	asks := fmt.Sprintf("the core of %s (%s)", workers(p.minimum), p.coreAsk())
 	running := p.countCore(workerRuns)
+	if shut := p.queueShut(); shut != nil && !p.corePlaced() && p.st.Attempt != nil {
+		return shut.Reason, shut.Message
+	}
 	switch {
 	case p.st.StartTime != nil:
-		return v1alpha1.ReasonRecovering, fmt.Sprintf(
-			"%d of %s run; the lost ones were created anew in queue %s and take part again once they are placed.",
+		message := fmt.Sprintf("%d of %s run; whoever was lost is created anew in queue %s and takes part again once it is placed.",
 			running, workers(p.minimum), p.queue())
+		if p.o.Core != nil && p.o.Core.Unschedulable != "" && !p.corePlaced() {
+			message += " Volcano says: " + clip(p.o.Core.Unschedulable, 1024)
+		}
+		return v1alpha1.ReasonRecovering, message
 	case p.corePlaced():
 		return v1alpha1.ReasonStarting, fmt.Sprintf("Volcano placed %s; %d run.", asks, running)
 	case p.o.Core == nil:

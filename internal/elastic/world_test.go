@@ -122,7 +122,7 @@ func (w *world) remove(uid types.UID) {
 	if i < 0 {
 		return
 	}
-	w.o.Departures = append(w.o.Departures, w.o.Workers[i].Departed())
+	w.o.Departures = append(w.o.Departures, w.o.Workers[i].Departed(w.o.Workers[i].Succeeded()))
 	w.o.Workers = slices.Delete(w.o.Workers, i, i+1)
 }
 
@@ -180,8 +180,17 @@ func (w *world) worker(index int32) *Worker {
 func (w *world) evict(indices ...int32) *world {
 	w.t.Helper()
 	for _, i := range indices {
-		w.change(i, func(p *Worker) { p.Disrupted = true })
+		w.change(i, func(p *Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler })
 		w.remove(w.worker(i).UID)
+	}
+	return w
+}
+
+// end lets workers end as a kubelet does with pods that were asked to leave: in a phase, before they are gone.
+func (w *world) end(phase corev1.PodPhase, indices ...int32) *world {
+	w.t.Helper()
+	for _, i := range indices {
+		w.change(i, func(p *Worker) { p.Terminating, p.Phase, p.Ready = true, phase, false })
 	}
 	return w
 }

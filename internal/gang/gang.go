@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -128,11 +128,21 @@ func unschedulable(pg *schedulingv1beta1.PodGroup) string {
 	return message
 }
 
-// Drifted tells whether somebody changed what the group must say. The queue is not compared: Volcano's webhook may rewrite
-// it at creation, and a group keeps the queue it has.
+// Drifted tells whether somebody changed what Tideline says in the group. The queue is not compared: Volcano's webhook may
+// rewrite it at creation, and a group keeps the queue it has. What somebody added is theirs.
 func (g Group) Drifted(s State) bool {
-	return g.MinMember != s.minMember || g.PriorityClass != s.priorityClass ||
-		!equality.Semantic.DeepEqual(g.MinResources, s.minResources)
+	if g.MinMember != s.minMember || g.PriorityClass != s.priorityClass {
+		return true
+	}
+	for name, want := range g.MinResources {
+		// As it comes back from the API server: a quantity may change a little when it is written.
+		stored, err := resource.ParseQuantity(want.String())
+		have, ok := s.minResources[name]
+		if err == nil && (!ok || have.Cmp(stored) != 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // Restore returns what to apply to a drifted PodGroup of that UID: only the fields Tideline owns, and nothing of status,

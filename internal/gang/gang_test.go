@@ -29,6 +29,9 @@ func TestDrift(t *testing.T) {
 		"same quantity otherwise written": {func(pg *schedulingv1beta1.PodGroup) {
 			pg.Spec.MinResources = &corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2000m")}
 		}, false},
+		"somebody's own resource": {func(pg *schedulingv1beta1.PodGroup) {
+			(*pg.Spec.MinResources)["cpu"] = resource.MustParse("5")
+		}, false},
 		"minMember": {func(pg *schedulingv1beta1.PodGroup) { pg.Spec.MinMember = 1 }, true},
 		"class":     {func(pg *schedulingv1beta1.PodGroup) { pg.Spec.PriorityClassName = "x" }, true},
 		"resources": {func(pg *schedulingv1beta1.PodGroup) { pg.Spec.MinResources = nil }, true},

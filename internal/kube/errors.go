@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -41,7 +42,8 @@ func Diagnose(err error, doing string) Diagnosis {
 	case errors.As(err, &taken):
 		return Diagnosis{Terminal, v1alpha1.ReasonNameTaken, said +
 			". It was not touched: delete or rename it, or choose another name for the job."}
-	case meta.IsNoMatchError(err):
+	case meta.IsNoMatchError(err),
+		apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource"):
 		return Diagnosis{Wait, v1alpha1.ReasonVolcanoMissing, said + ". Install Volcano; the job goes on by itself then."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass with name"):
 		return Diagnosis{Wait, v1alpha1.ReasonPriorityClassMissing, said +
@@ -49,11 +51,22 @@ func Diagnose(err error, doing string) Diagnosis {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said +
 			". Raise the ResourceQuota, or ask for less; the job goes on by itself when there is room."}
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said + ". The namespace is being deleted."}
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb(doing)+" resource"):
+		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said +
+			". The operator lacks this right: apply config/rbac; the job goes on by itself then."}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said +
 			". Change what is refused, and create the job anew if it stands in the template."}
 	}
 	return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". It is tried again."}
+}
+
+// verb is the first word of what was tried.
+func verb(doing string) string {
+	first, _, _ := strings.Cut(doing, " ")
+	return first
 }
 
 // NameTakenError is returned when a name that is needed belongs to an object that is not ours.

@@ -33,6 +33,8 @@ func TestDiagnose(t *testing.T) {
 		"no priority class": {forbidden("no PriorityClass with name x was found"), Wait, "PriorityClassMissing"},
 		"quota":             {forbidden("exceeded quota: q, requested: pods=1"), Wait, "QuotaExceeded"},
 		"pod security":      {forbidden(`violates PodSecurity "restricted"`), Terminal, "Rejected"},
+		"uninstalled":       {apierrors.NewGenericServerResponse(404, "post", pods, "p", "", 0, true), Wait, "VolcanoMissing"},
+		"no right":          {forbidden(`User "x" cannot create resource "pods" in API group ""`), Wait, "APIError"},
 		"invalid":           {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), Terminal, "Rejected"},
 		"timeout":           {apierrors.NewTimeoutError("later", 1), Retry, "APIError"},
 		"webhook down":      {apierrors.NewInternalError(errors.New("failed calling webhook")), Retry, "APIError"},
@@ -90,20 +92,22 @@ func TestPacer(t *testing.T) {
 	g := NewWithT(t)
 	p, key := NewPacer(), types.NamespacedName{Name: "a"}
 	start := time.Unix(1000, 0)
-	noticed, written := p.Differs(key, start)
+	noticed, written := p.Differs(key, 1, start)
 	g.Expect(noticed).To(Equal(start))
 	g.Expect(written.IsZero()).To(BeTrue())
-	noticed, _ = p.Differs(key, start.Add(time.Second))
+	noticed, _ = p.Differs(key, 1, start.Add(time.Second))
 	g.Expect(noticed).To(Equal(start), "since when it differs, not when it was looked at")
+	noticed, _ = p.Differs(key, 2, start.Add(1500*time.Millisecond))
+	g.Expect(noticed).To(Equal(start.Add(1500*time.Millisecond)), "this is more urgent")
 	p.Agrees(key)
-	noticed, _ = p.Differs(key, start.Add(2*time.Second))
+	noticed, _ = p.Differs(key, 1, start.Add(2*time.Second))
 	g.Expect(noticed).To(Equal(start.Add(2 * time.Second)))
 	p.Wrote(key, start.Add(3*time.Second))
-	noticed, written = p.Differs(key, start.Add(4*time.Second))
+	noticed, written = p.Differs(key, 1, start.Add(4*time.Second))
 	g.Expect(noticed).To(Equal(start.Add(4 * time.Second)))
 	g.Expect(written).To(Equal(start.Add(3 * time.Second)))
 	p.Forget(key)
-	_, written = p.Differs(key, start)
+	_, written = p.Differs(key, 1, start)
 	g.Expect(written.IsZero()).To(BeTrue())
 }
 

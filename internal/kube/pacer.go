@@ -13,19 +13,23 @@ type Pacer struct {
 	objects map[types.NamespacedName]pace
 }
 
-type pace struct{ written, noticed time.Time }
+type pace struct {
+	written, noticed time.Time
+	urgency          int
+}
 
 // NewPacer returns a Pacer that knows no object.
 func NewPacer() *Pacer { return &Pacer{objects: map[types.NamespacedName]pace{}} }
 
-// Differs notes that the object's status is not what it should be, and returns since when and when it was last written; the
-// zero time if this process has not written it.
-func (p *Pacer) Differs(key types.NamespacedName, now time.Time) (noticed, written time.Time) {
+// Differs notes that the object's status is not what it should be, and how urgent that is. It returns since when that is so and
+// when the status was last written; the zero time if this process has not written it. A more urgent difference than the one
+// noted counts from now.
+func (p *Pacer) Differs(key types.NamespacedName, urgency int, now time.Time) (noticed, written time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.objects[key]
-	if o.noticed.IsZero() {
-		o.noticed = now
+	if o.noticed.IsZero() || urgency > o.urgency {
+		o.noticed, o.urgency = now, urgency
 		p.objects[key] = o
 	}
 	return o.noticed, o.written

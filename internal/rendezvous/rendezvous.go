@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -23,6 +24,15 @@ const maxRestarts = 100
 // WorkerName is the name, and host name, of worker i's pod.
 func WorkerName(job string, i int32) string {
 	return job + "-worker-" + strconv.Itoa(int(i))
+}
+
+// WorkerIndex is the index of the job's worker of that pod name; false for the name of no worker.
+func WorkerIndex(job, pod string) (int32, bool) {
+	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-worker-"), 10, 32)
+	if err != nil || i < 0 || i >= v1alpha1.MaxWorkers || pod != WorkerName(job, int32(i)) {
+		return 0, false
+	}
+	return int32(i), true
 }
 
 // ServiceName is the name of the headless Service that gives workers their DNS names.
@@ -72,7 +82,7 @@ func isGPU(resource string) bool {
 func Env(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32) []corev1.EnvVar {
 	containers := job.Spec.Template.Spec.Containers
 	r := job.Spec.Rendezvous
-	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), *r.Port)
+	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), port(r))
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
 		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(max(1, GPUs(&containers[TrainerIndex(containers)])), 10)},
@@ -98,15 +108,17 @@ func conf(r v1alpha1.Rendezvous, i int32) string {
 	}
 	pairs := []string{
 		fmt.Sprintf("is_host=%d", isHost),
-		fmt.Sprintf("join_timeout=%d", *r.JoinTimeoutSeconds),
-		fmt.Sprintf("last_call_timeout=%d", *r.LastCallTimeoutSeconds),
-		fmt.Sprintf("read_timeout=%d", *r.ReadTimeoutSeconds),
+		fmt.Sprintf("join_timeout=%d", ptr.Deref(r.JoinTimeoutSeconds, v1alpha1.DefaultJoinTimeoutSeconds)),
+		fmt.Sprintf("last_call_timeout=%d", ptr.Deref(r.LastCallTimeoutSeconds, v1alpha1.DefaultLastCallTimeoutSeconds)),
+		fmt.Sprintf("read_timeout=%d", ptr.Deref(r.ReadTimeoutSeconds, v1alpha1.DefaultReadTimeoutSeconds)),
 	}
 	for _, c := range r.RdzvConf {
 		pairs = append(pairs, c.Key+"="+c.Value)
 	}
 	return strings.Join(pairs, ",")
 }
+
+func port(r v1alpha1.Rendezvous) int32 { return ptr.Deref(r.Port, v1alpha1.DefaultPort) }
 
 func has(env []corev1.EnvVar, name string) bool {
 	for i := range env {
@@ -125,7 +137,7 @@ func Service(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
 		PublishNotReadyAddresses: true,
 		Selector:                 map[string]string{v1alpha1.LabelJob: job.Name},
 		Ports: []corev1.ServicePort{{
-			Name: "rendezvous", Port: *job.Spec.Rendezvous.Port, Protocol: corev1.ProtocolTCP,
+			Name: "rendezvous", Port: port(job.Spec.Rendezvous), Protocol: corev1.ProtocolTCP,
 		}},
 	}
 }

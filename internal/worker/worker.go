@@ -42,7 +42,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 	pod.Spec.Hostname = name
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
-	if pod.Spec.ShareProcessNamespace == nil {
+	if pod.Spec.ShareProcessNamespace == nil && !pod.Spec.HostPID {
 		// As PID 1, torchrun ignores SIGTERM while in rendezvous and holds its GPU for the whole grace period.
 		pod.Spec.ShareProcessNamespace = ptr.To(true)
 	}

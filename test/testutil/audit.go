@@ -66,6 +66,28 @@ func (a *Audit) Select(conditions ...func(Request) bool) ([]Request, error) {
 	return selected, nil
 }
 
+// Forbidden returns an error that quotes the first request that the operator's role does not allow. What a quota or an admission
+// plugin refuses is allowed by the role, and ordinary.
+func (w *World) Forbidden() error {
+	f, err := os.Open(w.AuditLog)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	decision, operator := []byte(`"authorization.k8s.io/decision":"forbid"`), []byte(`"userAgent":"tideline`)
+	for reader := bufio.NewReaderSize(f, 1<<16); ; {
+		line, err := reader.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case bytes.Contains(line, decision) && bytes.Contains(line, operator):
+			return fmt.Errorf("the operator's role (config/rbac) does not allow:\n%s", line)
+		}
+	}
+}
+
 // catchUp reads the lines that were added since it last read.
 func (a *Audit) catchUp() error {
 	f, err := os.Open(a.path)

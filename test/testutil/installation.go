@@ -19,8 +19,8 @@ type Installation struct {
 	dir string
 }
 
-// Start starts a cluster, installs Tideline and starts the operator. What o says of files is ignored.
-func Start(ctx context.Context, o cluster.Options) (_ *Installation, err error) {
+// Start starts a cluster, installs Tideline and starts the operator, with further flags if any. What o says of files is ignored.
+func Start(ctx context.Context, o cluster.Options, flags ...string) (_ *Installation, err error) {
 	in := &Installation{}
 	if in.dir, err = os.MkdirTemp("", "tideline-suite-"); err != nil {
 		return nil, err
@@ -50,17 +50,17 @@ func Start(ctx context.Context, o cluster.Options) (_ *Installation, err error) 
 		return nil, err
 	}
 	in.Operator, err = StartOperator(ctx, OperatorOptions{
-		Program: program, Kubeconfig: kubeconfig, Log: filepath.Join(in.dir, "operator.log"),
+		Program: program, Kubeconfig: kubeconfig, Log: filepath.Join(in.dir, "operator.log"), Args: flags,
 	})
 	return in, err
 }
 
-// Stop ends operator and cluster. It returns an error if one of their processes had ended before or if the operator's log has
-// what it must never have. The logs stay.
+// Stop ends operator and cluster. It returns an error if one of their processes had ended before, if the operator's log has what
+// it must never have, or if the operator asked for what its role does not allow. The logs stay.
 func (in *Installation) Stop() error {
 	var errs []error
 	if in.Operator != nil && in.Operator.current != nil {
-		errs = append(errs, in.Operator.Stop(), in.Operator.Misbehavior())
+		errs = append(errs, in.Operator.Stop(), in.Operator.Misbehavior(), in.Forbidden())
 	}
 	if in.Cluster != nil {
 		errs = append(errs, in.Cluster.Stop())

@@ -169,8 +169,7 @@ func (o *Operator) currentLog() ([]byte, error) {
 	return log[min(o.began, int64(len(log))):], nil
 }
 
-// misbehavior is what must never be in the log: data races, panics, and requests beyond the operator's role. Requests that a
-// quota or an admission plugin forbids are ordinary.
+// misbehavior is what must never be in the log: data races, panics, and requests beyond the operator's role.
 var misbehavior = regexp.MustCompile(`DATA RACE|panic|is forbidden: User `)
 
 // Misbehavior returns an error that quotes the first thing in the log that must never be there.

@@ -118,8 +118,10 @@ func templates() []Case {
 			"keep their node and GPUs: remove it or set OnFailure"),
 		refused("a PodGroup of the user's",
 			`{"spec":{"template":{"metadata":{"annotations":{"scheduling.k8s.io/group-name":"g"}}}}}`,
-			"spec.template.metadata.annotations: Invalid value: annotation scheduling.k8s.io/group-name is set by Tideline "+
-				"to the worker's PodGroup: remove it"),
+			"spec.template.metadata.annotations: Invalid value: annotation scheduling.k8s.io/group-name is set by Tideline, "+
+				"which speaks to Volcano: remove it"),
+		refused("a cooldown of the user's", `{"spec":{"template":{"metadata":{"labels":{"volcano.sh/cooldown-time":"8760h"}}}}}`,
+			"spec.template.metadata.labels: Invalid value: label volcano.sh/cooldown-time is set by Tideline: remove it"),
 	}
 }
 

@@ -57,11 +57,11 @@ func New(o cluster.Options) *Suite {
 type paths struct{ Kubeconfig, AuditLog string }
 
 // Own starts a cluster with Tideline for the specs of one container, which change what other specs rely on. It is called in
-// BeforeAll, and ends with the container.
-func Own(ctx context.Context, o cluster.Options) *testutil.Installation {
+// BeforeAll, and ends with the container. The operator may be given further flags.
+func Own(ctx context.Context, o cluster.Options, flags ...string) *testutil.Installation {
 	ginkgo.GinkgoHelper()
 	o.Log = ginkgo.GinkgoWriter
-	in, err := testutil.Start(ctx, o)
+	in, err := testutil.Start(ctx, o, flags...)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the cluster starts and the operator runs on it")
 	ginkgo.DeferCleanup(func() {
 		gomega.Expect(in.Stop()).To(gomega.Succeed(),

@@ -1,0 +1,15 @@
+package v1alpha1
+
+// Defaults of the fields that an object may lack when it was admitted by a definition without them. They are those of the
+// schema, which a test compares.
+const (
+	DefaultCooldownSeconds        int32 = 300
+	DefaultCompletionGraceSeconds int32 = 300
+	DefaultPort                   int32 = 29400
+	DefaultJoinTimeoutSeconds     int32 = 600
+	DefaultLastCallTimeoutSeconds int32 = 30
+	DefaultReadTimeoutSeconds     int32 = 300
+)
+
+// MaxWorkers bounds minReplicas and maxReplicas.
+const MaxWorkers = 4096
