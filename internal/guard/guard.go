@@ -6,6 +6,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
@@ -57,15 +59,28 @@ func (g *Guard) Check(ctx context.Context, object any) (string, error) {
 	delete(content, "status")
 	dropNulls(content)
 	problems := validation.ValidateCustomResource(nil, content, g.schema)
-	if len(problems) == 0 {
-		// As at admission, rules are evaluated only on an object of the right shape.
-		problems, _ = g.rules.Validate(ctx, nil, g.structural, content, nil, celconfig.RuntimeCELCostBudget)
+	if !slices.ContainsFunc(problems, blinding) {
+		broken, _ := g.rules.Validate(ctx, nil, g.structural, content, nil, celconfig.RuntimeCELCostBudget)
+		problems = append(problems, broken...)
 	}
 	words := make([]string, len(problems))
 	for i, p := range problems {
 		words[i] = p.Error()
 	}
+	// The schema is a map, and finds its problems in any order; an object at rest must not change.
+	slices.Sort(words)
 	return strings.Join(words, "; "), nil
+}
+
+// blinding is a problem with which admission does not evaluate rules, because the object has not the shape that they speak of
+// (apiextensions-apiserver, pkg/registry/customresource/strategy.go).
+func blinding(p *field.Error) bool {
+	switch p.Type { //nolint:exhaustive // with all others, rules are evaluated
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
 }
 
 // dropNulls removes null fields, which Go writes for some empty structs and the API server never stores.

@@ -48,6 +48,7 @@ var _ = Describe("The end of a job", func() {
 		Expect(s.Read("a").Spec.RunPolicy.CompletionGraceSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")
 		s.SucceedAll("a")
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "nobody is waited for")
+		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Pod a-worker-0", "Pod a-worker-1"), "the rest is deleted")
 	})
 
 	It("is a failure when a worker fails within the grace", func() {

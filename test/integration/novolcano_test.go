@@ -6,7 +6,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/cluster"
@@ -14,10 +16,16 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
-// On a cluster of its own; late, because the specs that take longest come first and leave room at the end.
-var _ = Describe("Without Volcano", SpecPriority(-1), func() {
-	It("the operator says so on every job, and once in its log, and goes on when Volcano is installed", func(ctx SpecContext) {
-		in := suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true})
+// A cluster of its own, because it begins without Volcano. Its operator looks at objects when a watch tells of them and not every
+// few seconds besides, which elsewhere might hide a watch that is missing. Late, because the specs that take longest come first
+// and leave room at the end.
+var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func() {
+	var in *testutil.Installation
+	BeforeAll(func(ctx SpecContext) {
+		in = suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h")
+	})
+
+	It("says on every job, and once in its log, that Volcano is missing, and goes on when it is installed", func(ctx SpecContext) {
 		s := in.NewScenario(GinkgoT(), "novolcano", 4)
 		said := func(words string) func() (int, error) {
 			return func() (int, error) {
@@ -45,5 +53,39 @@ var _ = Describe("Without Volcano", SpecPriority(-1), func() {
 		}
 		Expect(said("Kinds are missing")()).To(Equal(1), "the log says it no second time")
 		Expect(said("All kinds are served now")()).To(Equal(1), "and that it goes on, once")
+	})
+
+	It("follows Queues and the annotation of a namespace", func() {
+		s := in.NewScenario(GinkgoT(), "watches", 4)
+		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, "there-is-none")
+		s.Submit(s.Job("a").Range(2, 2))
+		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonQueueNotFound), "the queue is missing")
+		s.Annotate(schedulingv1beta1.QueueNameAnnotationKey, s.Namespace)
+		Eventually(func() (string, error) {
+			job, err := s.Fetch("a")()
+			return job.Status.Queue, err
+		}).Should(Equal(s.Namespace), "the annotation is followed")
+		queue := s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1})
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "the queue's creation is followed")
+
+		s.CloseQueue(queue)
+		s.Submit(s.Job("b").Range(2, 2))
+		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonQueueClosed), "the queue is closed")
+		s.OpenQueue(queue)
+		Eventually(s.Fetch("b")).Should(testutil.Train(2), "the queue's opening is followed")
+	})
+
+	It("follows the objects of a job", func() {
+		s := in.NewScenario(GinkgoT(), "objects", 2)
+		s.Submit(s.Job("a").Range(1, 2))
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+		s.Delete(testutil.Get(s, &corev1.Service{}, "a-workers"))
+		Eventually(s.Remains).Should(ContainElement("Service a-workers"), "the Service's deletion is followed")
+		s.Delete(testutil.Get(s, &schedulingv1beta1.PodGroup{}, "a"))
+		Eventually(s.Remains).Should(ContainElement("PodGroup a"), "a PodGroup's deletion is followed")
+		s.DeleteWorker("a", 0)
+		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(2)), "a pod's deletion is followed")
+		kubectl(s, "scale", "etj/a", "--replicas=1")
+		Eventually(s.Workers("a")).Should(Equal([]int{0}), "a change of the job is followed")
 	})
 })

@@ -52,7 +52,8 @@ var _ = Describe("A changed range", func() {
 		s.Patch(s.Read("a"), `{"spec":{"minReplicas":2}}`)
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "there is room for two")
 		a := s.Read("a")
-		Expect(a).To(And(testutil.HaveRestarts(0), testutil.HaveCondition(v1alpha1.ConditionRangePending, "", "")), "nothing is left to do")
+		Expect(a).To(testutil.HaveRestarts(0), "nobody was lost")
+		Expect(a).To(testutil.HaveCondition(v1alpha1.ConditionRangePending, "", ""), "nothing is left to do")
 		Eventually(s.Workers("a")).Should(Equal([]int{0, 1, 2, 3}), "the others would join")
 		for i := range 4 {
 			Expect(s.Worker("a", i).Labels).To(HaveKeyWithValue(v1alpha1.LabelAttempt, a.Status.Attempt.ID()), "worker %d", i)

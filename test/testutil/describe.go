@@ -59,6 +59,9 @@ func (s *Scenario) describe() string {
 			fmt.Fprintf(&b, "event %s on %s: %s: %s\n", e.EventTime.Format("15:04:05.0"), e.Regarding.Name, e.Reason, e.Note)
 		}
 	}
+	if s.Audit == nil {
+		return b.String()
+	}
 	if requests, err := s.Audit.Select(Write); err == nil {
 		b.WriteString("writes:\n")
 		for _, r := range requests {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,8 +90,10 @@ func (s *Scenario) DeleteWorker(job string, i int) {
 func (s *Scenario) Evict(job string, i int) {
 	s.t.Helper()
 	pod := s.Worker(job, i)
-	patch := client.RawPatch(types.StrategicMergePatchType, []byte(
-		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]}}`))
+	// Without a time, Kubernetes would take the announcement for one that came to nothing long ago, and take it back.
+	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
+		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler","lastTransitionTime":%q}]}}`,
+		time.Now().UTC().Format(time.RFC3339)))
 	s.must(s.Client.Status().Patch(s.ctx, pod, patch), "announce the eviction of "+pod.Name)
 	s.Delete(pod)
 }

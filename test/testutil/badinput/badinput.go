@@ -5,6 +5,7 @@ package badinput
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,8 +90,10 @@ func (c Case) Refusal(name string) string {
 
 // Stalled is what the operator says of the job when it was created all the same.
 func (c Case) Stalled() string {
+	words := slices.Clone(c.Says)
 	if c.Decoded != nil {
-		return strings.Join(c.Decoded, "; ")
+		words = slices.Clone(c.Decoded)
 	}
-	return strings.Join(c.Says, "; ")
+	slices.Sort(words)
+	return strings.Join(words, "; ")
 }

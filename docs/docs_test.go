@@ -1,0 +1,309 @@
+// Package docs tests that what people read agrees with the code.
+package docs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/guard"
+)
+
+const repository = ".."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(repository, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// pages are all pages, by their path from the root of the repository.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "CONTRIBUTING.md"}
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			all = append(all, filepath.Join("docs", path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// words are the values of the constants in the API's conditions whose names begin with a prefix.
+func words(t *testing.T, prefix string) []string {
+	t.Helper()
+	path := filepath.Join(repository, "api", "v1alpha1", "elastictrainingjob_conditions.go")
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, prefix) {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, value)
+		}
+		return true
+	})
+	if len(values) == 0 {
+		t.Fatalf("%s has no constant %s…", path, prefix)
+	}
+	return values
+}
+
+// paragraphs are the texts below the third-level headings of a page, by heading.
+func paragraphs(t *testing.T, page string) map[string]string {
+	t.Helper()
+	texts, heading := map[string]string{}, ""
+	for line := range strings.Lines(read(t, page)) {
+		switch {
+		case strings.HasPrefix(line, "### "):
+			heading = strings.TrimSpace(line[len("### "):])
+			if _, twice := texts[heading]; twice {
+				t.Errorf("%s has two paragraphs %s", page, heading)
+			}
+			texts[heading] = ""
+		case strings.HasPrefix(line, "#"):
+			heading = ""
+		case heading != "":
+			texts[heading] += strings.TrimSpace(line)
+		}
+	}
+	return texts
+}
+
+// Whoever sees a word in kubectl finds it in the troubleshooting page.
+func TestEveryReasonHasItsParagraph(t *testing.T) {
+	const page = "docs/troubleshooting.md"
+	texts := paragraphs(t, page)
+	known := slices.Concat(words(t, "Reason"), words(t, "Event"))
+	for _, reason := range known {
+		if len(texts[reason]) < 80 {
+			t.Errorf("%s says too little of %s: %q", page, reason, texts[reason])
+		}
+	}
+	for heading := range texts {
+		if !slices.Contains(known, heading) {
+			t.Errorf("%s explains %s, which no job says", page, heading)
+		}
+	}
+}
+
+func TestEveryConditionIsExplained(t *testing.T) {
+	_, conditions, found := strings.Cut(read(t, "docs/concepts.md"), "\n## Conditions\n")
+	if !found {
+		t.Fatal("docs/concepts.md has no chapter on conditions")
+	}
+	for _, condition := range words(t, "Condition") {
+		if !regexp.MustCompile(`(?m)^\| ([A-Za-z]+, )?` + condition + `[ ,]`).MatchString(conditions) {
+			t.Errorf("docs/concepts.md does not explain condition %s", condition)
+		}
+	}
+}
+
+func TestTiersAreThoseOfTheOperator(t *testing.T) {
+	concepts := read(t, "docs/concepts.md")
+	for _, tier := range config.DefaultTiers() {
+		row := fmt.Sprintf("| `%s` | `%s` | %d | `%s` | %d |\n",
+			tier.Name, tier.ClassName(), tier.Priority, tier.SurplusClassName(), tier.SurplusPriority)
+		if !strings.Contains(concepts, row) {
+			t.Errorf("docs/concepts.md does not say %s", row)
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	code    = regexp.MustCompile("(?s)```.*?```")
+)
+
+// anchors are the names by which a page's headings are linked.
+func anchors(page string) []string {
+	var names []string
+	for _, h := range heading.FindAllStringSubmatch(code.ReplaceAllString(page, ""), -1) {
+		name := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(h[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		content := read(t, page)
+		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(content, ""), -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(match[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(filepath.Join(repository, target)); errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %s does not exist", page, match[1])
+			} else if anchor != "" && !slices.Contains(anchors(read(t, target)), anchor) {
+				t.Errorf("%s: %s has no heading %s", page, target, anchor)
+			}
+		}
+	}
+}
+
+var (
+	namedPath = regexp.MustCompile("`((?:api|bundle|config|controllers|docs|internal|test)/[^`\\s{}<>*]+)`")
+	namedTest = regexp.MustCompile("`(Test[A-Z]\\w+)`")
+	// elsewhere are what kubebuilder would make, and a package to come.
+	elsewhere = []string{"internal/controller/", "internal/convert"}
+)
+
+// Files, folders and tests that are named exist.
+func TestWhatIsNamedExists(t *testing.T) {
+	tests := testNames(t)
+	for _, page := range pages(t) {
+		content := code.ReplaceAllString(read(t, page), "")
+		for _, match := range namedPath.FindAllStringSubmatch(content, -1) {
+			_, err := os.Stat(filepath.Join(repository, match[1]))
+			if errors.Is(err, fs.ErrNotExist) && !slices.Contains(elsewhere, match[1]) {
+				t.Errorf("%s: %s does not exist", page, match[1])
+			}
+		}
+		for _, match := range namedTest.FindAllStringSubmatch(content, -1) {
+			if !tests[match[1]] {
+				t.Errorf("%s: there is no test %s", page, match[1])
+			}
+		}
+	}
+}
+
+// testNames are the names of all Go tests.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for _, folder := range []string{"api", "controllers", "internal", "test"} {
+		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			for _, match := range declared.FindAllStringSubmatch(string(content), -1) {
+				names[match[1]] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+func TestDecisionsAreListed(t *testing.T) {
+	index := read(t, "docs/decisions/README.md")
+	for _, page := range pages(t) {
+		if name := filepath.Base(page); filepath.Base(filepath.Dir(page)) == "decisions" && name != "README.md" &&
+			!strings.Contains(index, "("+name+")") {
+			t.Errorf("docs/decisions/README.md does not list %s", name)
+		}
+	}
+}
+
+var target = regexp.MustCompile(`(?m)^([a-z-]+):`)
+
+func TestMakeTargetsExist(t *testing.T) {
+	var targets []string
+	for _, match := range target.FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets = append(targets, match[1])
+	}
+	for _, page := range pages(t) {
+		for _, match := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(read(t, page), -1) {
+			if !slices.Contains(targets, match[1]) {
+				t.Errorf("%s: there is no make target %s", page, match[1])
+			}
+		}
+	}
+}
+
+// blocks are the texts of a page in fences of a language.
+func blocks(page, language string) []string {
+	var texts []string
+	for _, match := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
+		texts = append(texts, match[1])
+	}
+	return texts
+}
+
+func TestREADMEShowsTheSmallestSample(t *testing.T) {
+	shown := blocks(read(t, "README.md"), "yaml")
+	if sample := read(t, "config/samples/smallest.yaml"); !slices.Contains(shown, sample) {
+		t.Errorf("README.md shows %q, config/samples/smallest.yaml is %q", shown, sample)
+	}
+}
+
+// Every job that is shown would be admitted.
+func TestJobsAreValid(t *testing.T) {
+	rules, err := guard.New(crd.ElasticTrainingJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := map[string][]byte{}
+	samples, err := filepath.Glob(filepath.Join(repository, "config", "samples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range samples {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs[path] = content
+	}
+	for _, page := range pages(t) {
+		for i, block := range blocks(read(t, page), "yaml") {
+			jobs[page+" "+strconv.Itoa(i+1)] = []byte(block)
+		}
+	}
+	checked := 0
+	for where, content := range jobs {
+		if !bytes.Contains(content, []byte("kind: "+v1alpha1.ElasticTrainingJobKind+"\n")) {
+			continue
+		}
+		checked++
+		job := &v1alpha1.ElasticTrainingJob{}
+		if err := yaml.UnmarshalStrict(content, job); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+		if problem, err := rules.Check(t.Context(), job); err != nil || problem != "" {
+			t.Errorf("%s: %s%v", where, problem, err)
+		}
+	}
+	if checked < 4 {
+		t.Errorf("only %d jobs were found in samples and pages", checked)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tideline-io/tideline/test/cluster"
+)
+
+// One Ctrl-C ends the demo at any moment, and nothing is left of it. The last case tells the whole story first.
+func TestInterrupt(t *testing.T) {
+	demo := filepath.Join(t.TempDir(), "demo")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", demo, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build the demo: %v\n%s", err, out)
+	}
+	if err := cluster.Build(t.Context(), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		after  string
+		status int
+	}{
+		"building": {"building the operator", 130},
+		"starting": {"done in", 130},
+		"telling":  {"$ kubectl apply -f " + sampleB, 130},
+		"told":     {"until you press Ctrl-C", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, out := interrupt(t, demo, test.after)
+			if status != test.status {
+				t.Errorf("exit status %d, want %d, after:\n%s", status, test.status, out)
+			}
+		})
+	}
+}
+
+// interrupt runs the demo with a folder of its own for all its files, and interrupts it once it has printed some words. It
+// returns how the demo ended and what it printed.
+func interrupt(t *testing.T, demo, after string) (int, string) {
+	t.Helper()
+	own := t.TempDir()
+	// The programs of the cluster are built already.
+	if err := os.Symlink(filepath.Join(filepath.Dir(cluster.DefaultKubeconfig()), "bin"), filepath.Join(own, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	temporary := filepath.Join(own, "tmp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := &waiter{words: after, seen: make(chan struct{})}
+	cmd := exec.CommandContext(t.Context(), demo)
+	cmd.Env = append(os.Environ(), "TIDELINE_CACHE="+own, "TMPDIR="+temporary, "ONESHOT=")
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-out.seen:
+	case err := <-ended:
+		t.Fatalf("the demo ended (%v) before it said %q:\n%s", err, after, out)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatalf("the demo did not end within a minute of the interrupt:\n%s", out)
+	}
+	if err := left(own, temporary, filepath.Join(own, "clusters")); err != nil {
+		t.Errorf("after the interrupt: %v", err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// left names processes that work in a folder or whose program is in it, and files that are in folders to be empty.
+func left(work string, empty ...string) error {
+	links, err := filepath.Glob("/proc/[0-9]*/[ce][wx][de]") // cwd and exe
+	errs := []error{err}
+	for _, link := range links {
+		if path, err := os.Readlink(link); err == nil && strings.HasPrefix(path, work) {
+			errs = append(errs, fmt.Errorf("process %s is left in %s", filepath.Base(filepath.Dir(link)), path))
+		}
+	}
+	for _, folder := range empty {
+		files, err := os.ReadDir(folder)
+		if !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, f := range files {
+			errs = append(errs, fmt.Errorf("%s is left in %s", f.Name(), folder))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waiter is an output that tells when some words have been written to it.
+type waiter struct {
+	words string
+	seen  chan struct{}
+
+	mu      sync.Mutex
+	written bytes.Buffer
+}
+
+func (w *waiter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := bytes.Contains(w.written.Bytes(), []byte(w.words))
+	n, err := w.written.Write(p)
+	if !before && bytes.Contains(w.written.Bytes(), []byte(w.words)) {
+		close(w.seen)
+	}
+	return n, err
+}
+
+func (w *waiter) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written.String()
+}

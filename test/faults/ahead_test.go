@@ -1,0 +1,58 @@
+package faults
+
+import (
+	"context"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+)
+
+// Most of a spec of this suite is waiting, and a process of Ginkgo runs one spec at a time. So the first spec that runs begins
+// the work of all of them, in one process, and each reports its own when it is done. Two cores serve ten operators at a
+// time, however many processes Ginkgo has.
+
+// work is what a spec does: it returns a table of what was tried.
+type work func(ctx context.Context) (table string, err error)
+
+var (
+	// all are the specs' works, each of which is done once.
+	all []func() (string, error)
+	// atWork are those that go on.
+	atWork sync.WaitGroup
+	// suiteContext ends when the suite is interrupted or over.
+	suiteContext, endSuite = context.WithCancel(context.Background())
+	// lanes are where trials run.
+	lanes = make(chan struct{}, 10)
+)
+
+// itEndsTheSame is a spec whose work may go on beside that of others.
+func itEndsTheSame(name string, do work) {
+	done := sync.OnceValues(func() (string, error) { return do(suiteContext) })
+	all = append(all, done)
+	It(name, Serial, func(ctx context.Context) {
+		defer context.AfterFunc(ctx, endSuite)()
+		workAhead()
+		table, err := done()
+		AddReportEntry("tried", ReportEntryVisibilityAlways, table)
+		if err != nil {
+			Fail(err.Error())
+		}
+	})
+}
+
+// workAhead begins everything, unless only a part of the suite was asked for.
+var workAhead = sync.OnceFunc(func() {
+	suite, _ := GinkgoConfiguration()
+	if len(suite.FocusStrings)+len(suite.FocusFiles)+len(suite.SkipStrings)+len(suite.SkipFiles) > 0 {
+		return
+	}
+	for _, done := range all {
+		atWork.Go(func() { _, _ = done() })
+	}
+})
+
+// endWork has everything end that still goes on, and waits for it.
+func endWork() {
+	endSuite()
+	atWork.Wait()
+}

@@ -1,0 +1,125 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("the operator dies at any of its writes", func() {
+	for _, st := range stories {
+		itEndsTheSame(st.name, st.everyWrite)
+	}
+})
+
+// point is one place in a story where something goes wrong.
+type point struct {
+	// write is the number of the write that the fault hits; 0 if the operator is down while the story begins.
+	write int
+	fault fault
+	// result is what became of it, for people.
+	result string
+}
+
+// everyWrite runs the story undisturbed, and then with a fault at each write of that run.
+func (st *story) everyWrite(ctx context.Context) (string, error) {
+	end, err := st.undisturbed()
+	if err != nil {
+		return "", err
+	}
+	points := pointsOf(end.writes)
+	var trials []func() error
+	for i := range points {
+		trials = append(trials, func() error { return st.tryPoint(ctx, &points[i]) })
+	}
+	err = abreast(trials...)
+	return table(end.writes, points), err
+}
+
+// pointsOf lists what to try: every fault at every write for the full grid, else one crash at each write, before or after it
+// by turns, and one that lasts while the story begins.
+func pointsOf(writes []call) []point {
+	points := []point{{}}
+	for i := range writes {
+		if fullGrid {
+			for f := crashBefore; f <= timeoutAfter; f++ {
+				points = append(points, point{write: i + 1, fault: f})
+			}
+			continue
+		}
+		// By turns in one run, and the other way around in about every second run.
+		f := [...]fault{crashBefore, crashAfter}[(int64(i)+GinkgoRandomSeed())%2]
+		points = append(points, point{write: i + 1, fault: f})
+	}
+	return points
+}
+
+// tryPoint runs the story with the fault until it hits. The number of writes varies a little: a count of ready workers that
+// changes fast is written once or twice. Three runs that made fewer writes show that there is no such point: they ended
+// as the undisturbed one, and each of their writes is a point of its own.
+func (st *story) tryPoint(ctx context.Context, p *point) error {
+	p.result = "FAILED"
+	var writes int
+	for range 3 {
+		hit := false
+		err := try(ctx, fmt.Sprintf("%s, %s", st.name, p), func(t *trial) {
+			s := st.begin(t)
+			p.arrange(s, st.strike)
+			end := st.endsSame(s)
+			writes, hit = len(end.writes), len(s.proxy.struck()) > 0 || p.write == 0
+			s.Expect(hit || writes < p.write).To(BeTrue(), "a write that is made is hit")
+		})
+		if err != nil {
+			return err
+		}
+		if hit {
+			p.result = "passed"
+			return nil
+		}
+	}
+	p.result = fmt.Sprintf("void, %d writes only in three more runs", writes)
+	return nil
+}
+
+// arrange has the story begin and the fault lie in wait.
+func (p *point) arrange(s *site, strike func(*site)) {
+	if p.write == 0 {
+		s.whileDown(func() { strike(s) })
+		return
+	}
+	s.proxy.inject(at(p.write, p.fault))
+	strike(s)
+}
+
+// String says where the point is.
+func (p *point) String() string {
+	if p.write == 0 {
+		return "the operator being down when it happens"
+	}
+	return fmt.Sprintf("%s at write %d", p.fault, p.write)
+}
+
+// table says what was tried of a story.
+func table(writes []call, points []point) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	last := -1
+	for _, p := range points {
+		switch p.write {
+		case 0:
+			_, _ = fmt.Fprintf(w, "\t%s\t%s", &p, p.result)
+		case last:
+			_, _ = fmt.Fprintf(w, ", %s: %s", p.fault, p.result)
+		default:
+			_, _ = fmt.Fprintf(w, "\n%d\t%s\t%s: %s", p.write, writes[p.write-1], p.fault, p.result)
+		}
+		last = p.write
+	}
+	_, _ = fmt.Fprintln(w)
+	_ = w.Flush()
+	return b.String()
+}

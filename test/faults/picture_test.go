@@ -1,0 +1,108 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// picture says line by line what there is of a job, without times and UIDs, so that the ends of two runs can be compared:
+// every pod, PodGroup and Service of its namespace, and its status.
+func (s *site) picture() ([]string, error) {
+	var b strings.Builder
+	for _, describe := range []func(*strings.Builder) error{s.describePods, s.describeGroups, s.describeServices, s.describeStatus} {
+		if err := describe(&b); err != nil {
+			return nil, err
+		}
+	}
+	return strings.Split(b.String(), "\n"), nil
+}
+
+func (s *site) describePods(b *strings.Builder) error {
+	pods, err := s.Pods(jobName)
+	for i := range pods {
+		p := &pods[i]
+		leaving := ""
+		if p.DeletionTimestamp != nil {
+			leaving = ", leaving"
+		}
+		fmt.Fprintf(b, "pod %s of group %s: %s, bound %t%s\n", p.Name, p.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey],
+			p.Status.Phase, testutil.Bound(p), leaving)
+	}
+	return err
+}
+
+func (s *site) describeGroups(b *strings.Builder) error {
+	groups := &schedulingv1beta1.PodGroupList{}
+	err := s.Client.List(s.t.Context(), groups, client.InNamespace(s.Namespace))
+	slices.SortFunc(groups.Items, func(a, b schedulingv1beta1.PodGroup) int { return strings.Compare(a.Name, b.Name) })
+	for _, g := range groups.Items {
+		asks := resource.Quantity{}
+		if g.Spec.MinResources != nil {
+			asks = (*g.Spec.MinResources)[testutil.GPUResource]
+		}
+		fmt.Fprintf(b, "PodGroup %s: queue %s, at least %d, %s GPUs, class %s\n", g.Name, g.Spec.Queue, g.Spec.MinMember,
+			asks.String(), g.Spec.PriorityClassName)
+	}
+	return err
+}
+
+func (s *site) describeServices(b *strings.Builder) error {
+	services := &corev1.ServiceList{}
+	err := s.Client.List(s.t.Context(), services, client.InNamespace(s.Namespace))
+	for _, service := range services.Items {
+		fmt.Fprintf(b, "Service %s\n", service.Name)
+	}
+	return err
+}
+
+func (s *site) describeStatus(b *strings.Builder) error {
+	job, err := s.Fetch(jobName)()
+	if err != nil {
+		return err
+	}
+	status, err := yaml.Marshal(timeless(job.Status))
+	b.Write(status)
+	return err
+}
+
+// timeless is a status without what differs between two runs: times, UIDs, and how long the job waited.
+func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
+	st = *st.DeepCopy()
+	for _, t := range []*metav1.Time{st.StartTime, st.MasterCompletionTime, st.CompletionTime} {
+		if t != nil {
+			*t = someTime
+		}
+	}
+	if st.Attempt != nil {
+		st.Attempt.StartTime = someTime
+	}
+	if st.WaitSeconds != nil {
+		*st.WaitSeconds = 0
+	}
+	if st.LastFailure != nil {
+		st.LastFailure.Time = someTime
+	}
+	if st.Elasticity != nil && st.Elasticity.LastEvictionTime != nil {
+		*st.Elasticity.LastEvictionTime = someTime
+	}
+	for i := range st.Members {
+		st.Members[i].UID = "some"
+	}
+	for i := range st.Conditions {
+		st.Conditions[i].LastTransitionTime = someTime
+	}
+	return st
+}
+
+var someTime = metav1.Unix(0, 0)

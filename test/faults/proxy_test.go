@@ -1,0 +1,294 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// proxy stands between one operator and the API server. It passes everything on as it is, bearer token included, with two
+// exceptions: what chooseFault says of a request happens to it, and what the operator lists and watches in all namespaces is
+// narrowed to one. The operator knows no difference, and so several operators, each with a proxy and a namespace of its own,
+// live in one cluster without seeing each other's jobs.
+type proxy struct {
+	namespace string
+	server    *httptest.Server
+	upstream  *httputil.ReverseProxy
+	// crash kills the operator and starts it anew.
+	crash func()
+	// watchDelay is how late arrives what a watch tells of a resource.
+	watchDelay atomic.Pointer[func(resource string) time.Duration]
+	// delayedParts counts what arrived later.
+	delayedParts atomic.Int64
+
+	mu sync.Mutex
+	// calls are all requests except watches.
+	calls       []*call
+	chooseFault func(call) fault
+	// writes is how many writes were counted since the count began.
+	writes int
+}
+
+// newProxy serves at a port of the loopback interface until it is closed. The kubeconfig is that of the operator's service
+// account.
+func newProxy(kubeconfig, namespace string, crash func()) (*proxy, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	// Whoever asks brings the token.
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	if err != nil {
+		return nil, err
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{namespace: namespace, crash: crash, chooseFault: noFaults}
+	p.upstream = &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:      transport,
+		FlushInterval:  -1, // a watch tells at once
+		ModifyResponse: p.delayWatch,
+		ErrorLog:       log.New(io.Discard, "", 0), // connections end when the operator is killed
+	}
+	p.server = httptest.NewUnstartedServer(p)
+	p.server.EnableHTTP2 = true
+	p.server.Config.ErrorLog = p.upstream.ErrorLog
+	p.server.StartTLS() // client-go sends no token without TLS
+	return p, nil
+}
+
+// writeKubeconfig writes the kubeconfig of the operator's service account with the proxy for its API server.
+func (p *proxy) writeKubeconfig(original, path string) error {
+	config, err := clientcmd.LoadFromFile(original)
+	if err != nil {
+		return err
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+	for name := range config.Clusters {
+		config.Clusters[name] = &api.Cluster{Server: p.server.URL, CertificateAuthorityData: authority}
+	}
+	return clientcmd.WriteToFile(*config, path)
+}
+
+func (p *proxy) close() { p.server.CloseClientConnections(); p.server.Close() }
+
+// count starts anew: the next write is number 1.
+func (p *proxy) count() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		c.number = 0
+	}
+	p.writes = 0
+}
+
+// inject has faults happen to requests from now on.
+func (p *proxy) inject(choose func(call) fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.chooseFault = choose
+}
+
+// counted lists the writes since the count began.
+func (p *proxy) counted() []call {
+	return p.where(func(c *call) bool { return c.number > 0 })
+}
+
+// answered lists the writes that the API server answered, from the very first.
+func (p *proxy) answered() []call {
+	return p.where(func(c *call) bool { return c.isWrite() && c.code != 0 })
+}
+
+// struck lists the requests to which a fault happened.
+func (p *proxy) struck() []call {
+	return p.where(func(c *call) bool { return c.fault != noFault })
+}
+
+func (p *proxy) where(is func(*call) bool) []call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var selected []call
+	for _, c := range p.calls {
+		if is(c) {
+			selected = append(selected, *c)
+		}
+	}
+	return selected
+}
+
+// ServeHTTP implements http.Handler.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, err := requestInfos.NewRequestInfo(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if info.Verb == "watch" {
+		p.narrow(r, info)
+		p.upstream.ServeHTTP(w, r.WithContext(apirequest.WithRequestInfo(r.Context(), info)))
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the operator is gone
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	c := p.note(info, body)
+	p.narrow(r, info)
+	p.answer(w, r, c)
+}
+
+// note counts a request and decides what happens to it.
+func (p *proxy) note(info *apirequest.RequestInfo, body []byte) *call {
+	c := newCall(info, body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.isWrite() {
+		p.writes++
+		c.number = p.writes
+	}
+	c.fault = p.chooseFault(*c)
+	p.calls = append(p.calls, c)
+	return c
+}
+
+// answer lets happen to the request what was decided.
+func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
+	answer := httptest.NewRecorder()
+	if c.fault.carriedOut() {
+		// To its end, even if the operator is gone before.
+		p.upstream.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
+		p.mu.Lock()
+		c.code = answer.Code
+		p.mu.Unlock()
+	}
+	switch {
+	case c.fault.crashes():
+		p.crash()
+		panic(http.ErrAbortHandler) // whoever asked is gone
+	case c.fault != noFault:
+		c.fault.refuse(w, *c)
+		return
+	}
+	for key, values := range answer.Header() {
+		w.Header()[key] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // an operator that is gone reads nothing
+}
+
+// narrowed are the kinds of which the operator sees those in one namespace only.
+var narrowed = sets.New("elastictrainingjobs", "pods", "services", "podgroups")
+
+func (p *proxy) narrow(r *http.Request, info *apirequest.RequestInfo) {
+	if info.Namespace != "" || !narrowed.Has(info.Resource) || (info.Verb != "list" && info.Verb != "watch") {
+		return
+	}
+	prefix := strings.TrimSuffix(r.URL.Path, "/"+info.Resource)
+	r.URL.Path = fmt.Sprintf("%s/namespaces/%s/%s", prefix, p.namespace, info.Resource)
+}
+
+var requestInfos = &apirequest.RequestInfoFactory{
+	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+}
+
+// delayWatches has all that watches tell from now on arrive so much later.
+func (p *proxy) delayWatches(by func(resource string) time.Duration) { p.watchDelay.Store(&by) }
+
+func (p *proxy) delayWatch(response *http.Response) error {
+	info, ok := apirequest.RequestInfoFrom(response.Request.Context())
+	if ok && info.Verb == "watch" {
+		response.Body = newDelayed(response.Body, func() time.Duration {
+			by := p.watchDelay.Load()
+			if by == nil || (*by)(info.Resource) == 0 {
+				return 0
+			}
+			p.delayedParts.Add(1)
+			return (*by)(info.Resource)
+		})
+	}
+	return nil
+}
+
+// delayed is a stream of which every part arrives later, in the same order.
+type delayed struct {
+	source io.ReadCloser
+	parts  chan part
+	closed chan struct{}
+	rest   []byte
+	err    error
+}
+
+type part struct {
+	content []byte
+	due     time.Time
+	err     error
+}
+
+func newDelayed(source io.ReadCloser, by func() time.Duration) *delayed {
+	// More parts than this are still delayed, by those before them.
+	d := &delayed{source: source, parts: make(chan part, 4096), closed: make(chan struct{})}
+	go func() {
+		var err error
+		for err == nil {
+			var n int
+			buffer := make([]byte, 16<<10)
+			n, err = source.Read(buffer)
+			select {
+			case d.parts <- part{buffer[:n], time.Now().Add(by()), err}:
+			case <-d.closed:
+				return
+			}
+		}
+	}()
+	return d
+}
+
+// Read implements io.Reader.
+func (d *delayed) Read(into []byte) (int, error) {
+	for len(d.rest) == 0 {
+		if d.err != nil {
+			return 0, d.err
+		}
+		select {
+		case next := <-d.parts:
+			d.rest, d.err = next.content, next.err
+			select {
+			case <-time.After(time.Until(next.due)):
+			case <-d.closed:
+				return 0, io.ErrClosedPipe
+			}
+		case <-d.closed:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	n := copy(into, d.rest)
+	d.rest = d.rest[n:]
+	return n, nil
+}
+
+// Close implements io.Closer; it is called once.
+func (d *delayed) Close() error {
+	close(d.closed)
+	return d.source.Close()
+}

@@ -1,0 +1,209 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// jobName is the name of the job that a story is about.
+const jobName = "a"
+
+// story is a piece of a job's life that must end the same way whatever hits the operator meanwhile.
+type story struct {
+	// name is what happens, slug the beginning of its namespaces' names.
+	name, slug string
+	// gpus is how many there are.
+	gpus int64
+	// prelude brings the job to where the story begins; nil if there is no job yet.
+	prelude func(*site)
+	// strike is what happens to the job; it returns when it has happened, whether or not the operator has noticed.
+	strike func(*site)
+	// sequel is what follows, each part when the operator has come to terms with the one before.
+	sequel func(*site)
+	// restarts is how many the job must count at the end, leaves all there must be then.
+	restarts int
+	leaves   []string
+	// verify is what else must hold at the end; nil for nothing.
+	verify func(*site)
+
+	// undisturbed is how the story ends without a fault; it is run once, when first asked.
+	undisturbed func() (ending, error)
+}
+
+func tell(st story) *story {
+	st.undisturbed = sync.OnceValues(func() (ending, error) { return st.run(suiteContext) })
+	return &st
+}
+
+// What there is of a job with four workers, and of one that has ended.
+var (
+	ended    = []string{"ElasticTrainingJob a", "Pod a-worker-0", "Pod a-worker-1", "Pod a-worker-2", "Pod a-worker-3"}
+	fullSize = append(slices.Clip(ended), "Service a-workers", "PodGroup a", "PodGroup a-surplus")
+)
+
+// stories are those that are told with a crash at each write.
+var stories = []*story{growing, givingWay, losing, failing, finishing, scaling}
+
+var (
+	growing = tell(story{
+		name: "a job is created, runs and grows", slug: "grow", gpus: 4, leaves: fullSize,
+		strike: func(s *site) { s.submit(2, 4) },
+		sequel: func(s *site) { s.trains(4, "the job grows to its maximum") },
+	})
+	givingWay = tell(story{
+		name: "surplus gives way to a gang and grows back", slug: "evict", gpus: 4, leaves: fullSize,
+		prelude: func(s *site) { s.runs(4) }, strike: evictTwo, sequel: growBack, verify: respectsCooldown,
+	})
+	losing = tell(story{
+		name: "worker 0 is lost", slug: "loss", gpus: 4, restarts: 1, leaves: fullSize,
+		prelude: func(s *site) { s.runs(4) }, strike: loseWorker0,
+		sequel: func(s *site) {
+			s.Eventually(s.Fetch(jobName)).Should(And(testutil.HaveRestarts(1), testutil.Train(4)), "worker 0 is replaced")
+		},
+	})
+	failing = tell(story{
+		name: "worker 1 fails", slug: "fail", gpus: 4, restarts: 1, leaves: fullSize,
+		prelude: func(s *site) { s.runs(4) },
+		strike:  func(s *site) { s.Fail(jobName, 1, 3, "out of luck") },
+		sequel: func(s *site) {
+			s.Eventually(s.Fetch(jobName)).Should(And(testutil.HaveRestarts(1), testutil.Train(4)), "worker 1 is replaced")
+		},
+	})
+	finishing = tell(story{
+		name: "every worker succeeds, while one still waits for room", slug: "finish", gpus: 3, leaves: ended[:4],
+		prelude: func(s *site) { s.runs(3) },
+		strike:  func(s *site) { s.Succeed(jobName, 0) },
+		sequel: func(s *site) {
+			s.Eventually(s.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonCompleting), "the job awaits the others")
+			s.SucceedAll(jobName)
+			s.Eventually(s.Fetch(jobName)).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "the job succeeds")
+		},
+	})
+	scaling = tell(story{
+		name: "a job is scaled from 4 to 2 and back to 4", slug: "scale", gpus: 4, leaves: fullSize,
+		prelude: func(s *site) { s.runs(4) },
+		strike:  func(s *site) { s.scale(2) },
+		sequel: func(s *site) {
+			s.trains(2, "the job shrinks")
+			s.Eventually(s.Workers(jobName)).Should(Equal([]int{0, 1}), "the highest indices left")
+			s.scale(4)
+			s.trains(4, "the job grows again")
+		},
+	})
+	// life is all stories, one after another.
+	life = tell(story{
+		name: "a whole life", slug: "life", gpus: 4, restarts: 1, leaves: ended, verify: respectsCooldown,
+		strike: growing.strike,
+		sequel: func(s *site) {
+			growing.sequel(s)
+			for _, st := range []*story{givingWay, losing, scaling, finishing} {
+				st.strike(s)
+				st.sequel(s)
+			}
+		},
+	})
+)
+
+// cooldown is long enough that a gang which has had its turn is gone before it has passed.
+const cooldown = 5 * time.Second
+
+// submit creates the job of the story.
+func (s *site) submit(minimum, maximum int32) {
+	s.Submit(s.Job(jobName).Range(minimum, maximum).Cooldown(cooldown))
+}
+
+// runs creates a job for 2 to 4 workers and returns when it is at rest with so many.
+func (s *site) runs(n int) {
+	s.submit(2, 4)
+	s.trains(n, "the job runs before the story begins")
+}
+
+// trains awaits a job that has come to terms with its spec and trains with so many workers.
+func (s *site) trains(n int, why string) {
+	s.Eventually(s.Fetch(jobName)).Should(And(testutil.Train(n), Satisfy(upToDate)), why)
+}
+
+// upToDate tells whether a job's status speaks of its spec, and of growth that has settled.
+func upToDate(job *v1alpha1.ElasticTrainingJob) bool {
+	return job.Status.ObservedGeneration == job.Generation &&
+		testutil.Condition(job, v1alpha1.ConditionFullSize).Reason != v1alpha1.ReasonGrowing
+}
+
+func (s *site) scale(maximum int) {
+	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}
+	s.Patch(job, fmt.Sprintf(`{"spec":{"maxReplicas":%d}}`, maximum))
+}
+
+// evictTwo has a gang of two take the place of two surplus workers.
+func evictTwo(s *site) {
+	s.Create(plainGang(s.Namespace)...)
+	s.Eventually(s.Workers(jobName, testutil.Running)).Should(HaveLen(2), "the surplus gives way")
+}
+
+func loseWorker0(s *site) {
+	lost := s.UIDs(jobName)[0]
+	s.DeleteWorker(jobName, 0)
+	s.Eventually(func() any { return s.UIDs(jobName)[0] }).ShouldNot(Equal(lost), "worker 0 is gone")
+}
+
+// growBack has the other job end once it was noticed, and awaits the growth after the cooldown.
+func growBack(s *site) {
+	s.Eventually(s.Fetch(jobName)).Should(And(testutil.Train(2), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
+		"the job goes on with its core")
+	for _, o := range plainGang(s.Namespace) {
+		s.Delete(o)
+	}
+	s.trains(4, "the job grows back")
+}
+
+// respectsCooldown checks that no worker came back before the cooldown had passed since it gave way.
+func respectsCooldown(s *site) {
+	evictions, err := s.Audit.Select(testutil.ByVolcano, testutil.Doing("delete", "pods"))
+	s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+	s.Expect(evictions).NotTo(BeEmpty(), "Volcano evicts")
+	for _, eviction := range evictions {
+		since := testutil.From(eviction.Answered)
+		back, err := s.Audit.Select(testutil.ByOperator, testutil.Doing("create", "pods"), testutil.To(eviction.Name), since)
+		s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+		s.Expect(back).NotTo(BeEmpty(), eviction.Name+" comes back")
+		s.Expect(back[0].Received).To(BeTemporally(">=", eviction.Answered.Add(cooldown)), eviction.Name+" cools down")
+	}
+}
+
+// plainGang is a gang of two pods of default priority that Tideline knows nothing of.
+func plainGang(pool string) []client.Object {
+	const name = "other"
+	gang := []client.Object{&schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pool, Name: name}, Spec: schedulingv1beta1.PodGroupSpec{MinMember: 2},
+	}}
+	for i := range 2 {
+		gang = append(gang, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: pool, Name: fmt.Sprintf("%s-%d", name, i),
+				Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: name},
+			},
+			Spec: corev1.PodSpec{
+				SchedulerName: "volcano", NodeSelector: map[string]string{testutil.PoolLabel: pool},
+				Containers: []corev1.Container{{
+					Name: name, Image: "registry.example/other:1",
+					Resources: corev1.ResourceRequirements{
+						Limits: corev1.ResourceList{testutil.GPUResource: *resource.NewQuantity(1, resource.DecimalSI)},
+					},
+				}},
+			},
+		})
+	}
+	return gang
+}

@@ -1,0 +1,90 @@
+// Package faults shows that the operator reaches the same end whatever hits it on the way: it is killed at each of its writes
+// in turn, sees late what happens, and has a share of its requests refused. A crash is a real one, of the operator's process,
+// by a proxy before the API server that counts its writes.
+//
+//	go test -race ./test/faults                       every write once, dying before or after it
+//	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault
+//
+// Ginkgo's own command does the same.
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+func TestFaults(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Faults")
+}
+
+// fullGrid is true when every fault is to hit every write.
+var fullGrid = os.Getenv("TIDELINE_FAULTS") == "full"
+
+// shared is what all trials share: a cluster with Tideline installed and no operator. Each trial starts its own.
+var shared struct {
+	*testutil.World
+	cluster *cluster.Cluster
+	// dir has the logs of all processes; operator is the program, and kubeconfig that of its service account.
+	dir, operator, kubeconfig string
+}
+
+// All specs run in the first process, because they share their lanes (see ahead_test.go); so the others need no cluster.
+var _ = SynchronizedBeforeSuite(func(ctx context.Context) {
+	Expect(startCluster(ctx)).To(Succeed(), "the cluster starts")
+}, func() {}, NodeTimeout(30*time.Minute)) // a first run builds the parts of the cluster
+
+var _ = SynchronizedAfterSuite(func() {}, func() {
+	endWork()
+	if shared.cluster != nil {
+		Expect(shared.cluster.Stop()).To(Succeed(), "no process of the cluster ended early")
+	}
+})
+
+var _ = ReportAfterSuite("logs", func(r Report) {
+	switch {
+	case shared.dir == "":
+	case r.SuiteSucceeded:
+		Expect(os.RemoveAll(shared.dir)).To(Succeed(), "nothing is left behind")
+	default:
+		fmt.Println("The logs of all processes are in", shared.dir)
+	}
+})
+
+func startCluster(ctx context.Context) error {
+	var err error
+	if shared.dir, err = os.MkdirTemp("", "tideline-suite-"); err != nil {
+		return err
+	}
+	// The program first: building it takes both cores, which the cluster needs then.
+	if shared.operator, err = testutil.BuildOperator(ctx, shared.dir); err != nil {
+		return err
+	}
+	auditLog := filepath.Join(shared.dir, "audit.log")
+	// Trials put nodes of their own beside one large node that none uses, because Volcano admits gangs by what the whole cluster
+	// holds. Volcano looks often, so that they wait little.
+	shared.cluster, err = cluster.Start(ctx, cluster.Options{
+		GPUNodes: 1, GPUsPerNode: 1024, SchedulePeriod: 200 * time.Millisecond,
+		Dir: filepath.Join(shared.dir, "cluster"), AuditLog: auditLog, Log: GinkgoWriter,
+	})
+	if err != nil {
+		return err
+	}
+	if shared.World, err = testutil.NewWorld(shared.cluster.KubeconfigPath(), auditLog); err != nil {
+		return err
+	}
+	shared.kubeconfig = filepath.Join(shared.dir, "operator.kubeconfig")
+	return errors.Join(shared.Install(ctx),
+		shared.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, shared.kubeconfig))
+}

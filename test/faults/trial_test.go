@@ -1,0 +1,116 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/onsi/gomega"
+)
+
+// trial is one run of a story that may fail without its neighbors. Ginkgo runs one spec at a time in a process, and most of
+// a trial is waiting, so that many run side by side within a spec; a trial is to its run what *testing.T is to a test.
+type trial struct {
+	name string
+	ctx  context.Context
+
+	mu       sync.Mutex
+	failures []string
+	log      strings.Builder
+	cleanups []func()
+}
+
+// try runs a trial to its end, its cleanups included, and returns an error that tells everything if it failed.
+func try(ctx context.Context, name string, run func(*trial)) error {
+	t := &trial{name: name, ctx: ctx}
+	t.protect(func() { run(t) })
+	for len(t.cleanups) > 0 {
+		last := t.cleanups[len(t.cleanups)-1]
+		t.cleanups = t.cleanups[:len(t.cleanups)-1]
+		t.protect(last)
+	}
+	if !t.Failed() {
+		return nil
+	}
+	return fmt.Errorf("%s:\n%s\n%s", t.name, strings.Join(t.failures, "\n"), t.log.String())
+}
+
+// protect returns when f has returned, failed the trial or panicked.
+func (t *trial) protect(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				t.fail(fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		f()
+	}()
+	<-done
+}
+
+func (t *trial) fail(why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures = append(t.failures, why)
+}
+
+// Helper is there for testutil.TB; failures carry their stack.
+func (t *trial) Helper() {}
+
+// Cleanup has f called at the end, last come first.
+func (t *trial) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+
+// Context lasts as long as the spec may take.
+func (t *trial) Context() context.Context { return t.ctx }
+
+// Failed tells whether something failed so far.
+func (t *trial) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failures) > 0
+}
+
+// Fatalf fails the trial and ends it.
+func (t *trial) Fatalf(format string, args ...any) {
+	t.fail(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
+
+// Logf adds to what a failed trial tells.
+func (t *trial) Logf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(&t.log, format+"\n", args...)
+}
+
+// gomega returns assertions that fail this trial.
+func (t *trial) gomega() gomega.Gomega {
+	g := gomega.NewWithT(t)
+	// What is awaited comes within seconds; the machine may do other things too.
+	g.SetDefaultEventuallyTimeout(time.Minute)
+	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	g.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
+	return g
+}
+
+// abreast runs trials side by side, as far as there are lanes, and returns when all have ended.
+func abreast(trials ...func() error) error {
+	var group sync.WaitGroup
+	errs := make([]error, len(trials))
+	for i, run := range trials {
+		group.Go(func() {
+			lanes <- struct{}{}
+			defer func() { <-lanes }()
+			errs[i] = run()
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
