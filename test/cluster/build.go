@@ -217,11 +217,17 @@ func (p part) copyFiles(ctx context.Context, moduleDir, dir string) error {
 // goCommand runs the go command in one of the modules. The error ends in what
 // the command printed.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	// go leaves its work folder behind when it is interrupted.
+	work, err := os.MkdirTemp("", "tideline-go-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	// The result must depend on the module alone, not on how the user builds.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0",
-		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+work)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	// An interrupt ends go build without leaving its compilers behind.
