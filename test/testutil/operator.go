@@ -131,9 +131,6 @@ func (o *Operator) Stop() error {
 	if ended := o.Ended(); ended != nil {
 		return ended
 	}
-	if o.current == nil {
-		return nil
-	}
 	_ = o.current.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-o.current.done:
