@@ -137,7 +137,7 @@ type Rendezvous struct {
 	// +listMapKey=key
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	RdzvConf []RdzvConf `json:"rdzvConf,omitempty"`
+	RdzvConf []RdzvConf `json:"rdzvConf,omitzero"`
 }
 
 // RdzvConf is one key=value pair of torchrun's --rdzv-conf.

@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -57,8 +58,9 @@ func (g *Guard) Check(ctx context.Context, object any) (string, error) {
 		return "", fmt.Errorf("convert the object: %w", err)
 	}
 	delete(content, "status")
-	dropNulls(content)
+	dropUnset(content, false)
 	problems := validation.ValidateCustomResource(nil, content, g.schema)
+	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, g.structural, content)...)
 	if !slices.ContainsFunc(problems, blinding) {
 		broken, _ := g.rules.Validate(ctx, nil, g.structural, content, nil, celconfig.RuntimeCELCostBudget)
 		problems = append(problems, broken...)
@@ -83,20 +85,21 @@ func blinding(p *field.Error) bool {
 	return false
 }
 
-// dropNulls removes null fields, which Go writes for some empty structs and the API server never stores.
-func dropNulls(v any) {
+// dropUnset removes nulls, and below a pod template empty strings: Go writes both for fields that the object does not have.
+// Elsewhere an empty string is what somebody wrote.
+func dropUnset(v any, inTemplate bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if value == nil {
+			if value == nil || (inTemplate && value == "") {
 				delete(v, key)
 				continue
 			}
-			dropNulls(value)
+			dropUnset(value, inTemplate || key == "template")
 		}
 	case []any:
 		for _, value := range v {
-			dropNulls(value)
+			dropUnset(value, inTemplate)
 		}
 	}
 }

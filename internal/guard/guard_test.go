@@ -40,6 +40,14 @@ func TestCheck(t *testing.T) {
 			[]string{"spec.template.spec.schedulerName", "mine"}},
 		"containers": {func(j *job) { j.Spec.Template.Spec.Containers = []corev1.Container{} },
 			[]string{"spec.template.spec.containers"}},
+		"unnamed": {func(j *job) { j.Spec.Template.Spec.Containers[0].Name = "" },
+			[]string{"spec.template.spec.containers[0].name: Required value"}},
+		"empty list": {func(j *job) { j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{} },
+			[]string{"spec.rendezvous.rdzvConf", "at least 1 items"}},
+		"key twice": {func(j *job) {
+			j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}
+		},
+			[]string{"spec.rendezvous.rdzvConf[1]: Duplicate value"}},
 		"name": {func(j *job) { j.Name = "a.b" },
 			[]string{"metadata.name", "a.b", "DNS-1035"}},
 	} {
