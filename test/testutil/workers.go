@@ -92,8 +92,8 @@ func (s *Scenario) Evict(job string, i int) {
 	pod := s.Worker(job, i)
 	// Without a time, Kubernetes would take the announcement for one that came to nothing long ago, and take it back.
 	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
-		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler","lastTransitionTime":%q}]}}`,
-		time.Now().UTC().Format(time.RFC3339)))
+		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":%q,"lastTransitionTime":%q}]}}`,
+		corev1.PodReasonPreemptionByScheduler, time.Now().UTC().Format(time.RFC3339)))
 	s.must(s.Client.Status().Patch(s.ctx, pod, patch), "announce the eviction of "+pod.Name)
 	s.Delete(pod)
 }
