@@ -51,6 +51,9 @@ func Diagnose(err error, doing string) Diagnosis {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said +
 			". Raise the ResourceQuota, or ask for less; the job goes on by itself when there is room."}
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account"):
+		// A new namespace gets its account a moment later, so it is worth asking again soon.
+		return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". Create the ServiceAccount; it is tried again."}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said + ". The namespace is being deleted."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb(doing)+" resource"):

@@ -34,6 +34,7 @@ func TestDiagnose(t *testing.T) {
 		"quota":             {forbidden("exceeded quota: q, requested: pods=1"), Wait, "QuotaExceeded"},
 		"pod security":      {forbidden(`violates PodSecurity "restricted"`), Terminal, "Rejected"},
 		"uninstalled":       {apierrors.NewGenericServerResponse(404, "post", pods, "p", "", 0, true), Wait, "VolcanoMissing"},
+		"no account":        {forbidden(`error looking up service account ads/x: serviceaccount "x" not found`), Retry, "APIError"},
 		"no right":          {forbidden(`User "x" cannot create resource "pods" in API group ""`), Wait, "APIError"},
 		"invalid":           {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), Terminal, "Rejected"},
 		"timeout":           {apierrors.NewTimeoutError("later", 1), Retry, "APIError"},

@@ -4,7 +4,7 @@
 //
 //	go tool ginkgo --procs=4 --race --randomize-all ./test/integration
 //
-// With `go test` they run one after another, which takes three times as long.
+// With `go test` they run one after another, which takes longer.
 package integration
 
 import (
