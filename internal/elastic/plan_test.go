@@ -60,94 +60,6 @@ func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
 	g.Expect(*w.status().WaitSeconds).To(Equal(int64(3)))
 }
 
-func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains()
-	w.evict(7, 3).step().pass(soonDelay).step()
-	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3, 7}))
-	g.Expect(w.status().Restarts).To(BeZero())
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/CoolingDown"))
-	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 4, 5, 6}))
-	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 300*time.Second, 2*time.Second))
-	w.pass(298 * time.Second).step()
-	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "the cooldown has not passed")
-	w.pass(4 * time.Second).step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{3, 7}), "lowest missing index first")
-	w.run().settle()
-	g.Expect(w.status().Elasticity.Evicted).To(BeEmpty())
-	g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
-}
-
-func TestFirstGrowthIsNotHeldByAnothersCooldown(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().scale(4).settle().evict(3).settle().scale(8).step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4, 5, 6, 7}), "3 gave way, 4 to 7 did not")
-}
-
-func TestEvictionNobodySawIsStillAnEviction(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().evict(2).restart().step().pass(soonDelay).step()
-	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2}))
-	g.Expect(w.status().Restarts).To(BeZero())
-}
-
-func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
-	for name, restart := range map[string]bool{"seen": false, "while the operator was down": true} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains().deletePod(0)
-			if restart {
-				w.restart()
-			}
-			w.step()
-			g.Expect(w.last.CreateWorkers).To(Equal([]int32{0}), "at once")
-			g.Expect(w.status().Restarts).To(Equal(int32(1)))
-			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/Recovering"))
-			w.settle().run().settle()
-			g.Expect(w.status().Restarts).To(Equal(int32(1)))
-			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
-			g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventWorkerLost))
-		})
-	}
-}
-
-func TestNoGrowthWhileTheCoreRecovers(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().evict(5).settle().deletePod(0).step().pass(time.Hour).step()
-	g.Expect(w.indices()).NotTo(ContainElement(int32(5)))
-	w.run().step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{5}))
-}
-
-func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
-	w.change(1, func(p *Worker) {
-		p.Phase, p.Ready, p.Reason, p.Message = corev1.PodFailed, false, "exit code 1", "out of memory"
-	})
-	w.step()
-	g.Expect(w.last.DeletePods).To(BeEmpty(), "the loss is not in status yet")
-	g.Expect(w.status().Restarts).To(Equal(int32(1)))
-	g.Expect(w.status().LastFailure.Message).To(Equal("out of memory"))
-	w.step()
-	g.Expect(w.last.DeletePods).To(BeEmpty(), "the failed pod stays for the back-off")
-	w.pass(failedPodBackoff).step()
-	g.Expect(w.last.DeletePods).To(HaveLen(1))
-	w.step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
-	w.run().settle()
-	g.Expect(w.status().Restarts).To(Equal(int32(1)))
-}
-
-func TestEvictedCoreWorkerIsReplacedAndNotCounted(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().evict(1).step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
-	w.settle().run().settle()
-	g.Expect(w.status().Restarts).To(BeZero())
-	g.Expect(w.status().Elasticity).To(BeNil())
-}
-
 func TestMaxReplicasDownAndUp(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 8).settle().run().settle().run(2, 3, 5).settle()
@@ -191,67 +103,6 @@ func TestRangeChangedBeforeAnythingIsPlacedIsAdopted(t *testing.T) {
 	g.Expect(w.indices()).To(HaveLen(6))
 	for _, p := range w.o.Workers {
 		g.Expect(p.Attempt).To(Equal(w.status().Attempt.ID()))
-	}
-}
-
-func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
-	w.change(1, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
-	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "it left of its own will")
-	g.Expect(w.status().Restarts).To(BeZero())
-}
-
-func TestSuccessAfterTheCompletionGrace(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
-	w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).step()
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
-	g.Expect(w.last.RequeueAfter).To(Equal(300 * time.Second))
-	w.evict(2).step()
-	g.Expect(w.last.CreateWorkers).To(BeEmpty())
-	w.pass(299 * time.Second).step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
-	w.pass(time.Second).step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
-	g.Expect(w.o.Workers).To(HaveLen(2), "nothing is cleaned before the end is in status")
-	w.settle()
-	g.Expect(w.indices()).To(Equal([]int32{0}), "the finished pod stays for its log")
-	g.Expect(w.o.Core).To(BeNil())
-	g.Expect(w.o.Service).To(BeEmpty())
-	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Completed"))
-}
-
-func TestSuccessAtOnceWhenAllHaveEnded(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
-	for i := range int32(2) {
-		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
-	}
-	g.Expect(w.step().status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
-}
-
-func TestFailureWithinTheCompletionGraceFailsTheJob(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
-	w.change(1, func(p *Worker) { p.Phase, p.Reason = corev1.PodFailed, "exit code 1" }).step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
-	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/WorkerFailed"))
-	g.Expect(w.status().Message).To(ContainSubstring("Worker 1 failed (exit code 1)"))
-}
-
-func TestCleanPodPolicies(t *testing.T) {
-	for policy, left := range map[v1alpha1.CleanPodPolicy][]int32{
-		v1alpha1.CleanPodPolicyNone: {0, 1}, v1alpha1.CleanPodPolicyRunning: {0}, v1alpha1.CleanPodPolicyAll: {},
-	} {
-		t.Run(string(policy), func(t *testing.T) {
-			w := newWorld(t, 2, 2).trains()
-			w.o.Job.Spec.RunPolicy.CleanPodPolicy = policy
-			w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step().pass(300 * time.Second).settle()
-			NewWithT(t).Expect(w.indices()).To(Equal(left))
-		})
 	}
 }
 
@@ -360,18 +211,6 @@ func TestAtRestNothingIsDone(t *testing.T) {
 	g.Expect(w.written).To(Equal(before))
 }
 
-func TestWorkersThatNeverRanDoNotHoldUpTheEnd(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 4).settle().run(0, 1).settle()
-	g.Expect(w.indices()).To(HaveLen(4))
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded })
-	w.change(2, func(p *Worker) { p.Scheduled = true }).step()
-	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "Volcano must not start newcomers when the training is over")
-	g.Expect(w.status().Message).To(HaveSuffix("still to end within the completion grace of 5m0s: 1."))
-	w.change(1, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
-}
-
 func TestStory(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).trains()
@@ -427,84 +266,6 @@ func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 	g.Expect(PaceOf(w.status(), &again)).To(Equal(PaceNever))
 }
 
-// A kubelet lets a pod that was asked to leave end as Succeeded or Failed before it is gone.
-
-func TestEvictedSurplusThatEndsWellIsStillEvicted(t *testing.T) {
-	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
-		t.Run(string(phase), func(t *testing.T) {
-			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains()
-			w.change(3, func(p *Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler }).end(phase, 3)
-			w.step().pass(soonDelay).step()
-			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3}))
-			w.deletePod(3).settle()
-			g.Expect(w.status().Restarts).To(BeZero())
-			g.Expect(w.indices()).To(HaveLen(3), "it waits for the cooldown")
-			g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
-		})
-	}
-}
-
-func TestDrainedMasterThatExitsWellIsNoSuccess(t *testing.T) {
-	for name, disruption := range map[string]string{"drained": "EvictionByEvictionAPI", "deleted": ""} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			w := newWorld(t, 2, 2).trains()
-			w.change(0, func(p *Worker) { p.Disruption = disruption }).end(corev1.PodSucceeded, 0).settle()
-			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
-			w.deletePod(0).settle().run().settle()
-			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining))
-			g.Expect(w.status().Restarts).To(Equal(map[string]int32{"drained": 0, "deleted": 1}[name]))
-		})
-	}
-}
-
-func TestScaleDownThatTakesItsTimeCountsNothing(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().scale(3).step()
-	g.Expect(w.last.DeletePods).To(BeEmpty(), "they are members in status until this write")
-	w.o.Workers = append([]Worker(nil), w.o.Workers...)
-	d := Plan(w.o, w.now)
-	g.Expect(d.DeletePods).To(HaveLen(5))
-	for _, p := range d.DeletePods {
-		w.change(p.Index, func(p *Worker) { p.Terminating = true })
-	}
-	w.scale(8).step()
-	w.end(corev1.PodFailed, 3, 4, 5, 6, 7).step()
-	for i := int32(3); i < 8; i++ {
-		w.deletePod(i)
-	}
-	w.settle().run().settle()
-	g.Expect(w.status().Restarts).To(BeZero())
-	g.Expect(w.indices()).To(HaveLen(8))
-}
-
-func TestDeletedWorkersThatFailDoNotFailAnEndingJob(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 4).settle().run().settle().run(2).settle()
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded })
-	w.change(3, func(p *Worker) { p.Scheduled = true }).end(corev1.PodFailed, 3).step()
-	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
-}
-
-func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
-	w.change(3, func(p *Worker) { p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true })
-	w.o.Job.Spec.Elasticity.CooldownSeconds = new(int32(10))
-	w.settle()
-	first := *w.status().Elasticity.LastEvictionTime
-	for range 5 {
-		w.pass(8 * time.Second).step()
-		g.Expect(*w.status().Elasticity.LastEvictionTime).To(Equal(first))
-		g.Expect(w.last.CreateWorkers).To(BeEmpty())
-	}
-	w.deletePod(3).step()
-	g.Expect(w.last.CreateWorkers).To(Equal([]int32{3}), "the cooldown has long passed")
-	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
-}
-
 func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
@@ -514,14 +275,6 @@ func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQueueClosed))
 	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
-}
-
-func TestMasterThatSucceededAndWentIsASuccess(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
-	w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).deletePod(0).step()
-	g.Expect(w.last.CreateWorkers).To(BeEmpty())
-	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
 }
 
 func TestQueueThatClosesUnderAWaitingGangIsTheReason(t *testing.T) {
@@ -536,15 +289,6 @@ func TestQueueThatClosesUnderAWaitingGangIsTheReason(t *testing.T) {
 	g.Expect(w.o.Surplus).To(BeNil(), "Volcano's webhook would refuse it")
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QueueClosed"))
 	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
-}
-
-func TestWorkerThatLeftIsNotMissed(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
-	w.change(1, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
-	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
-	w.deletePod(1).settle()
-	g.Expect(w.indices()).To(Equal([]int32{0, 2}))
 }
 
 func TestList(t *testing.T) {
