@@ -132,13 +132,13 @@ func (r *Reconciler) create(ctx context.Context, o elastic.Observed, child clien
 	return r.writes.Wrote(client.ObjectKeyFromObject(o.Job), child)
 }
 
-// delete deletes exactly the object that was observed. One that is gone, or was created anew meanwhile, is no error.
+// delete deletes exactly the object that was observed. One that is gone is no error.
 func (r *Reconciler) delete(ctx context.Context, o elastic.Observed, child client.Object, name string, uid types.UID) error {
 	child.SetNamespace(o.Job.Namespace)
 	child.SetName(name)
 	child.SetUID(uid)
 	err := r.client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {

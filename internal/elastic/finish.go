@@ -25,7 +25,7 @@ func (p *planner) completing() bool {
 		t := p.time()
 		p.st.MasterCompletionTime = &t
 	}
-	p.deleteWaiting()
+	p.deleteLatecomers()
 	deadline := p.st.MasterCompletionTime.Add(p.completionGrace())
 	switch failed, active := p.failedWorker(), p.activeWorkers(); {
 	case failed != nil:
@@ -57,11 +57,11 @@ func (p *planner) masterSucceeded() bool {
 	return slices.ContainsFunc(p.o.Departures, func(d Departure) bool { return d.Index == 0 && d.Succeeded && p.current(d) })
 }
 
-// deleteWaiting removes workers that have not run yet. Volcano would place them where finished workers were, only to look for
-// a rendezvous that is over.
-func (p *planner) deleteWaiting() {
+// deleteLatecomers removes workers that never took part: those that wait, and those that Volcano placed where finished workers
+// were, which could only look for a rendezvous that is over.
+func (p *planner) deleteLatecomers() {
 	for w := range p.workers() {
-		if w.Phase == corev1.PodPending {
+		if !w.ended() && !p.recordedMember(w) {
 			p.delete(w)
 		}
 	}
@@ -82,11 +82,11 @@ func (p *planner) failedWorker() *Worker {
 	return nil
 }
 
-// activeWorkers lists the workers that run. Those that never did do not hold up the end.
+// activeWorkers lists the workers that take part and run. Latecomers do not hold up the end.
 func (p *planner) activeWorkers() []int32 {
 	var active []int32
 	for w := range p.workers() {
-		if w.Phase == corev1.PodRunning {
+		if w.Phase == corev1.PodRunning && p.recordedMember(w) {
 			active = append(active, w.Index)
 		}
 	}

@@ -106,6 +106,18 @@ func TestDeletedWorkersThatFailDoNotFailAnEndingJob(t *testing.T) {
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
 }
 
+func TestWorkerPlacedAfterTheEndIsALatecomer(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 3).settle().run().settle()
+	g.Expect(w.indices()).To(HaveLen(3))
+	for i := range int32(2) {
+		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+	}
+	w.restart().run(2).step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1), "Volcano placed it while the operator was down")
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
 func TestMasterThatSucceededAndWentIsASuccess(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()

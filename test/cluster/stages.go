@@ -34,7 +34,12 @@ var (
 	// KWOK completes the pods of every owner of kind Job, so also Volcano's.
 	ofBatchJob = requirement(".metadata.ownerReferences.[].apiVersion", "In", "batch/v1")
 
+	// KWOK deletes by name, without a UID. Its own request changes the pod once more before the pod is gone, and would make it
+	// delete again: perhaps a pod that was created under the name meanwhile. As strings, because KWOK compares no numbers.
+	notBeingRemoved = requirement(".metadata.deletionGracePeriodSeconds | tostring", "NotIn", "0")
+
 	narrowed = map[string][]any{
+		podDeleteStage:   {notBeingRemoved},
 		podReadyStage:    {notManual},
 		podCompleteStage: {notManual, ofBatchJob},
 	}

@@ -71,9 +71,19 @@ func (s *site) describeStatus(b *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	status, err := yaml.Marshal(timeless(job.Status))
+	status, err := yaml.Marshal(s.comparable(job.Status))
 	b.Write(status)
 	return err
+}
+
+// comparable is a status as it compares to that of another run. An operator that died may have missed why workers were evicted,
+// and says so; one that lived has no excuse.
+func (s *site) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
+	st = timeless(st)
+	if s.died() && st.Elasticity != nil && st.Elasticity.LastEvictionReason == "Unseen" {
+		st.Elasticity.LastEvictionReason = corev1.PodReasonPreemptionByScheduler
+	}
+	return st
 }
 
 // timeless is a status without what differs between two runs: times, UIDs, and how long the job waited.

@@ -20,8 +20,9 @@ type site struct {
 	t        *trial
 	mu       sync.Mutex
 	operator *testutil.Operator
-	// over is true once the operator is not to be started any more.
-	over bool
+	// deaths counts how often the operator was killed; over is true once it is not to be started any more.
+	deaths int
+	over   bool
 }
 
 // newSite makes a site with one node of so many GPUs, and starts the operator.
@@ -54,10 +55,17 @@ func (s *site) whileDown(do func()) {
 		return
 	}
 	s.operator.Kill()
+	s.deaths++
 	do()
 	if err := s.operator.Start(s.t.Context()); err != nil {
 		s.t.fail(err.Error())
 	}
+}
+
+func (s *site) died() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deaths > 0
 }
 
 // end stops the operator, which must still run and have a clean log.
