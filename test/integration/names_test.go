@@ -28,7 +28,8 @@ var _ = Describe("A name that is taken", func() {
 
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonPredecessorLeaving), "the second job waits for the name")
 		// Garbage collection decides which of the old objects is in the way first.
-		Expect(s.Read("a").Status.Message).To(MatchRegexp(`(Pod|PodGroup|Service) a\S* belongs to an earlier job`), "and says for which")
+		Expect(s.Read("a").Status.Message).To(MatchRegexp(`(Pod|PodGroup|Service) a\S* belongs to an earlier job`),
+			"and says for which")
 		Eventually(s.Workers("a", ownedBy(second))).Should(Equal([]int{0}), "what can be created is created")
 		kept := s.UIDs("a")[0]
 		Consistently(s.Fetch("a")).WithTimeout(severalCycles).Should(testutil.Wait(v1alpha1.ReasonPredecessorLeaving),
