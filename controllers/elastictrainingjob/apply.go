@@ -2,7 +2,6 @@ package elastictrainingjob
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -142,7 +141,7 @@ func (r *Reconciler) delete(ctx context.Context, o elastic.Observed, child clien
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", name, err)
+		return err
 	}
 	r.writes.Deleted(client.ObjectKeyFromObject(o.Job), child)
 	return nil
