@@ -90,12 +90,7 @@ func (f *fixture) eventually(what string, check func() error) {
 // gang creates a PodGroup and the pods name-0, name-1 and so on of so many GPUs.
 func (f *fixture) gang(name string, pods, minMember, gpus int, change ...func(*corev1.Pod)) {
 	f.t.Helper()
-	group := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": podGroups.GroupVersion().String(),
-		"kind":       "PodGroup",
-		"metadata":   map[string]any{"name": name},
-		"spec":       map[string]any{"minMember": int64(minMember), "queue": f.queue},
-	}}
+	group := podGroup(name, minMember, f.queue)
 	created := make([]*corev1.Pod, pods)
 	for i := range created {
 		created[i] = newPod(name, i, gpus)
@@ -114,6 +109,15 @@ func (f *fixture) gang(name string, pods, minMember, gpus int, change ...func(*c
 			f.t.Fatal(err)
 		}
 	}
+}
+
+func podGroup(name string, minMember int, queue string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": podGroups.GroupVersion().String(),
+		"kind":       "PodGroup",
+		"metadata":   map[string]any{"name": name},
+		"spec":       map[string]any{"minMember": int64(minMember), "queue": queue},
+	}}
 }
 
 func newPod(group string, index, gpus int) *corev1.Pod {

@@ -211,7 +211,8 @@ func testReclaimSparesShares(f *fixture) {
 	}
 }
 
-// createQueue creates a Queue that deserves so many GPUs.
+// createQueue creates a Queue that deserves so many GPUs, and waits until Volcano's webhook, which reads Queues from a cache
+// of its own, lets gangs in.
 func (f *fixture) createQueue(name string, gpus int) {
 	f.t.Helper()
 	queue := &unstructured.Unstructured{Object: map[string]any{
@@ -223,6 +224,11 @@ func (f *fixture) createQueue(name string, gpus int) {
 	if _, err := f.dynamic.Resource(queues).Create(f.ctx, queue, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
+	f.eventually("Queue "+name+" to be open", func() error {
+		dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+		_, err := f.dynamic.Resource(podGroups).Namespace(f.namespace).Create(f.ctx, podGroup("probe", 1, name), dryRun)
+		return err
+	})
 }
 
 // A gang at its minimum is taken by nobody, neither of its own priority nor of a
@@ -340,12 +346,7 @@ func testSetNodeGPUs(f *fixture) {
 
 func testWebhooksRefuse(f *fixture) {
 	t := f.t
-	group := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": podGroups.GroupVersion().String(),
-		"kind":       "PodGroup",
-		"metadata":   map[string]any{"name": "lost"},
-		"spec":       map[string]any{"minMember": int64(1), "queue": "there-is-none"},
-	}}
+	group := podGroup("lost", 1, "there-is-none")
 	_, err := f.dynamic.Resource(podGroups).Namespace(f.namespace).Create(f.ctx, group, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "validatepodgroup.volcano.sh") {
 		t.Errorf("a PodGroup in a queue that does not exist: %v, want Volcano's webhook to refuse it", err)
