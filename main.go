@@ -1,4 +1,6 @@
 // Tideline is a Kubernetes operator for machine-learning training clusters scheduled by Volcano.
+//
+// `tideline` runs the operator; `tideline doctor` tells whether a cluster is set up for it.
 package main
 
 import (
@@ -7,15 +9,18 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -23,6 +28,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/doctor"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 )
@@ -34,11 +40,18 @@ func main() {
 	log := zap.New()
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
+	if len(os.Args) > 1 && os.Args[1] == "doctor" {
+		os.Args = slices.Delete(os.Args, 1, 2)
+		os.Exit(examine(ctrl.SetupSignalHandler()))
+	}
 	if err := run(ctrl.SetupSignalHandler(), log); err != nil {
 		log.Error(err, "The operator ends")
 		os.Exit(1)
 	}
 }
+
+// examineTimeout bounds each request of the doctor.
+const examineTimeout = 10 * time.Second
 
 // options are the operator's flags.
 type options struct {
@@ -109,6 +122,55 @@ func run(ctx context.Context, log logr.Logger) error {
 	}
 	log.Info("Tideline starts", "version", version, "server", cfg.Host)
 	return mgr.Start(ctx)
+}
+
+// Exit codes of the doctor, beside 0 for a cluster that is set up.
+const (
+	exitFindings    = 1
+	exitNotExamined = 2
+)
+
+// examine is `tideline doctor`: it prints what it finds about the cluster, and what to do.
+func examine(ctx context.Context) int {
+	flag.Parse()
+	findings, err := diagnose(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Cannot examine the cluster:", err)
+		return exitNotExamined
+	}
+	wrong, err := doctor.Print(os.Stdout, findings)
+	if err != nil {
+		return exitNotExamined
+	}
+	if wrong > 0 {
+		return exitFindings
+	}
+	return 0
+}
+
+func diagnose(ctx context.Context) ([]doctor.Finding, error) {
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
+	}
+	cfg.Timeout = examineTimeout
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+	}
+	facts, err := doctor.Gather(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Examine(facts, config.DefaultTiers()), nil
 }
 
 func newScheme() (*k8sruntime.Scheme, error) {

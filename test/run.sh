@@ -74,11 +74,11 @@ cluster() {
 	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/demo/... ./test/testutil/...
 }
 
-# specs NAME TIMEOUT runs the suite test/NAME. Its specs run side by side on one cluster; most of the time they wait.
+# specs NAME TIMEOUT FOLDER runs the suite test/FOLDER. Its specs run side by side on one cluster; most of the time they wait.
 specs() {
 	local status=0 name=$1 report=$TMPDIR/$1.xml
 	run go tool ginkgo run --procs=4 -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" \
-		--junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$name" || status=$?
+		--junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
 	[[ ! -s $report ]] || awk -v name="$name" '
 		/<testsuite / { match($0, / time="[0-9.]+"/); seconds = substr($0, RSTART + 7, RLENGTH - 8) }
@@ -94,18 +94,28 @@ specs() {
 
 # integration runs the numbered scenarios.
 integration() {
-	specs integration 12m
+	specs integration 12m integration
+}
+
+# stock runs the scenarios of shrinking on Volcano as it is shipped.
+stock() {
+	specs stock 12m integration/stock
+}
+
+# capacity holds the model of capacity to what Volcano does: TIDELINE_DIFFERENTIAL questions, default 60.
+capacity() {
+	specs capacity 60m integration/capacity
 }
 
 # faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full.
 faults() {
-	specs faults 60m
+	specs faults 60m faults
 }
 
 failed=()
 for name in "$@"; do
 	case $name in
-	unit | project | cluster | integration | faults)
+	unit | project | cluster | integration | stock | capacity | faults)
 		echo "== $name tests"
 		"$name" || failed+=("$name")
 		;;

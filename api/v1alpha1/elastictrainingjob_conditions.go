@@ -11,6 +11,8 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionScheduled is True once Volcano placed the whole core of the current attempt.
 	ConditionScheduled = "Scheduled"
+	// ConditionSchedulerConfigured is True where Volcano's configuration lets surplus give way; otherwise it says what is missing.
+	ConditionSchedulerConfigured = "SchedulerConfigured"
 	// ConditionFullSize is True while every worker up to maxReplicas is ready; otherwise it says what growth waits for.
 	ConditionFullSize = "FullSize"
 	// ConditionRangePending is present and True while the spec asks for a range that running workers cannot follow.
@@ -52,6 +54,10 @@ const (
 	ReasonWaitingForRoom = "WaitingForRoom"
 	// ReasonAtMaximum: every worker up to maxReplicas is ready.
 	ReasonAtMaximum = "AtMaximum"
+	// ReasonConfigured: Volcano's configuration has all that Tideline needs.
+	ReasonConfigured = "Configured"
+	// ReasonIncomplete: Volcano's configuration lacks something, which the message lists.
+	ReasonIncomplete = "Incomplete"
 	// ReasonNextAttempt: the new range takes effect with the next attempt.
 	ReasonNextAttempt = "NextAttempt"
 

@@ -94,7 +94,53 @@ type Elasticity struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	MinSurplusRunSeconds *int32 `json:"minSurplusRunSeconds,omitempty"`
+
+	// ShrinkBy says who tells surplus to leave for a waiting gang: Scheduler, Volcano alone; Operator, Tideline, when a gang has
+	// starved; Auto, Volcano where its configuration provides for it (condition SchedulerConfigured), else Tideline. Default Auto.
+	// +optional
+	// +kubebuilder:default=Auto
+	ShrinkBy ShrinkBy `json:"shrinkBy,omitempty"`
+
+	// StarvationSeconds is how long this job's core waits before the operator tells surplus of jobs that shrink by its word to
+	// leave for it, in seconds. Default 60, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	StarvationSeconds *int32 `json:"starvationSeconds,omitempty"`
+
+	// Surplus says which surplus workers are created: All, up to maxReplicas, of which some may wait; Fitting, only what fits now
+	// while no gang waits, for clusters whose autoscaler would buy nodes for waiting pods. Default All.
+	// +optional
+	// +kubebuilder:default=All
+	Surplus SurplusPolicy `json:"surplus,omitempty"`
 }
+
+// ShrinkBy says who tells surplus to leave.
+//
+// +kubebuilder:validation:Enum=Auto;Scheduler;Operator
+type ShrinkBy string
+
+const (
+	// ShrinkByAuto leaves it to Volcano where its configuration provides for it, and to the operator elsewhere.
+	ShrinkByAuto ShrinkBy = "Auto"
+	// ShrinkByScheduler leaves it to Volcano.
+	ShrinkByScheduler ShrinkBy = "Scheduler"
+	// ShrinkByOperator leaves it to the operator.
+	ShrinkByOperator ShrinkBy = "Operator"
+)
+
+// SurplusPolicy says which surplus workers are created.
+//
+// +kubebuilder:validation:Enum=All;Fitting
+type SurplusPolicy string
+
+const (
+	// SurplusAll creates surplus up to maxReplicas.
+	SurplusAll SurplusPolicy = "All"
+	// SurplusFitting creates the surplus that fits now.
+	SurplusFitting SurplusPolicy = "Fitting"
+)
 
 // Rendezvous configures torchrun's c10d rendezvous. Immutable, because running workers have read it when they started.
 //
@@ -235,10 +281,15 @@ type ElasticityStatus struct {
 	// +optional
 	LastEvictionTime *metav1.Time `json:"lastEvictionTime,omitempty"`
 	// LastEvictionReason is why surplus last left: the reason of its condition DisruptionTarget, PreemptionByScheduler when Volcano
-	// took its place for a waiting gang; or Unseen when the operator was down.
+	// took its place for a waiting gang, Told when the operator told it to leave for one, or Unseen when the operator was down.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	LastEvictionReason string `json:"lastEvictionReason,omitempty"`
+	// GaveWayTo is the gang, as namespace/name, that surplus last left for on the operator's word; empty when Volcano evicted it,
+	// which does not say for whom.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	GaveWayTo string `json:"gaveWayTo,omitempty"`
 }
 
 // Member is one worker pod that the job was known to have.
@@ -317,6 +368,10 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ReadyWorkers string `json:"readyWorkers,omitempty"`
+	// Place is the job's place among the gangs that wait in its queue, from 1; 0 when it does not wait.
+	// +optional
+	// +kubebuilder:default=0
+	Place int32 `json:"place"`
 	// GPUs is the number of GPUs that ready workers hold.
 	// +optional
 	// +kubebuilder:default=0

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/arbiter"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -43,6 +45,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=volcano-scheduler-configmap,verbs=get;list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -72,6 +76,7 @@ type Reconciler struct {
 	writes   *kube.Writes
 	pacer    *kube.Pacer
 	memory   *memory
+	arbiter  *arbiter.Arbiter
 	now      func() time.Time
 }
 
@@ -93,6 +98,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers) error {
 		memory:   newMemory(),
 		now:      time.Now,
 	}
+	r.arbiter = arbiter.New(mgr.GetClient(), tiers, func() bool {
+		lacks, err := schedulerLacks(ctx, mgr.GetClient())
+		return err == nil && len(lacks) == 0
+	}, mgr.GetLogger().WithName("arbiter"))
+	if err := mgr.Add(r.arbiter); err != nil {
+		return fmt.Errorf("add the arbiter: %w", err)
+	}
 	if err := r.index(ctx, mgr); err != nil {
 		return err
 	}
@@ -100,7 +112,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers) error {
 	if err != nil {
 		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
-	return r.watchVolcano(mgr, c)
+	return r.watchVolcano(ctx, mgr, c)
 }
 
 func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {
@@ -135,6 +147,8 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.AnnotationChangedPredicate{})).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs)).
+		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -150,12 +164,12 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 }
 
 // watchVolcano watches Volcano's kinds, at once or as soon as they are installed; then every job is looked at again.
-func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
+func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	if err := r.volcano.Look(); err != nil {
 		return err
 	}
 	if r.volcano.Missing() == "" {
-		return r.watchGangs(mgr, c)
+		return r.watchGangs(ctx, mgr, c)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, &handler.EnqueueRequestForObject{})); err != nil {
@@ -163,7 +177,7 @@ func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return r.volcano.WaitThen(ctx, func(ctx context.Context) error {
-			if err := r.watchGangs(mgr, c); err != nil {
+			if err := r.watchGangs(ctx, mgr, c); err != nil {
 				return err
 			}
 			jobs := &v1alpha1.ElasticTrainingJobList{}
@@ -182,7 +196,7 @@ func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) err
 	}))
 }
 
-func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error {
+func (r *Reconciler) watchGangs(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.ElasticTrainingJob{},
 		handler.OnlyControllerOwner())
 	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), owner, gang.PodGroupChanged())); err != nil {
@@ -192,7 +206,7 @@ func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error
 	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), jobs, gang.QueueChanged())); err != nil {
 		return fmt.Errorf("watch Queues: %w", err)
 	}
-	return nil
+	return r.arbiter.Watch(ctx, mgr.GetCache())
 }
 
 // podHandler wakes a pod's job when something changed that the job reads of it, and remembers how pods were last seen.
@@ -253,13 +267,18 @@ func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Objec
 	return r.requests(ctx, client.InNamespace(namespace.GetName()))
 }
 
+// allJobs wakes every job: Volcano's configuration concerns them all, and changes once in a blue moon.
+func (r *Reconciler) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx)
+}
+
 func (r *Reconciler) jobsOfQueue(ctx context.Context, queue client.Object) []reconcile.Request {
 	return r.requests(ctx, client.MatchingFields{jobsByQueue: queue.GetName()})
 }
 
-func (r *Reconciler) requests(ctx context.Context, of client.ListOption) []reconcile.Request {
+func (r *Reconciler) requests(ctx context.Context, of ...client.ListOption) []reconcile.Request {
 	jobs := &v1alpha1.ElasticTrainingJobList{}
-	if err := r.client.List(ctx, jobs, of); err != nil {
+	if err := r.client.List(ctx, jobs, of...); err != nil {
 		return nil // The cache of jobs is not there yet; each job is reconciled when it comes.
 	}
 	requests := make([]reconcile.Request, len(jobs.Items))
@@ -299,8 +318,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.report(ctx, observed, decision, problem, now)
 }
 
-// CachedObjects says how the manager's cache holds what this reconciler reads: of pods and Services only those that carry a
-// job's label, and of pods only what is read.
+// CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every pod, stripped to what is
+// read of it, Services of jobs, and one ConfigMap.
 func CachedObjects() (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
 	if err != nil {
@@ -308,7 +327,11 @@ func CachedObjects() (map[client.Object]cache.ByObject, error) {
 	}
 	selector := labels.NewSelector().Add(*ours)
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}:     {Label: selector, Transform: kube.StripPod},
+		&corev1.Pod{}:     {Transform: kube.StripPod},
 		&corev1.Service{}: {Label: selector},
+		&corev1.ConfigMap{}: {
+			Namespaces: map[string]cache.Config{gang.SchedulerConfigMap.Namespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", gang.SchedulerConfigMap.Name),
+		},
 	}, nil
 }

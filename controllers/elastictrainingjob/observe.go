@@ -18,9 +18,14 @@ import (
 
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, bool, error) {
-	o := elastic.Observed{Job: job, Tiers: r.tiers, VolcanoMissing: r.volcano.Missing()}
+	o := elastic.Observed{
+		Job: job, Tiers: r.tiers, VolcanoMissing: r.volcano.Missing(), Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)),
+	}
 	var err error
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
+		return o, false, err
+	}
+	if o.SchedulerLacks, err = schedulerLacks(ctx, r.client); err != nil {
 		return o, false, err
 	}
 	var listed map[types.UID]bool
@@ -87,6 +92,15 @@ func (r *Reconciler) workers(
 		}
 	}
 	return workers, listed, nil
+}
+
+// schedulerLacks lists what Volcano's configuration lacks.
+func schedulerLacks(ctx context.Context, reader client.Reader) ([]string, error) {
+	conf := &corev1.ConfigMap{}
+	if err := reader.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the configuration of Volcano's scheduler: %w", err)
+	}
+	return gang.MissingFor(conf.Data), nil
 }
 
 // owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.

@@ -143,6 +143,6 @@ func living(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32
 }
 
 func has(members []v1alpha1.Member, index int32) bool {
-	_, found := slices.BinarySearchFunc(members, index, func(m v1alpha1.Member, i int32) int { return int(m.Index - i) })
+	_, found := slices.BinarySearchFunc(members, index, compareIndex)
 	return found
 }

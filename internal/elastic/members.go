@@ -12,6 +12,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
+// told is the reason of an eviction on the operator's own word.
+const told = "Told"
+
 // unseen is the reason of an eviction that happened while the operator was down.
 const unseen = "Unseen"
 
@@ -40,7 +43,7 @@ func (p *planner) settleLosses() {
 		p.record(l)
 	}
 	for w := range p.workers() {
-		if w.running() {
+		if known := members[w.Index]; w.running() && (known.UID != w.UID || !known.Lost) {
 			members[w.Index] = v1alpha1.Member{Index: w.Index, UID: w.UID}
 			if p.evicted(w.Index) {
 				p.releaseEvicted(func(i int32) bool { return i == w.Index })
@@ -129,6 +132,33 @@ func (p *planner) eviction(index int32, reason string) string {
 	return ""
 }
 
+// giveWay lets the surplus go that the arbiter named: it is recorded first, and deleted once that is in status, also after a
+// restart in between.
+func (p *planner) giveWay() {
+	for w := range p.workers() {
+		switch {
+		case !p.isSurplus(w.Index) || w.ended():
+		case p.recordedLost(w):
+			p.delete(w)
+		case slices.Contains(p.o.Verdict.GiveUp, w.UID):
+			p.record(loss{index: w.Index, uid: w.UID, eviction: told})
+			p.st.Elasticity.GaveWayTo = p.o.Verdict.To.String()
+			at, known := slices.BinarySearchFunc(p.st.Members, w.Index, compareIndex)
+			if !known {
+				p.st.Members = slices.Insert(p.st.Members, at, v1alpha1.Member{})
+			}
+			p.st.Members[at] = v1alpha1.Member{Index: w.Index, UID: w.UID, Lost: true}
+		}
+	}
+}
+
+// told tells whether the worker leaves by our word once that is in status.
+func (p *planner) told(w *Worker) bool {
+	return p.evicted(w.Index) && slices.Contains(p.o.Verdict.GiveUp, w.UID)
+}
+
+func compareIndex(m v1alpha1.Member, i int32) int { return int(m.Index - i) }
+
 func (p *planner) isSurplus(i int32) bool { return i >= p.minimum }
 
 // hasLeft tells whether the worker succeeded while worker 0 runs on, and is not missed.
@@ -153,6 +183,7 @@ func (p *planner) record(l loss) {
 		slices.Sort(e.Evicted)
 	}
 	// Rounded up, so that the cooldown is never shorter than asked.
+	e.GaveWayTo = ""
 	t := metav1.NewTime(p.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	e.LastEvictionTime, e.LastEvictionReason = &t, clip(l.eviction, 256)
 }

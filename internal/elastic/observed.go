@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/rendezvous"
@@ -31,6 +32,10 @@ type Observed struct {
 	Service types.UID
 	// Workers are the job's pods, in any order.
 	Workers []Worker
+	// Verdict is what the arbiter says of the job.
+	Verdict capacity.Verdict
+	// SchedulerLacks lists what Volcano's configuration lacks for surplus to give way by itself.
+	SchedulerLacks []string
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []Departure
 }

@@ -28,6 +28,9 @@ const (
 	PaceNow
 )
 
+// farPlace is the last place in a queue whose changes are told soon.
+const farPlace = 10
+
 // The longest that each pace holds a change back, and the least time between writes of the same pace.
 const (
 	soonDelay    = time.Second
@@ -105,9 +108,12 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	return !slices.Equal(evicted(a), evicted(b))
 }
 
-// wordless is the status without its messages.
+// wordless is the status without its messages, and without a place that is far from the head of the line.
 func wordless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
 	c := st.DeepCopy()
+	if c.Place > farPlace {
+		c.Place = farPlace + 1
+	}
 	c.Message = ""
 	for i := range c.Conditions {
 		c.Conditions[i].Message = ""

@@ -184,6 +184,7 @@ func (p *planner) keepRunning() {
 	if p.blocked() || p.adoptRange() {
 		return
 	}
+	p.giveWay()
 	p.replaceFailed()
 	p.shrinkToMaximum()
 	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
@@ -279,11 +280,25 @@ func (p *planner) grow() {
 	} else {
 		p.forget(func(i int32) bool { return p.evicted(i) && p.at[i] == nil })
 	}
-	for i := p.minimum; i < p.maximum; i++ {
+	for i := p.minimum; i < p.maximum && !p.full(); i++ {
 		if !p.evicted(i) {
 			p.createMissing(i, i+1)
 		}
 	}
+}
+
+// full tells whether a job that creates only what fits has created that.
+func (p *planner) full() bool {
+	if p.spec.Elasticity.Surplus != v1alpha1.SurplusFitting {
+		return false
+	}
+	creating := int32(0)
+	for _, i := range p.d.CreateWorkers {
+		if p.isSurplus(i) {
+			creating++
+		}
+	}
+	return p.waitingForRoom()+creating >= p.o.Verdict.Room
 }
 
 // cooldown is how much of the cooldown is left.

@@ -36,6 +36,8 @@ func (p *planner) sayAll() {
 		p.st.Phase = v1alpha1.PhaseRunning
 	}
 	p.sayRange()
+	p.sayScheduler()
+	p.st.Place = p.o.Verdict.Place
 	switch {
 	case p.obstacle != nil:
 		p.sayObstacle(*p.obstacle)
@@ -55,7 +57,7 @@ func (p *planner) count() {
 		leaving[p.d.DeletePods[i].UID] = true
 	}
 	for w := range p.workers() {
-		if !w.ended() && !w.Terminating && !leaving[w.UID] && (w.Index < p.maximum || finished(p.st)) {
+		if !w.ended() && !w.Terminating && !leaving[w.UID] && !p.told(w) && (w.Index < p.maximum || finished(p.st)) {
 			p.st.Replicas++
 			if w.Ready {
 				p.st.ReadyReplicas++
@@ -182,6 +184,8 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 // whyEvicted says why surplus left last.
 func whyEvicted(e *v1alpha1.ElasticityStatus) string {
 	switch e.LastEvictionReason {
+	case told:
+		return "gave way to " + e.GaveWayTo
 	case corev1.PodReasonPreemptionByScheduler:
 		return "gave way to a waiting gang"
 	case unseen:
@@ -235,10 +239,12 @@ func (p *planner) waiting() (reason, message string) {
 		return v1alpha1.ReasonStarting, fmt.Sprintf("Volcano placed %s; %d run.", asks, running)
 	case p.o.Core == nil:
 		return v1alpha1.ReasonSubmitted, fmt.Sprintf("Submitting %s to queue %s.", asks, p.queue())
-	case p.o.Core.Unschedulable != "":
-		return v1alpha1.ReasonUnschedulable, fmt.Sprintf(
-			"There is no room in queue %s for %s, which is placed all together or not at all; it starts by itself when there "+
-				"is. Volcano says: %s", p.queue(), asks, clip(p.o.Core.Unschedulable, 1024))
+	case p.o.Core.Unschedulable != "" || p.o.Verdict.Waiting > 0:
+		reason := v1alpha1.ReasonQueued
+		if p.o.Core.Unschedulable != "" {
+			reason = v1alpha1.ReasonUnschedulable
+		}
+		return reason, p.why(asks)
 	}
 	return v1alpha1.ReasonQueued, fmt.Sprintf("Waiting in queue %s for Volcano to place %s.", p.queue(), asks)
 }
@@ -288,10 +294,26 @@ func (p *planner) say(reason, message string) {
 	p.st.Reason, p.st.Message = reason, clip(message, 4096)
 }
 
+// sayScheduler tells whether Volcano lets surplus give way by itself.
+func (p *planner) sayScheduler() {
+	if p.o.VolcanoMissing != "" {
+		return
+	}
+	if len(p.o.SchedulerLacks) == 0 {
+		p.set(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured,
+			"Volcano's configuration lets surplus give way to waiting gangs.")
+		return
+	}
+	p.set(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionFalse, v1alpha1.ReasonIncomplete, fmt.Sprintf(
+		"Volcano's configuration lacks: %s. Until it is added (config/volcano), surplus of jobs with shrinkBy Auto leaves on the "+
+			"operator's word, when a gang has starved.", strings.Join(p.o.SchedulerLacks, "; ")))
+}
+
 // conditionOrder is the order in which people read conditions.
 var conditionOrder = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionScheduled,
-	v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+	v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
+	v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
 }
 
 // settleConditions gives every condition that has the status it had the transition time it had, however it came to be set,

@@ -2,7 +2,11 @@ package gang
 
 import (
 	"reflect"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -35,4 +39,82 @@ func PodGroupChanged() predicate.Predicate {
 		return !reflect.DeepEqual(StateOf(e.ObjectOld), StateOf(e.ObjectNew)) ||
 			(e.ObjectNew.GetDeletionTimestamp() != nil) != (e.ObjectOld.GetDeletionTimestamp() != nil)
 	}}
+}
+
+// NewPodGroupList returns an empty list of PodGroups to read into.
+func NewPodGroupList() client.ObjectList { return &schedulingv1beta1.PodGroupList{} }
+
+// NewQueueList returns an empty list of Queues to read into.
+func NewQueueList() client.ObjectList { return &schedulingv1beta1.QueueList{} }
+
+// QueueLimits are the state of a Queue and its bounds by resource.
+type QueueLimits struct {
+	Name                            string
+	State                           string
+	Guarantee, Deserved, Capability corev1.ResourceList
+}
+
+// QueueLimitsOf reads a Queue.
+func QueueLimitsOf(o client.Object) QueueLimits {
+	q, ok := o.(*schedulingv1beta1.Queue)
+	if !ok {
+		return QueueLimits{}
+	}
+	return QueueLimits{
+		Name: q.Name, State: string(q.Status.State),
+		Guarantee: q.Spec.Guarantee.Resource, Deserved: q.Spec.Deserved, Capability: q.Spec.Capability,
+	}
+}
+
+// AllQueueLimits reads the Queues of a list.
+func AllQueueLimits(list client.ObjectList) []QueueLimits {
+	queues, ok := list.(*schedulingv1beta1.QueueList)
+	if !ok {
+		return nil
+	}
+	all := make([]QueueLimits, len(queues.Items))
+	for i := range queues.Items {
+		all[i] = QueueLimitsOf(&queues.Items[i])
+	}
+	return all
+}
+
+// Membership is what a PodGroup says of its place in a queue.
+type Membership struct {
+	Key       types.NamespacedName
+	Queue     string
+	MinMember int32
+	Created   time.Time
+	// Owner is the controller of the PodGroup, nil for one without.
+	Owner *metav1.OwnerReference
+}
+
+// MembershipOf reads a PodGroup.
+func MembershipOf(o client.Object) Membership {
+	pg, ok := o.(*schedulingv1beta1.PodGroup)
+	if !ok {
+		return Membership{}
+	}
+	return Membership{
+		Key: client.ObjectKeyFromObject(pg), Queue: pg.Spec.Queue, MinMember: pg.Spec.MinMember,
+		Created: pg.CreationTimestamp.Time, Owner: metav1.GetControllerOf(pg),
+	}
+}
+
+// AllMemberships reads the PodGroups of a list.
+func AllMemberships(list client.ObjectList) []Membership {
+	groups, ok := list.(*schedulingv1beta1.PodGroupList)
+	if !ok {
+		return nil
+	}
+	all := make([]Membership, len(groups.Items))
+	for i := range groups.Items {
+		all[i] = MembershipOf(&groups.Items[i])
+	}
+	return all
+}
+
+// GroupOf is the name of the PodGroup that a pod belongs to; empty for none.
+func GroupOf(pod *corev1.Pod) string {
+	return pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]
 }

@@ -116,7 +116,7 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	g := NewWithT(t)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "p", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"big": "x"},
+			Name: "p", Labels: map[string]string{"a": "b", "tideline.io/job": "ctr"}, Annotations: map[string]string{"big": "x"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
 		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}},
@@ -127,10 +127,10 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	o, err := StripPod(pod)
 	g.Expect(err).NotTo(HaveOccurred())
 	stripped, _ := o.(*corev1.Pod)
-	g.Expect(stripped.Labels).To(Equal(pod.Labels))
+	g.Expect(stripped.Labels).To(Equal(map[string]string{"tideline.io/job": "ctr"}))
 	g.Expect(stripped.Annotations).To(BeNil())
 	g.Expect(stripped.ManagedFields).To(BeNil())
 	g.Expect(stripped.Spec.NodeName).To(Equal("n"))
-	g.Expect(stripped.Spec.Containers).To(BeEmpty())
+	g.Expect(stripped.Spec.Containers[0].Name).To(BeEmpty(), "only what it requests is read")
 	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
 }

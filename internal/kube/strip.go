@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,8 +16,9 @@ func StripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// StripPod keeps of a pod what reconcilers read: metadata, node, phase, conditions and the states of its containers. At
-// tens of thousands of pods the rest would fill the operator's memory.
+// StripPod keeps of a pod what reconcilers and the arbiter read: metadata, node, phase, conditions, what it requests, and, until
+// it is bound, where it may go; of a worker also the states of its containers. At tens of thousands of pods the rest would fill
+// the operator's memory.
 func StripPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -24,19 +27,62 @@ func StripPod(o any) (any, error) {
 	stripped := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences,
-			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
-		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
-		Status: corev1.PodStatus{
-			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, Conditions: pod.Status.Conditions,
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority, Overhead: pod.Spec.Overhead,
+			InitContainers: requestsOf(pod.Spec.InitContainers), Containers: requestsOf(pod.Spec.Containers),
 		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
+	for key, value := range pod.Labels {
+		if strings.HasPrefix(key, ourLabels) {
+			stripped.Labels = set(stripped.Labels, key, value)
+		}
+	}
+	if group, ok := pod.Annotations[groupNameKey]; ok {
+		stripped.Annotations = set(stripped.Annotations, groupNameKey, group)
+	}
+	if pod.Spec.NodeName == "" {
+		stripped.Spec.NodeSelector, stripped.Spec.Affinity = pod.Spec.NodeSelector, pod.Spec.Affinity
+		stripped.Spec.Tolerations, stripped.Spec.TopologySpreadConstraints = pod.Spec.Tolerations, pod.Spec.TopologySpreadConstraints
+		stripped.Spec.Volumes = pod.Spec.Volumes
+	}
+	if stripped.Labels != nil {
+		keepWorkerStatus(stripped, pod)
+	}
+	return stripped, nil
+}
+
+const (
+	ourLabels    = "tideline.io/"
+	groupNameKey = "scheduling.k8s.io/group-name"
+)
+
+func set(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+func requestsOf(containers []corev1.Container) []corev1.Container {
+	kept := make([]corev1.Container, len(containers))
+	for i := range containers {
+		kept[i].Resources.Requests = containers[i].Resources.Requests
+		kept[i].RestartPolicy = containers[i].RestartPolicy
+	}
+	return kept
+}
+
+func keepWorkerStatus(stripped, pod *corev1.Pod) {
+	stripped.Status.Reason, stripped.Status.Message = pod.Status.Reason, pod.Status.Message
+	stripped.Status.Conditions = pod.Status.Conditions
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
 			stripped.Status.ContainerStatuses = append(stripped.Status.ContainerStatuses,
 				corev1.ContainerStatus{Name: c.Name, State: c.State})
 		}
 	}
-	return stripped, nil
 }

@@ -146,6 +146,9 @@ func ByOperator(r Request) bool {
 // ByVolcano holds for requests of Volcano's scheduler, whose deletions of pods are evictions.
 func ByVolcano(r Request) bool { return strings.HasSuffix(r.User, ":volcano-scheduler") }
 
+// ByKubelet holds for requests of KWOK, which stands for the kubelets: it removes a pod for good that somebody deleted.
+func ByKubelet(r Request) bool { return r.User == "kwok" }
+
 // Write holds for requests that change something, or tried to and were refused. Events and leases are not counted.
 func Write(r Request) bool {
 	return Change(r) && r.Resource != "events" && r.Resource != "leases"

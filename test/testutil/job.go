@@ -71,6 +71,30 @@ func (b *JobBuilder) MinSurplusRun(d time.Duration) *JobBuilder {
 	return b
 }
 
+// Starvation sets elasticity.starvationSeconds.
+func (b *JobBuilder) Starvation(d time.Duration) *JobBuilder {
+	b.job.Spec.Elasticity.StarvationSeconds = seconds(d)
+	return b
+}
+
+// ShrinkBy sets elasticity.shrinkBy.
+func (b *JobBuilder) ShrinkBy(by v1alpha1.ShrinkBy) *JobBuilder {
+	b.job.Spec.Elasticity.ShrinkBy = by
+	return b
+}
+
+// Fitting has the job create only the surplus that fits.
+func (b *JobBuilder) Fitting() *JobBuilder {
+	b.job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+	return b
+}
+
+// CPUs has each worker ask for n cores.
+func (b *JobBuilder) CPUs(n int64) *JobBuilder {
+	b.trainer().Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
+	return b
+}
+
 // CompletionGrace sets runPolicy.completionGraceSeconds.
 func (b *JobBuilder) CompletionGrace(d time.Duration) *JobBuilder {
 	b.job.Spec.RunPolicy.CompletionGraceSeconds = seconds(d)

@@ -1,0 +1,187 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// scene is a cluster of one node of eight GPUs.
+type scene struct {
+	t       *testing.T
+	objects []client.Object
+	served  bool
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "pods": resource.MustParse("110")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	queue := gang.NewQueue()
+	queue.SetName("default")
+	return &scene{t: t, objects: []client.Object{node, queue}}
+}
+
+// job adds a job of at least two workers whose first bound workers are on the node.
+func (s *scene) job(name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
+	j := &v1alpha1.ElasticTrainingJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ads", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+		},
+		Spec: v1alpha1.ElasticTrainingJobSpec{
+			MinReplicas: 2, MaxReplicas: maximum,
+			Elasticity: v1alpha1.Elasticity{ShrinkBy: v1alpha1.ShrinkByAuto, StarvationSeconds: ptr.To[int32](60)},
+			Rendezvous: v1alpha1.Rendezvous{
+				Port: ptr.To[int32](29400), JoinTimeoutSeconds: ptr.To[int32](600),
+				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
+			},
+		},
+		Status: v1alpha1.ElasticTrainingJobStatus{
+			Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: maximum},
+		},
+	}
+	one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	j.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "trainer", Resources: corev1.ResourceRequirements{Limits: one, Requests: one},
+	}}
+	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
+	s.objects = append(s.objects, j, b.CoreGroup().PodGroup(), b.SurplusGroup().PodGroup())
+	for i := range bound {
+		pod := b.Pod(i)
+		pod.UID = types.UID(pod.Name)
+		pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
+		s.objects = append(s.objects, pod)
+	}
+	return j
+}
+
+func (s *scene) arbiter() *Arbiter {
+	s.t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
+		NewWithT(s.t).Expect(add(scheme)).To(Succeed())
+	}
+	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), config.DefaultTiers(),
+		func() bool { return s.served }, logr.Discard())
+	go func() {
+		for range a.Woken() { //nolint:revive // nobody is there to wake
+		}
+	}()
+	return a
+}
+
+func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
+
+func waitingSince(j *v1alpha1.ElasticTrainingJob, since time.Time) {
+	j.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(since),
+	}}
+}
+
+func TestWhoWaitsAndWhoHoldsSurplus(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 7)
+	waitingSince(s.job("ranker", 4, 0), now.Add(-10*time.Second))
+	a := s.arbiter()
+	again, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(Equal(50 * time.Second))
+	v := a.Verdict(key("ranker"))
+	g.Expect(v.Place).To(Equal(int32(1)))
+	g.Expect(v.Answer.Largest).To(Equal(int32(1)))
+	g.Expect(v.Holders).To(HaveLen(1))
+	g.Expect(v.Holders[0].Workers).To(Equal(int32(5)))
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "the gang has not starved")
+}
+
+func TestStarvedGangMakesSurplusLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		served   bool
+		shrinkBy v1alpha1.ShrinkBy
+		leave    []types.UID
+	}{
+		"auto, Volcano does not serve": {false, v1alpha1.ShrinkByAuto, []types.UID{"ctr-worker-6"}},
+		"auto, Volcano serves":         {true, v1alpha1.ShrinkByAuto, nil},
+		"scheduler":                    {false, v1alpha1.ShrinkByScheduler, nil},
+		"operator, Volcano serves":     {true, v1alpha1.ShrinkByOperator, []types.UID{"ctr-worker-6"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			s.served = c.served
+			s.job("ctr", 8, 7).Spec.Elasticity.ShrinkBy = c.shrinkBy
+			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Minute))
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal(c.leave))
+		})
+	}
+}
+
+func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 8)
+	s.job("ranker", 4, 0)
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.replace(a.verdicts)).To(BeEmpty())
+	g.Expect(a.replace(nil)).To(ConsistOf(key("ranker"), key("ctr")), "their verdicts are gone")
+}
+
+func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 8)
+	a := s.arbiter()
+	again, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(BeZero())
+	g.Expect(a.verdicts).To(BeEmpty())
+}
+
+func TestPlainVolcanoGangsWaitToo(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 8)
+	foreign := gang.Group{Namespace: "ads", Name: "vcjob", Queue: "default", MinMember: 1}.PodGroup()
+	foreign.SetCreationTimestamp(metav1.NewTime(now.Add(-2 * time.Minute)))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "vcjob-0"}}
+	pod.Status.Phase = corev1.PodPending
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+	}}}
+	gang.Member{Group: "vcjob"}.Join(pod)
+	s.objects = append(s.objects, foreign, pod)
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-7"}))
+	g.Expect(a.Verdict(key("ctr")).To).To(Equal(key("vcjob")))
+}

@@ -1,0 +1,229 @@
+package arbiter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// starvation is how long a gang that is not ours waits before surplus is told to leave for it.
+const starvation = 60 * time.Second
+
+// inputs is what one evaluation works on.
+type inputs struct {
+	snapshot capacity.Snapshot
+	// dockets are those of queues in which somebody waits, or could grow.
+	dockets map[string]*capacity.Docket
+	jobs    map[types.NamespacedName]bool
+}
+
+// collector reads the caches once.
+type collector struct {
+	arbiter *Arbiter
+	now     time.Time
+	in      inputs
+
+	jobs   map[types.NamespacedName]*v1alpha1.ElasticTrainingJob
+	groups map[types.NamespacedName]gang.Membership
+	// bound counts the bound pods of each group, and waiting has one of its pods that are not.
+	bound   map[types.NamespacedName]int32
+	waiting map[types.NamespacedName]*corev1.Pod
+	// served holds the answer of the moment.
+	served bool
+}
+
+func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
+	c := &collector{
+		arbiter: a, now: now, served: a.served(),
+		in:      inputs{dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}},
+		jobs:    map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},
+		groups:  map[types.NamespacedName]gang.Membership{},
+		bound:   map[types.NamespacedName]int32{},
+		waiting: map[types.NamespacedName]*corev1.Pod{},
+	}
+	jobs, pods, nodes := &v1alpha1.ElasticTrainingJobList{}, &corev1.PodList{}, &corev1.NodeList{}
+	groups, queues := gang.NewPodGroupList(), gang.NewQueueList()
+	for _, list := range []client.ObjectList{jobs, pods, nodes, groups, queues} {
+		if err := a.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return c.in, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	for i := range jobs.Items {
+		key := client.ObjectKeyFromObject(&jobs.Items[i])
+		c.jobs[key], c.in.jobs[key] = &jobs.Items[i], true
+	}
+	for _, g := range gang.AllMemberships(groups) {
+		c.groups[g.Key] = g
+	}
+	for i := range nodes.Items {
+		c.node(&nodes.Items[i])
+	}
+	allocated := map[string]capacity.Amounts{}
+	for i := range pods.Items {
+		c.pod(&pods.Items[i], allocated)
+	}
+	for _, q := range gang.AllQueueLimits(queues) {
+		c.in.snapshot.Queues = append(c.in.snapshot.Queues, capacity.Queue{
+			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
+			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name],
+		})
+	}
+	c.gangs()
+	return c.in, nil
+}
+
+// node takes a node in that is ready and open.
+func (c *collector) node(n *corev1.Node) {
+	ready := slices.ContainsFunc(n.Status.Conditions, func(condition corev1.NodeCondition) bool {
+		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	})
+	if ready && !n.Spec.Unschedulable {
+		c.in.snapshot.Nodes = append(c.in.snapshot.Nodes, capacity.Node{
+			Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Allocatable: capacity.AmountsOf(n.Status.Allocatable),
+		})
+	}
+}
+
+// pod takes a pod in: what it holds, whose surplus it is, and what its gang waits for.
+func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return
+	}
+	group := types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}
+	if p.Spec.NodeName == "" {
+		if p.DeletionTimestamp == nil {
+			c.waiting[group] = p
+		}
+		return
+	}
+	if p.DeletionTimestamp == nil {
+		c.bound[group]++
+	}
+	requests := capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
+	pod := capacity.Pod{Node: p.Spec.NodeName, Requests: requests, Queue: c.groups[group].Queue}
+	if pod.Queue != "" {
+		if allocated[pod.Queue] == nil {
+			allocated[pod.Queue] = capacity.Amounts{}
+		}
+		for name, amount := range requests {
+			allocated[pod.Queue][name] += amount
+		}
+	}
+	pod.Surplus = c.surplus(p)
+	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
+}
+
+func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
+	if p.Labels[v1alpha1.LabelRole] != v1alpha1.RoleSurplus {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Labels[v1alpha1.LabelJob]}
+	job := c.jobs[key]
+	if job == nil {
+		return nil
+	}
+	var index int32
+	if _, err := fmt.Sscan(p.Labels[v1alpha1.LabelWorkerIndex], &index); err != nil {
+		return nil
+	}
+	return &capacity.Surplus{
+		Job: key, UID: p.UID, Index: index, Tier: c.priority(job), Created: job.CreationTimestamp.Time,
+	}
+}
+
+func (c *collector) priority(job *v1alpha1.ElasticTrainingJob) int32 {
+	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
+	return tier.Priority
+}
+
+// gangs opens a docket for every queue in which a gang waits or a job could grow.
+func (c *collector) gangs() {
+	for key, g := range c.groups {
+		switch job := c.jobs[key]; {
+		case job != nil && ours(g, job):
+			c.ourGang(key, g, job)
+		case g.MinMember > c.bound[key] && c.waiting[key] != nil:
+			p := c.waiting[key]
+			d := c.docket(g.Queue)
+			d.Waiting = append(d.Waiting, &capacity.Gang{
+				Job: key, Queue: g.Queue, Tier: ptr.Deref(p.Spec.Priority, 0), Created: g.Created, Workers: g.MinMember - c.bound[key],
+				Shape: capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{})),
+			})
+		}
+	}
+}
+
+// ours tells whether the PodGroup is the core of the job.
+func ours(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
+	return g.Owner != nil && g.Owner.UID == job.UID
+}
+
+func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1alpha1.ElasticTrainingJob) {
+	st := &job.Status
+	if st.Attempt == nil || st.MasterCompletionTime != nil || st.CompletionTime != nil || job.DeletionTimestamp != nil {
+		return
+	}
+	ask := &capacity.Gang{
+		Job: key, Queue: g.Queue, Tier: c.priority(job), Created: job.CreationTimestamp.Time,
+		Shape: capacity.ShapeOf(&job.Spec.Template.Spec, worker.CoreRequests(&job.Spec.Template.Spec, 1)),
+	}
+	d := c.docket(g.Queue)
+	if ask.Workers = st.Attempt.MinReplicas - c.bound[key]; ask.Workers > 0 {
+		d.Waiting = append(d.Waiting, ask)
+		return
+	}
+	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
+		d.Growing = append(d.Growing, ask)
+	}
+}
+
+func (c *collector) docket(queue string) *capacity.Docket {
+	if c.in.dockets[queue] == nil {
+		c.in.dockets[queue] = &capacity.Docket{Queue: queue, Starved: c.starved, Yields: c.yields}
+	}
+	return c.in.dockets[queue]
+}
+
+// starved tells whether a gang has waited long enough, counted from when its job's core was last known to be without a place.
+func (c *collector) starved(g *capacity.Gang) (bool, time.Duration) {
+	since, limit := g.Created, starvation
+	if job := c.jobs[g.Job]; job != nil {
+		limit = time.Duration(ptr.Deref(job.Spec.Elasticity.StarvationSeconds, 60)) * time.Second
+		scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)
+		if scheduled != nil && scheduled.Status == metav1.ConditionFalse {
+			since = scheduled.LastTransitionTime.Time
+		}
+	}
+	left := since.Add(limit).Sub(c.now)
+	return left <= 0, left
+}
+
+// yields tells whether the job's surplus leaves on the operator's word.
+func (c *collector) yields(job types.NamespacedName) bool {
+	j := c.jobs[job]
+	if j == nil {
+		return false
+	}
+	switch j.Spec.Elasticity.ShrinkBy {
+	case v1alpha1.ShrinkByOperator:
+		return true
+	case v1alpha1.ShrinkByScheduler:
+		return false
+	case v1alpha1.ShrinkByAuto:
+	}
+	return !c.served
+}

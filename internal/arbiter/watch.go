@@ -1,0 +1,95 @@
+package arbiter
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// Watch lets the caches tell the arbiter what changes. It must be called once Volcano's kinds are served.
+func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
+	for _, input := range []struct {
+		object client.Object
+		// reads is what the arbiter reads of an object: other changes do not concern it.
+		reads func(any) any
+	}{
+		{&corev1.Node{}, readNode},
+		{&corev1.Pod{}, readPod},
+		{gang.NewPodGroup(), readMembership},
+		{gang.NewQueue(), readQueue},
+		{&v1alpha1.ElasticTrainingJob{}, readJob},
+	} {
+		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", input.object, err)
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { a.Changed() },
+			DeleteFunc: func(any) { a.Changed() },
+			UpdateFunc: func(before, after any) {
+				if !reflect.DeepEqual(input.reads(before), input.reads(after)) {
+					a.Changed()
+				}
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", input.object, err)
+		}
+	}
+	return nil
+}
+
+func readNode(o any) any {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	ready := corev1.ConditionUnknown
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			ready = c.Status
+		}
+	}
+	return []any{n.Labels, n.Spec, n.Status.Allocatable, ready}
+}
+
+func readPod(o any) any {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	return []any{p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp != nil}
+}
+
+func readMembership(o any) any {
+	pg, ok := o.(client.Object)
+	if !ok {
+		return nil
+	}
+	return gang.MembershipOf(pg)
+}
+
+func readQueue(o any) any {
+	q, ok := o.(client.Object)
+	if !ok {
+		return nil
+	}
+	return gang.QueueLimitsOf(q)
+}
+
+func readJob(o any) any {
+	j, ok := o.(*v1alpha1.ElasticTrainingJob)
+	if !ok {
+		return nil
+	}
+	st := &j.Status
+	return []any{j.Generation, j.DeletionTimestamp != nil, st.Attempt, st.MasterCompletionTime, st.CompletionTime, st.Conditions}
+}

@@ -1,0 +1,101 @@
+package capacity
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Answer is what the model says of one waiting gang.
+type Answer struct {
+	// Unknown says what the gang asks that the model does not cover; everything else is zero then.
+	Unknown string
+	// Fits is true when the whole gang could be placed now, with nobody giving way.
+	Fits bool
+	// Largest is how many workers of the gang's shape could be placed together now.
+	Largest int32
+	// Free is what is free now of each resource that the gang asks, on nodes that would take its workers.
+	Free Amounts
+	// QueueLimit is true when the limit of the queue, not the room on nodes, is what keeps the gang from being larger.
+	QueueLimit bool
+}
+
+// Ask answers for one gang.
+func (m *Model) Ask(g *Gang) Answer {
+	if g.Shape.Unmodelled != "" {
+		return Answer{Unknown: g.Shape.Unmodelled}
+	}
+	a := m.compile(&g.Shape)
+	answer := Answer{Free: m.freeOf(&a)}
+	if a.impossible {
+		return answer
+	}
+	room, headroom := a.room(), m.headroom(g)
+	answer.Largest, answer.QueueLimit = min(room, headroom), headroom < room
+	answer.Fits = answer.Largest >= g.Workers
+	return answer
+}
+
+// Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already,
+// when no set does, and when the model does not cover the ask.
+func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+	a := m.compile(&g.Shape)
+	if g.Shape.Unmodelled != "" || a.impossible {
+		return nil
+	}
+	return m.victims(g, &a, yields)
+}
+
+// room is how many workers fit on the nodes.
+func (a *ask) room() int32 {
+	var n int64
+	for _, node := range a.nodes {
+		n = min(n+int64(a.count(node.free, math.MaxInt32)), math.MaxInt32)
+	}
+	return int32(n)
+}
+
+// freeOf adds up what is free of the resources asked.
+func (m *Model) freeOf(a *ask) Amounts {
+	free := Amounts{}
+	for _, at := range a.at {
+		if name := m.names[at]; name != corev1.ResourcePods {
+			for _, n := range a.nodes {
+				free[name] += max(0, n.free[at])
+			}
+		}
+	}
+	return free
+}
+
+// headroom is how many workers the gang's queue may still take. As in Volcano's capacity plugin, a queue is limited by its
+// capability and by what the guarantees of the others leave.
+func (m *Model) headroom(g *Gang) int32 {
+	q, ok := m.queues[g.Queue]
+	if !ok {
+		return 0
+	}
+	n := int64(math.MaxInt32)
+	for name, amount := range g.Shape.Requests {
+		if amount <= 0 {
+			continue
+		}
+		limit := m.total[name] - m.guaranteed[name] + q.Guarantee[name]
+		if capability, limited := q.Capability[name]; limited {
+			limit = min(limit, capability)
+		}
+		n = min(n, max(0, limit-q.Allocated[name])/amount)
+	}
+	return int32(n)
+}
+
+// Order sorts waiting gangs by whose turn it is: the highest tier, then the oldest job, then by name.
+func Order(gangs []*Gang) {
+	slices.SortStableFunc(gangs, func(a, b *Gang) int {
+		return cmp.Or(cmp.Compare(b.Tier, a.Tier), a.Created.Compare(b.Created),
+			cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
+	})
+}

@@ -1,0 +1,244 @@
+package capacity
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const gpu = corev1.ResourceName("nvidia.com/gpu")
+
+var born = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+func nodeOf(name string, gpus int64) Node {
+	return Node{Name: name, Allocatable: Amounts{gpu: gpus, corev1.ResourcePods: 110}}
+}
+
+func used(node string, gpus int64) Pod {
+	return Pod{Node: node, Queue: "default", Requests: Amounts{gpu: gpus}}
+}
+
+func surplus(node, job string, index int32, gpus int64) Pod {
+	p := used(node, gpus)
+	p.Surplus = &Surplus{
+		Job: types.NamespacedName{Name: job}, UID: types.UID(fmt.Sprintf("%s-%d", job, index)), Index: index, Tier: 1000,
+		Created: born,
+	}
+	return p
+}
+
+func gangOf(workers int32, gpus int64) *Gang {
+	return &Gang{Queue: "default", Workers: workers, Shape: Shape{Requests: Amounts{gpu: gpus}}}
+}
+
+func cluster(nodes []Node, pods ...Pod) *Model {
+	return New(Snapshot{Nodes: nodes, Pods: pods, Queues: []Queue{{Name: "default"}}})
+}
+
+func anybody(types.NamespacedName) bool { return true }
+
+func uids(victims []Surplus) []string {
+	all := []string{}
+	for _, v := range victims {
+		all = append(all, string(v.UID))
+	}
+	return all
+}
+
+func TestFragmentedRoomDoesNotAddUp(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 8), nodeOf("b", 8), nodeOf("c", 8)}, used("a", 6), used("b", 6), used("c", 7))
+	answer := m.Ask(gangOf(1, 4))
+	g.Expect(answer.Fits).To(BeFalse())
+	g.Expect(answer.Free).To(Equal(Amounts{gpu: 5}), "5 are free, as 2+2+1")
+	g.Expect(answer.Largest).To(BeZero())
+	answer = m.Ask(gangOf(3, 2))
+	g.Expect(answer.Fits).To(BeFalse())
+	g.Expect(answer.Largest).To(Equal(int32(2)))
+}
+
+func TestPlacementRules(t *testing.T) {
+	labelled := nodeOf("a", 8)
+	labelled.Labels = map[string]string{"gpu": "a100", "zone": "1"}
+	tainted := nodeOf("b", 8)
+	tainted.Taints = []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
+	m := cluster([]Node{labelled, tainted})
+	in := func(values ...string) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: values},
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		edit    func(*Shape)
+		largest int32
+	}{
+		"plain":      {func(*Shape) {}, 8},
+		"selector":   {func(s *Shape) { s.NodeSelector = map[string]string{"gpu": "a100"} }, 8},
+		"no node":    {func(s *Shape) { s.NodeSelector = map[string]string{"gpu": "h100"} }, 0},
+		"affinity":   {func(s *Shape) { s.Affinity = in("1", "2") }, 8},
+		"other zone": {func(s *Shape) { s.Affinity = in("3") }, 0},
+		"tolerated": {func(s *Shape) {
+			s.Tolerations = []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}}
+		}, 16},
+		"unknown resource": {func(s *Shape) { s.Requests["example.com/fpga"] = 1 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := gangOf(1, 1)
+			c.edit(&ask.Shape)
+			NewWithT(t).Expect(m.Ask(ask).Largest).To(Equal(c.largest))
+		})
+	}
+}
+
+func TestPodCountLimitsANode(t *testing.T) {
+	n := nodeOf("a", 8)
+	n.Allocatable[corev1.ResourcePods] = 3
+	NewWithT(t).Expect(cluster([]Node{n}, used("a", 1)).Ask(gangOf(1, 1)).Largest).To(Equal(int32(2)))
+}
+
+func TestQueueLimits(t *testing.T) {
+	g := NewWithT(t)
+	m := New(Snapshot{Nodes: []Node{nodeOf("a", 8)}, Queues: []Queue{
+		{Name: "default", Capability: Amounts{gpu: 4}, Allocated: Amounts{gpu: 1}},
+		{Name: "other", Guarantee: Amounts{gpu: 6}},
+	}})
+	answer := m.Ask(gangOf(4, 1))
+	g.Expect(answer.Largest).To(Equal(int32(1)), "8 less 6 guaranteed to the other, less 1 in use")
+	g.Expect(answer.QueueLimit).To(BeTrue())
+	g.Expect(answer.Fits).To(BeFalse())
+	g.Expect(m.Victims(gangOf(4, 1), anybody)).To(BeEmpty())
+	g.Expect(m.Ask(&Gang{Queue: "nowhere", Workers: 1}).Fits).To(BeFalse())
+}
+
+func TestUnmodelledIsUnknown(t *testing.T) {
+	ask := gangOf(1, 1)
+	ask.Shape.Unmodelled = "volumes"
+	NewWithT(t).Expect(cluster([]Node{nodeOf("a", 8)}).Ask(ask)).To(Equal(Answer{Unknown: "volumes"}))
+}
+
+func TestVictimsInOrder(t *testing.T) {
+	g := NewWithT(t)
+	lower, younger := surplus("a", "lower", 2, 1), surplus("a", "younger", 2, 1)
+	lower.Surplus.Tier = 100
+	younger.Surplus.Created = born.Add(time.Hour)
+	m := cluster([]Node{nodeOf("a", 6)}, surplus("a", "old", 3, 1), surplus("a", "old", 2, 1), used("a", 2), younger, lower)
+	g.Expect(uids(m.Victims(gangOf(1, 1), anybody))).To(Equal([]string{"lower-2"}))
+	g.Expect(uids(m.Victims(gangOf(2, 1), anybody))).To(Equal([]string{"lower-2", "younger-2"}))
+	g.Expect(uids(m.Victims(gangOf(3, 1), anybody))).To(Equal([]string{"lower-2", "younger-2", "old-3"}))
+	g.Expect(m.Victims(gangOf(5, 1), anybody)).To(BeEmpty(), "all surplus together is not enough, so nobody leaves")
+}
+
+func TestFewerVictimsBeatEarlierOnes(t *testing.T) {
+	m := cluster([]Node{nodeOf("a", 8), nodeOf("b", 8)},
+		surplus("a", "small", 9, 1), surplus("a", "small", 8, 1), surplus("a", "small", 7, 1), surplus("a", "small", 6, 1),
+		used("a", 4),
+		surplus("b", "large", 2, 4), used("b", 4))
+	NewWithT(t).Expect(uids(m.Victims(gangOf(1, 4), anybody))).To(Equal([]string{"large-2"}))
+}
+
+func TestSurplusOfAnotherQueueOnlyAboveItsShare(t *testing.T) {
+	for name, c := range map[string]struct {
+		deserved Amounts
+		victims  int
+	}{
+		"above":    {Amounts{gpu: 2}, 1},
+		"at":       {Amounts{gpu: 4}, 0},
+		"no share": {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := []Pod{surplus("a", "other", 2, 1), used("a", 3)}
+			pods[0].Queue = "other"
+			m := New(Snapshot{Nodes: []Node{nodeOf("a", 4)}, Pods: pods, Queues: []Queue{
+				{Name: "default"}, {Name: "other", Deserved: c.deserved, Allocated: Amounts{gpu: 4}},
+			}})
+			NewWithT(t).Expect(m.Victims(gangOf(1, 1), anybody)).To(HaveLen(c.victims))
+		})
+	}
+}
+
+// TestVictimsAreMinimal compares with every subset of up to 12 surplus pods, in random clusters.
+func TestVictimsAreMinimal(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	for n := range 400 {
+		random := rand.New(rand.NewPCG(seed, uint64(n)))
+		nodes, pods := randomCluster(random)
+		ask := gangOf(1+random.Int32N(5), 1+random.Int64N(4))
+		m := cluster(nodes, pods...)
+		want := bruteForce(nodes, pods, ask)
+		got := len(m.Victims(ask, anybody))
+		if m.Ask(ask).Fits {
+			got = 0
+		} else if got == 0 {
+			got = -1
+		}
+		if got != want {
+			t.Fatalf("seed %d, cluster %d: %d victims, brute force says %d: %v asks %+v", seed, n, got, want, pods, ask)
+		}
+	}
+}
+
+func randomCluster(random *rand.Rand) (nodes []Node, pods []Pod) {
+	left := 12
+	for i := range 1 + random.IntN(4) {
+		name := fmt.Sprintf("n%d", i)
+		free := 2 + random.Int64N(7)
+		nodes = append(nodes, nodeOf(name, free))
+		for free > 0 && random.IntN(5) > 0 {
+			gpus := min(free, 1+random.Int64N(4))
+			free -= gpus
+			if left > 0 && random.IntN(3) > 0 {
+				left--
+				pods = append(pods, surplus(name, fmt.Sprintf("j%d", random.IntN(3)), int32(len(pods)), gpus))
+			} else {
+				pods = append(pods, used(name, gpus))
+			}
+		}
+	}
+	return nodes, pods
+}
+
+// bruteForce is the size of the smallest set of surplus without which the gang fits, or -1.
+func bruteForce(nodes []Node, pods []Pod, ask *Gang) int {
+	var takeable []int
+	for i, p := range pods {
+		if p.Surplus != nil {
+			takeable = append(takeable, i)
+		}
+	}
+	best := -1
+	for subset := range 1 << len(takeable) {
+		gone := map[int]bool{}
+		for bit, i := range takeable {
+			if subset&(1<<bit) != 0 {
+				gone[i] = true
+			}
+		}
+		var left []Pod
+		for i, p := range pods {
+			if !gone[i] {
+				left = append(left, p)
+			}
+		}
+		if (best < 0 || len(gone) < best) && cluster(nodes, left...).Ask(&Gang{
+			Queue: "default", Workers: ask.Workers, Shape: ask.Shape,
+		}).Largest >= ask.Workers {
+			best = len(gone)
+		}
+	}
+	return best
+}
+
+func TestOrder(t *testing.T) {
+	g := NewWithT(t)
+	old, high, young := gangOf(1, 1), gangOf(1, 1), gangOf(1, 1)
+	old.Created, young.Created, high.Created = born, born.Add(time.Hour), born.Add(2*time.Hour)
+	high.Tier = 10
+	gangs := []*Gang{young, high, old}
+	Order(gangs)
+	g.Expect(gangs).To(HaveExactElements(BeIdenticalTo(high), BeIdenticalTo(old), BeIdenticalTo(young)))
+}

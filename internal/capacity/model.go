@@ -1,0 +1,189 @@
+package capacity
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Model answers questions about one snapshot. It remembers which nodes take which workers, and is not for concurrent use.
+type Model struct {
+	names  []corev1.ResourceName
+	index  map[corev1.ResourceName]int
+	nodes  []node
+	queues map[string]Queue
+	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
+	allowed map[string][]*node
+	// total is what all nodes have, and guaranteed what queues have reserved of it.
+	total, guaranteed Amounts
+}
+
+// node is a node as vectors over the model's resources.
+type node struct {
+	Node
+	free []int64
+	// surplus is in the order of victims.
+	surplus []Pod
+}
+
+// New compiles a snapshot.
+func New(s Snapshot) *Model {
+	m := &Model{
+		index: map[corev1.ResourceName]int{}, queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
+		allowed: map[string][]*node{},
+	}
+	for _, n := range s.Nodes {
+		for name, amount := range n.Allocatable {
+			m.name(name)
+			m.total[name] += amount
+		}
+	}
+	byName := make(map[string]int, len(s.Nodes))
+	for i, n := range s.Nodes {
+		byName[n.Name] = i
+		m.nodes = append(m.nodes, node{Node: n, free: m.vector(n.Allocatable)})
+	}
+	for _, p := range s.Pods {
+		i, ok := byName[p.Node]
+		if !ok {
+			continue
+		}
+		n := &m.nodes[i]
+		for name, amount := range p.held() {
+			if at, known := m.index[name]; known {
+				n.free[at] -= amount
+			}
+		}
+		if p.Surplus != nil {
+			n.surplus = append(n.surplus, p)
+		}
+	}
+	for i := range m.nodes {
+		slices.SortFunc(m.nodes[i].surplus, func(a, b Pod) int { return a.Surplus.compare(b.Surplus) })
+	}
+	for _, q := range s.Queues {
+		m.queues[q.Name] = q
+		for name, amount := range q.Guarantee {
+			m.guaranteed[name] += amount
+		}
+	}
+	return m
+}
+
+// held is what the pod takes of its node: its requests, and its place among the node's pods.
+func (p *Pod) held() Amounts {
+	held := maps.Clone(p.Requests)
+	if held == nil {
+		held = Amounts{}
+	}
+	held[corev1.ResourcePods] = 1
+	return held
+}
+
+func (m *Model) name(n corev1.ResourceName) {
+	if _, ok := m.index[n]; !ok {
+		m.index[n] = len(m.names)
+		m.names = append(m.names, n)
+	}
+}
+
+// vector writes amounts in the order of the model's resources; those that no node has are left out.
+func (m *Model) vector(a Amounts) []int64 {
+	v := make([]int64, len(m.names))
+	for name, amount := range a {
+		if i, ok := m.index[name]; ok {
+			v[i] = amount
+		}
+	}
+	return v
+}
+
+// ask is one worker's requests, compiled: only what is asked, and impossible if no node has one of the resources.
+type ask struct {
+	shape      *Shape
+	at         []int
+	amount     []int64
+	affinity   *nodeaffinity.NodeSelector
+	impossible bool
+	// nodes are those that take the worker, room apart.
+	nodes []*node
+}
+
+func (m *Model) compile(s *Shape) ask {
+	a := ask{shape: s}
+	worker := Pod{Requests: s.Requests}
+	for name, amount := range worker.held() {
+		if amount <= 0 {
+			continue
+		}
+		i, ok := m.index[name]
+		if !ok {
+			// A cluster whose nodes state no pod count does not limit it.
+			a.impossible = a.impossible || name != corev1.ResourcePods
+			continue
+		}
+		a.at, a.amount = append(a.at, i), append(a.amount, amount)
+	}
+	if s.Affinity != nil {
+		selector, err := nodeaffinity.NewNodeSelector(s.Affinity)
+		a.affinity, a.impossible = selector, a.impossible || err != nil
+	}
+	if !a.impossible {
+		a.nodes = m.nodesFor(&a)
+	}
+	return a
+}
+
+// nodesFor lists the nodes that take the worker. Gangs ask for many different amounts on few different sets of nodes.
+func (m *Model) nodesFor(a *ask) []*node {
+	key, err := json.Marshal([]any{a.shape.NodeSelector, a.shape.Affinity, a.shape.Tolerations})
+	nodes, known := m.allowed[string(key)]
+	if !known {
+		for i := range m.nodes {
+			if a.allows(&m.nodes[i]) {
+				nodes = append(nodes, &m.nodes[i])
+			}
+		}
+		if err == nil {
+			m.allowed[string(key)] = nodes
+		}
+	}
+	return nodes
+}
+
+// allows tells whether the node takes the worker at all, room apart.
+func (a *ask) allows(n *node) bool {
+	for key, value := range a.shape.NodeSelector {
+		if have, ok := n.Labels[key]; !ok || have != value {
+			return false
+		}
+	}
+	if a.affinity != nil {
+		if !a.affinity.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !a.tolerates(&t)
+	})
+}
+
+func (a *ask) tolerates(t *corev1.Taint) bool {
+	return slices.ContainsFunc(a.shape.Tolerations, func(toleration corev1.Toleration) bool {
+		return toleration.ToleratesTaint(logr.Discard(), t, false)
+	})
+}
+
+// count is how many workers fit into the free vector, at most limit.
+func (a *ask) count(free []int64, limit int32) int32 {
+	n := int64(limit)
+	for i, at := range a.at {
+		n = min(n, max(0, free[at])/a.amount[i])
+	}
+	return int32(n)
+}

@@ -1,0 +1,147 @@
+// Package capacity is the one model of free room: which gangs fit, what is short, who would have to give way, and how much
+// of what is free is too fragmented to use. It is pure: a snapshot in, answers out. Nothing else in Tideline reasons about
+// room, and placement remains Volcano's.
+//
+// It models what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
+// required node affinity, taints, and the limits of queues. What a pod asks beyond that (topology, affinity between pods,
+// volumes) makes the answer Unknown, never a guess.
+package capacity
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Amounts are quantities by resource: CPU in thousandths of a core, everything else in its whole unit (bytes, devices).
+type Amounts map[corev1.ResourceName]int64
+
+// AmountsOf converts a resource list.
+func AmountsOf(list corev1.ResourceList) Amounts {
+	a := make(Amounts, len(list))
+	for name, quantity := range list {
+		if name == corev1.ResourceCPU {
+			a[name] = quantity.MilliValue()
+		} else {
+			a[name] = quantity.Value()
+		}
+	}
+	return a
+}
+
+// Snapshot is a cluster at one moment.
+type Snapshot struct {
+	Nodes  []Node
+	Pods   []Pod
+	Queues []Queue
+}
+
+// Node is a node that is ready and may be scheduled on.
+type Node struct {
+	Name        string
+	Labels      map[string]string
+	Taints      []corev1.Taint
+	Allocatable Amounts
+}
+
+// Pod is a pod that is bound to a node and has not ended.
+type Pod struct {
+	Node     string
+	Requests Amounts
+	// Queue is the queue in whose books the pod stands; empty for a pod that is not Volcano's.
+	Queue string
+	// Surplus says whose surplus the pod is; nil for a pod that nobody may take.
+	Surplus *Surplus
+}
+
+// Surplus is a worker that may have to give way.
+type Surplus struct {
+	Job types.NamespacedName
+	UID types.UID
+	// Index of the worker: the highest goes first.
+	Index int32
+	// Tier is the priority of the job's tier: the lowest goes first.
+	Tier int32
+	// Created is when the job was created: the youngest goes first.
+	Created time.Time
+}
+
+// Queue is a Volcano Queue.
+type Queue struct {
+	Name string
+	// Guarantee is what nobody else may use.
+	Guarantee Amounts
+	// Deserved is the queue's share: what it uses beyond may be reclaimed. A resource that is not listed has no share.
+	Deserved Amounts
+	// Capability is the queue's limit. A resource that is not listed has none.
+	Capability Amounts
+	// Allocated is what the queue's pods hold.
+	Allocated Amounts
+}
+
+// Shape is what one worker asks and where it may run.
+type Shape struct {
+	Requests     Amounts
+	NodeSelector map[string]string
+	Affinity     *corev1.NodeSelector
+	Tolerations  []corev1.Toleration
+	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
+	Unmodelled string
+}
+
+// ShapeOf reads a pod template. Requests are given, because admission and schedulers count more than the containers.
+func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList) Shape {
+	s := Shape{
+		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: unmodelled(spec),
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		s.Affinity = spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return s
+}
+
+func unmodelled(spec *corev1.PodSpec) string {
+	switch a := spec.Affinity; {
+	case a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
+		return "affinity to other pods"
+	case a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
+		return "anti-affinity to other pods"
+	case len(spec.ResourceClaims) > 0:
+		return "resource claims"
+	}
+	for _, t := range spec.TopologySpreadConstraints {
+		if t.WhenUnsatisfiable == corev1.DoNotSchedule {
+			return "topology spread constraints"
+		}
+	}
+	for _, v := range spec.Volumes {
+		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			return "volumes that are bound to nodes"
+		}
+	}
+	for _, c := range spec.Containers {
+		for _, p := range c.Ports {
+			if p.HostPort != 0 {
+				return "host ports"
+			}
+		}
+	}
+	if spec.HostNetwork {
+		return "the host's network"
+	}
+	return ""
+}
+
+// Gang is a core that waits for its place.
+type Gang struct {
+	Job   types.NamespacedName
+	Queue string
+	// Tier is the priority of the job's tier: the highest comes first.
+	Tier int32
+	// Created is when the job was created: the oldest comes first.
+	Created time.Time
+	Shape   Shape
+	// Workers is how many must be placed together.
+	Workers int32
+}

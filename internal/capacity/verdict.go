@@ -1,0 +1,198 @@
+package capacity
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// placementTime is how long a gang may take to be placed once its victims have left. One that is not placed by then gets no
+// further shrink until the nodes or its ask change: something that the model does not see keeps it out.
+const placementTime = 30 * time.Second
+
+// Verdict is what a queue's decider says of one job.
+type Verdict struct {
+	// Place among the gangs that wait in the queue, from 1, of Waiting; both 0 for a job that does not wait.
+	Place, Waiting int32
+	// Answer is what the model says of the waiting gang.
+	Answer Answer
+	// Holders are the jobs whose surplus the gang could take, the largest first.
+	Holders []Holder
+	// Room is how many more surplus workers of a running job fit now, with nobody waiting for the place.
+	Room int32
+	// GiveUp are surplus workers of this job that must leave now, and To the gang they leave for.
+	GiveUp []types.UID
+	To     types.NamespacedName
+}
+
+// Holder is a job that holds surplus.
+type Holder struct {
+	Job     types.NamespacedName
+	Workers int32
+}
+
+// Shrink is room being made for one gang. There is one at a time per queue.
+type Shrink struct {
+	For types.NamespacedName
+	// Ask is the gang's ask, and Nodes the nodes, as they were when the shrink was decided.
+	Ask     int32
+	Nodes   int
+	Victims []Surplus
+	// Left is when the last victim was gone; zero while some are still there.
+	Left time.Time
+	// Futile is true once the gang was not placed in time.
+	Futile bool
+}
+
+// Docket is all that Judge needs of one queue.
+type Docket struct {
+	Queue string
+	// Waiting are the gangs that wait in the queue, in any order.
+	Waiting []*Gang
+	// Growing are the missing surplus workers of jobs that create only what fits.
+	Growing []*Gang
+	// Shrink is the one under way, as the last Judge returned it; nil for none.
+	Shrink *Shrink
+	// Starved tells whether a gang has waited so long that surplus must be told to leave; until says when it will have.
+	Starved func(*Gang) (starved bool, in time.Duration)
+	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano.
+	Yields func(types.NamespacedName) bool
+}
+
+// Judge decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
+// the shrink under way, and when time alone changes the judgement; zero for never.
+func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, *Shrink, time.Duration) {
+	waiting := slices.Clone(d.Waiting)
+	Order(waiting)
+	verdicts := make(map[types.NamespacedName]Verdict, len(waiting))
+	holders := m.holders()
+	for i, g := range waiting {
+		verdicts[g.Job] = Verdict{
+			Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g), Holders: m.mayTakeFrom(g, holders),
+		}
+	}
+	for _, g := range d.Growing {
+		if len(waiting) == 0 {
+			verdicts[g.Job] = Verdict{Room: m.Ask(g).Largest}
+		}
+	}
+	shrink, again := m.shrink(d, waiting, now)
+	if shrink != nil && shrink.Left.IsZero() {
+		for _, v := range m.present(shrink.Victims) {
+			verdict := verdicts[v.Job]
+			verdict.GiveUp, verdict.To = append(verdict.GiveUp, v.UID), shrink.For
+			verdicts[v.Job] = verdict
+		}
+	}
+	return verdicts, shrink, again
+}
+
+// shrink keeps the shrink under way, or decides the next one.
+func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (*Shrink, time.Duration) {
+	if s := d.Shrink; s != nil {
+		g := find(waiting, s.For)
+		switch {
+		case g == nil || g.Workers != s.Ask || len(m.nodes) != s.Nodes:
+			// It was placed, is gone, or what was decided on has changed.
+		case s.Futile:
+			return s, 0
+		case len(m.present(s.Victims)) > 0:
+			return s, 0
+		case s.Left.IsZero():
+			kept := *s
+			kept.Left = now
+			return &kept, placementTime
+		case now.Sub(s.Left) < placementTime:
+			return s, placementTime - now.Sub(s.Left)
+		default:
+			kept := *s
+			kept.Futile = true
+			return &kept, 0
+		}
+	}
+	return m.next(d, waiting)
+}
+
+// next finds the first gang in the order of the queue that has starved and that surplus can serve.
+func (m *Model) next(d Docket, waiting []*Gang) (*Shrink, time.Duration) {
+	var again time.Duration
+	for _, g := range waiting {
+		starved, in := d.Starved(g)
+		if !starved {
+			if again == 0 || in < again {
+				again = in
+			}
+			continue
+		}
+		victims := m.Victims(g, d.Yields)
+		if len(victims) > 0 {
+			return &Shrink{For: g.Job, Ask: g.Workers, Nodes: len(m.nodes), Victims: victims}, 0
+		}
+	}
+	return nil, again
+}
+
+func find(gangs []*Gang, job types.NamespacedName) *Gang {
+	for _, g := range gangs {
+		if g.Job == job {
+			return g
+		}
+	}
+	return nil
+}
+
+// present are those of the victims that still hold a place.
+func (m *Model) present(victims []Surplus) []Surplus {
+	var still []Surplus
+	for i := range m.nodes {
+		for _, p := range m.nodes[i].surplus {
+			if slices.ContainsFunc(victims, func(v Surplus) bool { return v.UID == p.Surplus.UID }) {
+				still = append(still, *p.Surplus)
+			}
+		}
+	}
+	return still
+}
+
+// holders counts surplus by queue and job.
+func (m *Model) holders() map[string]map[types.NamespacedName]*heldSurplus {
+	all := map[string]map[types.NamespacedName]*heldSurplus{}
+	for i := range m.nodes {
+		for j := range m.nodes[i].surplus {
+			p := &m.nodes[i].surplus[j]
+			jobs := all[p.Queue]
+			if jobs == nil {
+				jobs = map[types.NamespacedName]*heldSurplus{}
+				all[p.Queue] = jobs
+			}
+			if jobs[p.Surplus.Job] == nil {
+				jobs[p.Surplus.Job] = &heldSurplus{pod: p}
+			}
+			jobs[p.Surplus.Job].workers++
+		}
+	}
+	return all
+}
+
+type heldSurplus struct {
+	pod     *Pod
+	workers int32
+}
+
+// mayTakeFrom lists the holders whose surplus the gang may take, at most three: the rest would only lengthen a message.
+func (m *Model) mayTakeFrom(g *Gang, held map[string]map[types.NamespacedName]*heldSurplus) []Holder {
+	var all []Holder
+	for _, jobs := range held {
+		for job, h := range jobs {
+			if m.mayTake(g, h.pod) {
+				all = append(all, Holder{Job: job, Workers: h.workers})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Workers, a.Workers), cmp.Compare(a.Job.String(), b.Job.String()))
+	})
+	return all[:min(len(all), 3)]
+}

@@ -1,0 +1,144 @@
+package capacity
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func job(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
+
+func named(name string, workers int32, age time.Duration) *Gang {
+	g := gangOf(workers, 1)
+	g.Job, g.Created = job(name), born.Add(-age)
+	return g
+}
+
+// docket is that of queue default, in which every gang has starved and everybody yields.
+func docket(waiting ...*Gang) Docket {
+	return Docket{
+		Queue: "default", Waiting: waiting, Yields: anybody,
+		Starved: func(*Gang) (bool, time.Duration) { return true, 0 },
+	}
+}
+
+func TestVerdictSaysPlaceAndFigures(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 4), nodeOf("b", 4), nodeOf("c", 1)}, used("a", 2), used("b", 2), surplus("a", "x", 2, 1))
+	asks := func(name string, age time.Duration) *Gang {
+		ask := named(name, 8, age)
+		return ask
+	}
+	d := docket(asks("third", time.Hour), asks("first", 3*time.Hour), asks("second", 2*time.Hour))
+	d.Starved = func(*Gang) (bool, time.Duration) { return false, time.Minute }
+	verdicts, shrink, again := m.Judge(d, born)
+	g.Expect(shrink).To(BeNil())
+	g.Expect(again).To(Equal(time.Minute))
+	v := verdicts[job("second")]
+	g.Expect(v.Place).To(Equal(int32(2)))
+	g.Expect(v.Waiting).To(Equal(int32(3)))
+	g.Expect(v.Answer.Free).To(Equal(Amounts{gpu: 4}))
+	g.Expect(v.Answer.Largest).To(Equal(int32(4)))
+	g.Expect(v.Holders).To(Equal([]Holder{{Job: types.NamespacedName{Name: "x"}, Workers: 1}}))
+}
+
+func TestOneShrinkAtATime(t *testing.T) {
+	g := NewWithT(t)
+	full := []Pod{used("a", 4), surplus("a", "x", 5, 1), surplus("a", "x", 4, 1), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)}
+	nodes := []Node{nodeOf("a", 8)}
+	first, second := named("first", 2, 2*time.Hour), named("second", 1, time.Hour)
+	d := docket(first, second)
+
+	verdicts, shrink, _ := cluster(nodes, full...).Judge(d, born)
+	x := verdicts[types.NamespacedName{Name: "x"}]
+	g.Expect(x.GiveUp).To(ConsistOf(types.UID("x-5"), types.UID("x-4")))
+	g.Expect(x.To).To(Equal(job("first")))
+
+	d.Shrink = shrink
+	verdicts, shrink, _ = cluster(nodes, full[:4]...).Judge(d, born.Add(time.Second))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(ConsistOf(types.UID("x-5"), types.UID("x-4")),
+		"the same victims, and nobody for the second gang")
+
+	d.Shrink = shrink
+	left := []Pod{used("a", 4), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)}
+	verdicts, shrink, again := cluster(nodes, left...).Judge(d, born.Add(2*time.Second))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty())
+	g.Expect(again).To(Equal(placementTime))
+
+	d.Shrink, d.Waiting = shrink, []*Gang{second}
+	placed := []Pod{used("a", 6), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)}
+	verdicts, _, _ = cluster(nodes, placed...).Judge(d, born.Add(3*time.Second))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(Equal([]types.UID{"x-3"}),
+		"the first is placed, so it is the second's turn")
+}
+
+func TestFutileShrinkIsNotRepeatedUntilSomethingChanges(t *testing.T) {
+	g := NewWithT(t)
+	nodes := []Node{nodeOf("a", 4)}
+	d := docket(named("first", 1, time.Hour))
+	_, d.Shrink, _ = cluster(nodes, used("a", 2), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)).Judge(d, born)
+	// The victim leaves, and somebody else takes its place.
+	taken := cluster(nodes, used("a", 3), surplus("a", "x", 2, 1))
+	_, d.Shrink, _ = taken.Judge(d, born.Add(time.Second))
+	_, d.Shrink, _ = taken.Judge(d, born.Add(40*time.Second))
+	g.Expect(d.Shrink.Futile).To(BeTrue())
+	verdicts, _, again := taken.Judge(d, born.Add(time.Hour))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty())
+	g.Expect(again).To(BeZero())
+	more := cluster(append(nodes, nodeOf("b", 1)), used("a", 3), surplus("a", "x", 2, 1), used("b", 1))
+	verdicts, _, _ = more.Judge(d, born.Add(2*time.Hour))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(HaveLen(1), "the nodes changed")
+}
+
+func TestImpossibleGangFreezesNobody(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 4)}, used("a", 3), surplus("a", "x", 2, 1))
+	verdicts, shrink, _ := m.Judge(docket(named("impossible", 100, 2*time.Hour), named("modest", 1, time.Hour)), born)
+	g.Expect(shrink.For).To(Equal(job("modest")))
+	g.Expect(verdicts[job("impossible")].Place).To(Equal(int32(1)))
+}
+
+func TestNobodyLeavesWhoseSurplusIsVolcanos(t *testing.T) {
+	d := docket(named("first", 1, time.Hour))
+	d.Yields = func(types.NamespacedName) bool { return false }
+	_, shrink, _ := cluster([]Node{nodeOf("a", 1)}, surplus("a", "x", 2, 1)).Judge(d, born)
+	NewWithT(t).Expect(shrink).To(BeNil())
+}
+
+func TestRoomForFittingSurplus(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 4)}, used("a", 1))
+	d := docket()
+	d.Growing = []*Gang{named("x", 0, time.Hour)}
+	verdicts, _, _ := m.Judge(d, born)
+	g.Expect(verdicts[job("x")].Room).To(Equal(int32(3)))
+	d.Waiting = []*Gang{named("first", 4, time.Hour)}
+	verdicts, _, _ = m.Judge(d, born)
+	g.Expect(verdicts[job("x")].Room).To(BeZero(), "somebody waits for the place")
+}
+
+// BenchmarkJudge is a queue of 500 waiting gangs of 20 shapes on 1,000 full nodes.
+func BenchmarkJudge(b *testing.B) {
+	var s Snapshot
+	for i := range 1000 {
+		n := nodeOf(string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676)), 8)
+		n.Labels = map[string]string{"gpu": "a100", "zone": string(rune('a' + i%3))}
+		s.Nodes = append(s.Nodes, n)
+		s.Pods = append(s.Pods, used(n.Name, 4), surplus(n.Name, "x", int32(2*i), 2), surplus(n.Name, "x", int32(2*i+1), 2))
+	}
+	s.Queues = []Queue{{Name: "default"}}
+	var d Docket
+	for i := range 500 {
+		ask := named(string(rune('a'+i%26))+string(rune('a'+i/26)), int32(2+i%20), time.Duration(i)*time.Second)
+		ask.Shape = Shape{Requests: Amounts{gpu: int64(1 + i%4)}, NodeSelector: map[string]string{"gpu": "a100"}}
+		d.Waiting = append(d.Waiting, ask)
+	}
+	d.Queue, d.Yields = "default", anybody
+	d.Starved = func(*Gang) (bool, time.Duration) { return true, 0 }
+	b.ReportAllocs()
+	for b.Loop() {
+		New(s).Judge(d, born)
+	}
+}

@@ -1,0 +1,216 @@
+package capacity
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// choiceLimit is up to how many choices of one node's surplus are all tried. Pods that hold the same are alike but for their
+// order, so that a node full of equal workers has as many choices as workers. A node with more choices gives its surplus up in
+// the order of victims.
+const choiceLimit = 4096
+
+// compare orders victims: the lowest tier first, then the youngest job, then the highest index.
+func (s *Surplus) compare(o *Surplus) int {
+	return cmp.Or(cmp.Compare(s.Tier, o.Tier), o.Created.Compare(s.Created), cmp.Compare(o.Index, s.Index),
+		cmp.Compare(s.Job.Namespace, o.Job.Namespace), cmp.Compare(s.Job.Name, o.Job.Name))
+}
+
+// cost of a set of victims: first how many they are, then how late they come in the order of victims.
+type cost struct{ count, rank int64 }
+
+var tooMuch = cost{count: math.MaxInt64 / 2}
+
+func (c cost) plus(o cost) cost { return cost{c.count + o.count, c.rank + o.rank} }
+
+func (c cost) less(o cost) bool { return c.count < o.count || (c.count == o.count && c.rank < o.rank) }
+
+// offer is what one node can do: for k more workers, the cheapest set of its surplus that must leave.
+type offer struct {
+	now   int32       // workers that fit already
+	limit int         // workers that are missing
+	costs []cost      // by k-1
+	sets  [][]Surplus // by k-1
+}
+
+// victims is the cheapest set of surplus that makes room for the whole gang beside the workers that fit already: over all
+// nodes, the sum of their offers is minimised exactly, as a knapsack over the number of workers gained.
+func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool) []Surplus {
+	missing := int(g.Workers - min(a.room(), g.Workers))
+	if missing == 0 {
+		return nil // It fits, or the queue's limit is what is in the way.
+	}
+	rank := m.ranks(g, yields)
+	best := make([]cost, missing+1)
+	for k := 1; k <= missing; k++ {
+		best[k] = tooMuch
+	}
+	var offers []offer
+	var taken [][]uint16 // by node: how many workers it gains for each total
+	for _, n := range a.nodes {
+		o := m.offer(n, a, rank, missing)
+		if len(o.costs) == 0 {
+			continue
+		}
+		gains := make([]uint16, missing+1)
+		for total := missing; total > 0; total-- {
+			for k := 1; k <= len(o.costs); k++ {
+				if c := best[max(0, total-k)].plus(o.costs[k-1]); c.less(best[total]) {
+					best[total], gains[total] = c, uint16(k)
+				}
+			}
+		}
+		offers, taken = append(offers, o), append(taken, gains)
+	}
+	if best[missing].count >= tooMuch.count {
+		return nil
+	}
+	var chosen []Surplus
+	for i, total := len(offers)-1, missing; i >= 0 && total > 0; i-- {
+		if k := int(taken[i][total]); k > 0 {
+			chosen = append(chosen, offers[i].sets[k-1]...)
+			total = max(0, total-k)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b Surplus) int { return a.compare(&b) })
+	return chosen
+}
+
+// ranks numbers the surplus that the gang may take, in the order of victims.
+func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
+	var all []*Surplus
+	for i := range m.nodes {
+		for _, p := range m.nodes[i].surplus {
+			if m.mayTake(g, &p) && yields(p.Surplus.Job) {
+				all = append(all, p.Surplus)
+			}
+		}
+	}
+	slices.SortFunc(all, (*Surplus).compare)
+	rank := make(map[*Surplus]int64, len(all))
+	for i, s := range all {
+		rank[s] = int64(i)
+	}
+	return rank
+}
+
+// mayTake tells whether the gang may take the pod's place: surplus of its own queue, or of a queue that uses more than its share.
+func (m *Model) mayTake(g *Gang, p *Pod) bool {
+	if p.Queue == g.Queue {
+		return true
+	}
+	q := m.queues[p.Queue]
+	for name := range g.Shape.Requests {
+		if share, ok := q.Deserved[name]; ok && q.Allocated[name] > share && p.Requests[name] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// offer computes what one node can gain, up to limit workers.
+func (m *Model) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
+	var candidates []*Pod
+	for i := range n.surplus {
+		if _, ok := rank[n.surplus[i].Surplus]; ok {
+			candidates = append(candidates, &n.surplus[i])
+		}
+	}
+	if len(candidates) == 0 {
+		return offer{}
+	}
+	o := offer{now: a.count(n.free, math.MaxInt32), limit: limit}
+	for set := range choices(candidates) {
+		free := slices.Clone(n.free)
+		c := cost{count: int64(len(set))}
+		for _, p := range set {
+			m.release(free, p)
+			c.rank += rank[p.Surplus]
+		}
+		o.consider(a.count(free, math.MaxInt32), c, set)
+	}
+	return o
+}
+
+// consider takes a set of victims into the offer where it is the cheapest.
+func (o *offer) consider(room int32, c cost, set []*Pod) {
+	gained := min(int(room-o.now), o.limit)
+	for len(o.costs) < gained {
+		o.costs, o.sets = append(o.costs, tooMuch), append(o.sets, nil)
+	}
+	for k := range gained {
+		if c.less(o.costs[k]) {
+			o.costs[k], o.sets[k] = c, surplusOf(set)
+		}
+	}
+}
+
+// choices yields the sets of candidates worth trying, which come in the order of victims.
+func choices(candidates []*Pod) iter.Seq[[]*Pod] {
+	return func(yield func([]*Pod) bool) {
+		alike := classes(candidates)
+		total := 1
+		for _, class := range alike {
+			total = min(total*(len(class)+1), choiceLimit+1)
+		}
+		if total > choiceLimit {
+			for i := range candidates {
+				if !yield(candidates[:i+1]) {
+					return
+				}
+			}
+			return
+		}
+		for choice := 1; choice < total; choice++ {
+			var set []*Pod
+			rest := choice
+			for _, class := range alike {
+				set = append(set, class[:rest%(len(class)+1)]...)
+				rest /= len(class) + 1
+			}
+			if !yield(set) {
+				return
+			}
+		}
+	}
+}
+
+// classes groups pods that hold the same, each group in the order it came in.
+func classes(pods []*Pod) [][]*Pod {
+	var all [][]*Pod
+	for _, p := range pods {
+		i := slices.IndexFunc(all, func(class []*Pod) bool { return maps.Equal(class[0].Requests, p.Requests) })
+		if i < 0 {
+			all = append(all, nil)
+			i = len(all) - 1
+		}
+		all[i] = append(all[i], p)
+	}
+	return all
+}
+
+// release gives back what a pod holds.
+func (m *Model) release(free []int64, p *Pod) {
+	for name, amount := range p.Requests {
+		if at, ok := m.index[name]; ok {
+			free[at] += amount
+		}
+	}
+	if at, ok := m.index[corev1.ResourcePods]; ok {
+		free[at]++
+	}
+}
+
+func surplusOf(pods []*Pod) []Surplus {
+	all := make([]Surplus, len(pods))
+	for i, p := range pods {
+		all[i] = *p.Surplus
+	}
+	return all
+}

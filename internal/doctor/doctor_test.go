@@ -1,0 +1,81 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// healthy are the facts of a cluster that is set up.
+func healthy() Facts {
+	f := Facts{
+		Server: "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
+		Queues: map[string]string{"default": "Open"}, Classes: map[string]Class{},
+	}
+	for _, t := range config.DefaultTiers() {
+		f.Classes[t.ClassName()] = Class{t.Priority, corev1.PreemptLowerPriority}
+		f.Classes[t.SurplusClassName()] = Class{t.SurplusPriority, corev1.PreemptNever}
+	}
+	return f
+}
+
+func screen(t *testing.T, f Facts) (string, int) {
+	t.Helper()
+	var b strings.Builder
+	wrong, err := Print(&b, Examine(f, config.DefaultTiers()))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return b.String(), wrong
+}
+
+func TestHealthyClusterIsOneScreenOfOK(t *testing.T) {
+	g := NewWithT(t)
+	text, wrong := screen(t, healthy())
+	g.Expect(wrong).To(BeZero(), text)
+	g.Expect(text).NotTo(ContainSubstring("->"))
+	g.Expect(strings.Count(text, "\n")).To(BeNumerically("<", 24))
+}
+
+func TestEachFindingSaysWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Facts)
+		says string
+	}{
+		"kinds": {
+			func(f *Facts) { f.MissingKinds = []string{"PodGroup (scheduling.volcano.sh/v1beta1)"} }, "does not serve: PodGroup",
+		},
+		"old volcano":   {func(f *Facts) { f.VolcanoImage = "volcanosh/vc-scheduler:v1.9.0" }, "older than v1.14.0"},
+		"configuration": {func(f *Facts) { f.SchedulerLacks = []string{"action preempt"} }, "lacks: action preempt"},
+		"webhooks":      {func(f *Facts) { f.VolcanoWebhooks = 0 }, "No webhook of Volcano"},
+		"no queue":      {func(f *Facts) { f.Queues = nil }, "There is no Volcano Queue"},
+		"closed queue":  {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 2 Queues are not open: team (Closed)"},
+		"unseen queue":  {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
+		"no class":      {func(f *Facts) { delete(f.Classes, "tideline-exploratory") }, "tideline-exploratory (missing)"},
+		"wrong class": {
+			func(f *Facts) { f.Classes["tideline-exploratory"] = Class{5, corev1.PreemptLowerPriority} }, "must be 1000",
+		},
+		"rights": {func(f *Facts) { f.Denied = []string{"create pods"} }, "may not: create pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := healthy()
+			c.edit(&f)
+			text, wrong := screen(t, f)
+			g.Expect(wrong).To(Equal(1), text)
+			g.Expect(text).To(ContainSubstring(c.says))
+			g.Expect(text).To(ContainSubstring("-> "))
+		})
+	}
+}
+
+func TestVolcanoOfUnknownVersionIsNoFault(t *testing.T) {
+	for _, image := range []string{"", "mirror/vc-scheduler:latest"} {
+		f := healthy()
+		f.VolcanoImage = image
+		_, wrong := screen(t, f)
+		NewWithT(t).Expect(wrong).To(BeZero())
+	}
+}

@@ -1,0 +1,173 @@
+// Package doctor tells whether a cluster is set up for Tideline: one screen, and what to do about each finding.
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// oldestVolcano is the oldest Volcano whose behaviour Tideline rests on.
+var oldestVolcano = version.MustParseSemantic("v1.14.0")
+
+// Class is a PriorityClass as the cluster has it.
+type Class struct {
+	Value  int32
+	Policy corev1.PreemptionPolicy
+}
+
+// Facts are what was found in the cluster.
+type Facts struct {
+	// Server is the version of the API server.
+	Server string
+	// MissingKinds are kinds that the API server does not serve, ours and Volcano's.
+	MissingKinds []string
+	// VolcanoImage is the image of Volcano's scheduler; empty when it runs as no Deployment.
+	VolcanoImage string
+	// SchedulerLacks is what the configuration of Volcano's scheduler lacks.
+	SchedulerLacks []string
+	// Queues are the states of the Queues by name.
+	Queues map[string]string
+	// Classes are the PriorityClasses by name.
+	Classes map[string]Class
+	// VolcanoWebhooks is how many webhooks of Volcano judge PodGroups.
+	VolcanoWebhooks int
+	// Denied are requests that the operator's ServiceAccount may not make.
+	Denied []string
+}
+
+// Finding is one line of the screen.
+type Finding struct {
+	// OK is false for what is wrong.
+	OK bool
+	// What was found, with the figures.
+	What string
+	// Do says how to mend it; empty when OK.
+	Do string
+}
+
+// Examine judges the facts, in the order in which a person would mend them.
+func Examine(f Facts, tiers config.Tiers) []Finding {
+	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
+	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), queues(f), classes(f, tiers), permissions(f))
+	return findings
+}
+
+func kinds(f Facts) Finding {
+	if len(f.MissingKinds) == 0 {
+		return Finding{OK: true, What: "The kinds of Tideline and of Volcano are served."}
+	}
+	return Finding{
+		What: "The API server does not serve: " + strings.Join(f.MissingKinds, ", ") + ".",
+		Do:   "Install Volcano for kinds of scheduling.volcano.sh, and `make install` for those of tideline.io.",
+	}
+}
+
+func volcanoVersion(f Facts) Finding {
+	if f.VolcanoImage == "" {
+		return Finding{OK: true, What: "Volcano's scheduler runs as no Deployment of volcano-system, so its version is not known here."}
+	}
+	tag := f.VolcanoImage[strings.LastIndex(f.VolcanoImage, ":")+1:]
+	v, err := version.ParseSemantic(tag)
+	switch {
+	case err != nil:
+		return Finding{OK: true, What: fmt.Sprintf("Volcano's scheduler is %s; its tag names no version.", f.VolcanoImage)}
+	case v.LessThan(oldestVolcano):
+		return Finding{
+			What: fmt.Sprintf("Volcano's scheduler is %s, older than v%s.", f.VolcanoImage, oldestVolcano),
+			Do:   fmt.Sprintf("Upgrade Volcano to v%s or later.", oldestVolcano),
+		}
+	}
+	return Finding{OK: true, What: "Volcano's scheduler is " + f.VolcanoImage + "."}
+}
+
+func scheduler(f Facts) Finding {
+	if len(f.SchedulerLacks) == 0 {
+		return Finding{OK: true, What: "Volcano's configuration lets surplus give way to waiting gangs."}
+	}
+	return Finding{
+		What: "Volcano's configuration lacks: " + strings.Join(f.SchedulerLacks, "; ") + ".",
+		Do: "Apply config/volcano, or add what is missing to ConfigMap " + gang.SchedulerConfigMap.String() +
+			". Until then surplus leaves on the operator's word, when a gang has starved.",
+	}
+}
+
+func webhooks(f Facts) Finding {
+	if f.VolcanoWebhooks > 0 {
+		return Finding{OK: true, What: fmt.Sprintf("Volcano's webhooks judge PodGroups (%d).", f.VolcanoWebhooks)}
+	}
+	return Finding{
+		What: "No webhook of Volcano judges PodGroups, so that gangs can be submitted to queues that are closed.",
+		Do:   "Install Volcano's webhook-manager (volcano-admission).",
+	}
+}
+
+func queues(f Facts) Finding {
+	var shut []string
+	for name, state := range f.Queues {
+		if state != gang.QueueOpen {
+			shut = append(shut, fmt.Sprintf("%s (%s)", name, orUnknown(state)))
+		}
+	}
+	slices.Sort(shut)
+	switch {
+	case len(f.Queues) == 0:
+		return Finding{
+			What: "There is no Volcano Queue.", Do: "Start Volcano's scheduler and controllers: they register Queue default.",
+		}
+	case len(shut) > 0:
+		return Finding{
+			What: fmt.Sprintf("%d of %d Queues are not open: %s.", len(shut), len(f.Queues), strings.Join(shut, ", ")),
+			Do:   "Open them, or start Volcano's controllers, without which no Queue has a state.",
+		}
+	}
+	return Finding{OK: true, What: fmt.Sprintf("All Queues are open (%d).", len(f.Queues))}
+}
+
+func orUnknown(state string) string {
+	if state == "" {
+		return "state unknown"
+	}
+	return state
+}
+
+func classes(f Facts, tiers config.Tiers) Finding {
+	var wrong []string
+	for _, t := range tiers {
+		for name, want := range map[string]Class{
+			t.ClassName():        {t.Priority, corev1.PreemptLowerPriority},
+			t.SurplusClassName(): {t.SurplusPriority, corev1.PreemptNever},
+		} {
+			switch have, ok := f.Classes[name]; {
+			case !ok:
+				wrong = append(wrong, name+" (missing)")
+			case have != want:
+				wrong = append(wrong, fmt.Sprintf("%s (is %d %s, must be %d %s)", name, have.Value, have.Policy, want.Value, want.Policy))
+			}
+		}
+	}
+	slices.Sort(wrong)
+	if len(wrong) > 0 {
+		return Finding{
+			What: "PriorityClasses are not as Tideline needs them: " + strings.Join(wrong, ", ") + ".",
+			Do:   "Run `make install`; delete a class of another value first, because a class cannot change.",
+		}
+	}
+	return Finding{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers are there (%d).", 2*len(tiers))}
+}
+
+func permissions(f Facts) Finding {
+	if len(f.Denied) == 0 {
+		return Finding{OK: true, What: "The operator's ServiceAccount has every right of its role."}
+	}
+	return Finding{
+		What: "The operator's ServiceAccount may not: " + strings.Join(f.Denied, ", ") + ".",
+		Do:   "Apply config/rbac, or run the operator under an account that has this role.",
+	}
+}

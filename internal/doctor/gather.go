@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/rbac"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// Gather collects the facts with the rights of whoever asks. It returns an error when the cluster cannot be asked.
+func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface) (Facts, error) {
+	f := Facts{Queues: map[string]string{}, Classes: map[string]Class{}}
+	server, err := d.ServerVersion()
+	if err != nil {
+		return f, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	f.Server = server.GitVersion
+	for _, kind := range append(gang.Kinds(), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind)) {
+		if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			f.MissingKinds = append(f.MissingKinds, fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion()))
+		} else if err != nil {
+			return f, fmt.Errorf("ask whether %s is served: %w", kind.Kind, err)
+		}
+	}
+	for _, gather := range []func(context.Context, client.Client, *Facts) error{
+		gatherVolcano, gatherQueues, gatherClasses, gatherWebhooks, gatherDenied,
+	} {
+		if err := gather(ctx, c, &f); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func gatherVolcano(ctx context.Context, c client.Client, f *Facts) error {
+	conf := &corev1.ConfigMap{}
+	if err := c.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read ConfigMap %s: %w", gang.SchedulerConfigMap, err)
+	}
+	f.SchedulerLacks = gang.MissingFor(conf.Data)
+	scheduler := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: gang.SchedulerConfigMap.Namespace, Name: "volcano-scheduler"}
+	if err := c.Get(ctx, key, scheduler); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read Deployment %s: %w", key, err)
+	}
+	if containers := scheduler.Spec.Template.Spec.Containers; len(containers) > 0 {
+		f.VolcanoImage = containers[0].Image
+	}
+	return nil
+}
+
+func gatherQueues(ctx context.Context, c client.Client, f *Facts) error {
+	queues := gang.NewQueueList()
+	if err := c.List(ctx, queues); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("list Queues: %w", err)
+	}
+	for _, q := range gang.AllQueueLimits(queues) {
+		f.Queues[q.Name] = q.State
+	}
+	return nil
+}
+
+func gatherClasses(ctx context.Context, c client.Client, f *Facts) error {
+	classes := &schedulingv1.PriorityClassList{}
+	if err := c.List(ctx, classes); err != nil {
+		return fmt.Errorf("list PriorityClasses: %w", err)
+	}
+	for _, class := range classes.Items {
+		policy := corev1.PreemptLowerPriority
+		if class.PreemptionPolicy != nil {
+			policy = *class.PreemptionPolicy
+		}
+		f.Classes[class.Name] = Class{Value: class.Value, Policy: policy}
+	}
+	return nil
+}
+
+func gatherWebhooks(ctx context.Context, c client.Client, f *Facts) error {
+	webhooks := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	if err := c.List(ctx, webhooks); err != nil {
+		return fmt.Errorf("list ValidatingWebhookConfigurations: %w", err)
+	}
+	for _, configuration := range webhooks.Items {
+		for _, webhook := range configuration.Webhooks {
+			for _, rule := range webhook.Rules {
+				if strings.Join(rule.APIGroups, "") == gang.PodGroupKind.Group && strings.Join(rule.Resources, "") == "podgroups" {
+					f.VolcanoWebhooks++
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// gatherDenied asks for every right of the operator's role whether its ServiceAccount has it.
+func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.Unmarshal(rbac.Role, role); err != nil {
+		return fmt.Errorf("read the operator's role: %w", err)
+	}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				denied, err := deniedVerbs(ctx, c, group, resource, rule)
+				if err != nil {
+					return err
+				}
+				if len(denied) > 0 {
+					f.Denied = append(f.Denied, strings.Join(denied, "/")+" "+strings.Trim(resource+"."+group, "."))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func deniedVerbs(ctx context.Context, c client.Client, group, resource string, rule rbacv1.PolicyRule) ([]string, error) {
+	resource, subresource, _ := strings.Cut(resource, "/")
+	name := strings.Join(rule.ResourceNames, "")
+	var denied []string
+	for _, verb := range rule.Verbs {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   "system:serviceaccount:" + rbac.Namespace + ":" + rbac.ServiceAccount,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + rbac.Namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: group, Resource: resource, Subresource: subresource, Verb: verb, Name: name,
+			},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("ask for the operator's rights: %w", err)
+		}
+		if !review.Status.Allowed {
+			denied = append(denied, verb)
+		}
+	}
+	return denied, nil
+}

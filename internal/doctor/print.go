@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+)
+
+// Print writes the findings, one screen, and returns how many are wrong.
+func Print(w io.Writer, findings []Finding) (wrong int, err error) {
+	for _, f := range findings {
+		mark := "ok    "
+		if !f.OK {
+			mark = "WRONG "
+			wrong++
+		}
+		if _, err := fmt.Fprintln(w, mark+f.What); err != nil {
+			return wrong, err
+		}
+		if f.Do != "" {
+			if _, err := fmt.Fprintln(w, "      -> "+f.Do); err != nil {
+				return wrong, err
+			}
+		}
+	}
+	if wrong == 0 {
+		_, err = fmt.Fprintln(w, "\nThe cluster is set up for Tideline.")
+	} else {
+		_, err = fmt.Fprintf(w, "\n%d of %d checks found something to mend.\n", wrong, len(findings))
+	}
+	return wrong, err
+}

@@ -1,0 +1,111 @@
+package elastic
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+func (w *world) told(indices ...int32) *world {
+	w.t.Helper()
+	w.o.Verdict = capacity.Verdict{To: types.NamespacedName{Namespace: "ads", Name: "ranker"}}
+	for _, i := range indices {
+		w.o.Verdict.GiveUp = append(w.o.Verdict.GiveUp, w.worker(i).UID)
+	}
+	return w
+}
+
+func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
+	for name, restart := range map[string]bool{"": false, "operator restarted in between": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 8).trains().told(7, 6).step()
+			g.Expect(w.last.DeletePods).To(BeEmpty(), "who leaves, and for whom, is in status first")
+			w.pass(soonDelay).step()
+			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{6, 7}))
+			g.Expect(w.status().Elasticity.GaveWayTo).To(Equal("ads/ranker"))
+			if restart {
+				w.restart()
+				w.o.Verdict = capacity.Verdict{}
+			}
+			w.step()
+			g.Expect(w.last.DeletePods).To(HaveLen(2))
+			w.o.Verdict = capacity.Verdict{}
+			w.settle()
+			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5}))
+			g.Expect(w.status().Restarts).To(BeZero())
+			g.Expect(w.status().Message).To(ContainSubstring("workers 6 and 7 gave way to ads/ranker"))
+			g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
+			g.Expect(w.events[2].Message).To(Equal("Gave way to ads/ranker: workers 6 and 7; 6 ready go on."))
+			w.pass(301 * time.Second).settle().run().settle()
+			g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
+		})
+	}
+}
+
+func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
+	w := newWorld(t, 2, 4).trains().told(0, 1).settle()
+	NewWithT(t).Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+}
+
+func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8)
+	w.o.Job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+	w.settle().run().settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nothing fits")
+	w.o.Verdict.Room = 3
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4}))
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "those wait for the room already")
+	w.o.Verdict.Room = 0
+	w.run().settle()
+	g.Expect(w.indices()).To(HaveLen(5))
+}
+
+func TestWhyAJobWaits(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 8, 8).settle()
+	w.o.Verdict = capacity.Verdict{Place: 2, Waiting: 3, Answer: capacity.Answer{
+		Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4,
+	}, Holders: []capacity.Holder{{Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}, Workers: 6}}}
+	w.settle()
+	g.Expect(w.status().Message).To(Equal("Place 2 of 3 waiting in queue default: asks for the core of 8 workers " +
+		"(8 nvidia.com/gpu) all together. Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: 4. " +
+		"Surplus that may give way: ads/ctr (6)."))
+	g.Expect(w.status().Place).To(Equal(int32(2)))
+	w.o.Verdict.Answer = capacity.Answer{Unknown: "host ports"}
+	w.o.Verdict.Holders = nil
+	w.settle()
+	g.Expect(w.status().Message).To(HaveSuffix("Whether it fits is for Volcano to say, because it asks for host ports."))
+}
+
+func TestPlacesFarBackAreNotNews(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).settle()
+	at := func(place int32) Pace {
+		w.o.Verdict = capacity.Verdict{Place: place, Waiting: 500}
+		d := Plan(w.o, w.now)
+		return PaceOf(w.status(), &d.Status)
+	}
+	w.o.Verdict = capacity.Verdict{Place: 300, Waiting: 500}
+	w.settle()
+	g.Expect(at(299)).To(Equal(PaceLazy))
+	g.Expect(at(10)).To(Equal(PaceCalm))
+}
+
+func TestSchedulerConfigured(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("True/Configured"))
+	w.o.SchedulerLacks = []string{"action preempt"}
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("False/Incomplete"))
+}

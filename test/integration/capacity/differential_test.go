@@ -1,0 +1,353 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/internal/arbiter"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+const (
+	// differentialEnv is how many questions are asked, and seedEnv the seed that repeats a run.
+	differentialEnv, seedEnv = "TIDELINE_DIFFERENTIAL", "TIDELINE_DIFFERENTIAL_SEED"
+	defaultQuestions         = 60
+	// atOnce is how many questions are asked side by side.
+	atOnce = 50
+)
+
+var _ = Describe("What the model says fits", func() {
+	It("is what Volcano places", SpecPriority(1), func() {
+		seed, total := fromEnv(seedEnv, uint64(time.Now().UnixNano())), int(fromEnv(differentialEnv, defaultQuestions))
+		AddReportEntry("differential", fmt.Sprintf("%s=%d %s=%d", seedEnv, seed, differentialEnv, total))
+		began := time.Now()
+		var all []*question
+		for first := 0; first < total; first += atOnce {
+			r := newRound(seed, first, min(first+atOnce, total))
+			r.ask()
+			all = append(all, r.questions...)
+		}
+		table, differ, unexplained := judge(all)
+		AddReportEntry("result", fmt.Sprintf("%sin %s", table, time.Since(began).Round(time.Second)))
+		Expect(unexplained).To(BeEmpty(), "every disagreement has an explanation; repeat with %s=%d", seedEnv, seed)
+		Expect(differ*100).To(BeNumerically("<=", total), "they agree on 99 %%; repeat with %s=%d", seedEnv, seed)
+	})
+})
+
+func fromEnv(name string, otherwise uint64) uint64 {
+	GinkgoHelper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	Expect(err).NotTo(HaveOccurred(), "%s is a number", name)
+	return n
+}
+
+// judge makes the table of disagreements, and counts them.
+func judge(all []*question) (table string, differ int, unexplained []string) {
+	var b strings.Builder
+	placed, near := 0, 0
+	for _, q := range all {
+		if q.isPlaced() {
+			placed++
+		}
+		if q.close() {
+			near++
+		}
+		if q.fits() == q.isPlaced() {
+			continue
+		}
+		differ++
+		why := q.explanation()
+		if why == "" {
+			unexplained = append(unexplained, q.String())
+		}
+		fmt.Fprintf(&b, "%s  because: %s\n", q, why)
+	}
+	fmt.Fprintf(&b, "%d questions: %d placed, %d not; %d where one worker decides; %d disagreements\n",
+		len(all), placed, len(all)-placed, near, differ)
+	return b.String(), differ, unexplained
+}
+
+// round is some questions that are asked at the same time, in one namespace.
+type round struct {
+	*testutil.Scenario
+	questions []*question
+}
+
+func newRound(seed uint64, first, end int) *round {
+	GinkgoHelper()
+	r := &round{Scenario: shared.World.NewScenario(GinkgoT(), "diff")}
+	for n := first; n < end; n++ {
+		r.questions = append(r.questions, newQuestion(seed, n, r.Namespace))
+	}
+	return r
+}
+
+// ask builds the clusters, has the model judge the gangs before there are any, and then has Volcano judge them.
+func (r *round) ask() {
+	GinkgoHelper()
+	r.each("build the cluster", func(q *question) error {
+		var objects []client.Object
+		for _, n := range q.nodes {
+			objects = append(objects, n.DeepCopy())
+		}
+		return r.createAll(append(objects, q.queue.DeepCopy()))
+	})
+	Eventually(r.readied).Should(BeEmpty(), "nodes and queues are ready")
+	r.each("bind pods", func(q *question) error {
+		var objects []client.Object
+		if q.held != nil {
+			objects = append(objects, q.held.DeepCopy())
+		}
+		for _, p := range q.bound {
+			objects = append(objects, p.DeepCopy())
+		}
+		return r.createAll(objects)
+	})
+	Eventually(r.settled).Should(BeEmpty(), "the bound pods run, and Volcano counts them")
+	r.askModel()
+	r.each("ask", func(q *question) error {
+		objects := []client.Object{q.group.DeepCopy()}
+		for _, p := range q.asks {
+			objects = append(objects, p.DeepCopy())
+		}
+		return r.createAll(objects)
+	})
+	Eventually(r.answered).Should(BeEmpty(), "Volcano places each gang or says that it cannot")
+	// Whoever waits now was passed over again before each of these.
+	for i := range 3 {
+		r.placeAnother(fmt.Sprintf("later-%d", i))
+	}
+	Expect(r.answered()).To(BeEmpty(), "Volcano's answers are read")
+	r.clear()
+}
+
+// each does something for all questions, several at a time.
+func (r *round) each(what string, do func(*question) error) {
+	GinkgoHelper()
+	var mu sync.Mutex
+	var errs []error
+	workqueue.ParallelizeUntil(r.Context(), 12, len(r.questions), func(i int) {
+		if err := do(r.questions[i]); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, fmt.Errorf("question %d: %w", r.questions[i].number, err))
+		}
+	})
+	Expect(errors.Join(errs...)).To(Succeed(), what)
+}
+
+func (r *round) createAll(objects []client.Object) error {
+	for _, o := range objects {
+		if err := r.Client.Create(r.Context(), o); err != nil {
+			return fmt.Errorf("create %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// readied lists the nodes and queues that are not ready.
+func (r *round) readied() ([]string, error) {
+	nodes, queues := &corev1.NodeList{}, &schedulingv1beta1.QueueList{}
+	if err := errors.Join(r.Client.List(r.Context(), nodes), r.Client.List(r.Context(), queues)); err != nil {
+		return nil, err
+	}
+	ready := map[string]bool{}
+	for i := range nodes.Items {
+		ready["node "+nodes.Items[i].Name] = isReady(&nodes.Items[i])
+	}
+	for _, q := range queues.Items {
+		ready["queue "+q.Name] = q.Status.State == schedulingv1beta1.QueueStateOpen
+	}
+	var missing []string
+	for _, q := range r.questions {
+		for _, n := range q.nodes {
+			if !ready["node "+n.Name] {
+				missing = append(missing, n.Name)
+			}
+		}
+		if !ready["queue "+q.queue.Name] {
+			missing = append(missing, q.queue.Name)
+		}
+	}
+	return missing, nil
+}
+
+// isReady is true for a node that is Ready and does not wait for the taint of its beginning to be taken off.
+func isReady(n *corev1.Node) bool {
+	starting := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
+	cordoned := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return ready && !starting && cordoned == n.Spec.Unschedulable
+}
+
+// settled lists the bound pods that do not run and the groups of bound pods that Volcano does not count as running.
+func (r *round) settled() ([]string, error) {
+	pods, groups, err := r.read()
+	var missing []string
+	for _, q := range r.questions {
+		for _, p := range q.bound {
+			if pods[p.Name].Status.Phase != corev1.PodRunning {
+				missing = append(missing, p.Name)
+			}
+		}
+		if q.held != nil && groups[q.held.Name].Status.Phase != schedulingv1beta1.PodGroupRunning {
+			missing = append(missing, q.held.Name)
+		}
+	}
+	return missing, err
+}
+
+// answered reads Volcano's answers, and lists the gangs of which it has said nothing yet.
+func (r *round) answered() ([]string, error) {
+	pods, groups, err := r.read()
+	var open []string
+	for _, q := range r.questions {
+		q.placed, q.said = 0, ""
+		for _, p := range q.asks {
+			if pods[p.Name].Spec.NodeName != "" {
+				q.placed++
+			}
+		}
+		for _, c := range groups[q.group.Name].Status.Conditions {
+			if c.Type == schedulingv1beta1.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+				q.said = c.Message
+			}
+		}
+		if !q.isPlaced() && (q.said == "" || q.placed > 0) {
+			open = append(open, fmt.Sprintf("%s (%d of %d placed)", q.name, q.placed, len(q.asks)))
+		}
+	}
+	return open, err
+}
+
+// read returns the pods and PodGroups of the namespace by name.
+func (r *round) read() (map[string]corev1.Pod, map[string]schedulingv1beta1.PodGroup, error) {
+	podList, groupList := &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}
+	in := client.InNamespace(r.Namespace)
+	err := errors.Join(r.Client.List(r.Context(), podList, in), r.Client.List(r.Context(), groupList, in))
+	pods, groups := map[string]corev1.Pod{}, map[string]schedulingv1beta1.PodGroup{}
+	for _, p := range podList.Items {
+		pods[p.Name] = p
+	}
+	for _, g := range groupList.Items {
+		groups[g.Name] = g
+	}
+	return pods, groups, err
+}
+
+// askModel has an arbiter judge the gangs as if they were there.
+func (r *round) askModel() {
+	GinkgoHelper()
+	with := overlay{Reader: r.Client}
+	for _, q := range r.questions {
+		with.groups = append(with.groups, *q.group)
+		for _, p := range q.asks {
+			with.pods = append(with.pods, *p)
+		}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	a := arbiter.New(with, config.DefaultTiers(), func() bool { return true }, logr.Discard())
+	go func() {
+		defer GinkgoRecover()
+		Expect(a.Start(ctx)).To(Succeed(), "the arbiter runs")
+	}()
+	go func() {
+		for {
+			select {
+			case <-a.Woken(): // Jobs of other specs.
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	a.Changed()
+	Eventually(func() (unjudged []string) {
+		for _, q := range r.questions {
+			v := a.Verdict(q.key())
+			if v.Waiting == 0 {
+				unjudged = append(unjudged, q.name)
+			}
+			q.answer = v.Answer
+		}
+		return unjudged
+	}).Should(BeEmpty(), "the model judges every gang")
+}
+
+// overlay reads the cluster as if some gangs were in it that nobody has created yet, so that Volcano cannot be quicker.
+type overlay struct {
+	client.Reader
+	groups []schedulingv1beta1.PodGroup
+	pods   []corev1.Pod
+}
+
+// List adds the gangs to what is there.
+func (o overlay) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := o.Reader.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	switch l := list.(type) {
+	case *corev1.PodList:
+		l.Items = append(l.Items, o.pods...)
+	case *schedulingv1beta1.PodGroupList:
+		l.Items = append(l.Items, o.groups...)
+	}
+	return nil
+}
+
+// placeAnother waits until Volcano has placed a gang of one pod that asks for nothing, on the node that all specs share.
+func (r *round) placeAnother(name string) {
+	GinkgoHelper()
+	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name}}
+	group.Spec.MinMember, group.Spec.Queue = 1, "default"
+	pod := newPod(r.Namespace, name, nil)
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "gpu-0"}
+	join(pod, group)
+	r.Create(group, pod)
+	Eventually(func() (string, error) {
+		return pod.Spec.NodeName, r.Client.Get(r.Context(), client.ObjectKeyFromObject(pod), pod)
+	}).Should(Equal("gpu-0"), "Volcano places a gang that came later")
+}
+
+// clear makes room for the next round.
+func (r *round) clear() {
+	GinkgoHelper()
+	in := client.InNamespace(r.Namespace)
+	for _, o := range []client.Object{&schedulingv1beta1.PodGroup{}, &corev1.Pod{}} {
+		Expect(r.Client.DeleteAllOf(r.Context(), o, in, client.GracePeriodSeconds(0))).To(Succeed(), "%T are deleted", o)
+	}
+	Eventually(func() (int, error) {
+		pods, groups, err := r.read()
+		return len(pods) + len(groups), err
+	}).Should(BeZero(), "they are gone")
+	r.each("remove the cluster", func(q *question) error {
+		var errs []error
+		for _, n := range q.nodes {
+			errs = append(errs, r.Client.Delete(r.Context(), n))
+		}
+		return errors.Join(append(errs, r.Client.Delete(r.Context(), q.queue))...)
+	})
+}
