@@ -94,6 +94,8 @@ const (
 	EventGrew = "Grew"
 	// EventGaveWay: surplus workers were evicted for a gang that waited.
 	EventGaveWay = "GaveWay"
+	// EventRoomMade: surplus of other jobs leaves for this one, on the operator's word.
+	EventRoomMade = "RoomMade"
 	// EventWorkerLost: a worker was deleted or failed, and is replaced.
 	EventWorkerLost = "WorkerLost"
 	// EventResized: maxReplicas was lowered and the highest workers were deleted.

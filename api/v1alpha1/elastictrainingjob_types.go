@@ -372,6 +372,11 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Place int32 `json:"place"`
+	// RoomFrom names the jobs whose surplus left, or is leaving, on the operator's word so that this job's core finds room, as
+	// namespace/name and number of workers.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	RoomFrom string `json:"roomFrom,omitempty"`
 	// GPUs is the number of GPUs that ready workers hold.
 	// +optional
 	// +kubebuilder:default=0

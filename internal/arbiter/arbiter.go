@@ -20,8 +20,20 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 )
 
-// interval is the least time between two evaluations.
-const interval = time.Second
+const (
+	// interval is the least time between two evaluations.
+	interval = time.Second
+	// figuresInterval is how long a job sleeps on while only figures of its verdict change.
+	figuresInterval = time.Minute
+	// farPlace stands for every place in a line that is not told soon.
+	farPlace = 11
+)
+
+// telling is the verdict with which a job was last woken.
+type telling struct {
+	verdict capacity.Verdict
+	at      time.Time
+}
 
 // Arbiter holds the verdicts.
 type Arbiter struct {
@@ -38,6 +50,7 @@ type Arbiter struct {
 	mu       sync.RWMutex
 	verdicts map[types.NamespacedName]capacity.Verdict
 	shrinks  map[string]*capacity.Shrink
+	told     map[types.NamespacedName]telling
 }
 
 // New returns an Arbiter over the caches that reader reads.
@@ -46,6 +59,7 @@ func New(reader client.Reader, tiers config.Tiers, served func() bool, log logr.
 		reader: reader, tiers: tiers, log: log, now: time.Now, served: served,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
 		verdicts: map[types.NamespacedName]capacity.Verdict{}, shrinks: map[string]*capacity.Shrink{},
+		told: map[types.NamespacedName]telling{},
 	}
 }
 
@@ -103,8 +117,11 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	}
 	verdicts, shrinks := map[types.NamespacedName]capacity.Verdict{}, map[string]*capacity.Shrink{}
 	var again time.Duration
-	if len(inputs.dockets) > 0 {
+	if len(inputs.dockets)+len(inputs.growers) > 0 {
 		model := capacity.New(inputs.snapshot)
+		for job, limit := range model.Share(inputs.growers, len(inputs.dockets) > 0) {
+			verdicts[job] = capacity.Verdict{SurplusLimit: limit}
+		}
 		for queue, docket := range inputs.dockets {
 			docket.Shrink = a.shrinks[queue]
 			judged, shrink, next := model.Judge(*docket, now)
@@ -120,7 +137,10 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 		}
 	}
 	a.shrinks = shrinks
-	for _, job := range a.replace(verdicts) {
+	if len(verdicts) > 0 && (again == 0 || again > figuresInterval) {
+		again = figuresInterval // Figures that changed meanwhile are told then.
+	}
+	for _, job := range a.replace(verdicts, now) {
 		if !inputs.jobs[job] {
 			continue // A gang that is not ours has nobody to wake.
 		}
@@ -134,10 +154,11 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	return again, nil
 }
 
-// merge joins what two queues say of one job: its own queue what it waits for, another's that it must give way.
+// merge joins what two judgements say of one job: its own queue what it waits for, another's that it must give way, and the
+// sharing of room how far it may grow.
 func merge(x, y capacity.Verdict) capacity.Verdict {
-	if x.Waiting == 0 && x.Room == 0 {
-		x.Place, x.Waiting, x.Answer, x.Holders, x.Room = y.Place, y.Waiting, y.Answer, y.Holders, y.Room
+	if y.Waiting > 0 {
+		x.Place, x.Waiting, x.Answer, x.Holders, x.From = y.Place, y.Waiting, y.Answer, y.Holders, y.From
 	}
 	if len(y.GiveUp) > 0 {
 		x.GiveUp, x.To = append(x.GiveUp, y.GiveUp...), y.To
@@ -145,21 +166,34 @@ func merge(x, y capacity.Verdict) capacity.Verdict {
 	return x
 }
 
-// replace installs the verdicts and lists the jobs whose verdict changed.
-func (a *Arbiter) replace(verdicts map[types.NamespacedName]capacity.Verdict) []types.NamespacedName {
+// replace installs the verdicts and lists the jobs to wake: those of which something changed that is told or done soon, and, once
+// in a while, those of which only figures changed. In a long line every newcomer changes the figures of all.
+func (a *Arbiter) replace(verdicts map[types.NamespacedName]capacity.Verdict, now time.Time) []types.NamespacedName {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var changed []types.NamespacedName
+	var wake []types.NamespacedName
 	for job, v := range verdicts {
-		if !reflect.DeepEqual(v, a.verdicts[job]) {
-			changed = append(changed, job)
+		told, known := a.told[job]
+		if !known || !reflect.DeepEqual(soon(v), soon(told.verdict)) ||
+			(now.Sub(told.at) >= figuresInterval && !reflect.DeepEqual(v, told.verdict)) {
+			wake = append(wake, job)
+			a.told[job] = telling{verdict: v, at: now}
 		}
 	}
-	for job := range a.verdicts {
+	for job := range a.told {
 		if _, still := verdicts[job]; !still {
-			changed = append(changed, job)
+			wake = append(wake, job)
+			delete(a.told, job)
 		}
 	}
 	a.verdicts = verdicts
-	return changed
+	return wake
+}
+
+// soon is what of a verdict is told or done soon.
+func soon(v capacity.Verdict) capacity.Verdict {
+	return capacity.Verdict{
+		Place: min(v.Place, farPlace), Answer: capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits},
+		SurplusLimit: v.SurplusLimit, GiveUp: v.GiveUp, To: v.To, From: v.From,
+	}
 }

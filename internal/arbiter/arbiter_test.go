@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -151,8 +152,14 @@ func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.replace(a.verdicts)).To(BeEmpty())
-	g.Expect(a.replace(nil)).To(ConsistOf(key("ranker"), key("ctr")), "their verdicts are gone")
+	g.Expect(a.replace(a.verdicts, now)).To(BeEmpty())
+	figures := map[types.NamespacedName]capacity.Verdict{key("ranker"): a.Verdict(key("ranker")), key("ctr"): a.Verdict(key("ctr"))}
+	more := figures[key("ranker")]
+	more.Waiting++
+	figures[key("ranker")] = more
+	g.Expect(a.replace(figures, now.Add(time.Second))).To(BeEmpty(), "only a figure changed")
+	g.Expect(a.replace(figures, now.Add(time.Minute))).To(ConsistOf(key("ranker")))
+	g.Expect(a.replace(nil, now)).To(ConsistOf(key("ranker"), key("ctr")), "their verdicts are gone")
 }
 
 func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {

@@ -26,9 +26,11 @@ const starvation = 60 * time.Second
 // inputs is what one evaluation works on.
 type inputs struct {
 	snapshot capacity.Snapshot
-	// dockets are those of queues in which somebody waits, or could grow.
+	// dockets are those of queues in which somebody waits.
 	dockets map[string]*capacity.Docket
 	jobs    map[types.NamespacedName]bool
+	// growers are the jobs that create only the surplus that fits.
+	growers []capacity.Grower
 }
 
 // collector reads the caches once.
@@ -150,7 +152,7 @@ func (c *collector) priority(job *v1alpha1.ElasticTrainingJob) int32 {
 	return tier.Priority
 }
 
-// gangs opens a docket for every queue in which a gang waits or a job could grow.
+// gangs opens a docket for every queue in which a gang waits, and lists the jobs that could grow.
 func (c *collector) gangs() {
 	for key, g := range c.groups {
 		switch job := c.jobs[key]; {
@@ -181,13 +183,15 @@ func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1
 		Job: key, Queue: g.Queue, Tier: c.priority(job), Created: job.CreationTimestamp.Time,
 		Shape: capacity.ShapeOf(&job.Spec.Template.Spec, worker.CoreRequests(&job.Spec.Template.Spec, 1)),
 	}
-	d := c.docket(g.Queue)
 	if ask.Workers = st.Attempt.MinReplicas - c.bound[key]; ask.Workers > 0 {
+		d := c.docket(g.Queue)
 		d.Waiting = append(d.Waiting, ask)
 		return
 	}
 	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
-		d.Growing = append(d.Growing, ask)
+		placed := c.bound[types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}]
+		ask.Workers = st.Attempt.MaxReplicas - st.Attempt.MinReplicas - placed
+		c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})
 	}
 }
 

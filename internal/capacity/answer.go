@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -94,8 +95,43 @@ func (m *Model) headroom(g *Gang) int32 {
 
 // Order sorts waiting gangs by whose turn it is: the highest tier, then the oldest job, then by name.
 func Order(gangs []*Gang) {
-	slices.SortStableFunc(gangs, func(a, b *Gang) int {
-		return cmp.Or(cmp.Compare(b.Tier, a.Tier), a.Created.Compare(b.Created),
-			cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
-	})
+	slices.SortStableFunc(gangs, func(a, b *Gang) int { return a.before(b) })
+}
+
+func (g *Gang) before(o *Gang) int {
+	return cmp.Or(cmp.Compare(o.Tier, g.Tier), g.Created.Compare(o.Created),
+		cmp.Compare(g.Job.Namespace, o.Job.Namespace), cmp.Compare(g.Job.Name, o.Job.Name))
+}
+
+// clone is a model on whose nodes workers can be placed without changing this one.
+func (m *Model) clone() *Model {
+	c := *m
+	c.nodes = slices.Clone(m.nodes)
+	for i := range c.nodes {
+		c.nodes[i].free = slices.Clone(m.nodes[i].free)
+	}
+	c.allowed = map[string][]*node{}
+	c.queues = maps.Clone(m.queues)
+	return &c
+}
+
+// place takes the room of n workers of the gang, wherever they fit, and books them to its queue.
+func (m *Model) place(g *Gang, n int32) {
+	a := m.compile(&g.Shape)
+	q := m.queues[g.Queue]
+	q.Allocated = maps.Clone(q.Allocated)
+	if q.Allocated == nil {
+		q.Allocated = Amounts{}
+	}
+	for name, amount := range g.Shape.Requests {
+		q.Allocated[name] += amount * int64(n)
+	}
+	m.queues[g.Queue] = q
+	for _, node := range a.nodes {
+		here := a.count(node.free, n)
+		for i, at := range a.at {
+			node.free[at] -= a.amount[i] * int64(here)
+		}
+		n -= here
+	}
 }

@@ -161,6 +161,19 @@ func TestSurplusOfAnotherQueueOnlyAboveItsShare(t *testing.T) {
 	}
 }
 
+func TestAnotherQueueKeepsItsShare(t *testing.T) {
+	pods := []Pod{surplus("a", "other", 3, 1), surplus("a", "other", 2, 1), used("a", 6)}
+	for i := range pods {
+		pods[i].Queue = "other"
+	}
+	m := New(Snapshot{Nodes: []Node{nodeOf("a", 8)}, Pods: pods, Queues: []Queue{
+		{Name: "default"}, {Name: "other", Deserved: Amounts{gpu: 7}, Allocated: Amounts{gpu: 8}},
+	}})
+	g := NewWithT(t)
+	g.Expect(m.Victims(gangOf(1, 1), anybody)).To(HaveLen(1))
+	g.Expect(m.Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "one is all that the other queue has beyond its share")
+}
+
 // TestVictimsAreMinimal compares with every subset of up to 12 surplus pods, in random clusters.
 func TestVictimsAreMinimal(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())

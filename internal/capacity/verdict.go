@@ -20,8 +20,11 @@ type Verdict struct {
 	Answer Answer
 	// Holders are the jobs whose surplus the gang could take, the largest first.
 	Holders []Holder
-	// Room is how many more surplus workers of a running job fit now, with nobody waiting for the place.
-	Room int32
+	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all: those that are placed, and its
+	// part of the room that nobody waits for.
+	SurplusLimit int32
+	// From are the jobs whose surplus leaves for this one.
+	From []Holder
 	// GiveUp are surplus workers of this job that must leave now, and To the gang they leave for.
 	GiveUp []types.UID
 	To     types.NamespacedName
@@ -51,8 +54,6 @@ type Docket struct {
 	Queue string
 	// Waiting are the gangs that wait in the queue, in any order.
 	Waiting []*Gang
-	// Growing are the missing surplus workers of jobs that create only what fits.
-	Growing []*Gang
 	// Shrink is the one under way, as the last Judge returned it; nil for none.
 	Shrink *Shrink
 	// Starved tells whether a gang has waited so long that surplus must be told to leave; until says when it will have.
@@ -73,12 +74,12 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 			Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g), Holders: m.mayTakeFrom(g, holders),
 		}
 	}
-	for _, g := range d.Growing {
-		if len(waiting) == 0 {
-			verdicts[g.Job] = Verdict{Room: m.Ask(g).Largest}
-		}
-	}
 	shrink, again := m.shrink(d, waiting, now)
+	if shrink != nil && !shrink.Futile {
+		served := verdicts[shrink.For]
+		served.From = holdersOf(shrink.Victims)
+		verdicts[shrink.For] = served
+	}
 	if shrink != nil && shrink.Left.IsZero() {
 		for _, v := range m.present(shrink.Victims) {
 			verdict := verdicts[v.Job]
@@ -115,10 +116,16 @@ func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (*Shrink, time.
 	return m.next(d, waiting)
 }
 
-// next finds the first gang in the order of the queue that has starved and that surplus can serve.
+// next finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs before it that
+// fit is theirs.
 func (m *Model) next(d Docket, waiting []*Gang) (*Shrink, time.Duration) {
 	var again time.Duration
+	rest := m.clone()
 	for _, g := range waiting {
+		if rest.Ask(g).Fits {
+			rest.place(g, g.Workers)
+			continue
+		}
 		starved, in := d.Starved(g)
 		if !starved {
 			if again == 0 || in < again {
@@ -126,12 +133,49 @@ func (m *Model) next(d Docket, waiting []*Gang) (*Shrink, time.Duration) {
 			}
 			continue
 		}
-		victims := m.Victims(g, d.Yields)
-		if len(victims) > 0 {
+		if victims := rest.Victims(g, d.Yields); len(victims) > 0 {
 			return &Shrink{For: g.Job, Ask: g.Workers, Nodes: len(m.nodes), Victims: victims}, 0
 		}
 	}
 	return nil, again
+}
+
+// Grower is a running job that creates only the surplus that fits.
+type Grower struct {
+	// Gang has the job's missing surplus as its Workers.
+	Gang
+	// Placed is how much surplus the job has on nodes.
+	Placed int32
+}
+
+// Share gives the room out to the growers, whose turn it is by the order of gangs, one after another; nothing while anybody waits.
+// It returns how much surplus each may have in all.
+func (m *Model) Share(growers []Grower, somebodyWaits bool) map[types.NamespacedName]int32 {
+	limits := make(map[types.NamespacedName]int32, len(growers))
+	slices.SortStableFunc(growers, func(a, b Grower) int { return a.before(&b.Gang) })
+	rest := m.clone()
+	for i := range growers {
+		g := &growers[i]
+		limits[g.Job] = g.Placed
+		if part := min(rest.Ask(&g.Gang).Largest, g.Workers); !somebodyWaits && part > 0 {
+			rest.place(&g.Gang, part)
+			limits[g.Job] += part
+		}
+	}
+	return limits
+}
+
+// holdersOf counts the surplus by job, in the order of the jobs' first victims.
+func holdersOf(victims []Surplus) []Holder {
+	var all []Holder
+	for _, v := range victims {
+		at := slices.IndexFunc(all, func(h Holder) bool { return h.Job == v.Job })
+		if at < 0 {
+			at, all = len(all), append(all, Holder{Job: v.Job})
+		}
+		all[at].Workers++
+	}
+	return all
 }
 
 func find(gangs []*Gang, job types.NamespacedName) *Gang {

@@ -107,16 +107,29 @@ func TestNobodyLeavesWhoseSurplusIsVolcanos(t *testing.T) {
 	NewWithT(t).Expect(shrink).To(BeNil())
 }
 
-func TestRoomForFittingSurplus(t *testing.T) {
+func TestShareGivesEachPartOfTheRoomOnce(t *testing.T) {
 	g := NewWithT(t)
-	m := cluster([]Node{nodeOf("a", 4)}, used("a", 1))
-	d := docket()
-	d.Growing = []*Gang{named("x", 0, time.Hour)}
-	verdicts, _, _ := m.Judge(d, born)
-	g.Expect(verdicts[job("x")].Room).To(Equal(int32(3)))
-	d.Waiting = []*Gang{named("first", 4, time.Hour)}
-	verdicts, _, _ = m.Judge(d, born)
-	g.Expect(verdicts[job("x")].Room).To(BeZero(), "somebody waits for the place")
+	m := cluster([]Node{nodeOf("a", 9)}, used("a", 4))
+	growers := func() []Grower {
+		return []Grower{{Gang: *named("young", 6, time.Hour)}, {Gang: *named("old", 3, 2*time.Hour), Placed: 1}}
+	}
+	g.Expect(m.Share(growers(), false)).To(Equal(map[types.NamespacedName]int32{job("old"): 4, job("young"): 2}))
+	g.Expect(m.Share(growers(), true)).To(Equal(map[types.NamespacedName]int32{job("old"): 1, job("young"): 0}),
+		"somebody waits for the place")
+}
+
+func TestRoomOfAGangThatFitsIsNotCountedTwice(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 4)}, used("a", 1), surplus("a", "x", 2, 1))
+	_, shrink, _ := m.Judge(docket(named("fits", 2, 2*time.Hour), named("behind", 1, time.Hour)), born)
+	g.Expect(shrink.For).To(Equal(job("behind")))
+	g.Expect(shrink.Victims).To(HaveLen(1))
+}
+
+func TestServedGangKnowsWhoMadeRoom(t *testing.T) {
+	d := docket(named("first", 1, time.Hour))
+	verdicts, _, _ := cluster([]Node{nodeOf("a", 1)}, surplus("a", "x", 2, 1)).Judge(d, born)
+	NewWithT(t).Expect(verdicts[job("first")].From).To(Equal([]Holder{{Job: types.NamespacedName{Name: "x"}, Workers: 1}}))
 }
 
 // BenchmarkJudge is a queue of 500 waiting gangs of 20 shapes on 1,000 full nodes.

@@ -82,22 +82,46 @@ func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool)
 	return chosen
 }
 
-// ranks numbers the surplus that the gang may take, in the order of victims.
+// ranks numbers the surplus that the gang may take, in the order of victims. Of another queue it may take no more than brings
+// that queue down to its share, as Volcano's reclaim does.
 func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
-	var all []*Surplus
+	var all []*Pod
 	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
-			if m.mayTake(g, &p) && yields(p.Surplus.Job) {
-				all = append(all, p.Surplus)
+		for j := range m.nodes[i].surplus {
+			if p := &m.nodes[i].surplus[j]; m.mayTake(g, p) && yields(p.Surplus.Job) {
+				all = append(all, p)
 			}
 		}
 	}
-	slices.SortFunc(all, (*Surplus).compare)
-	rank := make(map[*Surplus]int64, len(all))
-	for i, s := range all {
-		rank[s] = int64(i)
+	slices.SortFunc(all, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
+	rank, over := make(map[*Surplus]int64, len(all)), map[string]Amounts{}
+	for i, p := range all {
+		if p.Queue == g.Queue || m.spares(over, g, p) {
+			rank[p.Surplus] = int64(i)
+		}
 	}
 	return rank
+}
+
+// spares tells whether the pod's queue keeps its share of what the gang asks when this pod leaves beside those before it, and
+// books it if so.
+func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
+	q := m.queues[p.Queue]
+	if over[p.Queue] == nil {
+		over[p.Queue] = Amounts{}
+		for name, share := range q.Deserved {
+			over[p.Queue][name] = q.Allocated[name] - share
+		}
+	}
+	for name := range g.Shape.Requests {
+		if left, shared := over[p.Queue][name]; shared && p.Requests[name] > left {
+			return false
+		}
+	}
+	for name, amount := range p.Requests {
+		over[p.Queue][name] -= amount
+	}
+	return true
 }
 
 // mayTake tells whether the gang may take the pod's place: surplus of its own queue, or of a queue that uses more than its share.

@@ -60,13 +60,15 @@ func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
 	w.o.Job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
 	w.settle().run().settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nothing fits")
-	w.o.Verdict.Room = 3
+	w.o.Verdict.SurplusLimit = 3
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4}))
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "those wait for the room already")
-	w.o.Verdict.Room = 0
 	w.run().settle()
+	g.Expect(w.indices()).To(HaveLen(5), "the limit counts those that are placed")
+	w.o.Verdict.SurplusLimit = 1
+	w.settle()
 	g.Expect(w.indices()).To(HaveLen(5))
 }
 

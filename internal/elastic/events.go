@@ -78,6 +78,9 @@ func (s *story) tellWorkers() {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after submission.",
 			workers(after.Attempt.MinReplicas), after.Queue, time.Duration(*after.WaitSeconds)*time.Second)
 	}
+	if after.RoomFrom != "" && after.RoomFrom != before.RoomFrom {
+		s.add(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Surplus leaves for this job: %s.", after.RoomFrom)
+	}
 	if gone := s.evicted(); len(gone) > 0 {
 		why := whyEvicted(after.Elasticity)
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s: %s; %d ready go on.",

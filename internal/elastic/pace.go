@@ -105,7 +105,7 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 		}
 		return st.Elasticity.Evicted
 	}
-	return !slices.Equal(evicted(a), evicted(b))
+	return a.RoomFrom != b.RoomFrom || !slices.Equal(evicted(a), evicted(b))
 }
 
 // wordless is the status without its messages, and without a place that is far from the head of the line.

@@ -292,13 +292,18 @@ func (p *planner) full() bool {
 	if p.spec.Elasticity.Surplus != v1alpha1.SurplusFitting {
 		return false
 	}
-	creating := int32(0)
-	for _, i := range p.d.CreateWorkers {
-		if p.isSurplus(i) {
-			creating++
+	var surplus int32
+	for w := range p.workers() {
+		if p.isSurplus(w.Index) && !w.Terminating && !w.ended() {
+			surplus++
 		}
 	}
-	return p.waitingForRoom()+creating >= p.o.Verdict.Room
+	for _, i := range p.d.CreateWorkers {
+		if p.isSurplus(i) {
+			surplus++
+		}
+	}
+	return surplus >= p.o.Verdict.SurplusLimit
 }
 
 // cooldown is how much of the cooldown is left.

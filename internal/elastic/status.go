@@ -38,6 +38,9 @@ func (p *planner) sayAll() {
 	p.sayRange()
 	p.sayScheduler()
 	p.st.Place = p.o.Verdict.Place
+	if from := p.o.Verdict.From; len(from) > 0 {
+		p.st.RoomFrom = clip(holders(from), 1024)
+	}
 	switch {
 	case p.obstacle != nil:
 		p.sayObstacle(*p.obstacle)

@@ -33,13 +33,18 @@ func (p *planner) why(asks string) string {
 		}
 	}
 	if len(v.Holders) > 0 {
-		holders := make([]string, len(v.Holders))
-		for i, h := range v.Holders {
-			holders[i] = fmt.Sprintf("%s (%d)", h.Job, h.Workers)
-		}
-		parts = append(parts, "Surplus that may give way: "+strings.Join(holders, ", ")+".")
+		parts = append(parts, "Surplus that may give way: "+holders(v.Holders)+".")
 	}
 	return strings.Join(parts, " ")
+}
+
+// holders lists jobs and how many of their workers are meant.
+func holders(all []capacity.Holder) string {
+	words := make([]string, len(all))
+	for i, h := range all {
+		words[i] = fmt.Sprintf("%s (%d)", h.Job, h.Workers)
+	}
+	return strings.Join(words, ", ")
 }
 
 // free lists what is free, GPUs and other extended resources alone where there are any: they are what gangs wait for.

@@ -117,7 +117,8 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Labels: map[string]string{"a": "b", "tideline.io/job": "ctr"}, Annotations: map[string]string{"big": "x"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			OwnerReferences: owned("p", "job").OwnerReferences,
 		},
 		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{

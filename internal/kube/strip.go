@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // StripMetadata drops what no reconciler reads from an object before it is cached.
@@ -48,7 +50,7 @@ func StripPod(o any) (any, error) {
 		stripped.Spec.Tolerations, stripped.Spec.TopologySpreadConstraints = pod.Spec.Tolerations, pod.Spec.TopologySpreadConstraints
 		stripped.Spec.Volumes = pod.Spec.Volumes
 	}
-	if stripped.Labels != nil {
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == v1alpha1.ElasticTrainingJobKind {
 		keepWorkerStatus(stripped, pod)
 	}
 	return stripped, nil
