@@ -30,7 +30,7 @@ const (
 	differentialEnv, seedEnv = "TIDELINE_DIFFERENTIAL", "TIDELINE_DIFFERENTIAL_SEED"
 	defaultQuestions         = 60
 	// atOnce is how many questions are asked side by side.
-	atOnce = 50
+	atOnce = 100
 )
 
 var _ = Describe("What the model says fits", func() {
