@@ -318,8 +318,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.report(ctx, observed, decision, problem, now)
 }
 
-// CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every pod, stripped to what is
-// read of it, Services of jobs, and one ConfigMap.
+// CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every node and pod, stripped to what
+// is read of it, Services of jobs, and one ConfigMap.
 func CachedObjects() (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
 	if err != nil {
@@ -327,6 +327,7 @@ func CachedObjects() (map[client.Object]cache.ByObject, error) {
 	}
 	selector := labels.NewSelector().Add(*ours)
 	return map[client.Object]cache.ByObject{
+		&corev1.Node{}:    {Transform: kube.StripNode},
 		&corev1.Pod{}:     {Transform: kube.StripPod},
 		&corev1.Service{}: {Label: selector},
 		&corev1.ConfigMap{}: {

@@ -119,7 +119,7 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	var again time.Duration
 	if len(inputs.dockets)+len(inputs.growers) > 0 {
 		model := capacity.New(inputs.snapshot)
-		for job, limit := range model.Share(inputs.growers, len(inputs.dockets) > 0) {
+		for job, limit := range model.Share(inputs.growers, inputs.waiting()) {
 			verdicts[job] = capacity.Verdict{SurplusLimit: limit}
 		}
 		for queue, docket := range inputs.dockets {

@@ -119,6 +119,28 @@ func TestWhoWaitsAndWhoHoldsSurplus(t *testing.T) {
 	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "the gang has not starved")
 }
 
+func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		tolerations []corev1.Toleration
+		largest     int32
+	}{
+		"not tolerated": {nil, 0},
+		"tolerated":     {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			node, _ := s.objects[0].(*corev1.Node)
+			node.Spec.Unschedulable = true
+			s.job("ranker", 4, 0).Spec.Template.Spec.Tolerations = c.tolerations
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("ranker")).Answer.Largest).To(Equal(c.largest))
+		})
+	}
+}
+
 func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		served   bool

@@ -33,6 +33,15 @@ type inputs struct {
 	growers []capacity.Grower
 }
 
+// waiting lists the gangs of all queues that wait.
+func (in *inputs) waiting() []*capacity.Gang {
+	var all []*capacity.Gang
+	for _, d := range in.dockets {
+		all = append(all, d.Waiting...)
+	}
+	return all
+}
+
 // collector reads the caches once.
 type collector struct {
 	arbiter *Arbiter
@@ -88,16 +97,21 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	return c.in, nil
 }
 
-// node takes a node in that is ready and open.
+// node takes a ready node in. One that is cordoned is open to those who tolerate that, as for kube-scheduler and Volcano.
 func (c *collector) node(n *corev1.Node) {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(condition corev1.NodeCondition) bool {
 		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
 	})
-	if ready && !n.Spec.Unschedulable {
-		c.in.snapshot.Nodes = append(c.in.snapshot.Nodes, capacity.Node{
-			Name: n.Name, Labels: n.Labels, Taints: n.Spec.Taints, Allocatable: capacity.AmountsOf(n.Status.Allocatable),
-		})
+	if !ready {
+		return
 	}
+	taints := n.Spec.Taints
+	if n.Spec.Unschedulable {
+		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	c.in.snapshot.Nodes = append(c.in.snapshot.Nodes, capacity.Node{
+		Name: n.Name, Labels: n.Labels, Taints: taints, Allocatable: capacity.AmountsOf(n.Status.Allocatable),
+	})
 }
 
 // pod takes a pod in: what it holds, whose surplus it is, and what its gang waits for.

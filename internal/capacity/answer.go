@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -20,6 +19,9 @@ type Answer struct {
 	Largest int32
 	// Free is what is free now of each resource that the gang asks, on nodes that would take its workers.
 	Free Amounts
+	// Short is what the whole gang asks beyond what is free or, where QueueLimit is true, beyond what its queue may still take;
+	// empty for a gang that does not fit because what is free lies in pieces too small for its workers.
+	Short Amounts
 	// QueueLimit is true when the limit of the queue, not the room on nodes, is what keeps the gang from being larger.
 	QueueLimit bool
 }
@@ -31,20 +33,33 @@ func (m *Model) Ask(g *Gang) Answer {
 	}
 	a := m.compile(&g.Shape)
 	answer := Answer{Free: m.freeOf(&a)}
-	if a.impossible {
-		return answer
+	limit, room := answer.Free, a.room()
+	left, headroom := m.headroom(g)
+	if answer.QueueLimit = headroom < room; answer.QueueLimit {
+		limit = left
 	}
-	room, headroom := a.room(), m.headroom(g)
-	answer.Largest, answer.QueueLimit = min(room, headroom), headroom < room
+	answer.Largest = min(room, headroom)
 	answer.Fits = answer.Largest >= g.Workers
+	answer.Short = shortfall(g, limit)
 	return answer
+}
+
+// shortfall is what the whole gang asks beyond the limit.
+func shortfall(g *Gang, limit Amounts) Amounts {
+	short := Amounts{}
+	for name, amount := range g.Shape.Requests {
+		if missing := amount*int64(g.Workers) - limit[name]; missing > 0 {
+			short[name] = missing
+		}
+	}
+	return short
 }
 
 // Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already,
 // when no set does, and when the model does not cover the ask.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	a := m.compile(&g.Shape)
-	if g.Shape.Unmodelled != "" || a.impossible {
+	if g.Shape.Unmodelled != "" {
 		return nil
 	}
 	return m.victims(g, &a, yields)
@@ -62,8 +77,12 @@ func (a *ask) room() int32 {
 // freeOf adds up what is free of the resources asked.
 func (m *Model) freeOf(a *ask) Amounts {
 	free := Amounts{}
-	for _, at := range a.at {
-		if name := m.names[at]; name != corev1.ResourcePods {
+	for name, amount := range a.shape.Requests {
+		if amount <= 0 {
+			continue
+		}
+		free[name] = 0
+		if at, known := m.index[name]; known {
 			for _, n := range a.nodes {
 				free[name] += max(0, n.free[at])
 			}
@@ -72,14 +91,15 @@ func (m *Model) freeOf(a *ask) Amounts {
 	return free
 }
 
-// headroom is how many workers the gang's queue may still take. As in Volcano's capacity plugin, a queue is limited by its
-// capability and by what the guarantees of the others leave.
-func (m *Model) headroom(g *Gang) int32 {
-	q, ok := m.queues[g.Queue]
-	if !ok {
-		return 0
+// headroom is what the gang's queue may still take of each resource that the gang asks, and how many workers that is. As in
+// Volcano's capacity plugin, a queue is limited by its capability and by what the guarantees of the others leave. A queue that
+// does not exist takes nothing.
+func (m *Model) headroom(g *Gang) (Amounts, int32) {
+	q, exists := m.queues[g.Queue]
+	left, workers := Amounts{}, int64(math.MaxInt32)
+	if !exists {
+		workers = 0
 	}
-	n := int64(math.MaxInt32)
 	for name, amount := range g.Shape.Requests {
 		if amount <= 0 {
 			continue
@@ -88,9 +108,10 @@ func (m *Model) headroom(g *Gang) int32 {
 		if capability, limited := q.Capability[name]; limited {
 			limit = min(limit, capability)
 		}
-		n = min(n, max(0, limit-q.Allocated[name])/amount)
+		left[name] = max(0, limit-q.Allocated[name])
+		workers = min(workers, left[name]/amount)
 	}
-	return int32(n)
+	return left, int32(workers)
 }
 
 // Order sorts waiting gangs by whose turn it is: the highest tier, then the oldest job, then by name.

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"encoding/json"
+	"hash/fnv"
 	"maps"
 	"slices"
 
@@ -26,7 +27,7 @@ type Model struct {
 // node is a node as vectors over the model's resources.
 type node struct {
 	Node
-	free []int64
+	all, free []int64
 	// surplus is in the order of victims.
 	surplus []Pod
 }
@@ -46,7 +47,7 @@ func New(s Snapshot) *Model {
 	byName := make(map[string]int, len(s.Nodes))
 	for i, n := range s.Nodes {
 		byName[n.Name] = i
-		m.nodes = append(m.nodes, node{Node: n, free: m.vector(n.Allocatable)})
+		m.nodes = append(m.nodes, node{Node: n, all: m.vector(n.Allocatable), free: m.vector(n.Allocatable)})
 	}
 	for _, p := range s.Pods {
 		i, ok := byName[p.Node]
@@ -73,6 +74,17 @@ func New(s Snapshot) *Model {
 		}
 	}
 	return m
+}
+
+// fingerprint changes when a node comes, goes, or changes in what the model reads of it.
+func (m *Model) fingerprint() uint64 {
+	var sum uint64
+	for i := range m.nodes {
+		h := fnv.New64a()
+		_ = json.NewEncoder(h).Encode(m.nodes[i].Node) // Neither the values nor a hash can fail to be written.
+		sum += h.Sum64()                               // A sum, because the nodes come in any order.
+	}
+	return sum
 }
 
 // held is what the pod takes of its node: its requests, and its place among the node's pods.
@@ -103,19 +115,18 @@ func (m *Model) vector(a Amounts) []int64 {
 	return v
 }
 
-// ask is one worker's requests, compiled: only what is asked, and impossible if no node has one of the resources.
+// ask is one worker's requests, compiled: only what is asked.
 type ask struct {
-	shape      *Shape
-	at         []int
-	amount     []int64
-	affinity   *nodeaffinity.NodeSelector
-	impossible bool
-	// nodes are those that take the worker, room apart.
+	shape    *Shape
+	at       []int
+	amount   []int64
+	affinity *nodeaffinity.NodeSelector
+	// nodes are those that take the worker, room apart; none if no node has one of the resources.
 	nodes []*node
 }
 
 func (m *Model) compile(s *Shape) ask {
-	a := ask{shape: s}
+	a, possible := ask{shape: s}, true
 	worker := Pod{Requests: s.Requests}
 	for name, amount := range worker.held() {
 		if amount <= 0 {
@@ -124,16 +135,16 @@ func (m *Model) compile(s *Shape) ask {
 		i, ok := m.index[name]
 		if !ok {
 			// A cluster whose nodes state no pod count does not limit it.
-			a.impossible = a.impossible || name != corev1.ResourcePods
+			possible = possible && name == corev1.ResourcePods
 			continue
 		}
 		a.at, a.amount = append(a.at, i), append(a.amount, amount)
 	}
 	if s.Affinity != nil {
 		selector, err := nodeaffinity.NewNodeSelector(s.Affinity)
-		a.affinity, a.impossible = selector, a.impossible || err != nil
+		a.affinity, possible = selector, possible && err == nil
 	}
-	if !a.impossible {
+	if possible {
 		a.nodes = m.nodesFor(&a)
 	}
 	return a

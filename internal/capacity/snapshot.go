@@ -37,7 +37,7 @@ type Snapshot struct {
 	Queues []Queue
 }
 
-// Node is a node that is ready and may be scheduled on.
+// Node is a node that is ready. One that is cordoned has Kubernetes' taint for that.
 type Node struct {
 	Name        string
 	Labels      map[string]string

@@ -39,9 +39,9 @@ type Holder struct {
 // Shrink is room being made for one gang. There is one at a time per queue.
 type Shrink struct {
 	For types.NamespacedName
-	// Ask is the gang's ask, and Nodes the nodes, as they were when the shrink was decided.
+	// Ask is the gang's ask, and Nodes the fingerprint of the nodes, as they were when the shrink was decided.
 	Ask     int32
-	Nodes   int
+	Nodes   uint64
 	Victims []Surplus
 	// Left is when the last victim was gone; zero while some are still there.
 	Left time.Time
@@ -95,7 +95,7 @@ func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (*Shrink, time.
 	if s := d.Shrink; s != nil {
 		g := find(waiting, s.For)
 		switch {
-		case g == nil || g.Workers != s.Ask || len(m.nodes) != s.Nodes:
+		case g == nil || g.Workers != s.Ask || m.fingerprint() != s.Nodes:
 			// It was placed, is gone, or what was decided on has changed.
 		case s.Futile:
 			return s, 0
@@ -134,7 +134,7 @@ func (m *Model) next(d Docket, waiting []*Gang) (*Shrink, time.Duration) {
 			continue
 		}
 		if victims := rest.Victims(g, d.Yields); len(victims) > 0 {
-			return &Shrink{For: g.Job, Ask: g.Workers, Nodes: len(m.nodes), Victims: victims}, 0
+			return &Shrink{For: g.Job, Ask: g.Workers, Nodes: m.fingerprint(), Victims: victims}, 0
 		}
 	}
 	return nil, again
@@ -148,21 +148,59 @@ type Grower struct {
 	Placed int32
 }
 
-// Share gives the room out to the growers, whose turn it is by the order of gangs, one after another; nothing while anybody waits.
-// It returns how much surplus each may have in all.
-func (m *Model) Share(growers []Grower, somebodyWaits bool) map[types.NamespacedName]int32 {
+// Share gives the room out to the growers, whose turn it is by the order of gangs, one after another. A waiting gang that fits
+// has its room first; one that waits for room on nodes that could ever serve it keeps all growers off those nodes. It returns
+// how much surplus each grower may have in all.
+func (m *Model) Share(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
+	rest := m.clone()
+	waiting = slices.Clone(waiting)
+	Order(waiting)
+	for _, g := range waiting {
+		rest.reserve(g)
+	}
 	limits := make(map[types.NamespacedName]int32, len(growers))
 	slices.SortStableFunc(growers, func(a, b Grower) int { return a.before(&b.Gang) })
-	rest := m.clone()
 	for i := range growers {
 		g := &growers[i]
 		limits[g.Job] = g.Placed
-		if part := min(rest.Ask(&g.Gang).Largest, g.Workers); !somebodyWaits && part > 0 {
+		if part := min(rest.Ask(&g.Gang).Largest, g.Workers); part > 0 {
 			rest.place(&g.Gang, part)
 			limits[g.Job] += part
 		}
 	}
 	return limits
+}
+
+// reserve keeps for a waiting gang what it needs, or all that is free on its nodes while they have too little.
+func (m *Model) reserve(g *Gang) {
+	answer := m.Ask(g)
+	if answer.Fits {
+		m.place(g, g.Workers)
+		return
+	}
+	if answer.Unknown != "" || answer.QueueLimit {
+		return
+	}
+	a := m.compile(&g.Shape)
+	if !m.couldEverServe(g, &a) {
+		return
+	}
+	for _, n := range a.nodes {
+		for _, at := range a.at {
+			n.free[at] = min(n.free[at], 0)
+		}
+	}
+}
+
+// couldEverServe tells whether the gang would fit if nothing else ran.
+func (m *Model) couldEverServe(g *Gang, a *ask) bool {
+	var workers int32
+	for _, n := range a.nodes {
+		if workers += a.count(n.all, g.Workers); workers >= g.Workers {
+			return true
+		}
+	}
+	return false
 }
 
 // holdersOf counts the surplus by job, in the order of the jobs' first victims.

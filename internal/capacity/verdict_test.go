@@ -113,9 +113,35 @@ func TestShareGivesEachPartOfTheRoomOnce(t *testing.T) {
 	growers := func() []Grower {
 		return []Grower{{Gang: *named("young", 6, time.Hour)}, {Gang: *named("old", 3, 2*time.Hour), Placed: 1}}
 	}
-	g.Expect(m.Share(growers(), false)).To(Equal(map[types.NamespacedName]int32{job("old"): 4, job("young"): 2}))
-	g.Expect(m.Share(growers(), true)).To(Equal(map[types.NamespacedName]int32{job("old"): 1, job("young"): 0}),
-		"somebody waits for the place")
+	g.Expect(m.Share(growers(), nil)).To(Equal(map[types.NamespacedName]int32{job("old"): 4, job("young"): 2}))
+}
+
+func TestWhoMayGrowWhileOthersWait(t *testing.T) {
+	gold, silver := nodeOf("a", 8), nodeOf("b", 8)
+	gold.Labels, silver.Labels = map[string]string{"metal": "gold"}, map[string]string{"metal": "silver"}
+	on := func(metal string, workers int32) *Gang {
+		ask := named("waiting", workers, time.Hour)
+		ask.Shape.NodeSelector = map[string]string{"metal": metal}
+		return ask
+	}
+	unknown := on("gold", 8)
+	unknown.Shape.Unmodelled = "volumes"
+	for name, c := range map[string]struct {
+		waiting *Gang
+		limit   int32
+	}{
+		"one that fits takes its room":              {on("gold", 3), 1},
+		"one that waits for room keeps its nodes":   {on("gold", 6), 0},
+		"one on other nodes is in nobody's way":     {on("silver", 9), 4},
+		"one that can never fit is in nobody's way": {on("gold", 9), 4},
+		"one that the model does not cover":         {unknown, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := cluster([]Node{gold, silver}, used("a", 4))
+			grower := Grower{Gang: *on("gold", 6)}
+			NewWithT(t).Expect(m.Share([]Grower{grower}, []*Gang{c.waiting})).To(HaveKeyWithValue(grower.Job, c.limit))
+		})
+	}
 }
 
 func TestRoomOfAGangThatFitsIsNotCountedTwice(t *testing.T) {

@@ -140,7 +140,7 @@ func (p *planner) giveWay() {
 		case !p.isSurplus(w.Index) || w.ended():
 		case p.recordedLost(w):
 			p.delete(w)
-		case slices.Contains(p.o.Verdict.GiveUp, w.UID):
+		case p.givesUp(w):
 			p.record(loss{index: w.Index, uid: w.UID, eviction: told})
 			p.st.Elasticity.GaveWayTo = p.o.Verdict.To.String()
 			at, known := slices.BinarySearchFunc(p.st.Members, w.Index, compareIndex)
@@ -154,7 +154,14 @@ func (p *planner) giveWay() {
 
 // told tells whether the worker leaves by our word once that is in status.
 func (p *planner) told(w *Worker) bool {
-	return p.evicted(w.Index) && slices.Contains(p.o.Verdict.GiveUp, w.UID)
+	return p.evicted(w.Index) && p.givesUp(w)
+}
+
+// givesUp tells whether the arbiter wants the worker's place. Surplus that still waits goes with it, because it would take the
+// place before the gang for which it is made.
+func (p *planner) givesUp(w *Worker) bool {
+	all := p.o.Verdict.GiveUp
+	return slices.Contains(all, w.UID) || (len(all) > 0 && p.isSurplus(w.Index) && !w.Scheduled)
 }
 
 func compareIndex(m v1alpha1.Member, i int32) int { return int(m.Index - i) }

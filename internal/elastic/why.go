@@ -1,7 +1,9 @@
 package elastic
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,10 +29,7 @@ func (p *planner) why(asks string) string {
 		parts = append(parts, "It fits now, and Volcano is about to place it.")
 	default:
 		parts = append(parts, fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.",
-			free(a.Free), a.Largest))
-		if a.QueueLimit {
-			parts = append(parts, "The limit of the queue holds it back.")
-		}
+			free(&a), a.Largest), shortOf(&a))
 	}
 	if len(v.Holders) > 0 {
 		parts = append(parts, "Surplus that may give way: "+holders(v.Holders)+".")
@@ -47,25 +46,43 @@ func holders(all []capacity.Holder) string {
 	return strings.Join(words, ", ")
 }
 
-// free lists what is free, GPUs and other extended resources alone where there are any: they are what gangs wait for.
-func free(amounts capacity.Amounts) string {
-	var ordinary, extended []string
-	for name, amount := range amounts {
-		switch item := quantity(name, amount) + " " + string(name); {
-		case strings.Contains(string(name), "/"):
-			extended = append(extended, item)
-		default:
-			ordinary = append(ordinary, item)
+// shortOf says what keeps the gang from fitting.
+func shortOf(a *capacity.Answer) string {
+	switch {
+	case a.QueueLimit:
+		return "The limit of the queue leaves it short of " + amounts(a.Short, nil) + "."
+	case len(a.Short) > 0:
+		return "It is short of " + amounts(a.Short, nil) + "."
+	}
+	return "Enough is free in all, but in pieces too small for its workers."
+}
+
+// free lists what is free: GPUs and other extended resources alone where there are any, because they are what gangs wait for,
+// and what the gang is short of.
+func free(a *capacity.Answer) string {
+	extended := func(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+	any := false
+	for name := range a.Free {
+		any = any || extended(name)
+	}
+	return amounts(a.Free, func(name corev1.ResourceName) bool { return !any || extended(name) || a.Short[name] > 0 })
+}
+
+// amounts lists those that are wanted, all for nil, extended resources first.
+func amounts(all capacity.Amounts, wanted func(corev1.ResourceName) bool) string {
+	names := slices.SortedFunc(maps.Keys(all), func(a, b corev1.ResourceName) int {
+		return cmp.Or(-cmp.Compare(strings.Count(string(a), "/"), strings.Count(string(b), "/")), cmp.Compare(a, b))
+	})
+	var words []string
+	for _, name := range names {
+		if wanted == nil || wanted(name) {
+			words = append(words, quantity(name, all[name])+" "+string(name))
 		}
 	}
-	if len(extended) == 0 {
-		extended = ordinary
-	}
-	if len(extended) == 0 {
+	if len(words) == 0 {
 		return "nothing in particular is asked"
 	}
-	slices.Sort(extended)
-	return strings.Join(extended, ", ")
+	return strings.Join(words, ", ")
 }
 
 func quantity(name corev1.ResourceName, amount int64) string {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,4 +135,22 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	g.Expect(stripped.Spec.NodeName).To(Equal("n"))
 	g.Expect(stripped.Spec.Containers[0].Name).To(BeEmpty(), "only what it requests is read")
 	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
+}
+
+func TestStripNodeKeepsWhatIsRead(t *testing.T) {
+	g := NewWithT(t)
+	read := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"gpu": "a100"}},
+		Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "team"}}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+	node := read.DeepCopy()
+	node.Annotations = map[string]string{"big": "x"}
+	node.Spec.ProviderID = "cloud"
+	node.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+	node.Status.Images = []corev1.ContainerImage{{Names: []string{"large"}}}
+	g.Expect(StripNode(node)).To(Equal(read))
 }

@@ -18,6 +18,28 @@ func StripMetadata(o any) (any, error) {
 	return o, nil
 }
 
+// StripNode keeps of a node what the arbiter reads. Most of a node is the list of its images and what kubelet reports of itself.
+func StripNode(o any) (any, error) {
+	node, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	stripped := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels,
+			CreationTimestamp: node.CreationTimestamp, DeletionTimestamp: node.DeletionTimestamp,
+		},
+		Spec:   corev1.NodeSpec{Taints: node.Spec.Taints, Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{Allocatable: node.Status.Allocatable},
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			stripped.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return stripped, nil
+}
+
 // StripPod keeps of a pod what reconcilers and the arbiter read: metadata, node, phase, conditions, what it requests, and, until
 // it is bound, where it may go; of a worker also the states of its containers. At tens of thousands of pods the rest would fill
 // the operator's memory.

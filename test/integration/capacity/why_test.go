@@ -43,11 +43,12 @@ var _ = Describe("A waiting job says why", func() {
 		s.Submit(s.Job("c").Range(9, 12))
 
 		line := "Place %d of 3 waiting in queue " + s.Namespace + ": asks for the core of %s all together. "
-		room := "Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: %d."
+		room := "Free for it: 5 nvidia.com/gpu%s; the largest gang of such workers that fits now: %d. It is short of %s."
 		holder := " Surplus that may give way: " + s.Namespace + "/runs (1)."
-		says(s, "a", 1, fmt.Sprintf(line+room, 1, "7 workers (7 nvidia.com/gpu)", 5)+holder)
-		says(s, "b", 2, fmt.Sprintf(line+room, 2, "8 workers (8 nvidia.com/gpu, 480 cpu)", 4)+holder)
-		says(s, "c", 3, fmt.Sprintf(line+room, 3, "9 workers (9 nvidia.com/gpu)", 5)+holder)
+		says(s, "a", 1, fmt.Sprintf(line+room, 1, "7 workers (7 nvidia.com/gpu)", "", 5, "2 nvidia.com/gpu")+holder)
+		says(s, "b", 2, fmt.Sprintf(line+room, 2, "8 workers (8 nvidia.com/gpu, 480 cpu)", ", 256 cpu", 4,
+			"3 nvidia.com/gpu, 224 cpu")+holder)
+		says(s, "c", 3, fmt.Sprintf(line+room, 3, "9 workers (9 nvidia.com/gpu)", "", 5, "4 nvidia.com/gpu")+holder)
 
 		By("those behind move up when somebody leaves the line")
 		s.DeleteJob("a")
@@ -66,9 +67,10 @@ var _ = Describe("A waiting job says why", func() {
 		Eventually(s.Fetch("a")).Should(HaveField("Status.Place", int32(1)), "A is first in line")
 		s.Submit(s.Job("b").GPUs(2).Range(3, 3))
 		line := "Place %d of 2 waiting in queue " + s.Namespace + ": asks for the core of %s all together. " +
-			"Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: %d."
-		says(s, "a", 1, fmt.Sprintf(line, 1, "1 worker (4 nvidia.com/gpu)", 0))
-		says(s, "b", 2, fmt.Sprintf(line, 2, "3 workers (6 nvidia.com/gpu)", 2))
+			"Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: %d. %s"
+		says(s, "a", 1, fmt.Sprintf(line, 1, "1 worker (4 nvidia.com/gpu)", 0,
+			"Enough is free in all, but in pieces too small for its workers."))
+		says(s, "b", 2, fmt.Sprintf(line, 2, "3 workers (6 nvidia.com/gpu)", 2, "It is short of 1 nvidia.com/gpu."))
 		for _, name := range []string{"a", "b"} {
 			Expect(s.Workers(name, testutil.Bound)()).To(BeEmpty(), "Volcano does not place %s either", name)
 		}
@@ -80,7 +82,8 @@ var _ = Describe("A waiting job says why", func() {
 		s.Submit(s.Job("a").Range(4, 4))
 		says(s, "a", 1, "Place 1 of 1 waiting in queue "+s.Namespace+
 			": asks for the core of 4 workers (4 nvidia.com/gpu) all together. "+
-			"Free for it: 8 nvidia.com/gpu; the largest gang of such workers that fits now: 3. The limit of the queue holds it back.")
+			"Free for it: 8 nvidia.com/gpu; the largest gang of such workers that fits now: 3. "+
+			"The limit of the queue leaves it short of 1 nvidia.com/gpu.")
 	})
 
 	It("what it asks beyond the model, of which it claims nothing", func() {

@@ -1,0 +1,52 @@
+package capacity
+
+import corev1 "k8s.io/api/core/v1"
+
+// Drawn is a gang of the reference mix, and how often it is asked for; weights are relative to each other.
+type Drawn struct {
+	Gang
+	Weight float64
+}
+
+// Fragmentation is how much of what is free of a resource a gang drawn from the mix is expected not to be able to use.
+type Fragmentation struct {
+	// Free is how much of the resource is free on all nodes.
+	Free int64
+	// Unusable is the expected share of it, from 0 to 1, that lies where the gang's workers do not fit; all of it when the whole
+	// gang does not fit. It is 0 when nothing is free.
+	Unusable float64
+}
+
+// Fragmentation measures the resource against the mix; gangs of it that do not ask for the resource, or ask what the model does
+// not cover, are left out. The limits of queues play no part. The measure is that of "Beware of Fragmentation" (USENIX ATC 2023),
+// applied to gangs in place of single pods.
+func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmentation {
+	var f Fragmentation
+	if at, known := m.index[resource]; known {
+		for i := range m.nodes {
+			f.Free += max(0, m.nodes[i].free[at])
+		}
+	}
+	if f.Free == 0 {
+		return f
+	}
+	var weights float64
+	for i := range mix {
+		d := &mix[i]
+		each := d.Shape.Requests[resource]
+		if each <= 0 || d.Shape.Unmodelled != "" {
+			continue
+		}
+		var usable int64
+		a := m.compile(&d.Shape)
+		if room := a.room(); room >= d.Workers {
+			usable = int64(room) * each
+		}
+		f.Unusable += d.Weight * (1 - float64(usable)/float64(f.Free))
+		weights += d.Weight
+	}
+	if weights > 0 {
+		f.Unusable /= weights
+	}
+	return f
+}
