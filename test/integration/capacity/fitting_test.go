@@ -43,13 +43,23 @@ var _ = Describe("A job that creates only the surplus that fits", func() {
 
 	It("creates none while a gang waits for the room", func() {
 		s := newScenario("fitting-waits", 8)
-		s.Submit(s.Job("first").Range(9, 9))
-		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for nine slots")
+		s.Submit(s.Job("runs"))
+		Eventually(s.Fetch("runs")).Should(testutil.Train(1), "one slot is taken")
+		s.Submit(s.Job("first").Range(8, 8))
+		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for eight slots")
 		s.Submit(s.Job("a").Range(2, 8).Fitting())
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A starts")
 		Consistently(s.Workers("a")).WithTimeout(several).Should(HaveLen(2), "and does not grow")
 		s.DeleteJob("first")
-		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A grows when nobody waits")
+		Eventually(s.Fetch("a")).Should(testutil.Train(7), "A grows when nobody waits")
+	})
+
+	It("grows past a gang that asks for more than there is", func() {
+		s := newScenario("fitting-impossible", 8)
+		s.Submit(s.Job("first").Range(9, 9))
+		Eventually(s.Fetch("first")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "a gang waits for nine of eight slots")
+		s.Submit(s.Job("a").Range(2, 8).Fitting())
+		Eventually(s.Fetch("a")).Should(testutil.Train(8), "A uses what nobody else can use")
 	})
 
 	It("shares the room with another such job", func() {
