@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run.sh STAGE... runs stages of the tests one after another, each in random order and with the race detector, and closes
 # with one line per stage. One after another, because the scenarios measure time on a real API server, which the compiler
-# and the other tests would disturb on a small machine.
+# and the other tests would disturb on a small machine; stages that mostly wait may be joined by a plus, as in stock+capacity,
+# and run side by side.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,12 +13,16 @@ export TMPDIR
 summary=$TMPDIR/summary
 touch "$summary"
 runner=
+asides=()
 
 # cleanup ends what still runs, with everything it started: each stage is a process group of its own.
 cleanup() {
 	if [[ -n $runner ]] && kill -INT -- "-$runner" 2>/dev/null; then
 		wait "$runner" || true
 	fi
+	for aside in "${asides[@]}"; do
+		kill -INT -- "-$aside" 2>/dev/null && wait "$aside" || true
+	done
 	chmod -R u+w "$TMPDIR" 2>/dev/null || true
 	rm -rf "$TMPDIR"
 }
@@ -112,18 +117,45 @@ faults() {
 	specs faults 60m faults
 }
 
-failed=()
-for name in "$@"; do
-	case $name in
+# stage NAME runs one stage.
+stage() {
+	case $1 in
 	unit | project | cluster | integration | stock | capacity | faults)
-		echo "== $name tests"
-		"$name" || failed+=("$name")
+		echo "== $1 tests"
+		"$1"
 		;;
 	*)
-		echo "$0: there is no stage $name" >&2
+		echo "$0: there is no stage $1" >&2
 		exit 2
 		;;
 	esac
+}
+
+# aside NAME starts a stage as a program of its own, whose output waits in a file.
+aside() {
+	test/run.sh "$1" >"$TMPDIR/$1.log" 2>&1 &
+	asides+=("$!")
+}
+
+# collect NAME... waits for the stages that run aside, in their order, and shows what they said; their closing lines join ours.
+collect() {
+	for name in "$@"; do
+		wait "${asides[0]}" || failed+=("$name")
+		asides=("${asides[@]:1}")
+		sed '/^== done$/,$d' "$TMPDIR/$name.log"
+		sed '1,/^== done$/d; /^FAIL/d; /^PASS$/d' "$TMPDIR/$name.log" >>"$summary"
+	done
+}
+
+failed=()
+for names in "$@"; do
+	IFS=+ read -r first others <<<"$names"
+	IFS=+ read -ra others <<<"${others:-}"
+	for name in "${others[@]}"; do
+		aside "$name"
+	done
+	stage "$first" || failed+=("$first")
+	collect "${others[@]}"
 done
 
 echo "== done"
