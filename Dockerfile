@@ -8,8 +8,9 @@ COPY main.go ./
 COPY api api
 COPY controllers controllers
 COPY internal internal
-# The CRDs are part of the program, which holds objects to their rules.
+# The CRDs and the role are part of the program, which holds objects to their rules and tells what rights it lacks.
 COPY config/crd config/crd
+COPY config/rbac config/rbac
 ARG VERSION=unknown
 ARG TARGETOS
 ARG TARGETARCH

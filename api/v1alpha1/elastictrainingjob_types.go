@@ -110,7 +110,7 @@ type Elasticity struct {
 	StarvationSeconds *int32 `json:"starvationSeconds,omitempty"`
 
 	// Surplus says which surplus workers are created: All, up to maxReplicas, of which some may wait; Fitting, only what fits now
-	// while no gang waits, for clusters whose autoscaler would buy nodes for waiting pods. Default All.
+	// beside the gangs that wait for the same nodes, for clusters whose autoscaler would buy nodes for waiting pods. Default All.
 	// +optional
 	// +kubebuilder:default=All
 	Surplus SurplusPolicy `json:"surplus,omitempty"`

@@ -99,8 +99,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers) error {
 		now:      time.Now,
 	}
 	r.arbiter = arbiter.New(mgr.GetClient(), tiers, func() bool {
-		lacks, err := schedulerLacks(ctx, mgr.GetClient())
-		return err == nil && len(lacks) == 0
+		obstacles, err := schedulerObstacles(ctx, mgr.GetClient())
+		return err == nil && len(obstacles) == 0
 	}, mgr.GetLogger().WithName("arbiter"))
 	if err := mgr.Add(r.arbiter); err != nil {
 		return fmt.Errorf("add the arbiter: %w", err)

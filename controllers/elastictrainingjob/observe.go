@@ -25,7 +25,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
 		return o, false, err
 	}
-	if o.SchedulerLacks, err = schedulerLacks(ctx, r.client); err != nil {
+	if o.SchedulerObstacles, err = schedulerObstacles(ctx, r.client); err != nil {
 		return o, false, err
 	}
 	var listed map[types.UID]bool
@@ -94,13 +94,13 @@ func (r *Reconciler) workers(
 	return workers, listed, nil
 }
 
-// schedulerLacks lists what Volcano's configuration lacks.
-func schedulerLacks(ctx context.Context, reader client.Reader) ([]string, error) {
+// schedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.
+func schedulerObstacles(ctx context.Context, reader client.Reader) ([]string, error) {
 	conf := &corev1.ConfigMap{}
 	if err := reader.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the configuration of Volcano's scheduler: %w", err)
 	}
-	return gang.MissingFor(conf.Data), nil
+	return gang.Obstacles(conf.Data), nil
 }
 
 // owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.

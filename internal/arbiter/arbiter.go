@@ -5,7 +5,9 @@ package arbiter
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +51,7 @@ type Arbiter struct {
 
 	mu       sync.RWMutex
 	verdicts map[types.NamespacedName]capacity.Verdict
-	shrinks  map[string]*capacity.Shrink
+	shrinks  map[string]capacity.Shrinks
 	told     map[types.NamespacedName]telling
 }
 
@@ -58,7 +60,7 @@ func New(reader client.Reader, tiers config.Tiers, served func() bool, log logr.
 	return &Arbiter{
 		reader: reader, tiers: tiers, log: log, now: time.Now, served: served,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
-		verdicts: map[types.NamespacedName]capacity.Verdict{}, shrinks: map[string]*capacity.Shrink{},
+		verdicts: map[types.NamespacedName]capacity.Verdict{}, shrinks: map[string]capacity.Shrinks{},
 		told: map[types.NamespacedName]telling{},
 	}
 }
@@ -115,25 +117,22 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	verdicts, shrinks := map[types.NamespacedName]capacity.Verdict{}, map[string]*capacity.Shrink{}
-	var again time.Duration
+	verdicts, shrinks := map[types.NamespacedName]capacity.Verdict{}, map[string]capacity.Shrinks{}
+	again := inputs.again
 	if len(inputs.dockets)+len(inputs.growers) > 0 {
 		model := capacity.New(inputs.snapshot)
 		for job, limit := range model.Share(inputs.growers, inputs.waiting()) {
 			verdicts[job] = capacity.Verdict{SurplusLimit: limit}
 		}
-		for queue, docket := range inputs.dockets {
-			docket.Shrink = a.shrinks[queue]
-			judged, shrink, next := model.Judge(*docket, now)
-			if shrink != nil {
-				shrinks[queue] = shrink
-			}
+		for _, queue := range slices.Sorted(maps.Keys(inputs.dockets)) {
+			docket := inputs.dockets[queue]
+			docket.Shrinks = a.shrinks[queue]
+			judged, standing, next := model.Judge(*docket, now)
+			shrinks[queue] = standing
 			for job, v := range judged {
 				verdicts[job] = merge(verdicts[job], v)
 			}
-			if next > 0 && (again == 0 || next < again) {
-				again = next
-			}
+			again = sooner(again, next)
 		}
 	}
 	a.shrinks = shrinks

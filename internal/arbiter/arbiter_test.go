@@ -141,6 +141,29 @@ func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
 	}
 }
 
+func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	holder := s.job("ctr", 8, 8)
+	holder.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](600)
+	for _, o := range s.objects {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pod.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-9 * time.Minute)),
+			}}
+		}
+	}
+	waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+	a := s.arbiter()
+	again, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+	g.Expect(again).To(Equal(time.Minute))
+	_, err = a.evaluate(t.Context(), now.Add(again))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+}
+
 func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		served   bool

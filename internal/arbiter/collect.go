@@ -31,6 +31,8 @@ type inputs struct {
 	jobs    map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
+	// again is when time alone changes the inputs; zero for never.
+	again time.Duration
 }
 
 // waiting lists the gangs of all queues that wait.
@@ -90,7 +92,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	for _, q := range gang.AllQueueLimits(queues) {
 		c.in.snapshot.Queues = append(c.in.snapshot.Queues, capacity.Queue{
 			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
-			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name],
+			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name], Protected: !q.Reclaimable,
 		})
 	}
 	c.gangs()
@@ -123,6 +125,9 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	if p.Spec.NodeName == "" {
 		if p.DeletionTimestamp == nil {
 			c.waiting[group] = p
+			if s := c.surplus(p); s != nil {
+				c.in.snapshot.Pending = append(c.in.snapshot.Pending, capacity.Pod{Queue: c.groups[group].Queue, Surplus: s})
+			}
 		}
 		return
 	}
@@ -139,10 +144,36 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 			allocated[pod.Queue][name] += amount
 		}
 	}
-	pod.Surplus = c.surplus(p)
+	if pod.Surplus = c.surplus(p); pod.Surplus != nil && c.mayStay(p) {
+		pod.Surplus = nil
+	}
 	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
 }
 
+// mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet.
+func (c *collector) mayStay(p *corev1.Pod) bool {
+	job := c.jobs[types.NamespacedName{Namespace: p.Namespace, Name: p.Labels[v1alpha1.LabelJob]}]
+	stay := time.Duration(ptr.Deref(job.Spec.Elasticity.MinSurplusRunSeconds, 0)) * time.Second
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
+				c.in.again = sooner(c.in.again, left)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sooner is the shorter of two times to wait, of which zero means for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// surplus tells whose surplus the pod is; nil for a pod that is none.
 func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 	if p.Labels[v1alpha1.LabelRole] != v1alpha1.RoleSurplus {
 		return nil

@@ -22,6 +22,8 @@ type Answer struct {
 	// Short is what the whole gang asks beyond what is free or, where QueueLimit is true, beyond what its queue may still take;
 	// empty for a gang that does not fit because what is free lies in pieces too small for its workers.
 	Short Amounts
+	// Nodes is how many nodes would take the gang's workers if they were empty of others, whatever their size.
+	Nodes int
 	// QueueLimit is true when the limit of the queue, not the room on nodes, is what keeps the gang from being larger.
 	QueueLimit bool
 }
@@ -32,7 +34,7 @@ func (m *Model) Ask(g *Gang) Answer {
 		return Answer{Unknown: g.Shape.Unmodelled}
 	}
 	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.freeOf(&a)}
+	answer := Answer{Free: m.freeOf(&a), Nodes: len(a.nodes)}
 	limit, room := answer.Free, a.room()
 	left, headroom := m.headroom(g)
 	if answer.QueueLimit = headroom < room; answer.QueueLimit {
@@ -91,7 +93,8 @@ func (m *Model) freeOf(a *ask) Amounts {
 	return free
 }
 
-// headroom is what the gang's queue may still take of each resource that the gang asks, and how many workers that is. As in
+// headroom is what the gang's queue may still take of each resource that the gang asks, less than nothing where it has more than
+// it may, and how many workers that is. As in
 // Volcano's capacity plugin, a queue is limited by its capability and by what the guarantees of the others leave. A queue that
 // does not exist takes nothing.
 func (m *Model) headroom(g *Gang) (Amounts, int32) {
@@ -108,8 +111,8 @@ func (m *Model) headroom(g *Gang) (Amounts, int32) {
 		if capability, limited := q.Capability[name]; limited {
 			limit = min(limit, capability)
 		}
-		left[name] = max(0, limit-q.Allocated[name])
-		workers = min(workers, left[name]/amount)
+		left[name] = limit - q.Allocated[name]
+		workers = min(workers, max(0, left[name])/amount)
 	}
 	return left, int32(workers)
 }
@@ -131,7 +134,7 @@ func (m *Model) clone() *Model {
 	for i := range c.nodes {
 		c.nodes[i].free = slices.Clone(m.nodes[i].free)
 	}
-	c.allowed = map[string][]*node{}
+	c.allowed, c.held = map[string][]*node{}, map[string][]*holder{}
 	c.queues = maps.Clone(m.queues)
 	return &c
 }

@@ -174,21 +174,29 @@ func TestFewerVictimsBeatEarlierOnes(t *testing.T) {
 	NewWithT(t).Expect(uids(m.Victims(gangOf(1, 4), anybody))).To(Equal([]string{"large-2"}))
 }
 
-func TestSurplusOfAnotherQueueOnlyAboveItsShare(t *testing.T) {
+func TestSurplusOfAnotherQueue(t *testing.T) {
+	claimant, holder := Queue{Name: "default", Deserved: Amounts{gpu: 2}}, Queue{Name: "other", Allocated: Amounts{gpu: 4}}
 	for name, c := range map[string]struct {
-		deserved Amounts
-		victims  int
+		edit    func()
+		victims int
 	}{
-		"above":    {Amounts{gpu: 2}, 1},
-		"at":       {Amounts{gpu: 4}, 0},
-		"no share": {nil, 0},
+		"above its share":                  {func() { holder.Deserved = Amounts{gpu: 2} }, 1},
+		"at its share":                     {func() { holder.Deserved = Amounts{gpu: 4} }, 0},
+		"without any share":                {func() { holder.Deserved = nil }, 1},
+		"above its share, not reclaimable": {func() { holder.Deserved, holder.Protected = Amounts{gpu: 2}, true }, 0},
+		"for a queue without share":        {func() { holder.Protected, claimant.Deserved = false, nil }, 0},
+		"for a queue beyond its share": {func() {
+			claimant.Deserved, claimant.Allocated = Amounts{gpu: 2}, Amounts{gpu: 2}
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			claimant, holder = Queue{Name: "default", Deserved: Amounts{gpu: 2}}, Queue{
+				Name: "other", Deserved: Amounts{gpu: 2}, Allocated: Amounts{gpu: 4},
+			}
+			c.edit()
 			pods := []Pod{surplus("a", "other", 2, 1), used("a", 3)}
 			pods[0].Queue = "other"
-			m := New(Snapshot{Nodes: []Node{nodeOf("a", 4)}, Pods: pods, Queues: []Queue{
-				{Name: "default"}, {Name: "other", Deserved: c.deserved, Allocated: Amounts{gpu: 4}},
-			}})
+			m := New(Snapshot{Nodes: []Node{nodeOf("a", 4)}, Pods: pods, Queues: []Queue{claimant, holder}})
 			NewWithT(t).Expect(m.Victims(gangOf(1, 1), anybody)).To(HaveLen(c.victims))
 		})
 	}
@@ -200,11 +208,37 @@ func TestAnotherQueueKeepsItsShare(t *testing.T) {
 		pods[i].Queue = "other"
 	}
 	m := New(Snapshot{Nodes: []Node{nodeOf("a", 8)}, Pods: pods, Queues: []Queue{
-		{Name: "default"}, {Name: "other", Deserved: Amounts{gpu: 7}, Allocated: Amounts{gpu: 8}},
+		{Name: "default", Deserved: Amounts{gpu: 8}}, {Name: "other", Deserved: Amounts{gpu: 7}, Allocated: Amounts{gpu: 8}},
 	}})
 	g := NewWithT(t)
 	g.Expect(m.Victims(gangOf(1, 1), anybody)).To(HaveLen(1))
 	g.Expect(m.Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "one is all that the other queue has beyond its share")
+}
+
+func TestVictimsWithinTheLimitOfTheQueue(t *testing.T) {
+	for name, c := range map[string]struct {
+		free    int64
+		victims []string
+	}{
+		"full nodes": {0, []string{"x-3", "x-2"}},
+		"free nodes, so the limit alone is short": {8, []string{"x-3", "x-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := surplus("a", "other", 9, 1)
+			other.Queue = "other"
+			other.Surplus.Tier = 0
+			pods := []Pod{used("a", 2), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1), other, other}
+			m := func(capability int64) *Model {
+				return New(Snapshot{Nodes: []Node{nodeOf("a", 6+c.free)}, Pods: pods, Queues: []Queue{
+					{Name: "default", Deserved: Amounts{gpu: 8}, Capability: Amounts{gpu: capability}, Allocated: Amounts{gpu: 4}},
+					{Name: "other"},
+				}})
+			}
+			g := NewWithT(t)
+			g.Expect(uids(m(4).Victims(gangOf(2, 1), anybody))).To(Equal(c.victims), "room on nodes would not help it")
+			g.Expect(m(3).Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "nobody leaves in vain")
+		})
+	}
 }
 
 // TestVictimsAreMinimal compares with every subset of the surplus, in random clusters with up to 12 surplus pods. The victims must be

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -18,8 +19,14 @@ type Model struct {
 	index  map[corev1.ResourceName]int
 	nodes  []node
 	queues map[string]Queue
+	// pending is surplus that waits for a node.
+	pending []Pod
+	// claimed is surplus that leaves for some queue already.
+	claimed map[types.UID]bool
 	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
 	allowed map[string][]*node
+	// held lists, for each of these sets, whose surplus is on the nodes.
+	held map[string][]*holder
 	// total is what all nodes have, and guaranteed what queues have reserved of it.
 	total, guaranteed Amounts
 }
@@ -36,7 +43,7 @@ type node struct {
 func New(s Snapshot) *Model {
 	m := &Model{
 		index: map[corev1.ResourceName]int{}, queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
-		allowed: map[string][]*node{},
+		allowed: map[string][]*node{}, held: map[string][]*holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
 	}
 	for _, n := range s.Nodes {
 		for name, amount := range n.Allocatable {
@@ -61,6 +68,7 @@ func New(s Snapshot) *Model {
 			}
 		}
 		if p.Surplus != nil {
+			p.Surplus.queue = p.Queue
 			n.surplus = append(n.surplus, p)
 		}
 	}
@@ -115,18 +123,23 @@ func (m *Model) vector(a Amounts) []int64 {
 	return v
 }
 
+// impossible is the set of constraints that no node meets.
+const impossible = "impossible"
+
 // ask is one worker's requests, compiled: only what is asked.
 type ask struct {
 	shape    *Shape
 	at       []int
 	amount   []int64
 	affinity *nodeaffinity.NodeSelector
+	// constraints is the key of the set of nodes.
+	constraints string
 	// nodes are those that take the worker, room apart; none if no node has one of the resources.
 	nodes []*node
 }
 
 func (m *Model) compile(s *Shape) ask {
-	a, possible := ask{shape: s}, true
+	a, possible := ask{shape: s, constraints: constraints(s)}, true
 	worker := Pod{Requests: s.Requests}
 	for name, amount := range worker.held() {
 		if amount <= 0 {
@@ -144,27 +157,35 @@ func (m *Model) compile(s *Shape) ask {
 		selector, err := nodeaffinity.NewNodeSelector(s.Affinity)
 		a.affinity, possible = selector, possible && err == nil
 	}
-	if possible {
-		a.nodes = m.nodesFor(&a)
+	if !possible {
+		a.constraints = impossible
+		return a
 	}
+	a.nodes = m.nodesFor(&a)
 	return a
 }
 
 // nodesFor lists the nodes that take the worker. Gangs ask for many different amounts on few different sets of nodes.
 func (m *Model) nodesFor(a *ask) []*node {
-	key, err := json.Marshal([]any{a.shape.NodeSelector, a.shape.Affinity, a.shape.Tolerations})
-	nodes, known := m.allowed[string(key)]
+	nodes, known := m.allowed[a.constraints]
 	if !known {
 		for i := range m.nodes {
 			if a.allows(&m.nodes[i]) {
 				nodes = append(nodes, &m.nodes[i])
 			}
 		}
-		if err == nil {
-			m.allowed[string(key)] = nodes
-		}
+		m.allowed[a.constraints] = nodes
 	}
 	return nodes
+}
+
+// constraints writes down what decides which nodes take the worker.
+func constraints(s *Shape) string {
+	key, err := json.Marshal([]any{s.NodeSelector, s.Affinity, s.Tolerations})
+	if err != nil {
+		return "" // Types of the API can always be written.
+	}
+	return string(key)
 }
 
 // allows tells whether the node takes the worker at all, room apart.

@@ -32,9 +32,10 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 
 // Snapshot is a cluster at one moment.
 type Snapshot struct {
-	Nodes  []Node
-	Pods   []Pod
-	Queues []Queue
+	Nodes []Node
+	// Pods are bound; Pending are surplus that waits for a node.
+	Pods, Pending []Pod
+	Queues        []Queue
 }
 
 // Node is a node that is ready. One that is cordoned has Kubernetes' taint for that.
@@ -45,8 +46,9 @@ type Node struct {
 	Allocatable Amounts
 }
 
-// Pod is a pod that is bound to a node and has not ended.
+// Pod is a pod that has not ended.
 type Pod struct {
+	// Node that it is bound to.
 	Node     string
 	Requests Amounts
 	// Queue is the queue in whose books the pod stands; empty for a pod that is not Volcano's.
@@ -65,6 +67,8 @@ type Surplus struct {
 	Tier int32
 	// Created is when the job was created: the youngest goes first.
 	Created time.Time
+	// queue of the pod, which New notes.
+	queue string
 }
 
 // Queue is a Volcano Queue.
@@ -72,8 +76,11 @@ type Queue struct {
 	Name string
 	// Guarantee is what nobody else may use.
 	Guarantee Amounts
-	// Deserved is the queue's share: what it uses beyond may be reclaimed. A resource that is not listed has no share.
+	// Deserved is the queue's share: what it uses beyond may be reclaimed, and up to it the queue may reclaim. A queue without any
+	// share may be reclaimed from at any time and reclaims nothing, as in Volcano's capacity plugin.
 	Deserved Amounts
+	// Protected is true for a queue from which nothing is reclaimed (reclaimable: false).
+	Protected bool
 	// Capability is the queue's limit. A resource that is not listed has none.
 	Capability Amounts
 	// Allocated is what the queue's pods hold.

@@ -8,10 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// placementTime is how long a gang may take to be placed once its victims have left. One that is not placed by then gets no
-// further shrink until the nodes or its ask change: something that the model does not see keeps it out.
-const placementTime = 30 * time.Second
-
 // Verdict is what a queue's decider says of one job.
 type Verdict struct {
 	// Place among the gangs that wait in the queue, from 1, of Waiting; both 0 for a job that does not wait.
@@ -36,26 +32,13 @@ type Holder struct {
 	Workers int32
 }
 
-// Shrink is room being made for one gang. There is one at a time per queue.
-type Shrink struct {
-	For types.NamespacedName
-	// Ask is the gang's ask, and Nodes the fingerprint of the nodes, as they were when the shrink was decided.
-	Ask     int32
-	Nodes   uint64
-	Victims []Surplus
-	// Left is when the last victim was gone; zero while some are still there.
-	Left time.Time
-	// Futile is true once the gang was not placed in time.
-	Futile bool
-}
-
 // Docket is all that Judge needs of one queue.
 type Docket struct {
 	Queue string
 	// Waiting are the gangs that wait in the queue, in any order.
 	Waiting []*Gang
-	// Shrink is the one under way, as the last Judge returned it; nil for none.
-	Shrink *Shrink
+	// Shrinks are what the last Judge returned.
+	Shrinks Shrinks
 	// Starved tells whether a gang has waited so long that surplus must be told to leave; until says when it will have.
 	Starved func(*Gang) (starved bool, in time.Duration)
 	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano.
@@ -63,81 +46,34 @@ type Docket struct {
 }
 
 // Judge decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
-// the shrink under way, and when time alone changes the judgement; zero for never.
-func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, *Shrink, time.Duration) {
+// the shrinks as they are now, and when time alone changes the judgement; zero for never. Of several queues the first judged has
+// the first choice of surplus.
+func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Shrinks, time.Duration) {
 	waiting := slices.Clone(d.Waiting)
 	Order(waiting)
 	verdicts := make(map[types.NamespacedName]Verdict, len(waiting))
-	holders := m.holders()
 	for i, g := range waiting {
-		verdicts[g.Job] = Verdict{
-			Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g), Holders: m.mayTakeFrom(g, holders),
+		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g)}
+		if !v.Answer.Fits {
+			v.Holders = m.holders(g)
 		}
+		verdicts[g.Job] = v
 	}
-	shrink, again := m.shrink(d, waiting, now)
-	if shrink != nil && !shrink.Futile {
-		served := verdicts[shrink.For]
-		served.From = holdersOf(shrink.Victims)
-		verdicts[shrink.For] = served
-	}
-	if shrink != nil && shrink.Left.IsZero() {
-		for _, v := range m.present(shrink.Victims) {
+	shrinks, again := m.shrink(d, waiting, now)
+	if s := shrinks.Current; s != nil {
+		served := verdicts[s.For]
+		served.From = holdersOf(s.Victims)
+		for _, v := range s.Victims {
+			m.claimed[v.UID] = true
+		}
+		verdicts[s.For] = served
+		for _, v := range m.leaving(s, find(waiting, s.For), d.Yields) {
 			verdict := verdicts[v.Job]
-			verdict.GiveUp, verdict.To = append(verdict.GiveUp, v.UID), shrink.For
+			verdict.GiveUp, verdict.To = append(verdict.GiveUp, v.UID), s.For
 			verdicts[v.Job] = verdict
 		}
 	}
-	return verdicts, shrink, again
-}
-
-// shrink keeps the shrink under way, or decides the next one.
-func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (*Shrink, time.Duration) {
-	if s := d.Shrink; s != nil {
-		g := find(waiting, s.For)
-		switch {
-		case g == nil || g.Workers != s.Ask || m.fingerprint() != s.Nodes:
-			// It was placed, is gone, or what was decided on has changed.
-		case s.Futile:
-			return s, 0
-		case len(m.present(s.Victims)) > 0:
-			return s, 0
-		case s.Left.IsZero():
-			kept := *s
-			kept.Left = now
-			return &kept, placementTime
-		case now.Sub(s.Left) < placementTime:
-			return s, placementTime - now.Sub(s.Left)
-		default:
-			kept := *s
-			kept.Futile = true
-			return &kept, 0
-		}
-	}
-	return m.next(d, waiting)
-}
-
-// next finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs before it that
-// fit is theirs.
-func (m *Model) next(d Docket, waiting []*Gang) (*Shrink, time.Duration) {
-	var again time.Duration
-	rest := m.clone()
-	for _, g := range waiting {
-		if rest.Ask(g).Fits {
-			rest.place(g, g.Workers)
-			continue
-		}
-		starved, in := d.Starved(g)
-		if !starved {
-			if again == 0 || in < again {
-				again = in
-			}
-			continue
-		}
-		if victims := rest.Victims(g, d.Yields); len(victims) > 0 {
-			return &Shrink{For: g.Job, Ask: g.Workers, Nodes: m.fingerprint(), Victims: victims}, 0
-		}
-	}
-	return nil, again
+	return verdicts, shrinks, again
 }
 
 // Grower is a running job that creates only the surplus that fits.
@@ -216,65 +152,45 @@ func holdersOf(victims []Surplus) []Holder {
 	return all
 }
 
-func find(gangs []*Gang, job types.NamespacedName) *Gang {
-	for _, g := range gangs {
-		if g.Job == job {
-			return g
-		}
-	}
-	return nil
-}
-
-// present are those of the victims that still hold a place.
-func (m *Model) present(victims []Surplus) []Surplus {
-	var still []Surplus
-	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
-			if slices.ContainsFunc(victims, func(v Surplus) bool { return v.UID == p.Surplus.UID }) {
-				still = append(still, *p.Surplus)
-			}
-		}
-	}
-	return still
-}
-
-// holders counts surplus by queue and job.
-func (m *Model) holders() map[string]map[types.NamespacedName]*heldSurplus {
-	all := map[string]map[types.NamespacedName]*heldSurplus{}
-	for i := range m.nodes {
-		for j := range m.nodes[i].surplus {
-			p := &m.nodes[i].surplus[j]
-			jobs := all[p.Queue]
-			if jobs == nil {
-				jobs = map[types.NamespacedName]*heldSurplus{}
-				all[p.Queue] = jobs
-			}
-			if jobs[p.Surplus.Job] == nil {
-				jobs[p.Surplus.Job] = &heldSurplus{pod: p}
-			}
-			jobs[p.Surplus.Job].workers++
-		}
-	}
-	return all
-}
-
-type heldSurplus struct {
-	pod     *Pod
-	workers int32
-}
-
-// mayTakeFrom lists the holders whose surplus the gang may take, at most three: the rest would only lengthen a message.
-func (m *Model) mayTakeFrom(g *Gang, held map[string]map[types.NamespacedName]*heldSurplus) []Holder {
+// holders lists the jobs whose surplus the gang may take, on nodes that would take its workers, the largest first.
+func (m *Model) holders(g *Gang) []Holder {
 	var all []Holder
-	for _, jobs := range held {
-		for job, h := range jobs {
-			if m.mayTake(g, h.pod) {
-				all = append(all, Holder{Job: job, Workers: h.workers})
-			}
+	for _, h := range m.holdersOn(m.compile(&g.Shape)) {
+		if m.mayTake(g, h.pod) {
+			all = append(all, h.Holder)
 		}
 	}
 	slices.SortFunc(all, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Workers, a.Workers), cmp.Compare(a.Job.String(), b.Job.String()))
 	})
-	return all[:min(len(all), 3)]
+	return all
+}
+
+// holder is a job that holds surplus, of which pod is one.
+type holder struct {
+	Holder
+	pod *Pod
+}
+
+// holdersOn counts the surplus on the nodes that take the worker, once for each set of nodes.
+func (m *Model) holdersOn(a ask) []*holder {
+	if known, ok := m.held[a.constraints]; ok {
+		return known
+	}
+	var all []*holder
+	byJob := map[types.NamespacedName]*holder{}
+	for _, n := range a.nodes {
+		for j := range n.surplus {
+			p := &n.surplus[j]
+			h := byJob[p.Surplus.Job]
+			if h == nil {
+				h = &holder{Holder: Holder{Job: p.Surplus.Job}, pod: p}
+				byJob[p.Surplus.Job] = h
+				all = append(all, h)
+			}
+			h.Workers++
+		}
+	}
+	m.held[a.constraints] = all
+	return all
 }

@@ -34,7 +34,7 @@ func TestVerdictSaysPlaceAndFigures(t *testing.T) {
 	d := docket(asks("third", time.Hour), asks("first", 3*time.Hour), asks("second", 2*time.Hour))
 	d.Starved = func(*Gang) (bool, time.Duration) { return false, time.Minute }
 	verdicts, shrink, again := m.Judge(d, born)
-	g.Expect(shrink).To(BeNil())
+	g.Expect(shrink).To(BeZero())
 	g.Expect(again).To(Equal(time.Minute))
 	v := verdicts[job("second")]
 	g.Expect(v.Place).To(Equal(int32(2)))
@@ -42,6 +42,23 @@ func TestVerdictSaysPlaceAndFigures(t *testing.T) {
 	g.Expect(v.Answer.Free).To(Equal(Amounts{gpu: 4}))
 	g.Expect(v.Answer.Largest).To(Equal(int32(4)))
 	g.Expect(v.Holders).To(Equal([]Holder{{Job: types.NamespacedName{Name: "x"}, Workers: 1}}))
+}
+
+func TestHoldersAreThoseOnNodesThatTakeTheGang(t *testing.T) {
+	g := NewWithT(t)
+	gold := nodeOf("a", 3)
+	gold.Labels = map[string]string{"metal": "gold"}
+	m := cluster([]Node{gold, nodeOf("b", 3)}, surplus("a", "x", 2, 1), surplus("b", "x", 3, 1), surplus("b", "y", 2, 2), used("a", 2))
+	asks := func(selector map[string]string) []Holder {
+		ask := named("first", 3, time.Hour)
+		ask.Shape.NodeSelector = selector
+		verdicts, _, _ := m.Judge(docket(ask), born)
+		return verdicts[ask.Job].Holders
+	}
+	x, y := types.NamespacedName{Name: "x"}, types.NamespacedName{Name: "y"}
+	g.Expect(asks(nil)).To(Equal([]Holder{{x, 2}, {y, 1}}))
+	g.Expect(asks(gold.Labels)).To(Equal([]Holder{{x, 1}}))
+	g.Expect(asks(map[string]string{"metal": "silver"})).To(BeEmpty())
 }
 
 func TestOneShrinkAtATime(t *testing.T) {
@@ -56,18 +73,18 @@ func TestOneShrinkAtATime(t *testing.T) {
 	g.Expect(x.GiveUp).To(ConsistOf(types.UID("x-5"), types.UID("x-4")))
 	g.Expect(x.To).To(Equal(job("first")))
 
-	d.Shrink = shrink
+	d.Shrinks = shrink
 	verdicts, shrink, _ = cluster(nodes, full[:4]...).Judge(d, born.Add(time.Second))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(ConsistOf(types.UID("x-5"), types.UID("x-4")),
 		"the same victims, and nobody for the second gang")
 
-	d.Shrink = shrink
+	d.Shrinks = shrink
 	left := []Pod{used("a", 4), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)}
 	verdicts, shrink, again := cluster(nodes, left...).Judge(d, born.Add(2*time.Second))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty())
 	g.Expect(again).To(Equal(placementTime))
 
-	d.Shrink, d.Waiting = shrink, []*Gang{second}
+	d.Shrinks, d.Waiting = shrink, []*Gang{second}
 	placed := []Pod{used("a", 6), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)}
 	verdicts, _, _ = cluster(nodes, placed...).Judge(d, born.Add(3*time.Second))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(Equal([]types.UID{"x-3"}),
@@ -78,25 +95,73 @@ func TestFutileShrinkIsNotRepeatedUntilSomethingChanges(t *testing.T) {
 	g := NewWithT(t)
 	nodes := []Node{nodeOf("a", 4)}
 	d := docket(named("first", 1, time.Hour))
-	_, d.Shrink, _ = cluster(nodes, used("a", 2), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)).Judge(d, born)
+	_, d.Shrinks, _ = cluster(nodes, used("a", 2), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)).Judge(d, born)
 	// The victim leaves, and somebody else takes its place.
 	taken := cluster(nodes, used("a", 3), surplus("a", "x", 2, 1))
-	_, d.Shrink, _ = taken.Judge(d, born.Add(time.Second))
-	_, d.Shrink, _ = taken.Judge(d, born.Add(40*time.Second))
-	g.Expect(d.Shrink.Futile).To(BeTrue())
+	_, d.Shrinks, _ = taken.Judge(d, born.Add(time.Second))
+	_, d.Shrinks, _ = taken.Judge(d, born.Add(40*time.Second))
+	g.Expect(d.Shrinks.Current).To(BeNil())
+	g.Expect(d.Shrinks.Futile).To(HaveLen(1))
 	verdicts, _, again := taken.Judge(d, born.Add(time.Hour))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty())
 	g.Expect(again).To(BeZero())
-	more := cluster(append(nodes, nodeOf("b", 1)), used("a", 3), surplus("a", "x", 2, 1), used("b", 1))
-	verdicts, _, _ = more.Judge(d, born.Add(2*time.Hour))
-	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(HaveLen(1), "the nodes changed")
+
+	behind := d
+	behind.Waiting = append(behind.Waiting, named("second", 1, time.Minute))
+	_, shrinks, _ := taken.Judge(behind, born.Add(time.Hour))
+	g.Expect(shrinks.Current.For).To(Equal(job("second")), "others are served meanwhile")
+
+	for name, changed := range map[string]*Model{
+		"another node": cluster([]Node{nodeOf("a", 4), nodeOf("b", 1)}, used("a", 3), surplus("a", "x", 2, 1), used("b", 1)),
+		"another size": cluster([]Node{nodeOf("a", 5)}, used("a", 4), surplus("a", "x", 2, 1)),
+	} {
+		verdicts, _, _ = changed.Judge(d, born.Add(2*time.Hour))
+		g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(HaveLen(1), name)
+	}
+}
+
+func TestSurplusThatWaitsLeavesWithTheVictims(t *testing.T) {
+	g := NewWithT(t)
+	waits := func(job, queue string) Pod {
+		p := surplus("", job, 9, 1)
+		p.Queue = queue
+		return p
+	}
+	s := Snapshot{
+		Nodes: []Node{nodeOf("a", 2)}, Queues: []Queue{{Name: "default"}, {Name: "other"}},
+		Pods:    []Pod{surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)},
+		Pending: []Pod{waits("x", "default"), waits("y", "default"), waits("kept", "default"), waits("z", "other")},
+	}
+	d := docket(named("first", 1, time.Hour))
+	d.Yields = func(job types.NamespacedName) bool { return job.Name != "kept" }
+	verdicts, shrinks, _ := New(s).Judge(d, born)
+	leaves := func(job string) []types.UID { return verdicts[types.NamespacedName{Name: job}].GiveUp }
+	g.Expect(leaves("x")).To(ConsistOf(types.UID("x-3"), types.UID("x-9")))
+	g.Expect(leaves("y")).To(ConsistOf(types.UID("y-9")), "it would take the place of x-3 while the gang needs more than one")
+	g.Expect(leaves("kept")).To(BeEmpty(), "it is left to Volcano")
+	g.Expect(leaves("z")).To(BeEmpty(), "it is in another queue")
+
+	s.Pods, d.Shrinks = s.Pods[1:], shrinks
+	verdicts, d.Shrinks, _ = New(s).Judge(d, born.Add(time.Second))
+	g.Expect(leaves("y")).NotTo(BeEmpty(), "also once the victims are gone, until the gang is placed")
+	d.Waiting = nil
+	verdicts, _, _ = New(s).Judge(d, born.Add(2*time.Second))
+	g.Expect(leaves("y")).To(BeEmpty(), "the gang is placed")
+}
+
+func TestTwoQueuesDoNotTakeTheSameSurplus(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 2)}, surplus("a", "x", 3, 1), surplus("a", "x", 2, 1))
+	_, first, _ := m.Judge(docket(named("first", 1, time.Hour)), born)
+	_, second, _ := m.Judge(docket(named("second", 1, time.Hour)), born)
+	g.Expect(first.Current.Victims[0].UID).NotTo(Equal(second.Current.Victims[0].UID))
 }
 
 func TestImpossibleGangFreezesNobody(t *testing.T) {
 	g := NewWithT(t)
 	m := cluster([]Node{nodeOf("a", 4)}, used("a", 3), surplus("a", "x", 2, 1))
 	verdicts, shrink, _ := m.Judge(docket(named("impossible", 100, 2*time.Hour), named("modest", 1, time.Hour)), born)
-	g.Expect(shrink.For).To(Equal(job("modest")))
+	g.Expect(shrink.Current.For).To(Equal(job("modest")))
 	g.Expect(verdicts[job("impossible")].Place).To(Equal(int32(1)))
 }
 
@@ -104,7 +169,7 @@ func TestNobodyLeavesWhoseSurplusIsVolcanos(t *testing.T) {
 	d := docket(named("first", 1, time.Hour))
 	d.Yields = func(types.NamespacedName) bool { return false }
 	_, shrink, _ := cluster([]Node{nodeOf("a", 1)}, surplus("a", "x", 2, 1)).Judge(d, born)
-	NewWithT(t).Expect(shrink).To(BeNil())
+	NewWithT(t).Expect(shrink).To(BeZero())
 }
 
 func TestShareGivesEachPartOfTheRoomOnce(t *testing.T) {
@@ -148,8 +213,8 @@ func TestRoomOfAGangThatFitsIsNotCountedTwice(t *testing.T) {
 	g := NewWithT(t)
 	m := cluster([]Node{nodeOf("a", 4)}, used("a", 1), surplus("a", "x", 2, 1))
 	_, shrink, _ := m.Judge(docket(named("fits", 2, 2*time.Hour), named("behind", 1, time.Hour)), born)
-	g.Expect(shrink.For).To(Equal(job("behind")))
-	g.Expect(shrink.Victims).To(HaveLen(1))
+	g.Expect(shrink.Current.For).To(Equal(job("behind")))
+	g.Expect(shrink.Current.Victims).To(HaveLen(1))
 }
 
 func TestServedGangKnowsWhoMadeRoom(t *testing.T) {

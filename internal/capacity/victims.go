@@ -33,20 +33,32 @@ func (c cost) less(o cost) bool { return c.count < o.count || (c.count == o.coun
 
 // offer is what one node can do: for k more workers, the cheapest set of its surplus that must leave.
 type offer struct {
-	now   int32       // workers that fit already
-	limit int         // workers that are missing
-	costs []cost      // by k-1
-	sets  [][]Surplus // by k-1
+	now   int32    // workers that fit already
+	limit int      // workers that are missing
+	costs []cost   // by k-1
+	sets  [][]*Pod // by k-1
 }
 
 // victims is the cheapest set of surplus that makes room for the whole gang beside the workers that fit already: over all
-// nodes, the sum of their offers is minimised exactly, as a knapsack over the number of workers gained.
+// nodes, the sum of their offers is minimised exactly, as a knapsack over the number of workers gained. Where the queue's limit
+// is in the way as well, surplus of the queue itself is added in the order of victims until it is not, and then whoever turns out
+// not to be needed stays.
 func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool) []Surplus {
-	missing := int(g.Workers - min(a.room(), g.Workers))
-	if missing == 0 {
-		return nil // It fits, or the queue's limit is what is in the way.
-	}
 	rank := m.ranks(g, yields)
+	chosen, possible := m.makeRoom(g, a, rank)
+	if !possible {
+		return nil
+	}
+	if !m.withinLimit(g, chosen) {
+		chosen = m.relieve(g, a, rank, chosen)
+	}
+	slices.SortFunc(chosen, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
+	return surplusOf(chosen)
+}
+
+// makeRoom chooses surplus whose leaving makes room on the nodes; it is not possible when all together is not enough.
+func (m *Model) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
+	missing := int(g.Workers - min(a.room(), g.Workers))
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
 		best[k] = tooMuch
@@ -54,6 +66,9 @@ func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool)
 	var offers []offer
 	var taken [][]uint16 // by node: how many workers it gains for each total
 	for _, n := range a.nodes {
+		if missing == 0 {
+			break
+		}
 		o := m.offer(n, a, rank, missing)
 		if len(o.costs) == 0 {
 			continue
@@ -69,17 +84,81 @@ func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool)
 		offers, taken = append(offers, o), append(taken, gains)
 	}
 	if best[missing].count >= tooMuch.count {
-		return nil
+		return nil, false
 	}
-	var chosen []Surplus
 	for i, total := len(offers)-1, missing; i >= 0 && total > 0; i-- {
 		if k := int(taken[i][total]); k > 0 {
 			chosen = append(chosen, offers[i].sets[k-1]...)
 			total = max(0, total-k)
 		}
 	}
-	slices.SortFunc(chosen, func(a, b Surplus) int { return a.compare(&b) })
+	return chosen, true
+}
+
+// withinLimit tells whether the gang's queue may take it once the pods have left.
+func (m *Model) withinLimit(g *Gang, gone []*Pod) bool {
+	left, workers := m.headroom(g)
+	if workers >= g.Workers {
+		return true
+	}
+	for _, p := range gone {
+		if p.Queue == g.Queue {
+			for name := range left {
+				left[name] += p.Requests[name]
+			}
+		}
+	}
+	for name, amount := range left {
+		if amount < g.Shape.Requests[name]*int64(g.Workers) {
+			return false
+		}
+	}
+	_, exists := m.queues[g.Queue]
+	return exists
+}
+
+// relieve adds surplus of the gang's own queue to the chosen until the queue's limit holds the gang back no more; nil when all of
+// it is not enough.
+func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod) []*Pod {
+	var own []*Pod
+	for i := range m.nodes {
+		for j := range m.nodes[i].surplus {
+			p := &m.nodes[i].surplus[j]
+			if _, ok := rank[p.Surplus]; ok && p.Queue == g.Queue && !slices.Contains(chosen, p) {
+				own = append(own, p)
+			}
+		}
+	}
+	byRank := func(a, b *Pod) int { return cmp.Compare(rank[a.Surplus], rank[b.Surplus]) }
+	slices.SortFunc(own, byRank)
+	for !m.withinLimit(g, chosen) {
+		if len(own) == 0 {
+			return nil
+		}
+		chosen, own = append(chosen, own[0]), own[1:]
+	}
+	slices.SortFunc(chosen, byRank)
+	for i := len(chosen) - 1; i >= 0; i-- {
+		if others := slices.Delete(slices.Clone(chosen), i, i+1); m.withinLimit(g, others) && m.roomWithout(a, others) >= g.Workers {
+			chosen = others
+		}
+	}
 	return chosen
+}
+
+// roomWithout is how many workers fit on the nodes once the pods have left.
+func (m *Model) roomWithout(a *ask, gone []*Pod) int32 {
+	var n int64
+	for _, node := range a.nodes {
+		free := slices.Clone(node.free)
+		for _, p := range gone {
+			if p.Node == node.Name {
+				m.release(free, p)
+			}
+		}
+		n = min(n+int64(a.count(free, math.MaxInt32)), math.MaxInt32)
+	}
+	return int32(n)
 }
 
 // ranks numbers the surplus that the gang may take, in the order of victims. Of another queue it may take no more than brings
@@ -88,7 +167,7 @@ func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surp
 	var all []*Pod
 	for i := range m.nodes {
 		for j := range m.nodes[i].surplus {
-			if p := &m.nodes[i].surplus[j]; m.mayTake(g, p) && yields(p.Surplus.Job) {
+			if p := &m.nodes[i].surplus[j]; m.mayTake(g, p) && yields(p.Surplus.Job) && !m.claimed[p.Surplus.UID] {
 				all = append(all, p)
 			}
 		}
@@ -124,18 +203,37 @@ func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
 	return true
 }
 
-// mayTake tells whether the gang may take the pod's place: surplus of its own queue, or of a queue that uses more than its share.
+// mayTake tells whether the gang may take the pod's place: surplus of its own queue and, while that stays within its own share with
+// the gang, of a queue that uses more than its share.
 func (m *Model) mayTake(g *Gang, p *Pod) bool {
 	if p.Queue == g.Queue {
 		return true
 	}
 	q := m.queues[p.Queue]
+	if q.Protected || !m.underShare(g) {
+		return false
+	}
 	for name := range g.Shape.Requests {
-		if share, ok := q.Deserved[name]; ok && q.Allocated[name] > share && p.Requests[name] > 0 {
+		share, shared := q.Deserved[name]
+		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && q.Allocated[name] > share)) {
 			return true
 		}
 	}
 	return false
+}
+
+// underShare tells whether the gang's queue has a share of what it asks, and stays within it with the gang.
+func (m *Model) underShare(g *Gang) bool {
+	q, some := m.queues[g.Queue], false
+	for name, amount := range g.Shape.Requests {
+		if share, shared := q.Deserved[name]; shared {
+			some = true
+			if q.Allocated[name]+amount*int64(g.Workers) > share {
+				return false
+			}
+		}
+	}
+	return some
 }
 
 // offer computes what one node can gain, up to limit workers.
@@ -170,7 +268,7 @@ func (o *offer) consider(room int32, c cost, set []*Pod) {
 	}
 	for k := range gained {
 		if c.less(o.costs[k]) {
-			o.costs[k], o.sets[k] = c, surplusOf(set)
+			o.costs[k], o.sets[k] = c, set
 		}
 	}
 }

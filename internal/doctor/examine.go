@@ -30,8 +30,8 @@ type Facts struct {
 	MissingKinds []string
 	// VolcanoImage is the image of Volcano's scheduler; empty when it runs as no Deployment.
 	VolcanoImage string
-	// SchedulerLacks is what the configuration of Volcano's scheduler lacks.
-	SchedulerLacks []string
+	// SchedulerObstacles are what in the configuration of Volcano's scheduler keeps surplus from giving way.
+	SchedulerObstacles []string
 	// Queues are the states of the Queues by name.
 	Queues map[string]string
 	// Classes are the PriorityClasses by name.
@@ -65,7 +65,7 @@ func kinds(f Facts) Finding {
 	}
 	return Finding{
 		What: "The API server does not serve: " + strings.Join(f.MissingKinds, ", ") + ".",
-		Do:   "Install Volcano for kinds of scheduling.volcano.sh, and `make install` for those of tideline.io.",
+		Do:   "Install Volcano for kinds of scheduling.volcano.sh, and apply config/crd for those of tideline.io (kubectl apply -k).",
 	}
 }
 
@@ -88,12 +88,12 @@ func volcanoVersion(f Facts) Finding {
 }
 
 func scheduler(f Facts) Finding {
-	if len(f.SchedulerLacks) == 0 {
+	if len(f.SchedulerObstacles) == 0 {
 		return Finding{OK: true, What: "Volcano's configuration lets surplus give way to waiting gangs."}
 	}
 	return Finding{
-		What: "Volcano's configuration lacks: " + strings.Join(f.SchedulerLacks, "; ") + ".",
-		Do: "Apply config/volcano, or add what is missing to ConfigMap " + gang.SchedulerConfigMap.String() +
+		What: "Volcano's configuration does not let surplus give way: " + strings.Join(f.SchedulerObstacles, "; ") + ".",
+		Do: "Apply config/volcano, or change ConfigMap " + gang.SchedulerConfigMap.String() +
 			". Until then surplus leaves on the operator's word, when a gang has starved.",
 	}
 }
@@ -156,7 +156,7 @@ func classes(f Facts, tiers config.Tiers) Finding {
 	if len(wrong) > 0 {
 		return Finding{
 			What: "PriorityClasses are not as Tideline needs them: " + strings.Join(wrong, ", ") + ".",
-			Do:   "Run `make install`; delete a class of another value first, because a class cannot change.",
+			Do:   "Apply config/scheduling (kubectl apply -k); delete a class of another value first, because a class cannot change.",
 		}
 	}
 	return Finding{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers are there (%d).", 2*len(tiers))}

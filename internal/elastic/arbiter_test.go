@@ -49,15 +49,6 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 	}
 }
 
-func TestSurplusThatWaitsLeavesWithThatWhichMustGo(t *testing.T) {
-	g := NewWithT(t)
-	w := newWorld(t, 2, 8).settle().run().settle().run(2, 3, 4, 5).settle().told(5).settle()
-	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3, 4}), "6 and 7 waited, and would have taken the place of 5")
-	w.o.Verdict = capacity.Verdict{}
-	w.pass(301 * time.Second).settle()
-	g.Expect(w.indices()).To(HaveLen(8))
-}
-
 func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
 	w := newWorld(t, 2, 4).trains().told(0, 1).settle()
 	NewWithT(t).Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
@@ -85,7 +76,7 @@ func TestWhyAJobWaits(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 8, 8).settle()
 	w.o.Verdict = capacity.Verdict{Place: 2, Waiting: 3, Answer: capacity.Answer{
-		Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4, Short: capacity.Amounts{"nvidia.com/gpu": 3},
+		Nodes: 2, Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4, Short: capacity.Amounts{"nvidia.com/gpu": 3},
 	}, Holders: []capacity.Holder{{Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}, Workers: 6}}}
 	w.settle()
 	g.Expect(w.status().Message).To(Equal("Place 2 of 3 waiting in queue default: asks for the core of 8 workers " +
@@ -97,14 +88,16 @@ func TestWhyAJobWaits(t *testing.T) {
 		says   string
 	}{
 		{capacity.Answer{Unknown: "host ports"}, "Whether it fits is for Volcano to say, because it asks for host ports."},
-		{capacity.Answer{Fits: true}, "It fits now, and Volcano is about to place it."},
-		{capacity.Answer{Free: capacity.Amounts{"nvidia.com/gpu": 8}}, "Enough is free in all, but in pieces too small for its workers."},
+		{capacity.Answer{Fits: true}, "By Tideline's count it would fit now; Volcano decides."},
+		{capacity.Answer{}, "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and " +
+			"the resources that they name."},
+		{capacity.Answer{Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8}}, "Enough is free in all, but in pieces too small for its workers."},
 		{capacity.Answer{
-			Free:  capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 1500, corev1.ResourceMemory: 1 << 40},
+			Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 1500, corev1.ResourceMemory: 1 << 40},
 			Short: capacity.Amounts{corev1.ResourceCPU: 500},
 		}, "Free for it: 8 nvidia.com/gpu, 1500m cpu; the largest gang of such workers that fits now: 0. It is short of 500m cpu."},
 		{capacity.Answer{
-			Free: capacity.Amounts{corev1.ResourceMemory: 3 << 30}, QueueLimit: true,
+			Nodes: 1, Free: capacity.Amounts{corev1.ResourceMemory: 3 << 30}, QueueLimit: true,
 			Short: capacity.Amounts{corev1.ResourceMemory: 1 << 30},
 		}, "Free for it: 3Gi memory; the largest gang of such workers that fits now: 0. " +
 			"The limit of the queue leaves it short of 1Gi memory."},
@@ -133,7 +126,7 @@ func TestSchedulerConfigured(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
 	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("True/Configured"))
-	w.o.SchedulerLacks = []string{"action preempt"}
+	w.o.SchedulerObstacles = []string{"action preempt is missing"}
 	w.settle()
 	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("False/Incomplete"))
 }

@@ -140,9 +140,9 @@ func (p *planner) giveWay() {
 		case !p.isSurplus(w.Index) || w.ended():
 		case p.recordedLost(w):
 			p.delete(w)
-		case p.givesUp(w):
+		case slices.Contains(p.o.Verdict.GiveUp, w.UID):
 			p.record(loss{index: w.Index, uid: w.UID, eviction: told})
-			p.st.Elasticity.GaveWayTo = p.o.Verdict.To.String()
+			p.st.Elasticity.GaveWayTo = p.served()
 			at, known := slices.BinarySearchFunc(p.st.Members, w.Index, compareIndex)
 			if !known {
 				p.st.Members = slices.Insert(p.st.Members, at, v1alpha1.Member{})
@@ -152,16 +152,18 @@ func (p *planner) giveWay() {
 	}
 }
 
-// told tells whether the worker leaves by our word once that is in status.
-func (p *planner) told(w *Worker) bool {
-	return p.evicted(w.Index) && p.givesUp(w)
+// served names the gang that the surplus leaves for.
+func (p *planner) served() string {
+	to := p.o.Verdict.To
+	if to.Namespace == p.o.Job.Namespace && to.Name == p.o.Job.Name {
+		return "the core of its own job"
+	}
+	return to.String()
 }
 
-// givesUp tells whether the arbiter wants the worker's place. Surplus that still waits goes with it, because it would take the
-// place before the gang for which it is made.
-func (p *planner) givesUp(w *Worker) bool {
-	all := p.o.Verdict.GiveUp
-	return slices.Contains(all, w.UID) || (len(all) > 0 && p.isSurplus(w.Index) && !w.Scheduled)
+// told tells whether the worker leaves by our word once that is in status.
+func (p *planner) told(w *Worker) bool {
+	return p.evicted(w.Index) && slices.Contains(p.o.Verdict.GiveUp, w.UID)
 }
 
 func compareIndex(m v1alpha1.Member, i int32) int { return int(m.Index - i) }

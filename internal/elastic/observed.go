@@ -34,8 +34,8 @@ type Observed struct {
 	Workers []Worker
 	// Verdict is what the arbiter says of the job.
 	Verdict capacity.Verdict
-	// SchedulerLacks lists what Volcano's configuration lacks for surplus to give way by itself.
-	SchedulerLacks []string
+	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
+	SchedulerObstacles []string
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []Departure
 }

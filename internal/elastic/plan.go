@@ -181,10 +181,10 @@ func (p *planner) keepRunning() {
 		return
 	}
 	p.settleLosses()
+	p.giveWay()
 	if p.blocked() || p.adoptRange() {
 		return
 	}
-	p.giveWay()
 	p.replaceFailed()
 	p.shrinkToMaximum()
 	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())

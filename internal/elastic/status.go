@@ -40,6 +40,8 @@ func (p *planner) sayAll() {
 	p.st.Place = p.o.Verdict.Place
 	if from := p.o.Verdict.From; len(from) > 0 {
 		p.st.RoomFrom = clip(holders(from), 1024)
+	} else if p.coreRuns() && p.minimum > 0 {
+		p.st.RoomFrom = ""
 	}
 	switch {
 	case p.obstacle != nil:
@@ -181,6 +183,10 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 			"%s; %s for free room in queue %s and will join the training when there is some.",
 			have, waits(p.waitingForRoom()), p.queue())
 	}
+	if p.full() {
+		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom,
+			have + "; no more fit now, and with surplus Fitting no worker is created to wait."
+	}
 	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
 }
 
@@ -234,8 +240,10 @@ func (p *planner) waiting() (reason, message string) {
 	case p.st.StartTime != nil:
 		message := fmt.Sprintf("%d of %s run; whoever was lost is created anew in queue %s and takes part again once it is placed.",
 			running, workers(p.minimum), p.queue())
-		if p.o.Core != nil && p.o.Core.Unschedulable != "" && !p.corePlaced() {
-			message += " Volcano says: " + clip(p.o.Core.Unschedulable, 1024)
+		if p.o.Verdict.Waiting > 0 && !p.corePlaced() {
+			message += " " + p.why("what is missing of "+asks)
+		} else if p.o.Core != nil && !p.corePlaced() {
+			message += p.volcanoSays()
 		}
 		return v1alpha1.ReasonRecovering, message
 	case p.corePlaced():
@@ -302,14 +310,14 @@ func (p *planner) sayScheduler() {
 	if p.o.VolcanoMissing != "" {
 		return
 	}
-	if len(p.o.SchedulerLacks) == 0 {
+	if len(p.o.SchedulerObstacles) == 0 {
 		p.set(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionTrue, v1alpha1.ReasonConfigured,
 			"Volcano's configuration lets surplus give way to waiting gangs.")
 		return
 	}
 	p.set(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionFalse, v1alpha1.ReasonIncomplete, fmt.Sprintf(
-		"Volcano's configuration lacks: %s. Until it is added (config/volcano), surplus of jobs with shrinkBy Auto leaves on the "+
-			"operator's word, when a gang has starved.", strings.Join(p.o.SchedulerLacks, "; ")))
+		"Volcano's configuration does not let surplus give way: %s. Until it is changed (config/volcano), surplus of jobs with "+
+			"shrinkBy Auto leaves on the operator's word, when a gang has starved.", strings.Join(p.o.SchedulerObstacles, "; ")))
 }
 
 // conditionOrder is the order in which people read conditions.

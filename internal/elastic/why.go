@@ -18,23 +18,45 @@ func (p *planner) why(asks string) string {
 	v := p.o.Verdict
 	if v.Waiting == 0 {
 		return fmt.Sprintf("There is no room in queue %s for %s, which is placed all together or not at all; it starts by itself "+
-			"when there is. Volcano says: %s", p.queue(), asks, clip(p.o.Core.Unschedulable, 1024))
+			"when there is.", p.queue(), asks) + p.volcanoSays()
 	}
-	parts := []string{fmt.Sprintf("Place %d of %d waiting in queue %s: asks for %s all together.",
-		v.Place, v.Waiting, p.queue(), asks)}
+	message := fmt.Sprintf("Place %d of %d waiting in queue %s: asks for %s all together. ", v.Place, v.Waiting, p.queue(), asks)
 	switch a := v.Answer; {
 	case a.Unknown != "":
-		parts = append(parts, fmt.Sprintf("Whether it fits is for Volcano to say, because it asks for %s.", a.Unknown))
+		message += fmt.Sprintf("Whether it fits is for Volcano to say, because it asks for %s.", a.Unknown) + p.volcanoSays()
 	case a.Fits:
-		parts = append(parts, "It fits now, and Volcano is about to place it.")
+		message += "By Tideline's count it would fit now; Volcano decides." + p.volcanoSays()
+	case a.Nodes == 0:
+		message += "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and the " +
+			"resources that they name."
 	default:
-		parts = append(parts, fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.",
-			free(&a), a.Largest), shortOf(&a))
+		message += roomFor(&a)
 	}
 	if len(v.Holders) > 0 {
-		parts = append(parts, "Surplus that may give way: "+holders(v.Holders)+".")
+		message += " Surplus that may give way: " + someHolders(v.Holders) + "."
 	}
-	return strings.Join(parts, " ")
+	return message
+}
+
+// volcanoSays adds Volcano's own words, if it has said anything.
+func (p *planner) volcanoSays() string {
+	if p.o.Core == nil || p.o.Core.Unschedulable == "" {
+		return ""
+	}
+	return " Volcano says: " + clip(p.o.Core.Unschedulable, 1024)
+}
+
+// someHolders lists the first three, and counts the rest.
+func someHolders(all []capacity.Holder) string {
+	const most = 3
+	if len(all) <= most {
+		return holders(all)
+	}
+	var rest int32
+	for _, h := range all[most:] {
+		rest += h.Workers
+	}
+	return fmt.Sprintf("%s and %d other jobs (%d)", holders(all[:most]), len(all)-most, rest)
 }
 
 // holders lists jobs and how many of their workers are meant.
@@ -46,26 +68,33 @@ func holders(all []capacity.Holder) string {
 	return strings.Join(words, ", ")
 }
 
-// shortOf says what keeps the gang from fitting.
-func shortOf(a *capacity.Answer) string {
-	switch {
-	case a.QueueLimit:
-		return "The limit of the queue leaves it short of " + amounts(a.Short, nil) + "."
-	case len(a.Short) > 0:
-		return "It is short of " + amounts(a.Short, nil) + "."
+// roomFor says what is free, and what of it is too little.
+func roomFor(a *capacity.Answer) string {
+	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)
+	if free := free(a); free != "" {
+		message = fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.", free, a.Largest)
 	}
-	return "Enough is free in all, but in pieces too small for its workers."
+	switch short := amounts(a.Short, nil); {
+	case a.QueueLimit && short == "":
+		return message + " The limit of the queue holds it back."
+	case a.QueueLimit:
+		return message + " The limit of the queue leaves it short of " + short + "."
+	case short == "":
+		return message + " Enough is free in all, but in pieces too small for its workers."
+	default:
+		return message + " It is short of " + short + "."
+	}
 }
 
 // free lists what is free: GPUs and other extended resources alone where there are any, because they are what gangs wait for,
 // and what the gang is short of.
 func free(a *capacity.Answer) string {
 	extended := func(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
-	any := false
+	some := false
 	for name := range a.Free {
-		any = any || extended(name)
+		some = some || extended(name)
 	}
-	return amounts(a.Free, func(name corev1.ResourceName) bool { return !any || extended(name) || a.Short[name] > 0 })
+	return amounts(a.Free, func(name corev1.ResourceName) bool { return !some || extended(name) || a.Short[name] > 0 })
 }
 
 // amounts lists those that are wanted, all for nil, extended resources first.
@@ -78,9 +107,6 @@ func amounts(all capacity.Amounts, wanted func(corev1.ResourceName) bool) string
 		if wanted == nil || wanted(name) {
 			words = append(words, quantity(name, all[name])+" "+string(name))
 		}
-	}
-	if len(words) == 0 {
-		return "nothing in particular is asked"
 	}
 	return strings.Join(words, ", ")
 }

@@ -52,6 +52,8 @@ type QueueLimits struct {
 	Name                            string
 	State                           string
 	Guarantee, Deserved, Capability corev1.ResourceList
+	// Reclaimable is false for a queue whose pods do not leave for other queues.
+	Reclaimable bool
 }
 
 // QueueLimitsOf reads a Queue.
@@ -63,6 +65,7 @@ func QueueLimitsOf(o client.Object) QueueLimits {
 	return QueueLimits{
 		Name: q.Name, State: string(q.Status.State),
 		Guarantee: q.Spec.Guarantee.Resource, Deserved: q.Spec.Deserved, Capability: q.Spec.Capability,
+		Reclaimable: q.Spec.Reclaimable == nil || *q.Spec.Reclaimable,
 	}
 }
 

@@ -27,33 +27,33 @@ type schedulerConf struct {
 	} `json:"tiers"`
 }
 
-// MissingFor lists what the scheduler's configuration lacks for Volcano itself to let surplus give way to waiting gangs; it is
-// empty when nothing is missing. data is that of the ConfigMap, nil when there is none.
-func MissingFor(data map[string]string) []string {
+// Obstacles lists, in clauses for people, what in the scheduler's configuration keeps Volcano from letting surplus give way to
+// waiting gangs by itself; it is empty when nothing does. data is that of the ConfigMap, nil when there is none.
+func Obstacles(data map[string]string) []string {
 	text, ok := data[schedulerConfKey]
 	if !ok {
-		return []string{fmt.Sprintf("ConfigMap %s with key %s", SchedulerConfigMap, schedulerConfKey)}
+		return []string{fmt.Sprintf("there is no ConfigMap %s with key %s", SchedulerConfigMap, schedulerConfKey)}
 	}
 	conf := schedulerConf{}
 	if err := yaml.Unmarshal([]byte(text), &conf); err != nil {
-		return []string{"a configuration that can be read: " + err.Error()}
+		return []string{"the configuration cannot be read: " + err.Error()}
 	}
-	var missing []string
+	var found []string
 	actions := strings.FieldsFunc(conf.Actions, func(r rune) bool { return r == ',' || r == ' ' })
 	for _, action := range []string{"preempt", "reclaim"} {
 		if !slices.Contains(actions, action) {
-			missing = append(missing, "action "+action)
+			found = append(found, "action "+action+" is missing")
 		}
 	}
 	for _, plugin := range []string{"priority", "gang"} {
 		if !conf.preempts(plugin) {
-			missing = append(missing, "plugin "+plugin+" with a say in preemption")
+			found = append(found, "plugin "+plugin+" has no say in preemption")
 		}
 	}
 	if conf.has("overcommit") {
-		missing = append(missing, "removal of plugin overcommit, which counts surplus as used and keeps large gangs Pending")
+		found = append(found, "plugin overcommit counts surplus as used, which keeps large gangs Pending")
 	}
-	return missing
+	return found
 }
 
 func (c schedulerConf) has(name string) bool {

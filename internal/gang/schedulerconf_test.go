@@ -25,23 +25,23 @@ tiers:
   - name: binpack
 `
 
-func TestOurConfigurationLacksNothing(t *testing.T) {
+func TestNothingInOurConfigurationIsInTheWay(t *testing.T) {
 	g := NewWithT(t)
 	ours, err := os.ReadFile("../../config/volcano/volcano-scheduler.conf")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(MissingFor(map[string]string{schedulerConfKey: string(ours)})).To(BeEmpty())
+	g.Expect(Obstacles(map[string]string{schedulerConfKey: string(ours)})).To(BeEmpty())
 }
 
-func TestShippedConfigurationLacks(t *testing.T) {
-	NewWithT(t).Expect(MissingFor(map[string]string{schedulerConfKey: shipped})).To(ConsistOf(
-		"action preempt", "action reclaim", "plugin gang with a say in preemption",
-		HavePrefix("removal of plugin overcommit"),
+func TestWhatShippedConfigurationLacks(t *testing.T) {
+	NewWithT(t).Expect(Obstacles(map[string]string{schedulerConfKey: shipped})).To(ConsistOf(
+		"action preempt is missing", "action reclaim is missing", "plugin gang has no say in preemption",
+		"plugin overcommit counts surplus as used, which keeps large gangs Pending",
 	))
 }
 
 func TestNoConfigurationToRead(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(MissingFor(nil)).To(ConsistOf("ConfigMap volcano-system/volcano-scheduler-configmap with key volcano-scheduler.conf"))
-	g.Expect(MissingFor(map[string]string{schedulerConfKey: "tiers: 7"})).To(
-		ConsistOf(HavePrefix("a configuration that can be read")))
+	g.Expect(Obstacles(nil)).To(ConsistOf("there is no ConfigMap volcano-system/volcano-scheduler-configmap with key volcano-scheduler.conf"))
+	g.Expect(Obstacles(map[string]string{schedulerConfKey: "tiers: 7"})).To(
+		ConsistOf(HavePrefix("the configuration cannot be read")))
 }

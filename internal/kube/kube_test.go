@@ -137,6 +137,15 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
 }
 
+func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
+		NodeSelector: map[string]string{"gpu": "a100"}, Tolerations: []corev1.Toleration{{Key: "team"}}, HostNetwork: true,
+		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}, Volumes: []corev1.Volume{{Name: "data"}},
+		InitContainers: []corev1.Container{}, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
+	}}
+	NewWithT(t).Expect(StripPod(pod.DeepCopy())).To(Equal(pod))
+}
+
 func TestStripNodeKeepsWhatIsRead(t *testing.T) {
 	g := NewWithT(t)
 	read := &corev1.Node{

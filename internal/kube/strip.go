@@ -71,6 +71,10 @@ func StripPod(o any) (any, error) {
 		stripped.Spec.NodeSelector, stripped.Spec.Affinity = pod.Spec.NodeSelector, pod.Spec.Affinity
 		stripped.Spec.Tolerations, stripped.Spec.TopologySpreadConstraints = pod.Spec.Tolerations, pod.Spec.TopologySpreadConstraints
 		stripped.Spec.Volumes = pod.Spec.Volumes
+		stripped.Spec.HostNetwork, stripped.Spec.ResourceClaims = pod.Spec.HostNetwork, pod.Spec.ResourceClaims
+		for i := range pod.Spec.Containers {
+			stripped.Spec.Containers[i].Ports = pod.Spec.Containers[i].Ports
+		}
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == v1alpha1.ElasticTrainingJobKind {
 		keepWorkerStatus(stripped, pod)

@@ -24,9 +24,10 @@ var _ = Describe("A gang", func() {
 			testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUnschedulable),
 		), "the reason is on the job")
 		Expect(s.Read("a").Status.Message).To(And(
-			ContainSubstring("no room in queue default for the core of 4 workers (4 nvidia.com/gpu)"),
-			ContainSubstring("Volcano says: 4/4 tasks in gang unschedulable"),
-		), "the message has the figures and Volcano's words")
+			MatchRegexp(`^Place \d+ of \d+ waiting in queue default: `),
+			ContainSubstring("asks for the core of 4 workers (4 nvidia.com/gpu) all together. Free for it: 3 nvidia.com/gpu; "+
+				"the largest gang of such workers that fits now: 3. It is short of 1 nvidia.com/gpu."),
+		), "the message has the figures")
 		Consistently(s.Workers("a", testutil.Bound)).WithTimeout(severalCycles).Should(BeEmpty(), "three slots do not do for four")
 
 		appeared := time.Now()

@@ -14,8 +14,8 @@ import (
 var _ = Describe("Jobs at rest", func() {
 	It("scenario 12: cause no write at all for 60 s, although every object is looked at again every 5 s", SpecPriority(1), func() {
 		s := newScenario("s12", 6)
-		// The queue is too small for the job that waits, so Volcano says the same of it all the time. What it says of nodes would
-		// change with the nodes of other scenarios.
+		// The queue is too small for the job that waits, so what is free for it is the same all the time: its own
+		// nodes and its own queue.
 		s.UseQueue(s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1, Capability: gpus(6)}))
 
 		s.Submit(s.Job("done").Range(2, 2))

@@ -172,11 +172,12 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 	})
 })
 
-// inTwoQueues are a scenario of eight slots and one without, each with a queue of its own and that many GPUs as its share.
+// inTwoQueues are a scenario of eight slots and one without, each with a queue of its own; the first has that many GPUs as its
+// share, the other four.
 func inTwoQueues(name string, share int64) (s, other *testutil.Scenario) {
 	GinkgoHelper()
 	s, other = newScenario(name, 8), newScenario(name+"-other")
-	deserved := map[*testutil.Scenario]int64{s: share, other: 8 - share}
+	deserved := map[*testutil.Scenario]int64{s: share, other: 4}
 	for _, each := range []*testutil.Scenario{s, other} {
 		each.UseQueue(each.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1, Deserved: corev1.ResourceList{
 			testutil.GPUResource: *resource.NewQuantity(deserved[each], resource.DecimalSI),
