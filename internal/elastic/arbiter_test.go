@@ -108,6 +108,22 @@ func TestWhyAJobWaits(t *testing.T) {
 	}
 }
 
+func TestPlacedJobStandsInNoLine(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).settle()
+	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{{Job: types.NamespacedName{Name: "ctr"}, Workers: 2}}}
+	w.settle()
+	g.Expect(w.status().Place).To(Equal(int32(1)))
+	g.Expect(w.status().RoomFrom).To(Equal("/ctr (2)"))
+	w.run().settle()
+	g.Expect(w.status().Place).To(BeZero(), "the verdict is a moment old")
+	g.Expect(w.status().RoomFrom).To(BeEmpty())
+	written := w.written
+	w.o.Verdict = capacity.Verdict{}
+	w.settle()
+	g.Expect(w.written).To(Equal(written))
+}
+
 func TestPlacesFarBackAreNotNews(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).settle()

@@ -37,12 +37,7 @@ func (p *planner) sayAll() {
 	}
 	p.sayRange()
 	p.sayScheduler()
-	p.st.Place = p.o.Verdict.Place
-	if from := p.o.Verdict.From; len(from) > 0 {
-		p.st.RoomFrom = clip(holders(from), 1024)
-	} else if p.coreRuns() && p.minimum > 0 {
-		p.st.RoomFrom = ""
-	}
+	p.sayLine()
 	switch {
 	case p.obstacle != nil:
 		p.sayObstacle(*p.obstacle)
@@ -52,6 +47,19 @@ func (p *planner) sayAll() {
 		p.sayTraining()
 	default:
 		p.sayWaiting()
+	}
+}
+
+// sayLine says where the core stands in the line, and who makes room for it. The verdict is up to a second old, so a core that is
+// placed does not ask it.
+func (p *planner) sayLine() {
+	if p.minimum > 0 && p.corePlaced() {
+		p.st.Place, p.st.RoomFrom = 0, ""
+		return
+	}
+	p.st.Place = p.o.Verdict.Place
+	if from := p.o.Verdict.From; len(from) > 0 {
+		p.st.RoomFrom = clip(holders(from), 1024)
 	}
 }
 
