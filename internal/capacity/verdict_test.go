@@ -48,7 +48,8 @@ func TestHoldersAreThoseOnNodesThatTakeTheGang(t *testing.T) {
 	g := NewWithT(t)
 	gold := nodeOf("a", 3)
 	gold.Labels = map[string]string{"metal": "gold"}
-	m := cluster([]Node{gold, nodeOf("b", 3)}, surplus("a", "x", 2, 1), surplus("b", "x", 3, 1), surplus("b", "y", 2, 2), used("a", 2))
+	m := cluster([]Node{gold, nodeOf("b", 3)},
+		surplus("a", "x", 2, 1), used("a", 2), surplus("b", "x", 3, 1), surplus("b", "y", 2, 2))
 	asks := func(selector map[string]string) []Holder {
 		ask := named("first", 3, time.Hour)
 		ask.Shape.NodeSelector = selector

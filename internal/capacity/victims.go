@@ -203,8 +203,8 @@ func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
 	return true
 }
 
-// mayTake tells whether the gang may take the pod's place: surplus of its own queue and, while that stays within its own share with
-// the gang, of a queue that uses more than its share.
+// mayTake tells whether the gang may take the pod's place: surplus of its own queue and, while that stays within its own share
+// with the gang, of a queue that uses more than its share.
 func (m *Model) mayTake(g *Gang, p *Pod) bool {
 	if p.Queue == g.Queue {
 		return true

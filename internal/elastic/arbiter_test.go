@@ -76,7 +76,8 @@ func TestWhyAJobWaits(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 8, 8).settle()
 	w.o.Verdict = capacity.Verdict{Place: 2, Waiting: 3, Answer: capacity.Answer{
-		Nodes: 2, Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4, Short: capacity.Amounts{"nvidia.com/gpu": 3},
+		Nodes: 2, Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4,
+		Short: capacity.Amounts{"nvidia.com/gpu": 3},
 	}, Holders: []capacity.Holder{{Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}, Workers: 6}}}
 	w.settle()
 	g.Expect(w.status().Message).To(Equal("Place 2 of 3 waiting in queue default: asks for the core of 8 workers " +
@@ -89,9 +90,12 @@ func TestWhyAJobWaits(t *testing.T) {
 	}{
 		{capacity.Answer{Unknown: "host ports"}, "Whether it fits is for Volcano to say, because it asks for host ports."},
 		{capacity.Answer{Fits: true}, "By Tideline's count it would fit now; Volcano decides."},
-		{capacity.Answer{}, "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and " +
-			"the resources that they name."},
-		{capacity.Answer{Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8}}, "Enough is free in all, but in pieces too small for its workers."},
+		{capacity.Answer{}, "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations " +
+			"and the resources that they name."},
+		{
+			capacity.Answer{Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8}},
+			"Enough is free in all, but in pieces too small for its workers.",
+		},
 		{capacity.Answer{
 			Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 1500, corev1.ResourceMemory: 1 << 40},
 			Short: capacity.Amounts{corev1.ResourceCPU: 500},
@@ -111,7 +115,8 @@ func TestWhyAJobWaits(t *testing.T) {
 func TestPlacedJobStandsInNoLine(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).settle()
-	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{{Job: types.NamespacedName{Name: "ctr"}, Workers: 2}}}
+	from := capacity.Holder{Job: types.NamespacedName{Name: "ctr"}, Workers: 2}
+	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{from}}
 	w.settle()
 	g.Expect(w.status().Place).To(Equal(int32(1)))
 	g.Expect(w.status().RoomFrom).To(Equal("/ctr (2)"))

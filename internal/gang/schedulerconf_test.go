@@ -41,7 +41,8 @@ func TestWhatShippedConfigurationLacks(t *testing.T) {
 
 func TestNoConfigurationToRead(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Obstacles(nil)).To(ConsistOf("there is no ConfigMap volcano-system/volcano-scheduler-configmap with key volcano-scheduler.conf"))
+	g.Expect(Obstacles(nil)).To(
+		ConsistOf("there is no ConfigMap volcano-system/volcano-scheduler-configmap with key volcano-scheduler.conf"))
 	g.Expect(Obstacles(map[string]string{schedulerConfKey: "tiers: 7"})).To(
 		ConsistOf(HavePrefix("the configuration cannot be read")))
 }

@@ -52,7 +52,8 @@ func starving(s *testutil.Scenario, name string) *testutil.JobBuilder {
 
 // lacks is what the shipped configuration lacks, as the operator and the doctor say it.
 var lacks = []string{
-	"action preempt is missing", "action reclaim is missing", "plugin gang has no say in preemption", "plugin overcommit counts surplus",
+	"action preempt is missing", "action reclaim is missing", "plugin gang has no say in preemption",
+	"plugin overcommit counts surplus",
 }
 
 // sayLacks matches a text that names everything the shipped configuration lacks.
