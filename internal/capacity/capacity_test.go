@@ -241,8 +241,8 @@ func TestVictimsWithinTheLimitOfTheQueue(t *testing.T) {
 	}
 }
 
-// TestVictimsAreMinimal compares with every subset of the surplus, in random clusters with up to 12 surplus pods. The victims must
-// be as few as can be, make the gang fit, and among sets of that size come first in the order of victims.
+// TestVictimsAreMinimal compares with every subset of the surplus, in random clusters with up to 12 surplus pods. The victims
+// must be as few as can be, make the gang fit, and among sets of that size come first in the order of victims.
 func TestVictimsAreMinimal(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	decided, most := 0, int64(0)

@@ -47,15 +47,15 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		"kinds": {
 			func(f *Facts) { f.MissingKinds = []string{"PodGroup (scheduling.volcano.sh/v1beta1)"} }, "does not serve: PodGroup",
 		},
-		"old volcano":   {func(f *Facts) { f.VolcanoImage = "volcanosh/vc-scheduler:v1.9.0" }, "older than v1.14.0"},
+		"old volcano": {func(f *Facts) { f.VolcanoImage = "volcanosh/vc-scheduler:v1.9.0" }, "older than v1.14.0"},
 		"configuration": {func(f *Facts) {
 			f.SchedulerObstacles = []string{"action preempt is missing"}
 		}, "does not let surplus give way: action preempt is missing"},
-		"webhooks":      {func(f *Facts) { f.VolcanoWebhooks = 0 }, "No webhook of Volcano"},
-		"no queue":      {func(f *Facts) { f.Queues = nil }, "There is no Volcano Queue"},
-		"closed queue":  {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 2 Queues are not open: team (Closed)"},
-		"unseen queue":  {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
-		"no class":      {func(f *Facts) { delete(f.Classes, "tideline-exploratory") }, "tideline-exploratory (missing)"},
+		"webhooks":     {func(f *Facts) { f.VolcanoWebhooks = 0 }, "No webhook of Volcano"},
+		"no queue":     {func(f *Facts) { f.Queues = nil }, "There is no Volcano Queue"},
+		"closed queue": {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 2 Queues are not open: team (Closed)"},
+		"unseen queue": {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
+		"no class":     {func(f *Facts) { delete(f.Classes, "tideline-exploratory") }, "tideline-exploratory (missing)"},
 		"wrong class": {
 			func(f *Facts) { f.Classes["tideline-exploratory"] = Class{5, corev1.PreemptLowerPriority} }, "must be 1000",
 		},
