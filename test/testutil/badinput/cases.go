@@ -64,6 +64,7 @@ func numbers() []Case {
 	}{
 		{"spec.elasticity.cooldownSeconds", 0, 86400},
 		{"spec.elasticity.minSurplusRunSeconds", 0, 86400},
+		{"spec.elasticity.starvationSeconds", 0, 86400},
 		{"spec.rendezvous.port", 1024, 65535},
 		{"spec.rendezvous.joinTimeoutSeconds", 30, 86400},
 		{"spec.rendezvous.lastCallTimeoutSeconds", 1, 3600},
@@ -197,6 +198,10 @@ func words() []Case {
 			"spec.tier: Too long: may not be more than 40 bytes").blind(),
 		refused("an unknown cleanPodPolicy", `{"spec":{"runPolicy":{"cleanPodPolicy":"Some"}}}`,
 			`spec.runPolicy.cleanPodPolicy: Unsupported value: "Some": supported values: "None", "Running", "All"`).blind(),
+		refused("an unknown shrinkBy", `{"spec":{"elasticity":{"shrinkBy":"Somebody"}}}`,
+			`spec.elasticity.shrinkBy: Unsupported value: "Somebody": supported values: "Auto", "Scheduler", "Operator"`).blind(),
+		refused("an unknown surplus", `{"spec":{"elasticity":{"surplus":"Some"}}}`,
+			`spec.elasticity.surplus: Unsupported value: "Some": supported values: "All", "Fitting"`).blind(),
 	}
 }
 
