@@ -89,9 +89,11 @@ var _ = Describe("A waiting job says why", func() {
 	It("what it asks beyond the model, of which it claims nothing", func() {
 		s := newScenario("why-unknown", 8)
 		s.Submit(s.Job("a").Range(9, 9).Template(hostPort))
-		says(s, "a", 1, "Place 1 of 1 waiting in queue "+s.Namespace+
-			": asks for the core of 9 workers (9 nvidia.com/gpu) all together. "+
-			"Whether it fits is for Volcano to say, because it asks for host ports.")
+		Eventually(s.Fetch("a")).WithTimeout(90*time.Second).Should(HaveField("Status.Message", And(
+			HavePrefix("Place 1 of 1 waiting in queue "+s.Namespace+": asks for the core of 9 workers (9 nvidia.com/gpu) all together. "+
+				"Whether it fits is for Volcano to say, because it asks for host ports. Volcano says: "),
+			Not(ContainSubstring("Free for it")),
+		)), "it leaves the word to Volcano")
 	})
 
 	It("and the doctor's condition on our configuration is True", func() {
