@@ -65,6 +65,7 @@ var _ = Describe("The API server is spared", func() {
 		}
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "all are ready")
 		took := time.Since(began)
+		Eventually(seen).Should(ContainElement(HaveField("Status.ReadyReplicas", int32(8))), "the test has seen that too")
 
 		sightings := seen()
 		for i, at := range ready {
