@@ -141,6 +141,26 @@ func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
 	}
 }
 
+func TestLabelsMakeNobodySurplus(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 7)
+	for _, o := range s.objects {
+		if pod, ok := o.(*corev1.Pod); ok && pod.Name == "ctr-worker-6" {
+			stranger := pod.DeepCopy()
+			stranger.Name, stranger.UID, stranger.OwnerReferences = "stranger", "stranger", nil
+			pod.OwnerReferences[0].UID = "an earlier job of that name"
+			s.objects = append(s.objects, stranger)
+		}
+	}
+	waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-5"), types.UID("ctr-worker-4")),
+		"who carries the labels of surplus is none by that")
+}
+
 func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 	g := NewWithT(t)
 	s := newScene(t)

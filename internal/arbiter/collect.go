@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -144,16 +145,16 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 			allocated[pod.Queue][name] += amount
 		}
 	}
-	if pod.Surplus = c.surplus(p); pod.Surplus != nil && c.mayStay(p) {
+	if pod.Surplus = c.surplus(p); pod.Surplus != nil && c.mayStay(p, pod.Surplus.Job) {
 		pod.Surplus = nil
 	}
 	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
 }
 
 // mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet.
-func (c *collector) mayStay(p *corev1.Pod) bool {
-	job := c.jobs[types.NamespacedName{Namespace: p.Namespace, Name: p.Labels[v1alpha1.LabelJob]}]
-	stay := time.Duration(ptr.Deref(job.Spec.Elasticity.MinSurplusRunSeconds, 0)) * time.Second
+func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
+	elasticity := c.jobs[job].Spec.Elasticity
+	stay := time.Duration(ptr.Deref(elasticity.MinSurplusRunSeconds, 0)) * time.Second
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
@@ -173,18 +174,20 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// surplus tells whose surplus the pod is; nil for a pod that is none.
+// surplus tells whose surplus the pod is; nil for a pod that is none. Labels do not count, because whoever may write pods may
+// write them: the pod is the job's if the job controls it, and its name has its index.
 func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
-	if p.Labels[v1alpha1.LabelRole] != v1alpha1.RoleSurplus {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: p.Namespace, Name: p.Labels[v1alpha1.LabelJob]}
+	key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
 	job := c.jobs[key]
-	if job == nil {
+	if job == nil || job.UID != owner.UID || job.Status.Attempt == nil {
 		return nil
 	}
-	var index int32
-	if _, err := fmt.Sscan(p.Labels[v1alpha1.LabelWorkerIndex], &index); err != nil {
+	index, ok := rendezvous.WorkerIndex(owner.Name, p.Name)
+	if !ok || index < job.Status.Attempt.MinReplicas {
 		return nil
 	}
 	return &capacity.Surplus{
