@@ -373,7 +373,7 @@ type ElasticTrainingJobStatus struct {
 	// +kubebuilder:default=0
 	Place int32 `json:"place"`
 	// RoomFrom names the jobs whose surplus left, or is leaving, on the operator's word so that this job's core finds room, as
-	// namespace/name and number of workers.
+	// namespace/name and number of workers; empty once the core is placed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	RoomFrom string `json:"roomFrom,omitempty"`

@@ -39,7 +39,7 @@ type Docket struct {
 	Waiting []*Gang
 	// Shrinks are what the last Judge returned.
 	Shrinks Shrinks
-	// Starved tells whether a gang has waited so long that surplus must be told to leave; until says when it will have.
+	// Starved tells whether a gang has waited so long that surplus must be told to leave, and otherwise in what time it will have.
 	Starved func(*Gang) (starved bool, in time.Duration)
 	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano.
 	Yields func(types.NamespacedName) bool

@@ -56,7 +56,11 @@ func someHolders(all []capacity.Holder) string {
 	for _, h := range all[most:] {
 		rest += h.Workers
 	}
-	return fmt.Sprintf("%s and %d other jobs (%d)", holders(all[:most]), len(all)-most, rest)
+	others := "1 other job"
+	if n := len(all) - most; n > 1 {
+		others = fmt.Sprintf("%d other jobs", n)
+	}
+	return fmt.Sprintf("%s and %s (%d)", holders(all[:most]), others, rest)
 }
 
 // holders lists jobs and how many of their workers are meant.
