@@ -9,6 +9,9 @@ const (
 	DefaultJoinTimeoutSeconds     int32 = 600
 	DefaultLastCallTimeoutSeconds int32 = 30
 	DefaultReadTimeoutSeconds     int32 = 300
+	DefaultBelowMinTimeoutSeconds int32 = 1800
+	DefaultMaxRestarts            int32 = 10
+	DefaultWindowSeconds          int32 = 86400
 )
 
 // MaxWorkers bounds minReplicas and maxReplicas.

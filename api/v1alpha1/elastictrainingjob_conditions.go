@@ -17,6 +17,8 @@ const (
 	ConditionFullSize = "FullSize"
 	// ConditionRangePending is present and True while the spec asks for a range that running workers cannot follow.
 	ConditionRangePending = "RangePending"
+	// ConditionSuspended is present and True from when the job is told to stop until its next attempt.
+	ConditionSuspended = "Suspended"
 	// ConditionSucceeded is True for good once worker 0 succeeded and its completion grace passed.
 	ConditionSucceeded = "Succeeded"
 	// ConditionFailed is True for good once the job failed.
@@ -44,6 +46,33 @@ const (
 	// ReasonWorkerFailed: a worker failed after worker 0 had succeeded.
 	ReasonWorkerFailed = "WorkerFailed"
 
+	// ReasonSuspended: the user stopped the job, and it has no pods.
+	ReasonSuspended = "Suspended"
+	// ReasonPreempted: the job was stopped whole for a gang of a more important tier, and has no pods; it goes on by itself.
+	ReasonPreempted = "Preempted"
+	// ReasonPreempting: the job is being stopped for a gang of a more important tier, and its pods are leaving.
+	ReasonPreempting = "Preempting"
+	// ReasonSuspending: the user stopped the job, and its pods are leaving.
+	ReasonSuspending = "Suspending"
+	// ReasonRestarting: all workers are created anew, as the next attempt.
+	ReasonRestarting = "Restarting"
+	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonSchedulingTimeout: the core waited for schedulingTimeoutSeconds.
+	ReasonSchedulingTimeout = "SchedulingTimeout"
+	// ReasonBelowMinTimeout: the core was not whole for belowMinTimeoutSeconds.
+	ReasonBelowMinTimeout = "BelowMinTimeout"
+	// ReasonTooManyRestarts: the job cost more restarts than maxRestarts within windowSeconds.
+	ReasonTooManyRestarts = "TooManyRestarts"
+	// ReasonSameFailureTwice: a worker failed twice in the same way within ten minutes, without progress in between.
+	ReasonSameFailureTwice = "SameFailureTwice"
+	// ReasonFailurePolicy: a rule of the failure policy ended the job.
+	ReasonFailurePolicy = "FailurePolicy"
+	// ReasonImagePullFailed: an image of a core worker cannot be pulled.
+	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonContainerConfigError: a container of a core worker cannot be made from its template.
+	ReasonContainerConfigError = "ContainerConfigError"
+
 	// ReasonCoreNotRunning: surplus workers are created once the core runs.
 	ReasonCoreNotRunning = "CoreNotRunning"
 	// ReasonCoolingDown: surplus that gave way is not created again before the cooldown has passed.
@@ -63,6 +92,8 @@ const (
 
 	// ReasonInvalidSpec: the object breaks a rule of its own schema, and reached the API server while that rule was off.
 	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonManagedByKueue: the job is labelled for Kueue, and managedBy does not leave it to Kueue.
+	ReasonManagedByKueue = "ManagedByKueue"
 	// ReasonUnknownTier: spec.tier is not a tier of the operator's configuration.
 	ReasonUnknownTier = "UnknownTier"
 	// ReasonNameTaken: a name the job needs belongs to an object of somebody else.
@@ -98,6 +129,14 @@ const (
 	EventRoomMade = "RoomMade"
 	// EventWorkerLost: a worker was deleted or failed, and is replaced.
 	EventWorkerLost = "WorkerLost"
+	// EventSuspended: the job was stopped.
+	EventSuspended = "Suspended"
+	// EventPreempted: the job was stopped whole for a gang of a more important tier.
+	EventPreempted = "Preempted"
+	// EventResumed: the job starts its next attempt after it was stopped.
+	EventResumed = "Resumed"
+	// EventRestarted: all workers are created anew, as the next attempt.
+	EventRestarted = "Restarted"
 	// EventResized: maxReplicas was lowered and the highest workers were deleted.
 	EventResized = "Resized"
 )

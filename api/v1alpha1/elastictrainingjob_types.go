@@ -59,6 +59,14 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it anew"
 	Tier string `json:"tier,omitempty"`
 
+	// Owner is the person who answers for the job, as the API server names users. Default: the user who creates it. Naming
+	// somebody else takes the right to `assign-owner` on elastictrainingjobs of the namespace, for CI and GitOps accounts. Where the
+	// operator runs without webhooks nobody checks the name. Immutable once set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it anew"
+	Owner string `json:"owner,omitempty"`
+
 	// Elasticity says how the job grows and shrinks.
 	// +optional
 	// +kubebuilder:default={}
@@ -73,6 +81,39 @@ type ElasticTrainingJobSpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	RunPolicy RunPolicy `json:"runPolicy,omitempty"`
+
+	// SuccessPolicy says when the job has succeeded: Master, when worker 0 has; AllWorkers, when every worker of the core has;
+	// Any, when one has. Default Master.
+	// +optional
+	// +kubebuilder:default=Master
+	SuccessPolicy SuccessPolicy `json:"successPolicy,omitempty"`
+
+	// FailurePolicy says what is done about workers that are lost.
+	// +optional
+	FailurePolicy *FailurePolicy `json:"failurePolicy,omitempty"`
+
+	// Checkpoint says how the training saves itself before workers leave.
+	// +optional
+	// +kubebuilder:default={}
+	Checkpoint Checkpoint `json:"checkpoint,omitempty"`
+
+	// Master overrides the template for worker 0. Immutable.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="master is immutable, because running workers cannot follow it: delete the job and create it anew"
+	Master *Master `json:"master,omitempty"`
+
+	// Accelerator says which models of accelerator will do. Default: any. Immutable.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="accelerator is immutable, because running workers cannot follow it: delete the job and create it anew"
+	Accelerator *Accelerator `json:"accelerator,omitempty"`
+
+	// NprocPerNode is the number of processes that torchrun starts in each worker. Default: the number of GPUs of the training
+	// container, else 1. Range 1 to 256. Immutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nprocPerNode is immutable, because running workers have read it when they started: delete the job and create it anew"
+	NprocPerNode *int32 `json:"nprocPerNode,omitempty"`
 }
 
 // Elasticity says how a job grows and shrinks.
@@ -114,7 +155,25 @@ type Elasticity struct {
 	// +optional
 	// +kubebuilder:default=All
 	Surplus SurplusPolicy `json:"surplus,omitempty"`
+
+	// OnRangeChange says what becomes of a range that running workers cannot follow: Wait, it takes effect with the next attempt,
+	// whatever starts that; Restart, it starts the next attempt, after a checkpoint where one is configured. Default Wait.
+	// +optional
+	// +kubebuilder:default=Wait
+	OnRangeChange RangeChange `json:"onRangeChange,omitempty"`
 }
+
+// RangeChange says what becomes of a range that running workers cannot follow.
+//
+// +kubebuilder:validation:Enum=Wait;Restart
+type RangeChange string
+
+const (
+	// RangeChangeWait lets the range wait for the next attempt.
+	RangeChangeWait RangeChange = "Wait"
+	// RangeChangeRestart starts the next attempt.
+	RangeChangeRestart RangeChange = "Restart"
+)
 
 // ShrinkBy says who tells surplus to leave.
 //
@@ -146,6 +205,18 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it anew"
 type Rendezvous struct {
+	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told
+	// each other's names by variables and a hosts file (/etc/tideline/hosts). Default C10d.
+	// +optional
+	// +kubebuilder:default=C10d
+	Backend RendezvousBackend `json:"backend,omitempty"`
+
+	// SSHKeys mounts a key pair, made for the job, at /etc/tideline/ssh of every worker, for MPI launchers; it needs backend None,
+	// and the operator needs the rights of component ssh-keys. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	SSHKeys bool `json:"sshKeys,omitempty"`
+
 	// Port of the rendezvous store on worker 0. Default 29400, range 1024 to 65535.
 	// +optional
 	// +kubebuilder:default=29400
@@ -186,6 +257,18 @@ type Rendezvous struct {
 	RdzvConf []RdzvConf `json:"rdzvConf,omitzero"`
 }
 
+// RendezvousBackend is how workers find each other.
+//
+// +kubebuilder:validation:Enum=C10d;None
+type RendezvousBackend string
+
+const (
+	// BackendC10d is torchrun's rendezvous with its store on worker 0.
+	BackendC10d RendezvousBackend = "C10d"
+	// BackendNone leaves it to the training.
+	BackendNone RendezvousBackend = "None"
+)
+
 // RdzvConf is one key=value pair of torchrun's --rdzv-conf.
 type RdzvConf struct {
 	// Key, for example close_timeout. Refused: is_host, join_timeout, last_call_timeout and read_timeout, which Tideline sets.
@@ -204,41 +287,9 @@ type RdzvConf struct {
 	Value string `json:"value"`
 }
 
-// CleanPodPolicy says which worker pods are deleted when a job ends.
-//
-// +kubebuilder:validation:Enum=None;Running;All
-type CleanPodPolicy string
-
-const (
-	// CleanPodPolicyNone keeps every pod.
-	CleanPodPolicyNone CleanPodPolicy = "None"
-	// CleanPodPolicyRunning deletes pods that still run or wait, and keeps finished ones for their logs.
-	CleanPodPolicyRunning CleanPodPolicy = "Running"
-	// CleanPodPolicyAll deletes every pod.
-	CleanPodPolicyAll CleanPodPolicy = "All"
-)
-
-// RunPolicy says what becomes of a job when it ends.
-type RunPolicy struct {
-	// CleanPodPolicy says which pods are deleted when the job ends: None, Running (those that still run or wait) or All.
-	// Default Running.
-	// +optional
-	// +kubebuilder:default=Running
-	CleanPodPolicy CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
-
-	// CompletionGraceSeconds is how long the other workers may take to end after worker 0 succeeded, in seconds (torchrun's
-	// exit barrier is 300 s). The job succeeds when all have ended or the time has passed; a worker that fails within it
-	// fails the job. Default 300, range 0 to 86400.
-	// +optional
-	// +kubebuilder:default=300
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=86400
-	CompletionGraceSeconds *int32 `json:"completionGraceSeconds,omitempty"`
-}
-
 // JobPhase is where a job stands, in one word.
 //
-// +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed
+// +kubebuilder:validation:Enum=Pending;Running;Suspended;Succeeded;Failed
 type JobPhase string
 
 const (
@@ -246,6 +297,8 @@ const (
 	PhasePending JobPhase = "Pending"
 	// PhaseRunning: the core runs, or ran and is being recovered.
 	PhaseRunning JobPhase = "Running"
+	// PhaseSuspended: the job was stopped, by its user or for a more important one, and may go on.
+	PhaseSuspended JobPhase = "Suspended"
 	// PhaseSucceeded: the job ended well.
 	PhaseSucceeded JobPhase = "Succeeded"
 	// PhaseFailed: the job ended badly.
@@ -305,9 +358,52 @@ type Member struct {
 	// Lost is true once the pod is known to have left or failed, and restarts counts it if it should.
 	// +optional
 	Lost bool `json:"lost,omitempty"`
-	// Left is true for a lost worker that succeeded while worker 0 ran on: it is not replaced.
+	// Left is true for a lost worker that is not replaced in this attempt: it succeeded while worker 0 ran on, or a rule of the
+	// failure policy says Ignore.
 	// +optional
 	Left bool `json:"left,omitempty"`
+	// Completed is true for a worker that left because it succeeded.
+	// +optional
+	Completed bool `json:"completed,omitempty"`
+	// ContainerRestarts is how often containers of the pod were seen to have restarted in place.
+	// +optional
+	ContainerRestarts int32 `json:"containerRestarts,omitempty"`
+	// Incident is the number of the last incident that restarted containers of the pod.
+	// +optional
+	Incident int32 `json:"incident,omitempty"`
+	// Failures in a row of the worker, which set its back-off. Reported progress, and ten minutes without a failure, reset it.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// RetryTime is when the worker, failed, may be created anew.
+	// +optional
+	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+}
+
+// PreemptionStatus says why the job was stopped whole.
+type PreemptionStatus struct {
+	// By is the gang that it made room for, as namespace/name.
+	// +kubebuilder:validation:MaxLength=512
+	By string `json:"by"`
+	// Since is when it was told to stop.
+	Since metav1.Time `json:"since"`
+	// Tier of that gang.
+	// +kubebuilder:validation:MaxLength=64
+	Tier string `json:"tier"`
+}
+
+// CheckpointStatus is a checkpoint that worker 0 was asked for, because workers are about to leave.
+type CheckpointStatus struct {
+	// RequestTime is when it was asked for. Its Unix seconds are the value of the annotations by which it is asked for and
+	// acknowledged.
+	RequestTime metav1.Time `json:"requestTime"`
+}
+
+// Incident is a restart that counted once, in whichever workers it showed.
+type Incident struct {
+	// Number counts incidents of the attempt from 1.
+	Number int32 `json:"number"`
+	// Time is when it was first noticed.
+	Time metav1.Time `json:"time"`
 }
 
 // WorkerFailure describes the loss of a worker that counted as a restart.
@@ -316,11 +412,17 @@ type WorkerFailure struct {
 	Worker int32 `json:"worker"`
 	// Time is when the loss was noticed.
 	Time metav1.Time `json:"time"`
-	// Reason is Deleted, or the reason that the failed pod gave.
+	// ExitCode of the training container; 0 when none is known.
+	// +optional
+	ExitCode int32 `json:"exitCode,omitempty"`
+	// Reason is Deleted, or the reason that the failed pod or container gave.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason,omitempty"`
-	// Message is what the failed pod said last.
+	// InPlace is true when the pod lives on, and its containers restarted.
+	// +optional
+	InPlace bool `json:"inPlace,omitempty"`
+	// Message is the last line of what the failed pod said.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -331,7 +433,7 @@ type ElasticTrainingJobStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Phase is where the job stands: Pending, Running, Succeeded or Failed.
+	// Phase is where the job stands: Pending, Running, Suspended, Succeeded or Failed.
 	// +optional
 	Phase JobPhase `json:"phase,omitempty"`
 	// Reason says why, in one word: the reason of the condition that matters most now.
@@ -342,7 +444,8 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
-	// Conditions of the job: Ready, Reconciling, Stalled, Scheduled, FullSize, RangePending, Succeeded, Failed.
+	// Conditions of the job: Ready, Reconciling, Stalled, Suspended, Scheduled, SchedulerConfigured, FullSize, RangePending,
+	// Succeeded, Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -389,9 +492,28 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Restarts int32 `json:"restarts"`
+	// Incident is the last restart that may restart the containers of other workers too, as the loss of worker 0 does.
+	// +optional
+	Incident *Incident `json:"incident,omitempty"`
+	// RestartTimes are the restarts that count against maxRestarts now, oldest first: those since the last progress, within
+	// windowSeconds as of the last restart.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=101
+	RestartTimes []metav1.Time `json:"restartTimes,omitempty"`
+	// Progress is what the training last reported in annotation tideline.io/progress of worker 0's pod, as of the last restart or
+	// end: it is read when it matters, and costs no write of its own.
+	// +optional
+	Progress int64 `json:"progress,omitempty"`
 	// LastFailure is the last loss that counted.
 	// +optional
 	LastFailure *WorkerFailure `json:"lastFailure,omitempty"`
+	// Preemption says for whom the job was stopped whole; absent otherwise. It goes on by itself.
+	// +optional
+	Preemption *PreemptionStatus `json:"preemption,omitempty"`
+	// Checkpoint is the checkpoint that worker 0 was asked for; absent when nobody is about to leave.
+	// +optional
+	Checkpoint *CheckpointStatus `json:"checkpoint,omitempty"`
 	// Elasticity remembers which surplus came and went.
 	// +optional
 	Elasticity *ElasticityStatus `json:"elasticity,omitempty"`
@@ -405,6 +527,15 @@ type ElasticTrainingJobStatus struct {
 	// StartTime is when the core first ran.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// RunningSince is when the core first ran in the current attempt; absent before, and while the job is stopped.
+	// +optional
+	RunningSince *metav1.Time `json:"runningSince,omitempty"`
+	// ActiveSeconds is how long earlier attempts trained, in seconds, which counts against activeDeadlineSeconds.
+	// +optional
+	ActiveSeconds int64 `json:"activeSeconds,omitempty"`
+	// BelowMinSince is when the core, having run, was first seen not to be whole.
+	// +optional
+	BelowMinSince *metav1.Time `json:"belowMinSince,omitempty"`
 	// WaitSeconds is the time from the job's creation until its core first ran, in seconds.
 	// +optional
 	WaitSeconds *int64 `json:"waitSeconds,omitempty"`

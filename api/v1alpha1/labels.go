@@ -19,3 +19,19 @@ const (
 	// RoleSurplus marks workers from the attempt's minReplicas on; they give way to waiting gangs.
 	RoleSurplus = "surplus"
 )
+
+// Annotations on worker 0's pod by which the training speaks to Tideline.
+const (
+	// AnnotationProgress holds a growing integer, such as the step: a job that makes progress is not given up for the restarts
+	// before it.
+	AnnotationProgress = "tideline.io/progress"
+	// AnnotationCheckpointRequested is set by Tideline when workers are about to leave: a number that the container reads in the
+	// file CheckpointFile.
+	AnnotationCheckpointRequested = "tideline.io/checkpoint-requested"
+	// AnnotationCheckpointDone is set by the training, to the number that it was asked with, once the checkpoint is saved.
+	AnnotationCheckpointDone = "tideline.io/checkpoint-done"
+)
+
+// CheckpointFile is where the training container finds the value of AnnotationCheckpointRequested; it is empty until a
+// checkpoint is asked for.
+const CheckpointFile = "/etc/tideline/pod/checkpoint-requested"

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
@@ -35,7 +36,9 @@ func failed(err error, doing string) *problem {
 // apply carries out a decision in its order and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
 	for _, step := range []func(context.Context, elastic.Observed, elastic.Decision) *problem{
+		r.requestCheckpoint,
 		r.deletePods, r.createService, r.createGroups, r.restoreGroups, r.createWorkers, r.deleteGroups, r.deleteService,
+		r.deleteJob,
 	} {
 		if p := step(ctx, o, d); p != nil {
 			return p
@@ -52,6 +55,29 @@ func (r *Reconciler) deletePods(ctx context.Context, o elastic.Observed, d elast
 		}
 	}
 	return nil
+}
+
+// requestCheckpoint writes on worker 0's pod, by server-side apply with its UID, what the training is to read.
+func (r *Reconciler) requestCheckpoint(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
+	if d.RequestCheckpoint == nil {
+		return nil
+	}
+	name := rendezvous.WorkerName(o.Job.Name, 0)
+	patch := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{
+			"namespace": o.Job.Namespace, "name": name, "uid": string(d.RequestCheckpoint.UID),
+			"annotations": map[string]any{v1alpha1.AnnotationCheckpointRequested: d.RequestCheckpoint.Value},
+		},
+	}}
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldManager),
+		client.ForceOwnership)
+	if err == nil {
+		written := &corev1.Pod{}
+		written.SetResourceVersion(patch.GetResourceVersion())
+		err = r.writes.Wrote(client.ObjectKeyFromObject(o.Job), written)
+	}
+	return failed(err, "ask worker 0 for a checkpoint")
 }
 
 func (r *Reconciler) createService(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
@@ -122,6 +148,13 @@ func (r *Reconciler) deleteService(ctx context.Context, o elastic.Observed, d el
 	}
 	name := rendezvous.ServiceName(o.Job.Name)
 	return failed(r.delete(ctx, o, &corev1.Service{}, name, d.DeleteService), "delete Service "+name)
+}
+
+func (r *Reconciler) deleteJob(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
+	if !d.DeleteJob {
+		return nil
+	}
+	return failed(r.delete(ctx, o, &v1alpha1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the job after its time")
 }
 
 func (r *Reconciler) create(ctx context.Context, o elastic.Observed, child client.Object) error {

@@ -39,10 +39,10 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/status,verbs=patch
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
@@ -226,7 +226,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 				r.memory.gone(before, formerly, e.ObjectOld.GetUID(), elastic.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
-			if now := readWorker(e.ObjectNew); ok && readWorker(e.ObjectOld) != now {
+			if now := readWorker(e.ObjectNew); ok && !now.Alike(readWorker(e.ObjectOld)) {
 				r.memory.saw(job, owner, e.ObjectNew.GetUID(), now)
 				q.Add(reconcile.Request{NamespacedName: job})
 			}

@@ -119,9 +119,14 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	}
 	verdicts, shrinks := map[types.NamespacedName]capacity.Verdict{}, map[string]capacity.Shrinks{}
 	again := inputs.again
-	if len(inputs.dockets)+len(inputs.growers) > 0 {
+	if len(inputs.dockets)+len(inputs.growers)+len(inputs.preempted) > 0 {
 		model := capacity.New(inputs.snapshot)
-		for job, limit := range model.Share(inputs.growers, inputs.waiting()) {
+		waiting := inputs.waiting()
+		if g := model.Resume(inputs.preempted, waiting); g != nil {
+			verdicts[g.Job] = capacity.Verdict{Resume: true}
+			waiting = append(waiting, g)
+		}
+		for job, limit := range model.Share(inputs.growers, waiting) {
 			verdicts[job] = capacity.Verdict{SurplusLimit: limit}
 		}
 		for _, queue := range slices.Sorted(maps.Keys(inputs.dockets)) {
@@ -159,6 +164,9 @@ func merge(x, y capacity.Verdict) capacity.Verdict {
 	if y.Waiting > 0 {
 		x.Place, x.Waiting, x.Answer, x.Holders, x.From = y.Place, y.Waiting, y.Answer, y.Holders, y.From
 	}
+	if y.Preempt != nil {
+		x.Preempt = y.Preempt
+	}
 	if len(y.GiveUp) > 0 {
 		x.GiveUp, x.To = append(x.GiveUp, y.GiveUp...), y.To
 	}
@@ -194,5 +202,6 @@ func soon(v capacity.Verdict) capacity.Verdict {
 	return capacity.Verdict{
 		Place: min(v.Place, farPlace), Answer: capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits},
 		SurplusLimit: v.SurplusLimit, GiveUp: v.GiveUp, To: v.To, From: v.From,
+		Preempt: v.Preempt, Resume: v.Resume,
 	}
 }

@@ -32,6 +32,8 @@ type inputs struct {
 	jobs    map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
+	// preempted are the gangs that were stopped whole, and may go on when there is room.
+	preempted []*capacity.Gang
 	// again is when time alone changes the inputs; zero for never.
 	again time.Duration
 }
@@ -79,6 +81,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	for i := range jobs.Items {
 		key := client.ObjectKeyFromObject(&jobs.Items[i])
 		c.jobs[key], c.in.jobs[key] = &jobs.Items[i], true
+		c.job(key, &jobs.Items[i])
 	}
 	for _, g := range gang.AllMemberships(groups) {
 		c.groups[g.Key] = g
@@ -137,6 +140,9 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	}
 	requests := capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
 	pod := capacity.Pod{Node: p.Spec.NodeName, Requests: requests, Queue: c.groups[group].Queue}
+	if key, _, ok := c.workerOf(p); ok {
+		pod.Job = key
+	}
 	if pod.Queue != "" {
 		if allocated[pod.Queue] == nil {
 			allocated[pod.Queue] = capacity.Amounts{}
@@ -149,6 +155,52 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 		pod.Surplus = nil
 	}
 	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
+}
+
+// workerOf is the job that controls the pod, and the worker's index; false for a pod of nobody that is known. Labels do not count,
+// because whoever may write pods may write them.
+func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil {
+		return types.NamespacedName{}, 0, false
+	}
+	key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
+	job := c.jobs[key]
+	if job == nil || job.UID != owner.UID {
+		return key, 0, false
+	}
+	index, ok := rendezvous.WorkerIndex(owner.Name, p.Name)
+	return key, index, ok
+}
+
+// job takes in a job that runs, or that was preempted.
+func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+	st := &job.Status
+	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
+	switch {
+	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil:
+	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
+		g := c.gang(key, job, st.Queue)
+		g.Workers = job.Spec.MinReplicas
+		c.in.preempted = append(c.in.preempted, g)
+		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{Job: key, Queue: st.Queue, Stopping: true})
+	case st.RunningSince != nil && st.MasterCompletionTime == nil:
+		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
+			Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
+			Stopping:   job.Spec.RunPolicy.Suspend,
+			Unmodelled: capacity.ShapeOf(&job.Spec.Template.Spec, nil).Unmodelled != "",
+		})
+	}
+}
+
+// gang is what a core of the job asks, but for the number of its workers.
+func (c *collector) gang(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, queue string) *capacity.Gang {
+	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
+	return &capacity.Gang{
+		Job: key, Queue: queue, Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
+		Created: job.CreationTimestamp.Time,
+		Shape:   capacity.ShapeOf(&job.Spec.Template.Spec, worker.CoreRequests(&job.Spec.Template.Spec, 1)),
+	}
 }
 
 // mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet.
@@ -174,24 +226,14 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// surplus tells whose surplus the pod is; nil for a pod that is none. Labels do not count, because whoever may write pods may
-// write them: the pod is the job's if the job controls it, and its name has its index.
+// surplus tells whose surplus the pod is; nil for a pod that is none.
 func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
-	owner := metav1.GetControllerOf(p)
-	if owner == nil {
-		return nil
-	}
-	key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
-	job := c.jobs[key]
-	if job == nil || job.UID != owner.UID || job.Status.Attempt == nil {
-		return nil
-	}
-	index, ok := rendezvous.WorkerIndex(owner.Name, p.Name)
-	if !ok || index < job.Status.Attempt.MinReplicas {
+	key, index, ok := c.workerOf(p)
+	if !ok || c.jobs[key].Status.Attempt == nil || index < c.jobs[key].Status.Attempt.MinReplicas {
 		return nil
 	}
 	return &capacity.Surplus{
-		Job: key, UID: p.UID, Index: index, Tier: c.priority(job), Created: job.CreationTimestamp.Time,
+		Job: key, UID: p.UID, Index: index, Tier: c.priority(c.jobs[key]), Created: c.jobs[key].CreationTimestamp.Time,
 	}
 }
 
@@ -224,13 +266,11 @@ func ours(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 
 func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	if st.Attempt == nil || st.MasterCompletionTime != nil || st.CompletionTime != nil || job.DeletionTimestamp != nil {
+	if st.Attempt == nil || st.Preemption != nil || st.MasterCompletionTime != nil || st.CompletionTime != nil ||
+		job.DeletionTimestamp != nil {
 		return
 	}
-	ask := &capacity.Gang{
-		Job: key, Queue: g.Queue, Tier: c.priority(job), Created: job.CreationTimestamp.Time,
-		Shape: capacity.ShapeOf(&job.Spec.Template.Spec, worker.CoreRequests(&job.Spec.Template.Spec, 1)),
-	}
+	ask := c.gang(key, job, g.Queue)
 	if ask.Workers = st.Attempt.MinReplicas - c.bound[key]; ask.Workers > 0 {
 		d := c.docket(g.Queue)
 		d.Waiting = append(d.Waiting, ask)
@@ -245,7 +285,7 @@ func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1
 
 func (c *collector) docket(queue string) *capacity.Docket {
 	if c.in.dockets[queue] == nil {
-		c.in.dockets[queue] = &capacity.Docket{Queue: queue, Starved: c.starved, Yields: c.yields}
+		c.in.dockets[queue] = &capacity.Docket{Queue: queue, Starved: c.starved, Yields: c.yields, Leaves: c.leaves}
 	}
 	return c.in.dockets[queue]
 }
@@ -259,10 +299,16 @@ func (c *collector) starved(g *capacity.Gang) (bool, time.Duration) {
 		if scheduled != nil && scheduled.Status == metav1.ConditionFalse {
 			since = scheduled.LastTransitionTime.Time
 		}
+		if a := job.Status.Attempt; a != nil && a.StartTime.After(since) {
+			since = a.StartTime.Time // It was stopped before.
+		}
 	}
 	left := since.Add(limit).Sub(c.now)
 	return left <= 0, left
 }
+
+// leaves tells whether the job's surplus leaves for a waiting gang, on whoever's word.
+func (c *collector) leaves(job types.NamespacedName) bool { return c.served || c.yields(job) }
 
 // yields tells whether the job's surplus leaves on the operator's word.
 func (c *collector) yields(job types.NamespacedName) bool {

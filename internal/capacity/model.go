@@ -21,6 +21,9 @@ type Model struct {
 	queues map[string]Queue
 	// pending is surplus that waits for a node.
 	pending []Pod
+	running []Running
+	// workers are the bound pods of each job.
+	workers map[types.NamespacedName][]*Pod
 	// claimed is surplus that leaves for some queue already.
 	claimed map[types.UID]bool
 	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
@@ -44,6 +47,7 @@ func New(s Snapshot) *Model {
 	m := &Model{
 		index: map[corev1.ResourceName]int{}, queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
 		allowed: map[string][]*node{}, held: map[string][]*holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
+		running: s.Running, workers: map[types.NamespacedName][]*Pod{},
 	}
 	for _, n := range s.Nodes {
 		for name, amount := range n.Allocatable {
@@ -56,7 +60,11 @@ func New(s Snapshot) *Model {
 		byName[n.Name] = i
 		m.nodes = append(m.nodes, node{Node: n, all: m.vector(n.Allocatable), free: m.vector(n.Allocatable)})
 	}
-	for _, p := range s.Pods {
+	for at := range s.Pods {
+		p := s.Pods[at]
+		if p.Job.Name != "" {
+			m.workers[p.Job] = append(m.workers[p.Job], &s.Pods[at])
+		}
 		i, ok := byName[p.Node]
 		if !ok {
 			continue

@@ -36,6 +36,23 @@ type Snapshot struct {
 	// Pods are bound; Pending are surplus that waits for a node.
 	Pods, Pending []Pod
 	Queues        []Queue
+	// Running are the gangs that may be stopped whole for a more important one.
+	Running []Running
+}
+
+// Running is a gang that runs.
+type Running struct {
+	Job   types.NamespacedName
+	Queue string
+	// Tier is the name of the job's tier, and Priority its priority: the lowest is stopped first.
+	Tier     string
+	Priority int32
+	// Created is when the job was created: the youngest is stopped first.
+	Created time.Time
+	// Stopping is true for one that is being stopped already.
+	Stopping bool
+	// Unmodelled is true for one of which the model could not say when it may go on; it is not stopped.
+	Unmodelled bool
 }
 
 // Node is a node that is ready. One that is cordoned has Kubernetes' taint for that.
@@ -51,6 +68,8 @@ type Pod struct {
 	// Node that it is bound to.
 	Node     string
 	Requests Amounts
+	// Job that the pod is a worker of; zero for others.
+	Job types.NamespacedName
 	// Queue is the queue in whose books the pod stands; empty for a pod that is not Volcano's.
 	Queue string
 	// Surplus says whose surplus the pod is; nil for a pod that nobody may take.
@@ -151,4 +170,7 @@ type Gang struct {
 	Shape   Shape
 	// Workers is how many must be placed together.
 	Workers int32
+	// TierName is the name of the job's tier, and Preempts names the tiers whose gangs may be stopped whole for this one.
+	TierName string
+	Preempts []string
 }

@@ -24,6 +24,10 @@ type Verdict struct {
 	// GiveUp are surplus workers of this job that must leave now, and To the gang they leave for.
 	GiveUp []types.UID
 	To     types.NamespacedName
+	// Preempt is why the whole job must stop; nil when it need not.
+	Preempt *Preemption
+	// Resume is true for a job that was preempted and may go on.
+	Resume bool
 }
 
 // Holder is a job that holds surplus.
@@ -41,16 +45,16 @@ type Docket struct {
 	Shrinks Shrinks
 	// Starved tells whether a gang has waited so long that surplus must be told to leave, and otherwise in what time it will have.
 	Starved func(*Gang) (starved bool, in time.Duration)
-	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano.
-	Yields func(types.NamespacedName) bool
+	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano. Leaves tells whether it leaves for a
+	// waiting gang at all.
+	Yields, Leaves func(types.NamespacedName) bool
 }
 
 // Judge decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
 // the shrinks as they are now, and when time alone changes the judgement; zero for never. Of several queues the first judged has
 // the first choice of surplus.
 func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Shrinks, time.Duration) {
-	waiting := slices.Clone(d.Waiting)
-	Order(waiting)
+	waiting := ordered(d.Waiting)
 	verdicts := make(map[types.NamespacedName]Verdict, len(waiting))
 	for i, g := range waiting {
 		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g)}
@@ -73,7 +77,35 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 			verdicts[v.Job] = verdict
 		}
 	}
+	m.preemptFor(d, waiting, verdicts)
 	return verdicts, shrinks, again
+}
+
+// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that surplus cannot serve.
+func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.NamespacedName]Verdict) {
+	rest := m.clone()
+	for _, g := range waiting {
+		if rest.Ask(g).Fits {
+			rest.place(g, g.Workers)
+			continue
+		}
+		if starved, _ := d.Starved(g); !starved {
+			continue
+		}
+		stopped := rest.preempt(g, d.Leaves)
+		if len(stopped) == 0 {
+			continue
+		}
+		served := verdicts[g.Job]
+		for _, r := range stopped {
+			v := verdicts[r.Job]
+			v.Preempt = &Preemption{By: g.Job, Tier: g.TierName}
+			verdicts[r.Job] = v
+			served.From = append(served.From, Holder{Job: r.Job, Workers: int32(len(m.workers[r.Job]))})
+		}
+		verdicts[g.Job] = served
+		return
+	}
 }
 
 // Grower is a running job that creates only the surplus that fits.
@@ -89,9 +121,7 @@ type Grower struct {
 // how much surplus each grower may have in all.
 func (m *Model) Share(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
 	rest := m.clone()
-	waiting = slices.Clone(waiting)
-	Order(waiting)
-	for _, g := range waiting {
+	for _, g := range ordered(waiting) {
 		rest.reserve(g)
 	}
 	limits := make(map[types.NamespacedName]int32, len(growers))

@@ -19,7 +19,7 @@ func named(name string, workers int32, age time.Duration) *Gang {
 // docket is that of queue default, in which every gang has starved and everybody yields.
 func docket(waiting ...*Gang) Docket {
 	return Docket{
-		Queue: "default", Waiting: waiting, Yields: anybody,
+		Queue: "default", Waiting: waiting, Yields: anybody, Leaves: anybody,
 		Starved: func(*Gang) (bool, time.Duration) { return true, 0 },
 	}
 }
@@ -240,7 +240,7 @@ func BenchmarkJudge(b *testing.B) {
 		ask.Shape = Shape{Requests: Amounts{gpu: int64(1 + i%4)}, NodeSelector: map[string]string{"gpu": "a100"}}
 		d.Waiting = append(d.Waiting, ask)
 	}
-	d.Queue, d.Yields = "default", anybody
+	d.Queue, d.Yields, d.Leaves = "default", anybody, anybody
 	d.Starved = func(*Gang) (bool, time.Duration) { return true, 0 }
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,6 +13,8 @@ type Tier struct {
 	// SurplusPriority of surplus workers, below -10: any waiting gang takes their place, and cluster-autoscaler, which
 	// ignores pending pods below -10 by default, buys no nodes for them.
 	SurplusPriority int32
+	// Preempts names the tiers whose gangs are stopped whole for a waiting gang of this one, when surplus is not enough.
+	Preempts []string
 }
 
 // ClassName is the name of the PriorityClass of the tier's core workers.
@@ -29,7 +31,7 @@ func DefaultTiers() Tiers {
 	return Tiers{
 		{Name: "exploratory", Priority: 1000, SurplusPriority: -300},
 		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200},
-		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100},
+		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, Preempts: []string{"exploratory"}},
 	}
 }
 

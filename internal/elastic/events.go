@@ -59,7 +59,7 @@ func (s *story) tellObstacles() {
 	if c := s.becameTrue(v1alpha1.ConditionReconciling); c != nil {
 		switch c.Reason {
 		case v1alpha1.ReasonSubmitted, v1alpha1.ReasonQueued, v1alpha1.ReasonStarting, v1alpha1.ReasonRecovering,
-			v1alpha1.ReasonCompleting:
+			v1alpha1.ReasonCompleting, v1alpha1.ReasonSuspending, v1alpha1.ReasonPreempting, v1alpha1.ReasonRestarting:
 		case v1alpha1.ReasonUnschedulable:
 			s.add(corev1.EventTypeNormal, c.Reason, "%s", c.Message)
 		default:
@@ -74,12 +74,17 @@ func (s *story) tellObstacles() {
 // tellWorkers says how workers came and went.
 func (s *story) tellWorkers() {
 	before, after := s.before, s.after
-	if before.StartTime == nil && after.StartTime != nil {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after submission.",
-			workers(after.Attempt.MinReplicas), after.Queue, time.Duration(*after.WaitSeconds)*time.Second)
+	if before.RunningSince == nil && after.RunningSince != nil {
+		waited, since := time.Duration(*after.WaitSeconds)*time.Second, "submission"
+		if n := after.Attempt.Number; before.StartTime != nil {
+			waited, since = after.RunningSince.Sub(after.Attempt.StartTime.Time), fmt.Sprintf("the beginning of attempt %d", n)
+		}
+		s.add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
+			workers(after.Attempt.MinReplicas), after.Queue, waited, since)
 	}
+	s.tellAttempts()
 	if after.RoomFrom != "" && after.RoomFrom != before.RoomFrom {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Surplus leaves for this job: %s.", after.RoomFrom)
+		s.add(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Workers leave for this job: %s.", after.RoomFrom)
 	}
 	if gone := s.evicted(); len(gone) > 0 {
 		why := whyEvicted(after.Elasticity)
@@ -87,17 +92,54 @@ func (s *story) tellWorkers() {
 			strings.ToUpper(why[:1])+why[1:], workersNamed(gone), after.ReadyReplicas)
 	}
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
-		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "Lost worker %d (%s), which counts as restart %d; it is created anew.",
-			f.Worker, describe(&Worker{Reason: f.Reason, Message: f.Message}), after.Restarts)
+		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s worker %d%s, which counts as restart %d; %s.",
+			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker, Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}, after.Restarts, s.whatFollows())
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Gave up %s, because maxReplicas was lowered; %d ready go on.",
 			workersNamed(given), after.ReadyReplicas)
 	}
-	if s.before.StartTime != nil && !finished(after) && len(s.joined()) > 0 {
+	if s.before.RunningSince != nil && !finished(after) && len(s.joined()) > 0 {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
 			workers(after.ReadyReplicas), workersNamed(s.joined()))
 	}
+}
+
+// tellAttempts says when the job stops, goes on, and starts anew.
+func (s *story) tellAttempts() {
+	switch {
+	case s.after.Preemption != nil && s.before.Preemption == nil:
+		s.add(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops for %s of tier %s.", s.after.Preemption.By, s.after.Preemption.Tier)
+	case stopped(s.after) && !stopped(s.before) && s.after.Preemption == nil:
+		s.add(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
+	case stopped(s.before) && !stopped(s.after) && s.after.Attempt != nil:
+		s.add(corev1.EventTypeNormal, v1alpha1.EventResumed, "The job may run: attempt %d begins.", s.after.Attempt.Number)
+	case s.newAttempt() && s.before.RunningSince != nil:
+		why := ""
+		if s.after.Reason == v1alpha1.ReasonRestarting {
+			why = s.after.Message + " "
+		}
+		s.add(corev1.EventTypeNormal, v1alpha1.EventRestarted, "%sAttempt %d begins, with %d..%d workers.",
+			why, s.after.Attempt.Number, s.after.Attempt.MinReplicas, s.after.Attempt.MaxReplicas)
+	}
+}
+
+func (s *story) newAttempt() bool {
+	return s.before.Attempt != nil && s.after.Attempt != nil && s.before.Attempt.Number != s.after.Attempt.Number
+}
+
+// whatFollows says what becomes of a worker that was lost.
+func (s *story) whatFollows() string {
+	switch {
+	case finished(s.after):
+		return "the job has ended"
+	case s.newAttempt():
+		return "all workers are created anew"
+	}
+	if s.after.LastFailure.InPlace {
+		return "it keeps its pod"
+	}
+	return "see the failure policy for what follows; by default it is created anew"
 }
 
 // becameTrue returns a condition that was not True before, or whose reason is another one now.
@@ -120,7 +162,7 @@ func (s *story) evicted() []int32 {
 
 // givenUp lists workers that were members, were not lost, and are members no more.
 func (s *story) givenUp() []int32 {
-	if finished(s.after) {
+	if finished(s.after) || s.newAttempt() || stopped(s.after) {
 		return nil
 	}
 	return living(s.before.Members, func(m v1alpha1.Member) bool { return !has(s.after.Members, m.Index) })

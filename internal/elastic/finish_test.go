@@ -52,10 +52,11 @@ func TestFailureWithinTheCompletionGraceFailsTheJob(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
 	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
-	w.change(1, func(p *Worker) { p.Phase, p.Reason = corev1.PodFailed, "exit code 1" }).step()
+	w.change(1, func(p *Worker) { p.Phase, p.Failure = corev1.PodFailed, Failure{ExitCode: 1} }).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/WorkerFailed"))
-	g.Expect(w.status().Message).To(ContainSubstring("Worker 1 failed (exit code 1)"))
+	g.Expect(w.status().Message).To(
+		HavePrefix("Worker 1 failed with exit code 1 within the completion grace of 5m0s after worker 0 succeeded, "))
 }
 
 func TestCleanPodPolicies(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // histories is how many random histories each run tries; TIDELINE_HISTORIES asks for more.
@@ -37,6 +40,7 @@ func history(t *testing.T, random *rand.Rand) bool {
 	t.Helper()
 	minimum := 1 + random.Int32N(3)
 	w := newWorld(t, minimum, minimum+random.Int32N(6))
+	randomPolicies(w, random)
 	for range 5 + random.IntN(40) {
 		happen(w, random)
 		before := w.status().DeepCopy()
@@ -46,7 +50,14 @@ func history(t *testing.T, random *rand.Rand) bool {
 			return false
 		}
 	}
-	w.run().settle().pass(time.Hour).settle().run().settle().pass(time.Hour).run().settle()
+	for i := range w.o.Workers {
+		w.o.Workers[i].Waiting = ""
+	}
+	w.suspend(false)
+	for range 4 {
+		w.run().settle().pass(10 * time.Minute).settle()
+	}
+	w.run().settle()
 	written := w.written
 	again := Plan(w.o, w.now)
 	switch {
@@ -58,6 +69,33 @@ func history(t *testing.T, random *rand.Rand) bool {
 		return false
 	}
 	return true
+}
+
+// randomPolicies gives the job rules and limits.
+func randomPolicies(w *world, random *rand.Rand) {
+	actions := []v1alpha1.FailureAction{
+		v1alpha1.ActionIgnore, v1alpha1.ActionRestartWorker, v1alpha1.ActionRestartJob, v1alpha1.ActionCompleteJob,
+		v1alpha1.ActionFailJob,
+	}
+	events := []v1alpha1.FailureEvent{
+		v1alpha1.OnPodFailed, v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost, v1alpha1.OnTaskCompleted,
+	}
+	spec := &w.o.Job.Spec
+	if random.IntN(3) == 0 {
+		spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
+			Action: actions[random.IntN(len(actions))], OnEvents: events[:1+random.IntN(len(events))],
+		}}}
+	}
+	spec.RunPolicy.MaxRestarts = ptr.To(random.Int32N(20))
+	spec.SuccessPolicy = []v1alpha1.SuccessPolicy{
+		v1alpha1.SuccessPolicyMaster, v1alpha1.SuccessPolicyAllWorkers, v1alpha1.SuccessPolicyAny,
+	}[random.IntN(3)]
+	if random.IntN(2) == 0 {
+		spec.Elasticity.OnRangeChange = v1alpha1.RangeChangeRestart
+	}
+	if random.IntN(4) == 0 {
+		spec.Rendezvous.Backend = v1alpha1.BackendNone
+	}
 }
 
 // wanted is how many workers the job must have at most.
@@ -79,9 +117,14 @@ func (w *world) pods() int {
 
 // happen lets one thing happen to the job.
 func happen(w *world, random *rand.Rand) {
-	switch random.IntN(10) {
+	switch random.IntN(12) {
 	case 0, 1, 2:
 		w.run()
+	case 10:
+		w.suspend(!w.o.Job.Spec.RunPolicy.Suspend && random.IntN(3) == 0)
+	case 11:
+		w.o.Job.Spec.MinReplicas = 1 + random.Int32N(w.o.Job.Spec.MaxReplicas)
+		w.o.Job.Generation++
 	case 3:
 		w.scale(w.o.Job.Spec.MinReplicas + random.Int32N(8))
 	case 4:
@@ -97,9 +140,15 @@ func happen(w *world, random *rand.Rand) {
 
 // befall lets one thing happen to a worker.
 func befall(w *world, random *rand.Rand, p Worker) {
-	switch random.IntN(5) {
+	switch random.IntN(7) {
 	case 0:
 		w.remove(p.UID)
+	case 5:
+		if p.Phase == corev1.PodRunning {
+			w.restartContainers([]string{"a", "b", ""}[random.IntN(3)], p.Index)
+		}
+	case 6:
+		w.change(p.Index, func(p *Worker) { p.Waiting = []string{"", "ErrImagePull"}[random.IntN(2)] })
 	case 1:
 		if p.Index >= w.o.Job.Spec.MinReplicas {
 			w.evict(p.Index)
@@ -125,7 +174,8 @@ func breaks(w *world, restartsBefore int32) string {
 	if d.Status.Restarts < restartsBefore {
 		return "a counter went down"
 	}
-	if d.Status.MasterCompletionTime == nil && slices.ContainsFunc(d.DeletePods, func(p Worker) bool {
+	trains := d.Status.MasterCompletionTime == nil && !finished(&d.Status) && !stopped(&d.Status)
+	if trains && slices.ContainsFunc(d.DeletePods, func(p Worker) bool {
 		return p.Index < d.Status.Attempt.MinReplicas && p.Attempt == d.Status.Attempt.ID() && p.Phase != corev1.PodFailed
 	}) {
 		return "a core worker that did not fail was deleted"

@@ -18,41 +18,67 @@ const told = "Told"
 // unseen is the reason of an eviction that happened while the operator was down.
 const unseen = "Unseen"
 
-// loss says how a worker was lost.
+// deleted is the reason of a worker that somebody deleted.
+const deleted = "Deleted"
+
+// loss says how a worker was lost, or that its containers restarted in place.
 type loss struct {
 	index int32
 	uid   types.UID
 	// counted losses cost a restart that is somebody's fault; evictions and lost nodes are nobody's.
 	counted bool
-	// left is true for a worker that succeeded while worker 0 runs on.
+	// completed is true for a worker that succeeded.
+	completed bool
+	// left is true for a worker that is not replaced in this attempt.
 	left bool
+	// inPlace is true when the pod lives on, and its containers restarted.
+	inPlace bool
 	// eviction is why surplus gave way, which then waits for the cooldown; empty otherwise.
-	eviction        string
-	reason, message string
+	eviction string
+	// disruption is why the pod was asked to leave, if not by a plain deletion.
+	disruption string
+	conditions []string
+	failure    Failure
+	progress   int64
 }
 
 // settleLosses compares the workers that the job was known to have with those it has, and records each loss exactly once:
-// in status.members as lost, among the evicted, and in restarts if it counts.
+// in status.members as lost, among the evicted, and in restarts if it counts. What the failure policy says of it is noted in
+// the same evaluation, so that neither happens without the other.
 func (p *planner) settleLosses() {
 	members := make([]v1alpha1.Member, len(p.at))
 	for _, m := range p.st.Members {
 		members[m.Index] = m
 	}
 	for _, l := range p.losses(members) {
-		members[l.index] = v1alpha1.Member{Index: l.index, UID: l.uid, Lost: true, Left: l.left}
-		p.record(l)
+		r := p.rule(l.occurrence())
+		p.record(&l, &members[l.index], r)
+		p.answer(&l, r)
+		if l.inPlace {
+			continue
+		}
+		m := &members[l.index]
+		m.Index, m.UID, m.Lost, m.Left, m.Completed = l.index, l.uid, true, l.left, l.completed
+		m.ContainerRestarts, m.Incident = 0, 0
 	}
 	for w := range p.workers() {
-		if known := members[w.Index]; w.running() && (known.UID != w.UID || !known.Lost) {
-			members[w.Index] = v1alpha1.Member{Index: w.Index, UID: w.UID}
-			if p.evicted(w.Index) {
-				p.releaseEvicted(func(i int32) bool { return i == w.Index })
-			}
+		known := &members[w.Index]
+		if !w.running() || (known.UID == w.UID && known.Lost) {
+			continue
+		}
+		if known.UID != w.UID {
+			*known = v1alpha1.Member{Index: w.Index, UID: w.UID, Failures: known.Failures, RetryTime: known.RetryTime}
+		}
+		if p.evicted(w.Index) {
+			p.releaseEvicted(func(i int32) bool { return i == w.Index })
 		}
 	}
-	p.left = make([]bool, len(p.at))
+	p.left, p.completed = make([]bool, len(p.at)), make([]bool, len(p.at))
 	for i := range members {
-		p.left[i] = members[i].Left
+		p.left[i], p.completed[i] = members[i].Left, members[i].Completed
+		if p.progressed && !members[i].Lost {
+			members[i].Failures, members[i].RetryTime = 0, nil
+		}
 	}
 	p.st.Members = slices.DeleteFunc(members, func(m v1alpha1.Member) bool { return m.UID == "" })
 }
@@ -68,9 +94,7 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 		if w == nil || (w.UID == known.UID && known.Lost) {
 			continue
 		}
-		// Of a pod that status does not know, a plain deletion is not counted: it may have been our own, when maxReplicas was
-		// lowered.
-		if l, lost := p.leaving(w); lost && (w.UID == known.UID || w.Disruption != "" || !w.Terminating) {
+		if l, lost := p.happened(w, known); lost {
 			all = append(all, l)
 		}
 	}
@@ -83,43 +107,67 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 	return all
 }
 
+// happened judges a worker that is there, given the member that status knows at its index. Of a pod that status does not know, a
+// plain deletion is not counted: it may have been our own, when maxReplicas was lowered.
+func (p *planner) happened(w *Worker, known v1alpha1.Member) (loss, bool) {
+	if l, lost := p.leaving(w); lost {
+		return l, w.UID == known.UID || w.Disruption != "" || !w.Terminating
+	}
+	restarted := w.ContainerRestarts > 0 && (w.UID != known.UID || w.ContainerRestarts > known.ContainerRestarts)
+	return p.restarted(w), restarted
+}
+
 func (p *planner) current(d Departure) bool { return d.Attempt == p.st.Attempt.ID() }
 
 // leaving judges a pod that is still there: first by whether it was asked to leave, and only then by how it ended, because a
 // kubelet lets a pod that was asked to leave end as Succeeded or Failed too.
 func (p *planner) leaving(w *Worker) (loss, bool) {
-	l := loss{index: w.Index, uid: w.UID}
+	l := loss{index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress}
 	switch {
 	case w.Disruption != "" && (w.Terminating || w.ended()):
-		l.eviction = p.eviction(w.Index, w.Disruption)
+		l.disruption, l.eviction = w.Disruption, p.eviction(w.Index, w.Disruption)
 	case w.Terminating:
-		l.counted, l.reason = true, "Deleted"
+		l.counted = true
 	case w.failed():
-		l.counted, l.reason, l.message = true, w.Reason, w.Message
-	case w.Succeeded() && w.Index > 0:
-		l.left = true
+		l.counted, l.failure = true, w.Failure
+	case w.Succeeded() && (w.Index > 0 || !p.masterDecides()):
+		l.completed, l.left = true, true
 	default:
 		return loss{}, false
 	}
 	return l, true
 }
 
+// restarted is a worker whose containers restarted where they are, as a kubelet does when one exits with an error.
+func (p *planner) restarted(w *Worker) loss {
+	return loss{
+		index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress, failure: w.Failure, counted: true, inPlace: true,
+	}
+}
+
 // gone judges a pod that is no longer there, by how it was last seen. If nobody saw it leave, because the operator was down,
 // surplus is taken to have given way, which is what surplus does, and core to have been deleted, because nobody evicts it.
 func (p *planner) gone(index int32, uid types.UID) loss {
-	l := loss{index: index, uid: uid, reason: "Deleted"}
+	l := loss{index: index, uid: uid}
 	seen := slices.IndexFunc(p.o.Departures, func(d Departure) bool { return d.UID == uid })
 	if seen < 0 {
-		l.counted, l.eviction = !p.isSurplus(index), p.eviction(index, unseen)
+		if l.counted = !p.isSurplus(index); !l.counted {
+			l.eviction, l.disruption = unseen, unseen
+		}
 		return l
 	}
-	switch d := p.o.Departures[seen]; {
+	d := p.o.Departures[seen]
+	l.conditions, l.progress = d.Conditions, d.Progress
+	switch {
 	case d.Disruption != "":
-		l.eviction = p.eviction(index, d.Disruption)
+		l.disruption, l.eviction = d.Disruption, p.eviction(index, d.Disruption)
 	case d.Succeeded:
-		l.left = index > 0
+		l.completed, l.left = true, index > 0 || !p.masterDecides()
 	default:
 		l.counted = true
+		if d.Failed {
+			l.failure = d.Failure
+		}
 	}
 	return l
 }
@@ -140,8 +188,8 @@ func (p *planner) giveWay() {
 		case !p.isSurplus(w.Index) || w.ended():
 		case p.recordedLost(w):
 			p.delete(w)
-		case slices.Contains(p.o.Verdict.GiveUp, w.UID):
-			p.record(loss{index: w.Index, uid: w.UID, eviction: told})
+		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved()):
+			p.recordEviction(&loss{index: w.Index, uid: w.UID, eviction: told})
 			p.st.Elasticity.GaveWayTo = p.served()
 			at, known := slices.BinarySearchFunc(p.st.Members, w.Index, compareIndex)
 			if !known {
@@ -170,19 +218,65 @@ func compareIndex(m v1alpha1.Member, i int32) int { return int(m.Index - i) }
 
 func (p *planner) isSurplus(i int32) bool { return i >= p.minimum }
 
-// hasLeft tells whether the worker succeeded while worker 0 runs on, and is not missed.
+// hasLeft tells whether the worker is not replaced in this attempt.
 func (p *planner) hasLeft(i int32) bool { return int(i) < len(p.left) && p.left[i] }
 
-func (p *planner) record(l loss) {
-	if l.counted {
-		p.st.Restarts++
-		p.st.LastFailure = &v1alpha1.WorkerFailure{
-			Worker: l.index, Time: p.time(), Reason: clip(l.reason, 256), Message: clip(l.message, 1024),
-		}
-	}
-	if l.eviction == "" {
+// hasCompleted tells whether the worker succeeded while worker 0 runs on, and is not missed.
+func (p *planner) hasCompleted(i int32) bool { return int(i) < len(p.completed) && p.completed[i] }
+
+// record books a loss of a member.
+func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
+	if l.inPlace {
+		p.recordRestart(l, m, r)
 		return
 	}
+	if l.counted {
+		if l.index == 0 {
+			p.newIncident()
+		}
+		p.countRestarts(l, r, 1, m.Failures > 0)
+	}
+	if l.failure != (Failure{}) {
+		if p.progressed || (m.RetryTime != nil && p.now.Sub(m.RetryTime.Time) > sameFailureWindow) {
+			m.Failures = 0
+		}
+		m.Failures++
+		retry := metav1.NewTime(p.now.Add(backoff(m.Failures)).Truncate(time.Second))
+		m.RetryTime = &retry
+	}
+	if l.eviction != "" {
+		p.recordEviction(l)
+	}
+}
+
+// recordRestart books containers that restarted in place. Those of different workers that belong to one incident are one restart
+// of the job.
+func (p *planner) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
+	if m.UID != l.uid {
+		*m = v1alpha1.Member{Index: l.index, UID: l.uid}
+	}
+	restarts, again := p.at[l.index].ContainerRestarts-m.ContainerRestarts, m.ContainerRestarts > 0
+	m.ContainerRestarts = p.at[l.index].ContainerRestarts
+	if i := p.st.Incident; i != nil && m.Incident < i.Number && p.now.Sub(i.Time.Time) <= incidentWindow {
+		restarts--
+	} else {
+		p.newIncident()
+	}
+	m.Incident = p.st.Incident.Number
+	if restarts > 0 {
+		p.countRestarts(l, r, restarts, again)
+	}
+}
+
+func (p *planner) newIncident() {
+	next := v1alpha1.Incident{Number: 1, Time: p.time()}
+	if p.st.Incident != nil {
+		next.Number += p.st.Incident.Number
+	}
+	p.st.Incident = &next
+}
+
+func (p *planner) recordEviction(l *loss) {
 	if p.st.Elasticity == nil {
 		p.st.Elasticity = &v1alpha1.ElasticityStatus{}
 	}
@@ -210,27 +304,25 @@ func clip(s string, n int) string {
 }
 
 // replaceFailed deletes pods that ended badly, so that their names are free for new ones: Volcano does not count a failed pod
-// as a member. The loss is in status first.
+// as a member. The loss is in status first, and each worker has a back-off of its own.
 func (p *planner) replaceFailed() {
+	retry := map[int32]time.Duration{}
+	for _, m := range p.st.Members {
+		if m.Lost && m.RetryTime != nil {
+			retry[m.Index] = min(m.RetryTime.Sub(p.now), longestBackoff)
+		}
+	}
 	for i := range p.maximum {
 		w := p.at[i]
-		if w == nil || w.Phase != corev1.PodFailed || w.Terminating || !p.recordedLost(w) {
+		if w == nil || w.Phase != corev1.PodFailed || w.Terminating || !p.recordedLost(w) || p.hasLeft(i) {
 			continue
 		}
-		if wait := p.backoff(); wait > 0 && w.Disruption == "" {
+		if wait := retry[i]; wait > 0 && w.Disruption == "" {
 			p.wake(wait)
 			continue
 		}
 		p.delete(w)
 	}
-}
-
-// backoff is how much longer failed pods stay.
-func (p *planner) backoff() time.Duration {
-	if p.st.LastFailure == nil {
-		return 0
-	}
-	return min(p.st.LastFailure.Time.Add(failedPodBackoff).Sub(p.now), failedPodBackoff)
 }
 
 // recordedMember tells whether the status at the API server has the pod as a living member.

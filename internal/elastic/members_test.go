@@ -63,7 +63,7 @@ func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
 
 func TestNoGrowthWhileTheCoreRecovers(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().evict(5).settle().deletePod(0).step().pass(time.Hour).step()
+	w := newWorld(t, 2, 8).trains().evict(5).settle().deletePod(0).step().pass(20 * time.Minute).step()
 	g.Expect(w.indices()).NotTo(ContainElement(int32(5)))
 	w.run().step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{5}))
@@ -73,7 +73,7 @@ func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
 	w.change(1, func(p *Worker) {
-		p.Phase, p.Ready, p.Reason, p.Message = corev1.PodFailed, false, "exit code 1", "out of memory"
+		p.Phase, p.Ready, p.Failure = corev1.PodFailed, false, Failure{ExitCode: 1, Message: "out of memory"}
 	})
 	w.step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "the loss is not in status yet")
@@ -81,7 +81,7 @@ func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 	g.Expect(w.status().LastFailure.Message).To(Equal("out of memory"))
 	w.step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "the failed pod stays for the back-off")
-	w.pass(failedPodBackoff).step()
+	w.pass(firstBackoff).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1))
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))

@@ -20,7 +20,7 @@ type Obstacle struct {
 
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
-	for _, check := range []func() *Obstacle{p.invalidSpec, p.unknownTier, p.volcanoMissing, p.queueRefuses} {
+	for _, check := range []func() *Obstacle{p.invalidSpec, p.managedByKueue, p.unknownTier, p.volcanoMissing, p.queueRefuses} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
 		}
@@ -33,6 +33,23 @@ func (p *planner) invalidSpec() *Obstacle {
 		return nil
 	}
 	return &Obstacle{Reason: v1alpha1.ReasonInvalidSpec, Message: p.o.Invalid, Stalled: true}
+}
+
+// kueueQueueLabel is how jobs are labelled for Kueue (sigs.k8s.io/kueue, pkg/controller/constants).
+const kueueQueueLabel = "kueue.x-k8s.io/queue-name"
+
+// managedByKueue refuses a job that two controllers would take care of: Kueue does not know the kind, and would not admit it.
+func (p *planner) managedByKueue() *Obstacle {
+	queue, labelled := p.o.Job.Labels[kueueQueueLabel]
+	if !labelled {
+		return nil
+	}
+	return &Obstacle{
+		Reason: v1alpha1.ReasonManagedByKueue,
+		Message: fmt.Sprintf("Label %s (%s) leaves the job to Kueue, and runPolicy.managedBy does not: remove the label for Volcano "+
+			"to schedule it here, or create the job with runPolicy.managedBy %s.", kueueQueueLabel, queue, v1alpha1.ManagedByMultiKueue),
+		Stalled: true,
+	}
 }
 
 func (p *planner) unknownTier() *Obstacle {

@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,7 +43,8 @@ const (
 // PaceOf compares the status at the API server with the one that should be there.
 func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
 	switch {
-	case slices.Equal(written.Members, wanted.Members) && equality.Semantic.DeepEqual(memberless(written), memberless(wanted)):
+	case slices.EqualFunc(written.Members, wanted.Members, sameMember) &&
+		equality.Semantic.DeepEqual(memberless(written), memberless(wanted)):
 		return PaceNever
 	case changesCourse(written, wanted):
 		return PaceNow
@@ -54,6 +56,12 @@ func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
 	return PaceCalm
 }
 
+func sameMember(a, b v1alpha1.Member) bool {
+	same := a.RetryTime.Equal(b.RetryTime)
+	a.RetryTime, b.RetryTime = nil, nil
+	return same && a == b
+}
+
 // memberless is the status without its members: reflection over thousands of them would cost more than the whole plan.
 func memberless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
 	c := *st
@@ -63,12 +71,14 @@ func memberless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTraining
 
 func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	if a.Phase != b.Phase || a.ObservedGeneration != b.ObservedGeneration || a.Restarts != b.Restarts ||
-		!equality.Semantic.DeepEqual(a.Attempt, b.Attempt) ||
+		!equality.Semantic.DeepEqual(a.Attempt, b.Attempt) || !equality.Semantic.DeepEqual(a.Checkpoint, b.Checkpoint) ||
+		(a.Preemption == nil) != (b.Preemption == nil) ||
 		!a.MasterCompletionTime.Equal(b.MasterCompletionTime) || !a.CompletionTime.Equal(b.CompletionTime) {
 		return true
 	}
 	for _, kind := range []string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+		v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended, v1alpha1.ConditionSucceeded,
+		v1alpha1.ConditionFailed,
 	} {
 		if conditionStatus(a, kind) != conditionStatus(b, kind) {
 			return true
@@ -89,6 +99,9 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 		for _, m := range st.Members {
 			if m.Lost {
 				uids = append(uids, string(m.UID))
+			}
+			if m.ContainerRestarts > 0 {
+				uids = append(uids, string(m.UID)+"/"+strconv.Itoa(int(m.ContainerRestarts)))
 			}
 		}
 		return uids

@@ -19,9 +19,6 @@ import (
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
-// failedPodBackoff is how long a failed pod stays, as evidence and as a brake, before it is replaced.
-const failedPodBackoff = 10 * time.Second
-
 // Decision is what must be done for a job, in the order of its fields, and what must be said of it then.
 type Decision struct {
 	// DeletePods are deleted first, in this order.
@@ -39,6 +36,10 @@ type Decision struct {
 	// DeleteGroups and DeleteService remove what an ended job does not need.
 	DeleteGroups  []GroupRef
 	DeleteService types.UID
+	// RequestCheckpoint asks worker 0 for a checkpoint; nil for none.
+	RequestCheckpoint *CheckpointRequest
+	// DeleteJob is true when an ended job has outlived its time.
+	DeleteJob bool
 
 	// Status is what the job's status should say.
 	Status v1alpha1.ElasticTrainingJobStatus
@@ -61,13 +62,18 @@ type GroupRef struct {
 // Plan decides what becomes of the job. It depends on its arguments alone: whatever it must remember is in the job's status,
 // and nothing is deleted on account of a memory that is not yet there.
 func Plan(o Observed, now time.Time) Decision {
-	if o.Job.DeletionTimestamp != nil {
+	if o.Job.DeletionTimestamp != nil || o.Job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
 		return Decision{Status: o.Job.Status}
 	}
 	p := newPlanner(o, now)
 	switch {
 	case finished(&o.Job.Status):
 		p.cleanUp()
+		p.expire()
+	case stopped(&o.Job.Status):
+		p.stayStopped()
+	case o.Job.Status.Attempt == nil && p.mustStop():
+		p.stop()
 	case o.Job.Status.Attempt == nil:
 		if !p.blocked() {
 			p.recordAttempt(1)
@@ -88,13 +94,20 @@ type planner struct {
 	spec *v1alpha1.ElasticTrainingJobSpec
 	// at holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
 	at []*Worker
-	// left tells of each index whether its worker succeeded while worker 0 runs on; empty before losses are settled.
-	left []bool
+	// left tells of each index whether its worker is not replaced in this attempt, and completed whether that is because it
+	// succeeded; both empty before losses are settled.
+	left, completed []bool
 	// strays are pods of other attempts.
 	strays []*Worker
 	// minimum and maximum bound the workers of the current attempt; both 0 without an attempt.
 	minimum, maximum int32
 	obstacle         *Obstacle
+	// departing is true when workers are about to leave.
+	departing bool
+	// outcome is where what happened leads to.
+	outcome outcome
+	// progressed is true when the training reported progress.
+	progressed bool
 }
 
 func newPlanner(o Observed, now time.Time) *planner {
@@ -154,17 +167,28 @@ func (p *planner) recordAttempt(number int32) {
 	p.st.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
 	}
-	p.st.Members, p.st.Elasticity = nil, nil
+	p.closeAttempt()
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
 	p.sortWorkers()
 }
 
-// adoptRange starts the next attempt when the range was changed before anything was placed: nobody has read the old one yet. It
-// records the attempt and does nothing else in this evaluation; pods of the old one are strays from then on.
+// closeAttempt forgets what concerns the pods of an attempt only, and adds up the time that it trained.
+func (p *planner) closeAttempt() {
+	p.st.Members, p.st.Elasticity, p.st.Incident = nil, nil, nil
+	p.st.ActiveSeconds = int64(p.active() / time.Second)
+	p.st.RunningSince, p.st.BelowMinSince, p.st.Checkpoint = nil, nil, nil
+}
+
+// adoptRange starts the next attempt for a range that the attempt's workers cannot follow: when nothing is placed, because
+// nobody has read the old one yet, and otherwise if the job asks for it. It records the attempt and does nothing else in this
+// evaluation; pods of the old one are strays from then on.
 func (p *planner) adoptRange() bool {
 	a := p.st.Attempt
-	placed := p.countCore(func(w *Worker) bool { return w.Scheduled }) > 0
-	if p.st.StartTime != nil || placed || (a.MinReplicas == p.spec.MinReplicas && a.MaxReplicas == p.spec.MaxReplicas) {
+	placed := p.st.RunningSince != nil || p.countCore(func(w *Worker) bool { return w.Scheduled }) > 0
+	switch {
+	case !placed && (a.MinReplicas != p.spec.MinReplicas || a.MaxReplicas != p.spec.MaxReplicas):
+	case placed && p.spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart && p.rangePending() && p.saved():
+	default:
 		return false
 	}
 	p.recordAttempt(a.Number + 1)
@@ -181,21 +205,60 @@ func (p *planner) keepRunning() {
 		return
 	}
 	p.settleLosses()
+	if p.conclude() {
+		return
+	}
+	p.keepTime()
+	if p.overdue() {
+		return
+	}
+	p.heedPreemption()
+	if p.mustStop() && p.saved() {
+		p.stop()
+		return
+	}
+	p.watchDepartures()
+	defer p.tellCheckpoint()
 	p.giveWay()
 	if p.blocked() || p.adoptRange() {
 		return
 	}
 	p.replaceFailed()
 	p.shrinkToMaximum()
+	if wait := p.restartBackoff(); wait > 0 {
+		p.wake(wait)
+		return
+	}
 	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
 	p.d.CreateService = p.o.Service == ""
 	p.createMissing(0, p.minimum)
-	if p.coreRuns() {
-		if p.st.StartTime == nil {
-			p.markStarted()
-		}
+	if p.coreRuns() && !p.mustStop() {
 		p.grow()
 	}
+}
+
+// conclude ends the job, or starts its next attempt, if what happened leads to that.
+func (p *planner) conclude() bool {
+	switch o := p.outcome; o.action {
+	case v1alpha1.ActionFailJob:
+		p.end(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, o.reason, o.message)
+	case v1alpha1.ActionCompleteJob:
+		p.end(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, o.reason, o.message)
+	case v1alpha1.ActionRestartJob:
+		p.recordAttempt(p.st.Attempt.Number + 1)
+	default:
+		return false
+	}
+	return true
+}
+
+// restartBackoff is how much longer an attempt that began because of failures waits before it creates workers.
+func (p *planner) restartBackoff() time.Duration {
+	f := p.st.LastFailure
+	if p.st.RunningSince != nil || p.st.Attempt.Number == 1 || f == nil || f.Time.After(p.st.Attempt.StartTime.Time) || len(p.st.RestartTimes) == 0 {
+		return 0
+	}
+	return min(f.Time.Add(backoff(int32(len(p.st.RestartTimes)))).Sub(p.now), longestBackoff)
 }
 
 // queue is the queue of the job's gang.
@@ -235,6 +298,9 @@ func (p *planner) shrinkToMaximum() {
 	slices.SortFunc(beyond, func(a, b *Worker) int {
 		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
+	if slices.ContainsFunc(beyond, func(w *Worker) bool { return w.running() && p.recordedMember(w) }) && !p.saved() {
+		return
+	}
 	for _, w := range beyond {
 		if !p.recordedMember(w) {
 			p.delete(w)
@@ -278,7 +344,7 @@ func (p *planner) grow() {
 	if wait := p.cooldown(); wait > 0 {
 		p.wake(wait)
 	} else {
-		p.forget(func(i int32) bool { return p.evicted(i) && p.at[i] == nil })
+		p.forget(func(i int32) bool { return p.evicted(i) && p.at[i] == nil && !p.hasLeft(i) })
 	}
 	for i := p.minimum; i < p.maximum && !p.full(); i++ {
 		if !p.evicted(i) {
@@ -328,11 +394,11 @@ func (p *planner) corePlaced() bool {
 
 func workerRuns(w *Worker) bool { return w.running() || w.Succeeded() }
 
-// countCore counts the core workers of which is holds, and those that have left.
+// countCore counts the core workers of which is holds, and those that have succeeded and left.
 func (p *planner) countCore(is func(*Worker) bool) int32 {
 	var n int32
 	for i, w := range p.at[:p.minimum] {
-		if p.hasLeft(int32(i)) || (w != nil && is(w)) {
+		if p.hasCompleted(int32(i)) || (w != nil && is(w)) {
 			n++
 		}
 	}
@@ -365,6 +431,11 @@ func (p *planner) cleanUp() {
 	if active {
 		return
 	}
+	p.deleteGroups()
+	p.d.DeleteService = p.o.Service
+}
+
+func (p *planner) deleteGroups() {
 	for _, g := range []struct {
 		name  string
 		state *gang.State
@@ -373,7 +444,6 @@ func (p *planner) cleanUp() {
 			p.d.DeleteGroups = append(p.d.DeleteGroups, GroupRef{Name: g.name, UID: g.state.UID})
 		}
 	}
-	p.d.DeleteService = p.o.Service
 }
 
 // time is now as the API stores it, in whole seconds.

@@ -31,12 +31,20 @@ func (p *planner) sayAll() {
 		p.sayEnded()
 		return
 	}
+	if stopped(p.st) {
+		p.sayStopped()
+		return
+	}
 	p.st.Phase = v1alpha1.PhasePending
-	if p.st.StartTime != nil {
+	if p.st.RunningSince != nil {
 		p.st.Phase = v1alpha1.PhaseRunning
 	}
 	p.sayRange()
 	p.sayScheduler()
+	if p.outcome.action == v1alpha1.ActionRestartJob {
+		p.sayRestarting()
+		return
+	}
 	p.sayLine()
 	switch {
 	case p.obstacle != nil:
@@ -91,7 +99,7 @@ func (p *planner) gpusPerWorker() int64 {
 
 // sayEnded leaves the words of the end standing and settles the conditions around them.
 func (p *planner) sayEnded() {
-	p.clear(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionRangePending)
+	p.clear(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionRangePending, v1alpha1.ConditionSuspended)
 	ended, ready := meta.FindStatusCondition(p.st.Conditions, v1alpha1.ConditionSucceeded), metav1.ConditionTrue
 	if ended == nil {
 		ended, ready = meta.FindStatusCondition(p.st.Conditions, v1alpha1.ConditionFailed), metav1.ConditionFalse
@@ -105,16 +113,21 @@ func (p *planner) sayEnded() {
 	p.say(reason, message)
 }
 
+// rangePending tells whether the spec asks for what the attempt cannot give.
+func (p *planner) rangePending() bool {
+	return p.spec.MinReplicas != p.st.Attempt.MinReplicas || p.spec.MaxReplicas != p.maximum
+}
+
 // sayRange tells which part of the spec's range running workers cannot follow.
 func (p *planner) sayRange() {
 	a := p.st.Attempt
-	if a == nil || (p.spec.MinReplicas == a.MinReplicas && p.spec.MaxReplicas == p.maximum) {
+	if a == nil || !p.rangePending() {
 		p.clear(v1alpha1.ConditionRangePending)
 		return
 	}
 	p.set(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt, fmt.Sprintf(
 		"The spec asks for %d..%d workers; running workers were started with %d..%d and stay within it, with at most %d now. "+
-			"Delete the job and create it anew to start with the new range.",
+			"The next attempt has the new range: set elasticity.onRangeChange to Restart, or suspend and resume the job, to start it.",
 		p.spec.MinReplicas, p.spec.MaxReplicas, a.MinReplicas, a.MaxReplicas, p.maximum))
 }
 
@@ -138,9 +151,20 @@ func (p *planner) sayObstacle(o Obstacle) {
 	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, o.Reason, o.Message)
 }
 
+// sayRestarting says why all workers are created anew.
+func (p *planner) sayRestarting() {
+	reason, message := p.outcome.reason, p.outcome.message
+	p.clear(v1alpha1.ConditionStalled)
+	p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	p.set(v1alpha1.ConditionScheduled, metav1.ConditionFalse, reason, message)
+	p.set(v1alpha1.ConditionFullSize, metav1.ConditionFalse, v1alpha1.ReasonCoreNotRunning, "The job grows once its core runs.")
+	p.say(reason, message)
+}
+
 func (p *planner) sayCompleting() {
-	message := fmt.Sprintf("Worker 0 succeeded; workers still to end within the completion grace of %s: %s.",
-		p.completionGrace(), list(p.activeWorkers()))
+	message := fmt.Sprintf("%s; workers still to end within the completion grace of %s: %s.",
+		capital(p.whoSucceeded()), p.completionGrace(), list(p.activeWorkers()))
 	p.clear(v1alpha1.ConditionStalled)
 	p.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonCompleting, message)
 	p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonCompleting, message)
@@ -179,6 +203,10 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 	}
 	have := fmt.Sprintf("%d of %s ready", ready, workers(wanted))
 	switch {
+	case p.mustStop():
+		_, stopping, why := p.whyStopped()
+		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s; the job stops %s as soon as worker 0 has saved a checkpoint, or %s after "+
+			"it was asked for one.", have, why, p.checkpointGrace())
 	case ready == wanted:
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, fmt.Sprintf("All %s ready.", workers(wanted))
 	case p.cooldown() > 0:
@@ -244,8 +272,10 @@ func (p *planner) waiting() (reason, message string) {
 	if shut := p.queueShut(); shut != nil && !p.corePlaced() && p.st.Attempt != nil {
 		return shut.Reason, shut.Message
 	}
-	switch {
-	case p.st.StartTime != nil:
+	switch w := p.cannotStart(); {
+	case w != nil:
+		return startErrors[w.Waiting], p.startError(w)
+	case p.st.RunningSince != nil:
 		message := fmt.Sprintf("%d of %s run; whoever was lost is created anew in queue %s and takes part again once it is placed.",
 			running, workers(p.minimum), p.queue())
 		if p.o.Verdict.Waiting > 0 && !p.corePlaced() {
@@ -330,7 +360,8 @@ func (p *planner) sayScheduler() {
 
 // conditionOrder is the order in which people read conditions.
 var conditionOrder = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionScheduled,
+	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
+	v1alpha1.ConditionScheduled,
 	v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
 	v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
 }

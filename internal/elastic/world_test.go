@@ -3,6 +3,7 @@ package elastic
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -83,6 +84,9 @@ func (w *world) report(d Decision) {
 }
 
 func (w *world) apply(d Decision) {
+	if r := d.RequestCheckpoint; r != nil && w.worker(0) != nil && w.worker(0).UID == r.UID {
+		w.worker(0).CheckpointRequested, _ = strconv.ParseInt(r.Value, 10, 64)
+	}
 	for _, pod := range d.DeletePods {
 		w.remove(pod.UID)
 	}

@@ -64,8 +64,12 @@ func StripPod(o any) (any, error) {
 			stripped.Labels = set(stripped.Labels, key, value)
 		}
 	}
-	if group, ok := pod.Annotations[groupNameKey]; ok {
-		stripped.Annotations = set(stripped.Annotations, groupNameKey, group)
+	for _, key := range []string{
+		groupNameKey, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested, v1alpha1.AnnotationCheckpointDone,
+	} {
+		if value, ok := pod.Annotations[key]; ok {
+			stripped.Annotations = set(stripped.Annotations, key, value)
+		}
 	}
 	if pod.Spec.NodeName == "" {
 		stripped.Spec.NodeSelector, stripped.Spec.Affinity = pod.Spec.NodeSelector, pod.Spec.Affinity
@@ -107,10 +111,20 @@ func requestsOf(containers []corev1.Container) []corev1.Container {
 func keepWorkerStatus(stripped, pod *corev1.Pod) {
 	stripped.Status.Reason, stripped.Status.Message = pod.Status.Reason, pod.Status.Message
 	stripped.Status.Conditions = pod.Status.Conditions
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Terminated != nil {
-			stripped.Status.ContainerStatuses = append(stripped.Status.ContainerStatuses,
-				corev1.ContainerStatus{Name: c.Name, State: c.State})
+	stripped.Status.InitContainerStatuses = statesOf(pod.Status.InitContainerStatuses)
+	stripped.Status.ContainerStatuses = statesOf(pod.Status.ContainerStatuses)
+}
+
+// statesOf keeps what tells of ends, restarts, and what a container waits for.
+func statesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for _, c := range all {
+		if c.State.Terminated != nil || c.State.Waiting != nil || c.RestartCount > 0 {
+			kept = append(kept, corev1.ContainerStatus{
+				Name: c.Name, RestartCount: c.RestartCount, LastTerminationState: c.LastTerminationState,
+				State: corev1.ContainerState{Terminated: c.State.Terminated, Waiting: c.State.Waiting},
+			})
 		}
 	}
+	return kept
 }

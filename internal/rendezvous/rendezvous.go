@@ -21,6 +21,13 @@ const TrainerContainer = "trainer"
 // too; whether the job gives up is the operator's decision.
 const maxRestarts = 100
 
+const (
+	// shutdownTimeout is how long after SIGTERM torchrun kills its processes by itself, in seconds (torch.distributed.elastic.agent).
+	shutdownTimeout = 30
+	// shutdownMargin is how much earlier than the grace torchrun must have ended its processes, in seconds.
+	shutdownMargin = 5
+)
+
 // WorkerName is the name, and host name, of worker i's pod.
 func WorkerName(job string, i int32) string {
 	return job + "-worker-" + strconv.Itoa(int(i))
@@ -92,6 +99,11 @@ func Env(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i in
 		{Name: "PET_RDZV_CONF", Value: conf(r, i)},
 		// Ranks follow sorted addresses, so worker 0 is rank 0.
 		{Name: "PET_LOCAL_ADDR", Value: WorkerHost(job.Namespace, job.Name, i)},
+	}
+	if grace := ptr.Deref(job.Spec.Checkpoint.GraceSeconds, 0); grace > shutdownTimeout+shutdownMargin {
+		if name := "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"; !has(containers[TrainerIndex(containers)].Env, name) {
+			vars = append(vars, corev1.EnvVar{Name: name, Value: strconv.Itoa(int(grace - shutdownMargin))})
+		}
 	}
 	if !has(containers[TrainerIndex(containers)].Env, "PET_MAX_RESTARTS") {
 		vars = append(vars, corev1.EnvVar{Name: "PET_MAX_RESTARTS", Value: strconv.Itoa(maxRestarts)})

@@ -48,6 +48,11 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 	}
 	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
 	trainer.Env = append(trainer.Env, rendezvous.Env(b.Job, b.Attempt, i)...)
+	if trainer.TerminationMessagePolicy == "" {
+		// The last lines of a container that failed become its message, by which a failure is told from another.
+		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
+	b.checkpoint(pod, trainer, i)
 	b.member(i).Join(pod)
 	return pod
 }

@@ -63,7 +63,7 @@ var _ = Describe("The end of a job", func() {
 			testutil.HaveCondition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonWorkerFailed),
 			testutil.BeStalled(v1alpha1.ReasonWorkerFailed),
 		), "the job fails")
-		Expect(s.Read("a").Status.Message).To(ContainSubstring("exit code 1: AssertionError: loss is not finite"),
+		Expect(s.Read("a").Status.Message).To(ContainSubstring("exit code 1 (Error): AssertionError: loss is not finite"),
 			"with the last words")
 	})
 

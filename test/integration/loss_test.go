@@ -50,7 +50,7 @@ var _ = Describe("A lost worker", func() {
 		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1alpha1.ReasonRecovering), testutil.HaveRestarts(1)),
 			"the loss counts")
 		Expect(s.Read("a").Status.LastFailure).To(And(HaveField("Worker", BeEquivalentTo(1)),
-			HaveField("Reason", "exit code 137"), HaveField("Message", ContainSubstring("illegal memory access"))),
+			HaveField("ExitCode", int32(137)), HaveField("Message", ContainSubstring("illegal memory access"))),
 			"its last words are kept")
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "worker 1 is replaced")
 		now := s.UIDs("a")

@@ -147,7 +147,25 @@ func (s *Scenario) Fail(job string, i int, exitCode int, lastWords string) {
 }
 
 func terminated(exitCode int, message string) string {
-	return fmt.Sprintf(`{"terminated":{"exitCode":%d,"message":%q}}`, exitCode, message)
+	reason := "Error"
+	if exitCode == 0 {
+		reason = "Completed"
+	}
+	return fmt.Sprintf(`{"terminated":{"exitCode":%d,"reason":%q,"message":%q}}`, exitCode, reason, message)
+}
+
+// RestartContainer does what a kubelet does when the container exits and restarts where it is, for the nth time.
+func (s *Scenario) RestartContainer(job string, i, times, exitCode int, lastWords string) {
+	s.t.Helper()
+	s.patchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":true,`+
+		`"restartCount":%d,"state":{"running":{}},"lastState":%s}]`, times, terminated(exitCode, lastWords)))
+}
+
+// CannotStart does what a kubelet does when a container waits for something that is missing.
+func (s *Scenario) CannotStart(job string, i int, reason, message string) {
+	s.t.Helper()
+	s.patchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":false,`+
+		`"restartCount":0,"state":{"waiting":{"reason":%q,"message":%q}}}]`, reason, message))
 }
 
 // setStatus changes a pod's phase, conditions and the state of the container trainer.
@@ -158,7 +176,12 @@ func (s *Scenario) setStatus(job string, i int, phase corev1.PodPhase, condition
 		fields = append(fields, fmt.Sprintf(
 			`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":false,"restartCount":0,"state":%s}]`, state))
 	}
+	s.patchStatus(job, i, strings.Join(fields, ","))
+}
+
+func (s *Scenario) patchStatus(job string, i int, fields string) {
+	s.t.Helper()
 	pod := s.pod(job, i)
-	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{`+strings.Join(fields, ",")+`}}`))
-	s.must(s.Client.Status().Patch(s.ctx, pod, patch), fmt.Sprintf("make %s %s", pod.Name, phase))
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{`+fields+`}}`))
+	s.must(s.Client.Status().Patch(s.ctx, pod, patch), fmt.Sprintf("set %s of %s", fields, pod.Name))
 }

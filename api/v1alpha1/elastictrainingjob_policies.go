@@ -1,0 +1,301 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ManagedByTideline and ManagedByMultiKueue are the values of runPolicy.managedBy.
+const (
+	ManagedByTideline   = "tideline.io/elastictrainingjob-controller"
+	ManagedByMultiKueue = "kueue.x-k8s.io/multikueue"
+)
+
+// RunPolicy says how long a job may take, whether it runs, and what becomes of it when it ends.
+type RunPolicy struct {
+	// Suspend stops the job: its pods and PodGroups are deleted, after a checkpoint where one is configured, and its counters are
+	// kept. Set to false again, it starts its next attempt. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	Suspend bool `json:"suspend,omitempty"`
+
+	// CleanPodPolicy says which pods are deleted when the job ends: None, Running (those that still run or wait) or All.
+	// Default Running.
+	// +optional
+	// +kubebuilder:default=Running
+	CleanPodPolicy CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
+
+	// CompletionGraceSeconds is how long the other workers may take to end after worker 0 succeeded, in seconds (torchrun's
+	// exit barrier is 300 s). The job succeeds when all have ended or the time has passed; a worker that fails within it
+	// fails the job. Default 300, range 0 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	CompletionGraceSeconds *int32 `json:"completionGraceSeconds,omitempty"`
+
+	// TTLSecondsAfterFinished is how long after its end the job is deleted, in seconds, with everything that it owns. Default:
+	// never. Range 0 to 31536000.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+
+	// ActiveDeadlineSeconds is how long the job may train, in seconds, counted while its core has run in the current attempt and
+	// over all attempts; the clock stands still while the job waits for its first placement, is suspended or preempted. The job
+	// fails when it has passed. Default: no limit. Range 1 to 31536000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	ActiveDeadlineSeconds *int32 `json:"activeDeadlineSeconds,omitempty"`
+
+	// SchedulingTimeoutSeconds is how long the core of an attempt may wait until all of it runs, in seconds. The job fails when it
+	// has passed. Default: it waits for ever. Range 1 to 31536000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	SchedulingTimeoutSeconds *int32 `json:"schedulingTimeoutSeconds,omitempty"`
+
+	// BelowMinTimeoutSeconds is how long a job whose core has run may be without a whole core, in seconds: fewer workers than
+	// minReplicas cannot train. The job fails when it has passed. Default 1800, range 1 to 31536000.
+	// +optional
+	// +kubebuilder:default=1800
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	BelowMinTimeoutSeconds *int32 `json:"belowMinTimeoutSeconds,omitempty"`
+
+	// MaxRestarts is how many restarts within windowSeconds the job may cost; one more fails it. Only losses that count are
+	// counted (status.restarts); reported progress (annotation tideline.io/progress on worker 0's pod) forgives those before it.
+	// Default 10, range 0 to 100.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
+
+	// WindowSeconds is the sliding window in which restarts count against maxRestarts, in seconds. Default 86400, range 60 to
+	// 31536000.
+	// +optional
+	// +kubebuilder:default=86400
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=31536000
+	WindowSeconds *int32 `json:"windowSeconds,omitempty"`
+
+	// ManagedBy names the controller that is in charge of the job: empty or tideline.io/elastictrainingjob-controller, Tideline;
+	// kueue.x-k8s.io/multikueue, Kueue, which runs the job in another cluster: Tideline then leaves the job and its status alone.
+	// Immutable.
+	// +optional
+	// +kubebuilder:validation:Enum=tideline.io/elastictrainingjob-controller;kueue.x-k8s.io/multikueue
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable, because two controllers would be in charge of one job: delete the job and create it anew"
+	ManagedBy string `json:"managedBy,omitempty"`
+}
+
+// CleanPodPolicy says which worker pods are deleted when a job ends.
+//
+// +kubebuilder:validation:Enum=None;Running;All
+type CleanPodPolicy string
+
+const (
+	// CleanPodPolicyNone keeps every pod.
+	CleanPodPolicyNone CleanPodPolicy = "None"
+	// CleanPodPolicyRunning deletes pods that still run or wait, and keeps finished ones for their logs.
+	CleanPodPolicyRunning CleanPodPolicy = "Running"
+	// CleanPodPolicyAll deletes every pod.
+	CleanPodPolicyAll CleanPodPolicy = "All"
+)
+
+// SuccessPolicy says when a job has succeeded.
+//
+// +kubebuilder:validation:Enum=Master;AllWorkers;Any
+type SuccessPolicy string
+
+const (
+	// SuccessPolicyMaster: worker 0 succeeded, and no other worker failed within the completion grace.
+	SuccessPolicyMaster SuccessPolicy = "Master"
+	// SuccessPolicyAllWorkers: every worker of the core succeeded.
+	SuccessPolicyAllWorkers SuccessPolicy = "AllWorkers"
+	// SuccessPolicyAny: one worker succeeded.
+	SuccessPolicyAny SuccessPolicy = "Any"
+)
+
+// FailurePolicy says what is done about workers that are lost. Whether a loss counts as a restart is another question, which it
+// does not answer: evictions, preemptions and lost nodes never count, the loss of worker 0 counts once for the job, any other
+// counts.
+type FailurePolicy struct {
+	// Rules are tried in their order; the first that matches decides. A loss that no rule matches is answered as torchrun wants
+	// it: the worker is replaced. With rendezvous.backend None, two rules follow yours: the job restarts on PodEvicted and on
+	// NodeLost, and completes on TaskCompleted of worker 0.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Rules []FailureRule `json:"rules,omitempty"`
+}
+
+// FailureRule is one rule of a failure policy. It matches when all that it states does.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.onEvents) || has(self.onExitCodes) || has(self.onPodConditions) || has(self.onReasons)",message="a rule must say what it matches: set onEvents, onExitCodes, onPodConditions or onReasons"
+type FailureRule struct {
+	// Name of the rule, for messages. Default: its place among the rules, from 0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Name string `json:"name,omitempty"`
+
+	// Action is what is done: Ignore, a surplus worker is not replaced before the next attempt (one of the core always is, because
+	// nobody trains without it); RestartWorker, it is replaced; RestartJob, all workers are created anew as the next attempt;
+	// CompleteJob, the job has succeeded; FailJob, it has failed.
+	// +required
+	Action FailureAction `json:"action"`
+
+	// OnEvents lists what may have happened: PodFailed, a container exited with another code than 0; PodEvicted, the pod was evicted
+	// or preempted; NodeLost, its node is gone; TaskCompleted, it succeeded. Default: any.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	OnEvents []FailureEvent `json:"onEvents,omitzero"`
+
+	// OnExitCodes matches the exit code of the training container.
+	// +optional
+	OnExitCodes *ExitCodes `json:"onExitCodes,omitempty"`
+
+	// OnPodConditions lists conditions of the pod, any of which must be True, for example DisruptionTarget.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=316
+	OnPodConditions []string `json:"onPodConditions,omitzero"`
+
+	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of its training container, any of which must be
+	// given, for example OOMKilled.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=128
+	OnReasons []string `json:"onReasons,omitzero"`
+
+	// OnWorkers says of which workers the rule speaks: Master, worker 0; Worker, the others. Default: all.
+	// +optional
+	OnWorkers WorkerRole `json:"onWorkers,omitempty"`
+}
+
+// FailureAction is what is done about a lost worker.
+//
+// +kubebuilder:validation:Enum=Ignore;RestartWorker;RestartJob;CompleteJob;FailJob
+type FailureAction string
+
+const (
+	// ActionIgnore does not replace a surplus worker before the next attempt.
+	ActionIgnore FailureAction = "Ignore"
+	// ActionRestartWorker replaces the worker.
+	ActionRestartWorker FailureAction = "RestartWorker"
+	// ActionRestartJob creates all workers anew, as the next attempt.
+	ActionRestartJob FailureAction = "RestartJob"
+	// ActionCompleteJob ends the job as succeeded.
+	ActionCompleteJob FailureAction = "CompleteJob"
+	// ActionFailJob ends the job as failed.
+	ActionFailJob FailureAction = "FailJob"
+)
+
+// FailureEvent is what happened to a worker.
+//
+// +kubebuilder:validation:Enum=PodFailed;PodEvicted;NodeLost;TaskCompleted
+type FailureEvent string
+
+const (
+	// OnPodFailed: a container exited with another code than 0, or the pod was deleted by somebody.
+	OnPodFailed FailureEvent = "PodFailed"
+	// OnPodEvicted: the pod was evicted or preempted.
+	OnPodEvicted FailureEvent = "PodEvicted"
+	// OnNodeLost: the pod's node is gone.
+	OnNodeLost FailureEvent = "NodeLost"
+	// OnTaskCompleted: the worker succeeded.
+	OnTaskCompleted FailureEvent = "TaskCompleted"
+)
+
+// WorkerRole tells worker 0 from the others.
+//
+// +kubebuilder:validation:Enum=Master;Worker
+type WorkerRole string
+
+const (
+	// WorkerRoleMaster is worker 0.
+	WorkerRoleMaster WorkerRole = "Master"
+	// WorkerRoleWorker is every other worker.
+	WorkerRoleWorker WorkerRole = "Worker"
+)
+
+// ExitCodes matches exit codes. As with training-operator's ExitCode policy, 1 to 127 are commonly permanent and 128 to 255,
+// which stand for signals, commonly worth a retry.
+type ExitCodes struct {
+	// Operator says whether the code must be In or NotIn values.
+	// +required
+	Operator ExitCodesOperator `json:"operator"`
+	// Values are exit codes, 1 to 255.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=255
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=255
+	Values []int32 `json:"values"`
+}
+
+// ExitCodesOperator relates an exit code to a set.
+//
+// +kubebuilder:validation:Enum=In;NotIn
+type ExitCodesOperator string
+
+const (
+	// ExitCodesIn matches codes of the set.
+	ExitCodesIn ExitCodesOperator = "In"
+	// ExitCodesNotIn matches codes outside of the set, 0 excepted.
+	ExitCodesNotIn ExitCodesOperator = "NotIn"
+)
+
+// Checkpoint says how the training saves itself before workers leave.
+type Checkpoint struct {
+	// GraceSeconds is how long a worker that must leave trains on while worker 0 saves a checkpoint, in seconds. Worker 0 reads
+	// the request in a file, and acknowledges by an annotation on its own pod; then, or when the time has passed, the worker
+	// leaves. The price: a gang that waits for the room waits that long. 0: workers leave at once, and the others go back to the
+	// last checkpoint. Default 0, range 0 to 3600.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	GraceSeconds *int32 `json:"graceSeconds,omitempty"`
+}
+
+// Master overrides the template for worker 0.
+type Master struct {
+	// Resources of worker 0's training container, in place of the template's.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// NodeSelector is added to the template's for worker 0.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
+// Accelerator says which models of accelerator will do.
+type Accelerator struct {
+	// Resource that the models are of. Default nvidia.com/gpu.
+	// +optional
+	// +kubebuilder:default="nvidia.com/gpu"
+	// +kubebuilder:validation:MaxLength=316
+	Resource string `json:"resource,omitempty"`
+	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product (or the label that the
+	// operator's configuration names for the resource).
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Models []string `json:"models"`
+	// Mixed allows workers of one attempt to run on different models. Otherwise each attempt uses one: the first listed on which
+	// the core fits, else the first; it is chosen anew as long as nothing is placed. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	Mixed bool `json:"mixed,omitempty"`
+}

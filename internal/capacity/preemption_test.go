@@ -1,0 +1,130 @@
+package capacity
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// runs is a job of the tier that runs so many workers of one GPU on node a.
+func runs(s *Snapshot, name, tier string, workers int, age time.Duration) {
+	key := job(name)
+	s.Running = append(s.Running, Running{
+		Job: key, Queue: "default", Tier: tier, Priority: map[string]int32{"low": 1, "mid": 2, "high": 3}[tier],
+		Created: born.Add(-age),
+	})
+	for i := range workers {
+		p := used("a", 1)
+		p.Job = key
+		if i >= 2 {
+			p = surplus("a", name, int32(i), 1)
+			p.Job, p.Surplus.Job, p.Surplus.UID = key, key, types.UID(fmt.Sprint(name, i))
+		}
+		s.Pods = append(s.Pods, p)
+	}
+}
+
+func important(workers int32) *Gang {
+	g := named("launch", workers, time.Minute)
+	g.TierName, g.Preempts = "high", []string{"low", "mid"}
+	return g
+}
+
+func preemptedBy(s Snapshot, g *Gang) []string {
+	s.Queues = []Queue{{Name: "default"}}
+	verdicts, _, _ := New(s).Judge(docket(g), born)
+	all := []string{}
+	for key, v := range verdicts {
+		if v.Preempt != nil {
+			all = append(all, key.Name)
+		}
+	}
+	return all
+}
+
+func TestPreemptionTakesTheLeastImportantAndYoungest(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 12)}}
+	runs(&s, "old", "low", 2, 3*time.Hour)
+	runs(&s, "young", "low", 2, time.Hour)
+	runs(&s, "middle", "mid", 2, time.Minute)
+	runs(&s, "same", "high", 2, time.Minute)
+	runs(&s, "grown", "mid", 4, 5*time.Hour)
+	g.Expect(preemptedBy(s, important(2))).To(BeEmpty(), "surplus is enough")
+	g.Expect(preemptedBy(s, important(4))).To(ConsistOf("young"))
+	g.Expect(preemptedBy(s, important(6))).To(ConsistOf("young", "old"))
+	g.Expect(preemptedBy(s, important(8))).To(ConsistOf("young", "old", "middle"))
+	g.Expect(preemptedBy(s, important(10))).To(ConsistOf("young", "old", "middle", "grown"))
+	g.Expect(preemptedBy(s, important(11))).To(BeEmpty(), "its own tier is not touched, and nobody stops in vain")
+	modest := important(4)
+	modest.Preempts = nil
+	g.Expect(preemptedBy(s, modest)).To(BeEmpty(), "not every tier preempts")
+}
+
+func TestPreemptionStopsNobodyWhoIsNotNeeded(t *testing.T) {
+	s := Snapshot{Nodes: []Node{nodeOf("a", 8)}}
+	runs(&s, "small", "low", 1, time.Hour)
+	runs(&s, "large", "mid", 2, time.Hour)
+	s.Pods = append(s.Pods, used("a", 5))
+	NewWithT(t).Expect(preemptedBy(s, important(2))).To(ConsistOf("large"), "small alone is too little, and large alone is enough")
+}
+
+func TestGangsThatAreBeingStoppedCount(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 4)}}
+	runs(&s, "first", "low", 2, time.Hour)
+	runs(&s, "second", "low", 2, 2*time.Hour)
+	g.Expect(preemptedBy(s, important(2))).To(ConsistOf("first"))
+	s.Running[0].Stopping = true
+	g.Expect(preemptedBy(s, important(2))).To(BeEmpty(), "its pods are on their way")
+}
+
+func TestResume(t *testing.T) {
+	g := NewWithT(t)
+	stopped := func(name string, workers int32, age time.Duration) *Gang {
+		ask := named(name, workers, age)
+		ask.TierName = "low"
+		return ask
+	}
+	old, young := stopped("old", 3, 2*time.Hour), stopped("young", 3, time.Hour)
+	nodes := []Node{nodeOf("a", 10)}
+	next := func(free int64, waiting ...*Gang) string {
+		if r := cluster(nodes, used("a", 10-free)).Resume([]*Gang{young, old}, waiting); r != nil {
+			return r.Job.Name
+		}
+		return ""
+	}
+	g.Expect(next(6)).To(Equal("old"), "the oldest first")
+	g.Expect(next(2)).To(BeEmpty())
+	g.Expect(next(6, important(9))).To(BeEmpty(), "it would be preempted again")
+	g.Expect(next(6, important(99))).To(Equal("old"), "what can never fit keeps nobody")
+	g.Expect(next(6, named("waits", 4, time.Minute))).To(BeEmpty(), "those that wait come first")
+	unknown := important(9)
+	unknown.Shape.Unmodelled = "volumes"
+	g.Expect(next(6, unknown)).To(Equal("old"), "it preempts nobody")
+	full := cluster(nodes, used("a", 7), surplus("a", "x", 2, 1), surplus("a", "x", 3, 2))
+	g.Expect(full.Resume([]*Gang{old}, nil)).To(Equal(old), "a core comes before anybody's surplus")
+}
+
+func TestJobsThatTheModelDoesNotCoverAreNotStopped(t *testing.T) {
+	s := Snapshot{Nodes: []Node{nodeOf("a", 2)}}
+	runs(&s, "unknown", "low", 2, time.Hour)
+	s.Running[0].Unmodelled = true
+	NewWithT(t).Expect(preemptedBy(s, important(2))).To(BeEmpty(), "nobody could say when it may go on")
+}
+
+func TestSurplusThatDoesNotLeaveIsNotCountedOn(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 5)}, Queues: []Queue{{Name: "default"}}}
+	runs(&s, "grown", "mid", 4, time.Hour)
+	runs(&s, "small", "low", 1, time.Hour)
+	d := docket(important(3))
+	verdicts, _, _ := New(s).Judge(d, born)
+	g.Expect(verdicts[job("small")].Preempt).NotTo(BeNil(), "with two of surplus one more is enough")
+	d.Leaves, d.Yields = func(types.NamespacedName) bool { return false }, func(types.NamespacedName) bool { return false }
+	verdicts, _, _ = New(s).Judge(d, born)
+	g.Expect(verdicts[job("grown")].Preempt).NotTo(BeNil())
+}

@@ -1,0 +1,71 @@
+package elastic
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// CheckpointRequest is what worker 0's pod is to be told.
+type CheckpointRequest struct {
+	UID types.UID
+	// Value of annotation tideline.io/checkpoint-requested.
+	Value string
+}
+
+// saved tells whether workers may leave: at once without a grace or when nobody trains, and otherwise when worker 0 has saved a
+// checkpoint, which it is asked for, or the grace has passed.
+func (p *planner) saved() bool {
+	grace, master := p.checkpointGrace(), p.at[0]
+	if grace == 0 || p.st.RunningSince == nil || master == nil || !master.running() {
+		return true
+	}
+	p.departing = true
+	c := p.st.Checkpoint
+	if c == nil {
+		p.st.Checkpoint = &v1alpha1.CheckpointStatus{RequestTime: p.time()}
+		p.wake(grace)
+		return false
+	}
+	left := c.RequestTime.Add(grace).Sub(p.now)
+	if left <= 0 || master.CheckpointDone >= c.RequestTime.Unix() {
+		return true
+	}
+	p.wake(left)
+	return false
+}
+
+func (p *planner) checkpointGrace() time.Duration {
+	return time.Duration(ptr.Deref(p.spec.Checkpoint.GraceSeconds, 0)) * time.Second
+}
+
+// watchDepartures asks for a checkpoint as well when others told workers to leave: surplus trains on for its grace, and a drained
+// core worker for as long as it takes to end.
+func (p *planner) watchDepartures() {
+	for w := range p.workers() {
+		if w.Terminating && w.Phase == corev1.PodRunning && p.recordedLost(w) {
+			p.saved()
+		}
+	}
+}
+
+// tellCheckpoint passes the request on once it is in status, and closes it when nobody is about to leave any more.
+func (p *planner) tellCheckpoint() {
+	if p.st.Checkpoint == nil {
+		return
+	}
+	if !p.departing {
+		p.st.Checkpoint = nil
+		return
+	}
+	written, master := p.o.Job.Status.Checkpoint, p.at[0]
+	if written == nil || master == nil || master.Terminating || master.CheckpointRequested >= written.RequestTime.Unix() {
+		return
+	}
+	p.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(written.RequestTime.Unix(), 10)}
+}

@@ -1,0 +1,94 @@
+package elastic
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+const grace = 60 * time.Second
+
+// savingWorld is a job that trains and saves checkpoints before workers leave.
+func savingWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, 2, 8)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	return w.trains()
+}
+
+// done acknowledges the request that worker 0 has.
+func (w *world) done() *world {
+	w.t.Helper()
+	return w.change(0, func(p *Worker) { p.CheckpointDone = p.CheckpointRequested })
+}
+
+func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		decide  func(*world)
+		happens func(*world) bool
+	}{
+		"surplus gives way": {func(w *world) { w.told(7) }, func(w *world) bool { return w.worker(7) == nil }},
+		"maxReplicas":       {func(w *world) { w.scale(4) }, func(w *world) bool { return len(w.o.Workers) == 4 }},
+		"suspend":           {func(w *world) { w.suspend(true) }, func(w *world) bool { return len(w.o.Workers) == 0 }},
+		"range": {func(w *world) {
+			w.o.Job.Spec.Elasticity.OnRangeChange, w.o.Job.Spec.MinReplicas = v1alpha1.RangeChangeRestart, 3
+		}, func(w *world) bool { return w.status().Attempt.Number == 2 }},
+	} {
+		for how, acknowledged := range map[string]bool{"acknowledged": true, "not acknowledged": false} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				g := NewWithT(t)
+				w := savingWorld(t)
+				c.decide(w)
+				w.step()
+				g.Expect(w.status().Checkpoint).NotTo(BeNil(), "the request is in status first")
+				g.Expect(w.last.RequestCheckpoint).To(BeNil())
+				w.restart().step()
+				g.Expect(w.last.RequestCheckpoint.Value).To(Equal(strconv.FormatInt(w.now.Unix(), 10)))
+				g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", grace))
+				w.pass(grace / 2).step()
+				g.Expect(c.happens(w)).To(BeFalse(), "worker 0 is still saving")
+				if acknowledged {
+					w.done().settle()
+				} else {
+					w.pass(grace / 2).settle()
+				}
+				g.Expect(c.happens(w)).To(BeTrue())
+				w.o.Verdict.GiveUp = nil
+				w.settle()
+				g.Expect(w.status().Checkpoint).To(BeNil(), "nobody is about to leave any more")
+				g.Expect(w.status().Restarts).To(BeZero())
+			})
+		}
+	}
+}
+
+func TestCheckpointWhenVolcanoEvicts(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t)
+	w.change(7, func(p *Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(soonDelay).step().step().step()
+	g.Expect(w.worker(0).CheckpointRequested).NotTo(BeZero(), "the leaver trains on for its grace, so there is time to save")
+	w.deletePod(7).settle()
+	g.Expect(w.status().Checkpoint).To(BeNil())
+}
+
+func TestNoCheckpointOfAJobThatDoesNotTrain(t *testing.T) {
+	w := newWorld(t, 2, 8)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(60))
+	w.settle().suspend(true).settle()
+	NewWithT(t).Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspended))
+}
+
+func TestEachDepartureHasItsOwnCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(6).settle().done().settle()
+	first := w.worker(0).CheckpointRequested
+	w.pass(time.Minute).scale(4).step().step()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first))
+	g.Expect(w.indices()).To(HaveLen(6), "the acknowledgement of the first is none of the second")
+}

@@ -1,0 +1,89 @@
+package integration
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+var _ = Describe("Whole-gang preemption", func() {
+	It("stops the youngest gang of a tier that is preempted, and no other, and lets it go on afterwards", func() {
+		s := newScenario("preempt", 6)
+		s.Submit(s.Job("old").Range(2, 2))
+		Eventually(s.Fetch("old")).Should(testutil.Train(2), "an old job trains")
+		s.Submit(s.Job("middle").Range(2, 2).Tier("small-traffic"))
+		Eventually(s.Fetch("middle")).Should(testutil.Train(2), "one of a tier that nobody preempts trains")
+		s.Submit(s.Job("young").Range(1, 2).Cooldown(time.Second))
+		Eventually(s.Fetch("young")).Should(testutil.Train(2), "a young job trains, with one surplus worker")
+		before := s.UIDs("old")
+
+		s.Submit(s.Job("launch").Range(2, 2).Tier("main-traffic").Starvation(2 * time.Second))
+		Eventually(s.Fetch("launch")).Should(testutil.Train(2), "the important job runs")
+		Eventually(s.Fetch("young")).Should(And(testutil.HavePhase(v1alpha1.PhaseSuspended),
+			testutil.HaveReason(v1alpha1.ReasonPreempted), testutil.HaveRestarts(0)), "the youngest was stopped whole")
+		young := s.Read("young")
+		Expect(young.Status.Preemption.By).To(Equal(s.Namespace+"/launch"), "its status names for whom")
+		Expect(young.Status.Preemption.Tier).To(Equal("main-traffic"), "and of which tier that is")
+		Expect(young.Spec.RunPolicy.Suspend).To(BeFalse(), "its spec is its user's")
+		Expect(s.UIDs("old")).To(Equal(before), "nobody else lost a worker")
+		Expect(s.Read("middle")).To(testutil.HavePhase(v1alpha1.PhaseRunning), "nor the job of the other tier")
+		Consistently(s.Fetch("young")).WithTimeout(severalCycles).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "it waits")
+
+		s.DeleteJob("launch")
+		Eventually(s.Fetch("young")).Should(And(testutil.Train(2), HaveField("Status.Preemption", BeNil())), "it goes on by itself")
+		Expect(s.Read("young").Status.Attempt.Number).To(BeEquivalentTo(2), "with its next attempt")
+	})
+})
+
+var _ = Describe("A checkpoint", func() {
+	saving := func(s *testutil.Scenario, grace int32) *testutil.JobBuilder {
+		return s.Job("a").Range(2, 4).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Checkpoint.GraceSeconds = ptr.To(grace) })
+	}
+	asked := func(s *testutil.Scenario) func() string {
+		return func() string { return s.Worker("a", 0).Annotations[v1alpha1.AnnotationCheckpointRequested] }
+	}
+
+	It("is asked of worker 0 before workers leave on the operator's word, who go once it is acknowledged", func() {
+		s := newScenario("checkpoint", 4)
+		s.Submit(saving(s, 600))
+		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
+		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":3}}`)
+		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
+		Consistently(s.Workers("a", testutil.Running)).WithTimeout(severalCycles).Should(HaveLen(4), "nobody leaves before it is saved")
+		worker := s.Worker("a", 0)
+		worker.Annotations[v1alpha1.AnnotationCheckpointDone] = worker.Annotations[v1alpha1.AnnotationCheckpointRequested]
+		Expect(s.Client.Update(s.Context(), worker)).To(Succeed(), "the training saved it")
+		Eventually(s.Workers("a")).Should(ConsistOf(0, 1, 2), "worker 3 leaves")
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(3), HaveField("Status.Checkpoint", BeNil()), testutil.HaveRestarts(0)),
+			"A trains on")
+	})
+
+	It("is not waited for longer than the grace", func() {
+		s := newScenario("checkpoint-grace", 4)
+		s.Submit(saving(s, 4))
+		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
+		s.Patch(s.Read("a"), suspend)
+		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
+		Eventually(s.Fetch("a")).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job is suspended all the same")
+	})
+
+	It("is asked of worker 0 when Volcano evicts surplus, which trains on for the grace", func() {
+		s := newScenario("checkpoint-eviction", 4)
+		s.Submit(saving(s, 30))
+		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
+		surplus, core := s.Worker("a", 3), s.Worker("a", 1)
+		Expect(surplus.Spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds).To(BeEquivalentTo(30), "the leaver sleeps before it is told")
+		Expect(*surplus.Spec.TerminationGracePeriodSeconds).To(BeNumerically(">", 30), "inside of a longer grace period")
+		Expect(core.Spec.Containers[0].Lifecycle).To(BeNil(), "core leaves only when a checkpoint is saved")
+		s.Hold("a", 3) // The simulated kubelet knows no grace.
+		s.Evict("a", 3)
+		Eventually(asked(s)).ShouldNot(BeEmpty(), "worker 0 is asked for a checkpoint")
+		s.Release("a", 3)
+		Eventually(s.Fetch("a")).Should(HaveField("Status.Checkpoint", BeNil()), "nobody is about to leave any more")
+	})
+})
