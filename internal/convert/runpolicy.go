@@ -1,0 +1,119 @@
+package convert
+
+import (
+	"fmt"
+	"regexp"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Bounds of spec.runPolicy.
+const (
+	longest     = 31536000 // a year, in seconds
+	maxRestarts = 100
+)
+
+// runPolicy carries over how long the job may take and what becomes of it when it ends.
+func (c *conversion) runPolicy() {
+	const path = "spec.runPolicy"
+	in, out := &c.in.Spec.RunPolicy, &c.out.Spec.RunPolicy
+	// Training-operator's default is None, Tideline's Running.
+	out.CleanPodPolicy = v1alpha1.CleanPodPolicyNone
+	if p := ptr.Deref(in.CleanPodPolicy, kubeflowv1.CleanPodPolicyUndefined); p != kubeflowv1.CleanPodPolicyUndefined {
+		out.CleanPodPolicy = v1alpha1.CleanPodPolicy(p)
+	}
+	out.Suspend = ptr.Deref(in.Suspend, false)
+	if in.TTLSecondsAfterFinished != nil {
+		out.TTLSecondsAfterFinished = c.atMost(path+".ttlSecondsAfterFinished", int64(*in.TTLSecondsAfterFinished), longest)
+	}
+	if in.ActiveDeadlineSeconds != nil {
+		out.ActiveDeadlineSeconds = c.atMost(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds, longest)
+		c.note(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds,
+			"training-operator counts from the job's creation, Tideline only while the core trains",
+			"bound the wait for a place by spec.runPolicy.schedulingTimeoutSeconds")
+	}
+	c.backoffLimit()
+	if ptr.Deref(in.ManagedBy, "") == kubeflowv1.MultiKueueController {
+		out.ManagedBy = v1alpha1.ManagedByMultiKueue
+		c.note(path+".managedBy", *in.ManagedBy, "it is carried over; MultiKueue knows PyTorchJobs by itself, and ElasticTrainingJobs"+
+			" only when it is told", "name ElasticTrainingJob among the external frameworks of Kueue's configuration")
+	}
+	if in.SchedulingPolicy != nil {
+		c.schedulingPolicy(in.SchedulingPolicy)
+	}
+}
+
+// atMost is a value, or the largest that is possible, which is noted.
+func (c *conversion) atMost(path string, value, most int64) *int32 {
+	if value > most {
+		c.note(path, value, fmt.Sprintf("it may be %d at most, and is %d now", most, most), "")
+		value = most
+	}
+	return ptr.To(int32(value))
+}
+
+// backoffLimit carries over how many restarts fail the job.
+func (c *conversion) backoffLimit() {
+	const path = "spec.runPolicy.backoffLimit"
+	limit := c.in.Spec.RunPolicy.BackoffLimit
+	if limit == nil {
+		if c.restarts() {
+			c.note(path, nil, fmt.Sprintf("training-operator restarts without end; Tideline fails the job at more than %d "+
+				"restarts within %d s",
+				v1alpha1.DefaultMaxRestarts, v1alpha1.DefaultWindowSeconds),
+				fmt.Sprintf("set spec.runPolicy.maxRestarts, %d at most, for more", maxRestarts))
+		}
+		return
+	}
+	c.out.Spec.RunPolicy.MaxRestarts = c.atMost(path, int64(*limit), maxRestarts)
+	c.note(path, *limit, fmt.Sprintf("it is spec.runPolicy.maxRestarts now: training-operator fails the job when the"+
+		" restarts of its running containers reach it, Tideline when restarts within windowSeconds (%d) exceed it; evictions and"+
+		" lost nodes never count",
+		v1alpha1.DefaultWindowSeconds), "")
+}
+
+func (c *conversion) schedulingPolicy(s *kubeflowv1.SchedulingPolicy) {
+	const path = "spec.runPolicy.schedulingPolicy"
+	if s.MinAvailable != nil && *s.MinAvailable != c.out.Spec.MinReplicas {
+		c.note(path+".minAvailable", *s.MinAvailable, fmt.Sprintf(
+			"Tideline places minReplicas (%d) all together, because fewer cannot train; it is left out", c.out.Spec.MinReplicas), "")
+	}
+	if s.Queue != "" {
+		c.note(path+".queue", s.Queue, "the queue follows from the namespace; it is left out",
+			"kubectl annotate namespace "+nameOr(c.out.Namespace, "NAMESPACE")+" scheduling.volcano.sh/queue-name="+
+				nameOr(s.Queue, "QUEUE"))
+	}
+	if s.MinResources != nil {
+		c.note(path+".minResources", *s.MinResources, "Tideline computes it from the core's pods; it is left out", "")
+	}
+	if s.PriorityClass != "" {
+		c.note(path+".priorityClass", s.PriorityClass, "the priority follows from the tier; it is left out",
+			"set spec.tier, for example exploratory, small-traffic or main-traffic")
+	}
+	if s.ScheduleTimeoutSeconds == nil {
+		return
+	}
+	timeout := *s.ScheduleTimeoutSeconds
+	if timeout < 1 {
+		c.note(path+".scheduleTimeoutSeconds", timeout, "it must be 1 or more; it is left out, and the job waits for ever", "")
+		return
+	}
+	c.out.Spec.RunPolicy.SchedulingTimeoutSeconds = c.atMost(path+".scheduleTimeoutSeconds", int64(timeout), longest)
+	c.note(path+".scheduleTimeoutSeconds", timeout,
+		"training-operator tells it to the coscheduling plugin, which tries again, and not to Volcano; "+
+			"Tideline fails the job when its core does not run within that time",
+		"remove spec.runPolicy.schedulingTimeoutSeconds if the job shall wait on")
+}
+
+var dns1123 = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+// nameOr is a name in a command that people may copy into a shell, or a word in its place if it is none.
+func nameOr(name, word string) string {
+	if dns1123.MatchString(name) {
+		return name
+	}
+	return word
+}
