@@ -1,6 +1,8 @@
 // Tideline is a Kubernetes operator for machine-learning training clusters scheduled by Volcano.
 //
-// `tideline` runs the operator; `tideline doctor` tells whether a cluster is set up for it.
+// `tideline` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert -f FILE` turns
+// PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it could not
+// carry over (-f - reads standard input; several -f may be given).
 package main
 
 import (
@@ -28,6 +30,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/convert"
 	"github.com/tideline-io/tideline/internal/doctor"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
@@ -37,6 +40,9 @@ import (
 var version = "development"
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "convert" {
+		os.Exit(convert.Run(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	log := zap.New()
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
