@@ -12,6 +12,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
 // +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it anew"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
 	// not at all, and nobody takes a running core. A change takes effect at once while nothing is placed, and waits for the next
@@ -61,7 +62,7 @@ type ElasticTrainingJobSpec struct {
 
 	// Owner is the person who answers for the job, as the API server names users. Default: the user who creates it. Naming
 	// somebody else takes the right to `assign-owner` on elastictrainingjobs of the namespace, for CI and GitOps accounts. Where the
-	// operator runs without webhooks nobody checks the name. Immutable once set.
+	// operator runs without webhooks there is no default and nobody checks the name, which condition OwnerChecked says. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it anew"
@@ -445,7 +446,7 @@ type ElasticTrainingJobStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 	// Conditions of the job: Ready, Reconciling, Stalled, Suspended, Scheduled, SchedulerConfigured, FullSize, RangePending,
-	// Succeeded, Failed.
+	// OwnerChecked, Succeeded, Failed.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -561,6 +562,7 @@ type ElasticTrainingJobStatus struct {
 // +kubebuilder:printcolumn:name="Why",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restarts`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Owner",type=string,priority=1,JSONPath=`.spec.owner`
 // +kubebuilder:printcolumn:name="GPUs",type=integer,priority=1,JSONPath=`.status.gpus`
 // +kubebuilder:printcolumn:name="Wait",type=integer,priority=1,JSONPath=`.status.waitSeconds`,description="seconds from creation until the core first ran"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`

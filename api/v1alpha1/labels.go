@@ -10,7 +10,13 @@ const (
 	LabelRole = "tideline.io/role"
 	// LabelAttempt names the attempt whose rendezvous a worker pod joins, as AttemptStatus.ID writes it.
 	LabelAttempt = "tideline.io/attempt"
+	// LabelOwnerHash selects the worker pods of an owner, whose name may be no label value: the first 16 hexadecimal digits of its
+	// SHA-256.
+	LabelOwnerHash = "tideline.io/owner-hash"
 )
+
+// AnnotationOwner holds the owner of a worker pod's job.
+const AnnotationOwner = "tideline.io/owner"
 
 // Values of LabelRole. A worker's role is fixed for the life of its pod.
 const (

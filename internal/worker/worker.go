@@ -3,6 +3,8 @@
 package worker
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"strconv"
 
@@ -34,7 +36,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Namespace:       b.Job.Namespace,
 			Name:            name,
 			Labels:          b.podLabels(i, template.Labels),
-			Annotations:     template.Annotations,
+			Annotations:     b.podAnnotations(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
 		Spec: template.Spec,
@@ -115,12 +117,35 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	if i >= b.Attempt.MinReplicas {
 		labels[v1alpha1.LabelRole] = v1alpha1.RoleSurplus
 	}
+	if b.Job.Spec.Owner != "" {
+		labels[v1alpha1.LabelOwnerHash] = OwnerHash(b.Job.Spec.Owner)
+	}
 	merged := maps.Clone(template)
 	if merged == nil {
 		merged = map[string]string{}
 	}
 	maps.Copy(merged, labels)
 	return merged
+}
+
+// podAnnotations are the template's and the job's owner. A template names no owner: nobody would have checked it.
+func (b Blueprint) podAnnotations(template map[string]string) map[string]string {
+	annotations := maps.Clone(template)
+	delete(annotations, v1alpha1.AnnotationOwner)
+	if b.Job.Spec.Owner == "" {
+		return annotations
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationOwner] = b.Job.Spec.Owner
+	return annotations
+}
+
+// OwnerHash is the value of label owner-hash for an owner: the first 16 hexadecimal digits of the SHA-256 of its name.
+func OwnerHash(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8])
 }
 
 // CoreRequests is what n workers of the template ask together, as the scheduler counts it: init containers, sidecars and pod

@@ -106,3 +106,22 @@ func TestCoreRequestsCountsInitContainers(t *testing.T) {
 	asked := CoreRequests(spec, 3)
 	NewWithT(t).Expect(asked.Memory().String()).To(Equal("24Gi"))
 }
+
+func TestPodsCarryTheOwner(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	b.Job.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationOwner: "mallory", "note": "kept"}
+	pod := b.Pod(0)
+	g.Expect(pod.Annotations).NotTo(HaveKey("tideline.io/owner"), "a template cannot name an owner")
+	g.Expect(pod.Annotations).To(HaveKeyWithValue("note", "kept"))
+	g.Expect(pod.Labels).NotTo(HaveKey("tideline.io/owner-hash"))
+
+	b.Job.Spec.Owner = "alice@example.com"
+	for _, i := range []int32{0, 3} {
+		pod = b.Pod(i)
+		g.Expect(pod.Annotations).To(HaveKeyWithValue("tideline.io/owner", "alice@example.com"))
+		// printf alice@example.com | sha256sum | cut -c1-16
+		g.Expect(pod.Labels).To(HaveKeyWithValue("tideline.io/owner-hash", "ff8d9819fc0e12bf"))
+	}
+	g.Expect(b.Job.Spec.Template.Annotations).To(HaveKeyWithValue("tideline.io/owner", "mallory"), "the template is not touched")
+}

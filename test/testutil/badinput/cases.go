@@ -196,6 +196,8 @@ func words() []Case {
 			`spec.tier: Invalid value: "Main": spec.tier in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'`),
 		refused("a tier of 41 letters", `{"spec":{"tier":"`+strings.Repeat("t", 41)+`"}}`,
 			"spec.tier: Too long: may not be more than 40 bytes").blind(),
+		refused("an owner of 257 letters", `{"spec":{"owner":"`+strings.Repeat("o", 257)+`"}}`,
+			"spec.owner: Too long: may not be more than 256 bytes").blind(),
 		refused("an unknown cleanPodPolicy", `{"spec":{"runPolicy":{"cleanPodPolicy":"Some"}}}`,
 			`spec.runPolicy.cleanPodPolicy: Unsupported value: "Some": supported values: "None", "Running", "All"`).blind(),
 		refused("an unknown shrinkBy", `{"spec":{"elasticity":{"shrinkBy":"Somebody"}}}`,
@@ -236,6 +238,7 @@ func Updates() []Update {
 		again    = ": delete the job and create it anew"
 		tier     = "because pods carry its priority class from their creation" + again
 		added    = "spec.tier: Invalid value: tier cannot be added or removed later, "
+		owned    = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is created"
 		template = "spec.template: Invalid value: template is immutable, because running workers cannot follow it" + again
 	)
 	return []Update{
@@ -247,5 +250,9 @@ func Updates() []Update {
 		{"a tier added", `{}`, setting("spec.tier", `"exploratory"`), added + tier},
 		{"a tier removed", `{"spec":{"tier":"main-traffic"}}`, setting("spec.tier", "null"),
 			added + tier},
+		{"another owner", `{"spec":{"owner":"alice"}}`, setting("spec.owner", `"bob"`),
+			`spec.owner: Invalid value: "bob": owner is immutable` + again},
+		{"an owner added", `{}`, setting("spec.owner", `"bob"`), owned + again},
+		{"an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned + again},
 	}
 }
