@@ -68,13 +68,15 @@ generate: ## Generate deep copies and docs/reference/api.md from api/.
 		--templates-dir=test/tools/crd-ref-docs/templates --renderer=markdown --output-path=docs/reference/api.md --log-level=ERROR
 
 .PHONY: manifests
-manifests: ## Generate CRDs and the operator's role under config/ from markers.
+manifests: ## Generate CRDs, the operator's roles and its webhooks under config/ from markers.
 	@controller_gen=$$($(TOOL) controller-gen)
 	echo "generating config/crd/bases"
 	"$$controller_gen" crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
 	go run -buildvcs=false ./test/tools/crdbounds config/crd/bases/*.yaml
 	echo "generating config/rbac/role.yaml"
-	"$$controller_gen" rbac:roleName=tideline-manager paths=./controllers/... output:rbac:dir=config/rbac
+	"$$controller_gen" rbac:roleName=tideline-manager "paths={./controllers/...,./internal/webhook/...}" output:rbac:dir=config/rbac
+	echo "generating config/webhook/manifests.yaml"
+	"$$controller_gen" webhook paths=./internal/webhook/... output:webhook:dir=config/webhook
 
 .PHONY: tidy
 tidy: ## Bring go.mod up to date, here and in test/project, which follows it.
@@ -102,9 +104,9 @@ lint: ## Run golangci-lint, import rules included.
 	cd test/project && "$$golangci_lint" run --config ../../.golangci.yml
 
 .PHONY: run
-run: ## Run the operator outside the cluster of KUBECONFIG; ARGS are its flags.
+run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags.
 	@$(call build,tideline,.)
-	exec bin/tideline $(ARGS)
+	exec bin/tideline --webhooks=false $(ARGS)
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with CONTAINER_TOOL.

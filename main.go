@@ -9,9 +9,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,12 +30,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/convert"
 	"github.com/tideline-io/tideline/internal/doctor"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/webhook"
 )
 
 // version is stamped at build time with -ldflags "-X main.version=...".
@@ -65,6 +69,7 @@ type options struct {
 	leaderElect                  bool
 	leaderElectionNamespace      string
 	resync                       time.Duration
+	webhooks                     webhook.Options
 }
 
 func parseFlags() options {
@@ -79,6 +84,7 @@ func parseFlags() options {
 		"namespace of the Lease; default: the operator's own when it runs in the cluster")
 	flag.DurationVar(&o.resync, "resync-period", 10*time.Hour,
 		"how often every object is looked at again although nothing changed")
+	o.webhooks.AddFlags(flag.CommandLine)
 	flag.Parse()
 	return o
 }
@@ -98,6 +104,8 @@ func run(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
+	namespace := ownNamespace()
+	maps.Copy(objects, webhook.CachedObjects(namespace))
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        log,
@@ -114,11 +122,18 @@ func run(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		return fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
 	}
-	if err := elastictrainingjob.Setup(ctx, mgr, config.DefaultTiers()); err != nil {
+	if err := elastictrainingjob.Setup(ctx, mgr, config.DefaultTiers(), o.webhooks.Enabled); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
 		}
 		return err
+	}
+	if o.webhooks.Enabled {
+		if err := webhook.Setup(mgr, config.DefaultTiers(), namespace, o.webhooks); err != nil {
+			return err
+		}
+	} else {
+		log.Info("Webhooks are off: jobs get no owner by themselves, and nobody checks the owners they name")
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
@@ -128,6 +143,17 @@ func run(ctx context.Context, log logr.Logger) error {
 	}
 	log.Info("Tideline starts", "version", version, "server", cfg.Host)
 	return mgr.Start(ctx)
+}
+
+// namespaceFile is where a pod finds the namespace of its ServiceAccount.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// ownNamespace is the operator's namespace: the one it runs in, or the one of the installation when it runs outside the cluster.
+func ownNamespace() string {
+	if content, err := os.ReadFile(namespaceFile); err == nil && len(content) > 0 {
+		return strings.TrimSpace(string(content))
+	}
+	return rbac.Namespace
 }
 
 // Exit codes of the doctor, beside 0 for a cluster that is set up.

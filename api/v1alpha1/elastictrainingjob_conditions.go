@@ -19,6 +19,9 @@ const (
 	ConditionRangePending = "RangePending"
 	// ConditionSuspended is present and True from when the job is told to stop until its next attempt.
 	ConditionSuspended = "Suspended"
+	// ConditionOwnerChecked is present and False, for good, when the job came to an operator without webhooks: nobody set or checked
+	// its owner.
+	ConditionOwnerChecked = "OwnerChecked"
 	// ConditionSucceeded is True for good once worker 0 succeeded and its completion grace passed.
 	ConditionSucceeded = "Succeeded"
 	// ConditionFailed is True for good once the job failed.
@@ -89,6 +92,9 @@ const (
 	ReasonIncomplete = "Incomplete"
 	// ReasonNextAttempt: the new range takes effect with the next attempt.
 	ReasonNextAttempt = "NextAttempt"
+
+	// ReasonWebhooksOff: the operator ran without webhooks when the job came, and what depends on who creates a job was off.
+	ReasonWebhooksOff = "WebhooksOff"
 
 	// ReasonInvalidSpec: the object breaks a rule of its own schema, and reached the API server while that rule was off.
 	ReasonInvalidSpec = "InvalidSpec"

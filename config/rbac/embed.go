@@ -1,12 +1,12 @@
-// Package rbac holds the operator's role, so that the operator can tell whether it has been granted.
+// Package rbac holds the operator's roles, so that the operator can tell whether they have been granted.
 package rbac
 
 import _ "embed"
 
-// Role is the ClusterRole of the operator, in YAML.
+// Roles are the ClusterRole of the operator and its Role in Namespace, in YAML.
 //
 //go:embed role.yaml
-var Role []byte
+var Roles []byte
 
 const (
 	// Namespace is where the installation puts the operator.

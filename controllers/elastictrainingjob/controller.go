@@ -78,10 +78,13 @@ type Reconciler struct {
 	memory   *memory
 	arbiter  *arbiter.Arbiter
 	now      func() time.Time
+	// webhooks is false for an operator without webhooks: nobody checks who creates a job.
+	webhooks bool
 }
 
-// Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
-func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers) error {
+// Setup registers the reconciler with the manager of an operator with or without webhooks. It returns an error if the API server
+// does not answer.
+func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers, webhooks bool) error {
 	g, err := guard.New(crd.ElasticTrainingJob)
 	if err != nil {
 		return err
@@ -97,6 +100,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers) error {
 		pacer:    kube.NewPacer(),
 		memory:   newMemory(),
 		now:      time.Now,
+		webhooks: webhooks,
 	}
 	r.arbiter = arbiter.New(mgr.GetClient(), tiers, func() bool {
 		obstacles, err := schedulerObstacles(ctx, mgr.GetClient())

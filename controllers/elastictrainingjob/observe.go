@@ -19,7 +19,8 @@ import (
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, bool, error) {
 	o := elastic.Observed{
-		Job: job, Tiers: r.tiers, VolcanoMissing: r.volcano.Missing(), Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)),
+		Job: job, Tiers: r.tiers, WebhooksOff: !r.webhooks, VolcanoMissing: r.volcano.Missing(),
+		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)),
 	}
 	var err error
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {

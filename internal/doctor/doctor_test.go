@@ -51,7 +51,10 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		"configuration": {func(f *Facts) {
 			f.SchedulerObstacles = []string{"action preempt is missing"}
 		}, "does not let surplus give way: action preempt is missing"},
-		"webhooks":     {func(f *Facts) { f.VolcanoWebhooks = 0 }, "No webhook of Volcano"},
+		"webhooks": {func(f *Facts) { f.VolcanoWebhooks = 0 }, "No webhook of Volcano"},
+		"untrusted webhooks": {
+			func(f *Facts) { f.UntrustedWebhooks = []string{"tideline-mutating-webhook"} }, "have no CA: tideline-mutating-webhook",
+		},
 		"no queue":     {func(f *Facts) { f.Queues = nil }, "There is no Volcano Queue"},
 		"closed queue": {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 2 Queues are not open: team (Closed)"},
 		"unseen queue": {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
@@ -71,6 +74,15 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			g.Expect(text).To(ContainSubstring("-> "))
 		})
 	}
+}
+
+func TestNoWebhooksAreNoFaultAndAreSaid(t *testing.T) {
+	f := healthy()
+	f.MissingWebhooks = []string{"tideline-mutating-webhook"}
+	text, wrong := screen(t, f)
+	g := NewWithT(t)
+	g.Expect(wrong).To(BeZero(), text)
+	g.Expect(text).To(ContainSubstring("Owners are neither set nor checked"))
 }
 
 func TestVolcanoOfUnknownVersionIsNoFault(t *testing.T) {

@@ -38,6 +38,10 @@ type Facts struct {
 	Classes map[string]Class
 	// VolcanoWebhooks is how many webhooks of Volcano judge PodGroups.
 	VolcanoWebhooks int
+	// MissingWebhooks are our webhook configurations that are not installed.
+	MissingWebhooks []string
+	// UntrustedWebhooks are those without a CA, so that every job is refused.
+	UntrustedWebhooks []string
 	// Denied are requests that the operator's ServiceAccount may not make.
 	Denied []string
 }
@@ -55,7 +59,8 @@ type Finding struct {
 // Examine judges the facts, in the order in which a person would mend them.
 func Examine(f Facts, tiers config.Tiers) []Finding {
 	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
-	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), queues(f), classes(f, tiers), permissions(f))
+	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f), classes(f, tiers),
+		permissions(f))
 	return findings
 }
 
@@ -106,6 +111,23 @@ func webhooks(f Facts) Finding {
 		What: "No webhook of Volcano judges PodGroups, so that gangs can be submitted to queues that are closed.",
 		Do:   "Install Volcano's webhook-manager (volcano-admission).",
 	}
+}
+
+// ownWebhooks finds nothing wrong with a cluster without webhooks, which may be meant, and says what that means.
+func ownWebhooks(f Facts) Finding {
+	switch {
+	case len(f.UntrustedWebhooks) > 0:
+		return Finding{
+			What: "Nobody can create jobs, because these webhook configurations have no CA: " +
+				strings.Join(f.UntrustedWebhooks, ", ") + ".",
+			Do: "See why the operator is not ready; with --webhook-certs=files the CA comes from who makes the certificates, and with " +
+				"--webhooks=false the configurations must be deleted.",
+		}
+	case len(f.MissingWebhooks) > 0:
+		return Finding{OK: true, What: "Owners are neither set nor checked, because these are not installed: " +
+			strings.Join(f.MissingWebhooks, ", ") + " (config/webhook)."}
+	}
+	return Finding{OK: true, What: "Tideline's webhooks set the owners of jobs and check them."}
 }
 
 func queues(f Facts) Finding {

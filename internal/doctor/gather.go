@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -13,13 +16,14 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/webhook"
 )
 
 // Gather collects the facts with the rights of whoever asks. It returns an error when the cluster cannot be asked.
@@ -38,7 +42,7 @@ func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 		}
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
-		gatherVolcano, gatherQueues, gatherClasses, gatherWebhooks, gatherDenied,
+		gatherVolcano, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherDenied,
 	} {
 		if err := gather(ctx, c, &f); err != nil {
 			return f, err
@@ -107,29 +111,60 @@ func gatherWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 	return nil
 }
 
-// gatherDenied asks for every right of the operator's role whether its ServiceAccount has it.
-func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.Unmarshal(rbac.Role, role); err != nil {
-		return fmt.Errorf("read the operator's role: %w", err)
-	}
-	for _, rule := range role.Rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				denied, err := deniedVerbs(ctx, c, group, resource, rule)
-				if err != nil {
-					return err
-				}
-				if len(denied) > 0 {
-					f.Denied = append(f.Denied, strings.Join(denied, "/")+" "+strings.Trim(resource+"."+group, "."))
-				}
+// gatherOwnWebhooks reads whether the API server knows our webhooks, and whom it trusts to be them.
+func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
+	for _, o := range webhook.Configurations() {
+		switch err := c.Get(ctx, client.ObjectKeyFromObject(o), o); {
+		case apierrors.IsNotFound(err):
+			f.MissingWebhooks = append(f.MissingWebhooks, o.GetName())
+		case err != nil:
+			return fmt.Errorf("read %T %s: %w", o, o.GetName(), err)
+		}
+		for _, config := range webhook.ClientConfigs(o) {
+			if len(config.CABundle) == 0 {
+				f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
 			}
 		}
 	}
 	return nil
 }
 
-func deniedVerbs(ctx context.Context, c client.Client, group, resource string, rule rbacv1.PolicyRule) ([]string, error) {
+// gatherDenied asks for every right of the operator's roles whether its ServiceAccount has it.
+func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(rbac.Roles), 4096); ; {
+		role := &rbacv1.Role{} // a ClusterRole has the same fields and no namespace
+		if err := decoder.Decode(role); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read the operator's roles: %w", err)
+		}
+		for _, rule := range role.Rules {
+			if err := gatherDeniedBy(ctx, c, role.Namespace, rule, f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// gatherDeniedBy asks for the rights of one rule, in a namespace, or in all for none.
+func gatherDeniedBy(ctx context.Context, c client.Client, namespace string, rule rbacv1.PolicyRule, f *Facts) error {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			denied, err := deniedVerbs(ctx, c, namespace, group, resource, rule)
+			if err != nil {
+				return err
+			}
+			if len(denied) > 0 {
+				f.Denied = append(f.Denied, strings.Join(denied, "/")+" "+strings.Trim(resource+"."+group, "."))
+			}
+		}
+	}
+	return nil
+}
+
+func deniedVerbs(
+	ctx context.Context, c client.Client, namespace, group, resource string, rule rbacv1.PolicyRule,
+) ([]string, error) {
 	resource, subresource, _ := strings.Cut(resource, "/")
 	name := strings.Join(rule.ResourceNames, "")
 	var denied []string
@@ -138,7 +173,7 @@ func deniedVerbs(ctx context.Context, c client.Client, group, resource string, r
 			User:   "system:serviceaccount:" + rbac.Namespace + ":" + rbac.ServiceAccount,
 			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + rbac.Namespace, "system:authenticated"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Group: group, Resource: resource, Subresource: subresource, Verb: verb, Name: name,
+				Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Verb: verb, Name: name,
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {

@@ -17,6 +17,8 @@ type Observed struct {
 	Tiers config.Tiers
 	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
 	Invalid string
+	// WebhooksOff is true when the operator serves no webhooks.
+	WebhooksOff bool
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 	Queue          Queue

@@ -27,6 +27,7 @@ func (p *planner) sayAll() {
 	if tier, ok := p.o.Tiers.Find(p.spec.Tier); ok {
 		p.st.Tier = tier.Name
 	}
+	p.sayOwner()
 	if finished(p.st) {
 		p.sayEnded()
 		return
@@ -358,12 +359,27 @@ func (p *planner) sayScheduler() {
 			"shrinkBy Auto leaves on the operator's word, when a gang has starved.", strings.Join(p.o.SchedulerObstacles, "; ")))
 }
 
+// sayOwner tells, with the first words of a job and for good, that nobody checked its owner. An owner is checked when the job is
+// created and does not change, so webhooks that are switched on or off later say nothing about it.
+func (p *planner) sayOwner() {
+	if !p.o.WebhooksOff || p.o.Job.Status.ObservedGeneration != 0 {
+		return
+	}
+	message := "The job came while the operator ran without webhooks (--webhooks=false), which set the owner: it has none, " +
+		"and nothing can be counted for a person."
+	if p.spec.Owner != "" {
+		message = fmt.Sprintf("The job came while the operator ran without webhooks (--webhooks=false), which check the owner: "+
+			"%q is what its creator wrote.", p.spec.Owner)
+	}
+	p.set(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
+}
+
 // conditionOrder is the order in which people read conditions.
 var conditionOrder = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
 	v1alpha1.ConditionScheduled,
 	v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
-	v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+	v1alpha1.ConditionOwnerChecked, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
 }
 
 // settleConditions gives every condition that has the status it had the transition time it had, however it came to be set,

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -71,7 +73,10 @@ func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
 
 func TestDefaultInstallsUnderOurName(t *testing.T) {
 	const namespace = "tideline-system"
-	clusterScoped := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ClusterRole", "ClusterRoleBinding"}
+	clusterScoped := []string{
+		"Namespace", "CustomResourceDefinition", "PriorityClass", "ClusterRole", "ClusterRoleBinding",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+	}
 	for _, r := range build(t, "config/default") {
 		if r.GetKind() != "CustomResourceDefinition" && !strings.HasPrefix(r.GetName(), "tideline-") {
 			t.Errorf("%s %s: its name does not begin with tideline-", r.GetKind(), r.GetName())
@@ -113,8 +118,8 @@ func TestBindingsBindWhatIsInstalled(t *testing.T) {
 			}
 		}
 	}
-	if bindings != 2 {
-		t.Errorf("%d bindings, want those of the manager and of its leader election", bindings)
+	if bindings != 3 {
+		t.Errorf("%d bindings, want those of the manager, in the cluster and in its namespace, and of its leader election", bindings)
 	}
 }
 
@@ -154,5 +159,59 @@ func TestSamplesHaveNoUnknownField(t *testing.T) {
 		if job.Kind != v1alpha1.ElasticTrainingJobKind || job.APIVersion != v1alpha1.GroupVersion.String() {
 			t.Errorf("%s is a %s of %s", job.Name, job.Kind, job.APIVersion)
 		}
+	}
+}
+
+// A webhook that is called where nobody serves it refuses every job, and one that is asked about more than jobs can stop a cluster.
+func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
+	all := build(t, "config/default")
+	var called []admissionregistrationv1.ValidatingWebhook // mutating ones have the same fields, and one more
+	var service corev1.Service
+	var manager appsv1.Deployment
+	for _, r := range all {
+		switch r.GetKind() {
+		case "MutatingWebhookConfiguration":
+			var configuration admissionregistrationv1.MutatingWebhookConfiguration
+			decode(t, r, &configuration)
+			for _, w := range configuration.Webhooks {
+				called = append(called, admissionregistrationv1.ValidatingWebhook{
+					Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, SideEffects: w.SideEffects,
+				})
+			}
+		case "ValidatingWebhookConfiguration":
+			var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+			decode(t, r, &configuration)
+			called = append(called, configuration.Webhooks...)
+		case "Service":
+			decode(t, r, &service)
+		case "Deployment":
+			decode(t, r, &manager)
+		}
+	}
+	if len(called) != 2 {
+		t.Errorf("%d webhooks, want one that sets and one that checks", len(called))
+	}
+	for _, w := range called {
+		if to := w.ClientConfig.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
+			t.Errorf("%s is called at %v, the Service is %s", w.Name, to, service.Name)
+		}
+		for _, rule := range w.Rules {
+			if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) ||
+				!slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Create}) {
+				t.Errorf("%s is asked about %v of %v", w.Name, rule.Operations, rule.APIGroups)
+			}
+		}
+		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
+			t.Errorf("%s: failurePolicy %s, sideEffects %s", w.Name, *w.FailurePolicy, *w.SideEffects)
+		}
+	}
+	for key, value := range service.Spec.Selector {
+		if manager.Spec.Template.Labels[key] != value {
+			t.Errorf("the Service selects %s=%s, which the operator's pod does not have", key, value)
+		}
+	}
+	ports := manager.Spec.Template.Spec.Containers[0].Ports
+	if !slices.ContainsFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == service.Spec.Ports[0].TargetPort.StrVal }) {
+		t.Errorf("the operator's pod has no port %v", &service.Spec.Ports[0].TargetPort)
 	}
 }

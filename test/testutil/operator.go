@@ -36,10 +36,10 @@ type Operator struct {
 	began int64
 }
 
-// Defaults of every suite: no ports, so that operators run side by side, and a forced look at every object every few seconds,
-// which must not cause a write.
+// Defaults of every suite: no ports and no webhooks, so that operators run side by side, and a forced look at every object every
+// few seconds, which must not cause a write.
 var operatorFlags = []string{
-	"--health-probe-bind-address=0", "--metrics-bind-address=0", "--resync-period=5s",
+	"--health-probe-bind-address=0", "--metrics-bind-address=0", "--webhooks=false", "--resync-period=5s",
 }
 
 // BuildOperator builds the operator with the race detector into dir, and returns the program's path. Without a C compiler,
@@ -70,6 +70,9 @@ func (o *Operator) Start(ctx context.Context) error {
 	}
 	return o.AwaitReady(ctx)
 }
+
+// AddFlags has the operator started with further flags from its next start on.
+func (o *Operator) AddFlags(flags ...string) { o.options.Args = append(o.options.Args, flags...) }
 
 // Launch starts the operator and returns at once.
 func (o *Operator) Launch(ctx context.Context) error {
@@ -103,7 +106,7 @@ func (o *Operator) AwaitReady(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Contains(log, []byte(`"Starting workers"`)) {
+		if bytes.Contains(log, []byte(`"logger":"elastictrainingjob","msg":"Starting workers"`)) {
 			return nil
 		}
 		select {
