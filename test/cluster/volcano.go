@@ -185,20 +185,28 @@ func (c *Cluster) webhooksAt(url string, configurations []*unstructured.Unstruct
 	pointed []*unstructured.Unstructured, paths []string) {
 	for _, o := range configurations {
 		o = o.DeepCopy()
-		webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
-		for _, w := range webhooks {
-			webhook := w.(map[string]any)
-			path, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "path")
-			paths = append(paths, path)
-			webhook["clientConfig"] = map[string]any{
-				"url":      url + path,
-				"caBundle": base64.StdEncoding.EncodeToString(c.authority.pem),
-			}
-		}
-		o.Object["webhooks"] = webhooks
+		paths = append(paths, PointWebhooks(o, url, c.authority.pem)...)
 		pointed = append(pointed, o)
 	}
 	return pointed, paths
+}
+
+// PointWebhooks has a webhook configuration call url instead of a Service, and
+// trust an authority in PEM, if any. It returns the paths that are called.
+func PointWebhooks(configuration *unstructured.Unstructured, url string, authority []byte) (paths []string) {
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, w := range webhooks {
+		webhook := w.(map[string]any)
+		path, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+		paths = append(paths, path)
+		called := map[string]any{"url": url + path}
+		if authority != nil {
+			called["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+		}
+		webhook["clientConfig"] = called
+	}
+	configuration.Object["webhooks"] = webhooks
+	return paths
 }
 
 // webhooksAnswer tries a Queue: Volcano's webhook sets its field reclaimable.

@@ -1,0 +1,279 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/webhook"
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/badinput"
+	"github.com/tideline-io/tideline/test/testutil/suite"
+)
+
+const (
+	alice    = "alice@example.com"
+	bob      = "bob@example.com"
+	deployer = "system:serviceaccount:ci:deployer"
+
+	// denied is how a refusal begins.
+	denied = `admission webhook "validate.elastictrainingjobs.tideline.io" denied the request: ` +
+		`ElasticTrainingJob.tideline.io "a" is invalid: `
+)
+
+// On a cluster of its own, because its webhooks are broken in turn. The operator runs before they are installed, as it does
+// when all is applied at once.
+var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
+	var in *testutil.Installation
+	var address string
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		address, err = testutil.FreeAddress(ctx)
+		Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
+		probes, err := testutil.FreeAddress(ctx)
+		Expect(err).NotTo(HaveOccurred(), "there is a port for probes")
+		in = suite.Own(ctx, cluster.Options{GPUNodes: -1},
+			"--webhooks", "--webhook-bind-address="+address, "--health-probe-bind-address="+probes)
+		Expect(readiness(ctx, probes)).To(Equal(http.StatusInternalServerError), "the operator reconciles, and is not ready")
+		Expect(in.InstallWebhooks(ctx, address)).To(Succeed(), "the webhooks answer")
+		Expect(readiness(ctx, probes)).To(Equal(http.StatusOK), "the operator is ready")
+	})
+	scenario := func(name string, gpus ...int64) *testutil.Scenario { return in.NewScenario(GinkgoT(), name, gpus...) }
+
+	It("make whoever creates a job its owner, and workers carry the name", func() {
+		s := scenario("owner", 2)
+		Expect(as(s, alice, "edit").Create(s.Context(), s.Job("a").Range(1, 2).Obj())).To(Succeed(), "alice creates a job")
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "it trains")
+		Expect(s.Read("a").Spec.Owner).To(Equal(alice), "it is hers")
+		Expect(s.Read("a")).NotTo(testutil.HaveCondition(v1alpha1.ConditionOwnerChecked, "False", v1alpha1.ReasonWebhooksOff),
+			"nothing is unchecked")
+		for _, name := range []string{"a-worker-0", "a-worker-1"} {
+			pod := testutil.Get(s, &corev1.Pod{}, name)
+			Expect(pod.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationOwner, alice), "the worker's annotation")
+			Expect(pod.Labels).To(HaveKeyWithValue(v1alpha1.LabelOwnerHash, "ff8d9819fc0e12bf"), "the worker's label")
+		}
+		Expect(table(kubectl(s, "get", "etj", "-o", "wide"))).To(HaveEach(HaveLen(12)), "wide has the owner")
+
+		Expect(as(s, deployer, "edit").Create(s.Context(), s.Job("b").Obj(), client.DryRunAll)).To(Succeed(), "CI creates one")
+		named := s.Job("c").With(func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Owner = deployer }).Obj()
+		Expect(as(s, deployer, "edit").Create(s.Context(), named)).To(Succeed(), "one may name oneself")
+		Expect(s.Read("c").Spec.Owner).To(Equal(deployer), "a service account owns its job")
+	})
+
+	It("let nobody name somebody else without the right to assign-owner", func() {
+		s := scenario("assign")
+		named := func() *v1alpha1.ElasticTrainingJob {
+			return s.Job("a").With(func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Owner = bob }).Obj()
+		}
+		ci := as(s, deployer, "edit")
+		Expect(ci.Create(s.Context(), named())).To(MatchError(fmt.Sprintf(
+			denied+`spec.owner: Forbidden: %q is not %q, who creates the job, and naming somebody else takes the right to assign-owner `+
+				`on elastictrainingjobs.tideline.io in namespace %s: leave the owner out, or have an admin bind ClusterRole `+
+				`tideline-assign-owner`, bob, deployer, s.Namespace)), "the whole answer")
+		_ = as(s, deployer, "tideline-assign-owner")
+		Eventually(func() error { return ci.Create(s.Context(), named()) }).Should(Succeed(), "with the right it is accepted")
+		Expect(s.Read("a").Spec.Owner).To(Equal(bob), "the job is bob's")
+	})
+
+	It("leave it to the schema that an owner stays", func() {
+		s := scenario("stays")
+		Expect(as(s, alice, "edit").Create(s.Context(), s.Job("a").Obj())).To(Succeed(), "alice creates a job")
+		other := as(s, bob, "edit")
+		patch := func(json string) error {
+			return other.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, []byte(json)))
+		}
+		Eventually(func() error { return patch(`{"spec":{"maxReplicas":3}}`) }).Should(Succeed(), "bob may edit it")
+		const again = ": delete the job and create it anew"
+		Expect(patch(`{"spec":{"owner":"bob@example.com"}}`)).To(MatchError(ContainSubstring(
+			`spec.owner: Invalid value: "bob@example.com": owner is immutable`+again)), "nor take it")
+		Expect(patch(`{"spec":{"owner":null}}`)).To(MatchError(ContainSubstring(
+			`spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is created`+again)),
+			"nor leave it to nobody")
+	})
+
+	It("refuse a tier that the operator does not know", func() {
+		s := scenario("tier")
+		Expect(s.Client.Create(s.Context(), s.Job("a").Tier("platinum").Obj())).To(MatchError(
+			denied+`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, `+
+				`small-traffic, main-traffic: name one of these`), "the whole answer")
+	})
+
+	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
+		for _, c := range badinput.Cases() {
+			o, err := c.Object("default")
+			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+			Expect(in.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())), "%s: the whole answer", c.What)
+		}
+	})
+
+	It("are found by the doctor", func(ctx SpecContext) {
+		said, _, err := in.Doctor(ctx)
+		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
+		Expect(said).To(ContainSubstring("ok    Tideline's webhooks set the owners of jobs and check them.\n"), "it says so")
+		Expect(said).To(ContainSubstring("ok    The operator's ServiceAccount has every right of its role"), "and the rights are there")
+	})
+
+	It("answer again when the Secret with the certificate is deleted or spoiled, or the CA was removed", func(ctx SpecContext) {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: testutil.OperatorNamespace, Name: webhook.CertificatesName}
+		ca := func() (string, error) {
+			err := in.Client.Get(ctx, key, secret)
+			return string(secret.Data["ca.crt"]), err
+		}
+		before, err := ca()
+		Expect(err).NotTo(HaveOccurred(), "there is a Secret")
+		Expect(in.Client.Delete(ctx, secret)).To(Succeed(), "it is deleted")
+		Eventually(ca).Should(And(Not(BeEmpty()), Not(Equal(before))), "the operator makes another")
+		Eventually(func() ([]string, error) { return trusted(ctx, in.Client) }).Should(HaveEach(Equal(string(secret.Data["ca.crt"]))),
+			"its CA is in the configurations")
+		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks answer")
+
+		after, spoiled := string(secret.Data["ca.crt"]), secret.DeepCopy()
+		spoiled.Data["tls.crt"] = []byte("spoiled")
+		Expect(in.Client.Update(ctx, spoiled)).To(Succeed(), "the certificate is spoiled")
+		Eventually(func() (string, error) {
+			_, err := ca()
+			return string(secret.Data["tls.crt"]), err
+		}).Should(HavePrefix("-----BEGIN CERTIFICATE-----"), "the operator makes another")
+		Expect(string(secret.Data["ca.crt"])).To(Equal(after), "of the same CA")
+
+		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		configuration.Name = webhook.MutatingConfiguration
+		remove := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`))
+		Expect(in.Client.Patch(ctx, configuration, remove)).To(Succeed(), "the CA is removed")
+		Eventually(func() ([]string, error) { return trusted(ctx, in.Client) }).Should(HaveEach(Equal(after)), "the operator writes it")
+		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks answer")
+	})
+
+	It("that nobody serves hold up new jobs, and nothing else", func(ctx SpecContext) {
+		s := scenario("down", 2)
+		s.Submit(s.Job("a").Range(1, 2))
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+		Expect(callAt(ctx, in.Client, "https://localhost:1/nobody")).To(Succeed(), "the API server calls where nobody is")
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(callAt(ctx, in.Client, "https://"+address+"/default-elastictrainingjob")).To(Succeed(), "it calls the operator again")
+			Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks answer")
+		})
+		Eventually(func() error { return s.Client.Create(s.Context(), s.Job("b").Obj(), client.DryRunAll) }).Should(MatchError(And(
+			HavePrefix(`Internal error occurred: failed calling webhook "default.elastictrainingjobs.tideline.io": failed to call `),
+			HaveSuffix("connect: connection refused"))), "a new job is refused, in the API server's words")
+		s.Create(&corev1.ConfigMap{ObjectMeta: s.Job("other").Obj().ObjectMeta})
+
+		s.DeleteWorker("a", 1)
+		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(2)), "A is reconciled")
+		kubectl(s, "scale", "etj/a", "--replicas=1")
+		Eventually(s.Workers("a")).Should(Equal([]int{0}), "A follows its range")
+		Expect(s.Client.Delete(s.Context(), s.Read("a"), client.PropagationPolicy("Foreground"))).To(Succeed(), "A is deleted")
+		Eventually(func() bool {
+			_, err := s.Fetch("a")()
+			return apierrors.IsNotFound(err)
+		}).Should(BeTrue(), "garbage collection is not held up")
+	})
+
+	It("answer again when the operator was gone for a while, with the same certificate", func(ctx SpecContext) {
+		before, err := trusted(ctx, in.Client)
+		Expect(err).NotTo(HaveOccurred(), "the configurations are read")
+		audit, err := in.Audit(testutil.OperatorNamespace)
+		Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+		in.Operator.Kill()
+		Expect(in.Client.Create(ctx, testutil.Job("a").Obj(), client.DryRunAll)).To(
+			MatchError(ContainSubstring("failed calling webhook")), "no job is created without the operator")
+		Expect(in.Operator.Start(ctx)).To(Succeed(), "the operator is back")
+		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks answer")
+		Expect(trusted(ctx, in.Client)).To(Equal(before), "nothing was made anew")
+		Expect(audit.Select(testutil.ByOperator, testutil.Write)).To(BeEmpty(), "and nothing was written")
+	})
+
+	It("answer with a certificate that others made, and in a replica that does not lead", func(ctx SpecContext) {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: testutil.OperatorNamespace, Name: webhook.CertificatesName}
+		Expect(in.Client.Get(ctx, key, secret)).To(Succeed(), "there is a Secret")
+		dir := GinkgoT().TempDir()
+		for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+			Expect(os.WriteFile(filepath.Join(dir, name), secret.Data[name], 0o600)).To(Succeed(), "it is mounted")
+		}
+		Expect(in.Operator.Stop()).To(Succeed(), "the operator ends")
+		lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("another replica"), LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro()),
+		}}
+		lease.Namespace, lease.Name = testutil.OperatorNamespace, "tideline.tideline.io"
+		Expect(in.Client.Create(ctx, lease)).To(Succeed(), "another replica leads")
+		Expect(in.Client.Delete(ctx, secret)).To(Succeed(), "the Secret is gone")
+		in.Operator.AddFlags("--webhook-certs=files", "--webhook-cert-dir="+dir,
+			"--leader-elect", "--leader-election-namespace="+testutil.OperatorNamespace)
+		Expect(in.Operator.Launch(ctx)).To(Succeed(), "the operator is started")
+		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks answer")
+		Expect(in.Client.Get(ctx, key, secret)).To(MatchError(apierrors.IsNotFound, "NotFound"), "the operator makes no certificate")
+	})
+})
+
+// readiness is what the operator answers to the kubelet.
+func readiness(ctx context.Context, probes string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probes+"/readyz", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// as acts as a user after it was given a ClusterRole in the scenario's namespace.
+func as(s *testutil.Scenario, user, role string) client.Client {
+	GinkgoHelper()
+	binding := &rbacv1.RoleBinding{
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	binding.Namespace, binding.GenerateName = s.Namespace, "test-"
+	s.Create(binding)
+	c, err := s.As(user)
+	Expect(err).NotTo(HaveOccurred(), "%s is connected", user)
+	probe := &v1alpha1.ElasticTrainingJobList{}
+	Eventually(func() error { return c.List(s.Context(), probe, client.InNamespace(s.Namespace)) }).Should(Succeed(),
+		"the API server has seen the binding")
+	return c
+}
+
+// trusted are the authorities that the webhook configurations hold.
+func trusted(ctx context.Context, c client.Client) ([]string, error) {
+	var all []string
+	for _, o := range webhook.Configurations() {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return nil, err
+		}
+		for _, config := range webhook.ClientConfigs(o) {
+			all = append(all, string(config.CABundle))
+		}
+	}
+	return all, nil
+}
+
+// callAt has the API server call the mutating webhook elsewhere.
+func callAt(ctx context.Context, c client.Client, url string) error {
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := c.Get(ctx, client.ObjectKey{Name: webhook.MutatingConfiguration}, configuration); err != nil {
+		return err
+	}
+	changed := configuration.DeepCopy()
+	changed.Webhooks[0].ClientConfig.URL = ptr.To(url)
+	return c.Patch(ctx, changed, client.StrategicMergeFrom(configuration))
+}

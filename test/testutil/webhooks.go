@@ -1,0 +1,64 @@
+package testutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/test/cluster"
+)
+
+// FreeAddress is an address of this machine at which nobody listens now. It has a name, because the operator's certificate is
+// for names.
+func FreeAddress(ctx context.Context) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "localhost:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return net.JoinHostPort("localhost", strconv.Itoa(port)), listener.Close()
+}
+
+// InstallWebhooks installs config/webhook so that the API server calls an operator beside the cluster, which serves the webhooks
+// at that address, and returns when it does.
+func (w *World) InstallWebhooks(ctx context.Context, address string) error {
+	configurations, err := Manifests(ctx, "webhook/manifests.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range configurations {
+		cluster.PointWebhooks(o, "https://"+address, nil)
+		if err := w.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return w.AwaitWebhooks(ctx)
+}
+
+// AwaitWebhooks waits until the API server has the operator set the owner of a job.
+func (w *World) AwaitWebhooks(ctx context.Context) error {
+	last := errors.New("nobody was asked")
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		probe := Job("webhook-probe").Obj()
+		last = w.Client.Create(ctx, probe, client.DryRunAll)
+		return last == nil && probe.Spec.Owner != "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the webhooks answer (the last answer: %w): %w", last, err)
+	}
+	return nil
+}
+
+// As returns a client that acts as somebody else.
+func (w *World) As(user string, groups ...string) (client.Client, error) {
+	config := rest.CopyConfig(w.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return client.New(config, client.Options{Scheme: w.Client.Scheme()})
+}
