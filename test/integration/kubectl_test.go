@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -42,7 +43,7 @@ func kubectl(s *testutil.Scenario, args ...string) string {
 var _ = Describe("kubectl", func() {
 	It("shows jobs in the columns that people read, to everybody with the role edit", func() {
 		s := newScenario("columns", 4)
-		s.Submit(s.Job("full").Range(2, 2))
+		s.Submit(s.Job("full").Range(2, 2).Owner("alice@example.com"))
 		Eventually(s.Fetch("full")).Should(testutil.Train(2), "one job trains")
 		s.Submit(s.Job("waits").Range(4, 8).Tier("main-traffic"))
 		Eventually(s.Fetch("waits")).Should(testutil.HaveReason("Unschedulable"), "one job waits")
@@ -54,8 +55,12 @@ var _ = Describe("kubectl", func() {
 		), "the columns of `kubectl get etj`")
 		wide := table(kubectl(s, "get", "tideline", "-o", "wide"))
 		Expect(wide).To(HaveLen(3), "the category lists both jobs")
-		Expect(wide[0][8:]).To(Equal([]string{"GPUS", "WAIT", "MESSAGE"}), "wide adds columns")
-		Expect(wide[1][8:]).To(HaveExactElements("2", MatchRegexp(`^\d+$`), "All 2 workers ready."), "with their values")
+		Expect(wide[0][8:]).To(Equal([]string{"OWNER", "GPUS", "WAIT", "MESSAGE"}), "wide adds columns")
+		Expect(wide[1][8:]).To(HaveExactElements("alice@example.com", "2", MatchRegexp(`^\d+$`), "All 2 workers ready."),
+			"with their values")
+		Expect(wide[2][8]).To(BeEmpty(), "an owner that nobody named")
+		Expect(s.Read("full")).To(testutil.HaveCondition(
+			v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff), "this operator checks no owners, and says so")
 		Expect(kubectl(s, "describe", "etj", "full")).To(MatchRegexp(
 			`Normal\s+Scheduled\s.*The core of 2 workers runs in queue default, \d+s after submission\.`), "events tell the story")
 		Expect(kubectl(s, "get", "etj", "full", "-o", "jsonpath={.status.selector}")).To(Equal("tideline.io/job=full"),

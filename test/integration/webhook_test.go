@@ -71,16 +71,13 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(table(kubectl(s, "get", "etj", "-o", "wide"))).To(HaveEach(HaveLen(12)), "wide has the owner")
 
 		Expect(as(s, deployer, "edit").Create(s.Context(), s.Job("b").Obj(), client.DryRunAll)).To(Succeed(), "CI creates one")
-		named := s.Job("c").With(func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Owner = deployer }).Obj()
-		Expect(as(s, deployer, "edit").Create(s.Context(), named)).To(Succeed(), "one may name oneself")
+		Expect(as(s, deployer, "edit").Create(s.Context(), s.Job("c").Owner(deployer).Obj())).To(Succeed(), "one may name oneself")
 		Expect(s.Read("c").Spec.Owner).To(Equal(deployer), "a service account owns its job")
 	})
 
 	It("let nobody name somebody else without the right to assign-owner", func() {
 		s := scenario("assign")
-		named := func() *v1alpha1.ElasticTrainingJob {
-			return s.Job("a").With(func(j *v1alpha1.ElasticTrainingJob) { j.Spec.Owner = bob }).Obj()
-		}
+		named := func() *v1alpha1.ElasticTrainingJob { return s.Job("a").Owner(bob).Obj() }
 		ci := as(s, deployer, "edit")
 		Expect(ci.Create(s.Context(), named())).To(MatchError(fmt.Sprintf(
 			denied+`spec.owner: Forbidden: %q is not %q, who creates the job, and naming somebody else takes the right to assign-owner `+

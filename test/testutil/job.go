@@ -59,6 +59,12 @@ func (b *JobBuilder) Tier(tier string) *JobBuilder {
 	return b
 }
 
+// Owner names an owner.
+func (b *JobBuilder) Owner(owner string) *JobBuilder {
+	b.job.Spec.Owner = owner
+	return b
+}
+
 // Cooldown sets elasticity.cooldownSeconds. Without it the API's default holds.
 func (b *JobBuilder) Cooldown(d time.Duration) *JobBuilder {
 	b.job.Spec.Elasticity.CooldownSeconds = seconds(d)
