@@ -106,7 +106,6 @@ func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
 	for path, want := range map[[2]string]int32{
 		{"elasticity", "cooldownSeconds"}:        v1alpha1.DefaultCooldownSeconds,
 		{"runPolicy", "completionGraceSeconds"}:  v1alpha1.DefaultCompletionGraceSeconds,
-		{"rendezvous", "port"}:                   v1alpha1.DefaultPort,
 		{"rendezvous", "joinTimeoutSeconds"}:     v1alpha1.DefaultJoinTimeoutSeconds,
 		{"rendezvous", "lastCallTimeoutSeconds"}: v1alpha1.DefaultLastCallTimeoutSeconds,
 		{"rendezvous", "readTimeoutSeconds"}:     v1alpha1.DefaultReadTimeoutSeconds,
@@ -115,6 +114,9 @@ func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
 		if err := json.Unmarshal(spec[path[0]].Properties[path[1]].Default.Raw, &have); err != nil || have != want {
 			t.Errorf("%v: the schema's default is %d (%v), the constant's %d", path, have, err, want)
 		}
+	}
+	if port := spec["rendezvous"].Properties["port"].Default; port != nil {
+		t.Errorf("the schema's default of the port is %s: it would hide whether somebody chose one", port.Raw)
 	}
 	if most := *spec["maxReplicas"].Maximum; most != v1alpha1.MaxWorkers {
 		t.Errorf("maxReplicas may be %v, MaxWorkers is %d", most, v1alpha1.MaxWorkers)

@@ -1,11 +1,14 @@
 package v1alpha1
 
+// DefaultPort is the effective default of rendezvous.port. The schema states none, so that a port that somebody chose can be told
+// from the default, which differs for jobs on the host's network.
+const DefaultPort int32 = 29400
+
 // Defaults of the fields that an object may lack when it was admitted by a definition without them. They are those of the
 // schema, which a test compares.
 const (
 	DefaultCooldownSeconds        int32 = 300
 	DefaultCompletionGraceSeconds int32 = 300
-	DefaultPort                   int32 = 29400
 	DefaultJoinTimeoutSeconds     int32 = 600
 	DefaultLastCallTimeoutSeconds int32 = 30
 	DefaultReadTimeoutSeconds     int32 = 300

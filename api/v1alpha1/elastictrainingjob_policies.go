@@ -1,9 +1,5 @@
 package v1alpha1
 
-import (
-	corev1 "k8s.io/api/core/v1"
-)
-
 // ManagedByTideline and ManagedByMultiKueue are the values of runPolicy.managedBy.
 const (
 	ManagedByTideline   = "tideline.io/elastictrainingjob-controller"
@@ -264,38 +260,4 @@ type Checkpoint struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	GraceSeconds *int32 `json:"graceSeconds,omitempty"`
-}
-
-// Master overrides the template for worker 0.
-type Master struct {
-	// Resources of worker 0's training container, in place of the template's.
-	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector is added to the template's for worker 0.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-}
-
-// Accelerator says which models of accelerator will do.
-type Accelerator struct {
-	// Resource that the models are of. Default nvidia.com/gpu.
-	// +optional
-	// +kubebuilder:default="nvidia.com/gpu"
-	// +kubebuilder:validation:MaxLength=316
-	Resource string `json:"resource,omitempty"`
-	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product (or the label that the
-	// operator's configuration names for the resource).
-	// +required
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MaxLength=63
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	Models []string `json:"models"`
-	// Mixed allows workers of one attempt to run on different models. Otherwise each attempt uses one: the first listed on which
-	// the core fits, else the first; it is chosen anew as long as nothing is placed. Default false.
-	// +optional
-	// +kubebuilder:default=false
-	Mixed bool `json:"mixed,omitempty"`
 }

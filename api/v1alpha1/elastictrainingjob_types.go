@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
 // +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="(has(self.rendezvous) && has(self.rendezvous.backend) && self.rendezvous.backend == 'None') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
 	// not at all, and nobody takes a running core. A change takes effect at once while nothing is placed, and waits for the next
@@ -33,8 +34,8 @@ type ElasticTrainingJobSpec struct {
 
 	// Template is the worker pod. Its container named "trainer", else its first, is the training container: it alone gets the
 	// torchrun variables (PET_*). What Tideline decides is refused here: schedulerName, priorityClassName, priority,
-	// preemptionPolicy, nodeName, hostname, subdomain, a restartPolicy other than OnFailure, and the variables RANK,
-	// WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the rendezvous. A sidecar must stand among the init
+	// preemptionPolicy, nodeName, hostname, subdomain, a restartPolicy other than OnFailure, and, unless rendezvous.backend is None,
+	// the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the rendezvous. A sidecar must stand among the init
 	// containers with restartPolicy Always: one among the containers that never exits keeps worker 0 from succeeding. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it anew"
@@ -46,7 +47,6 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.hostname)",fieldPath=".spec.hostname",messageExpression="'hostname (' + self.spec.hostname + ') is set by Tideline to the name of each worker: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.subdomain)",fieldPath=".spec.subdomain",messageExpression="'subdomain (' + self.spec.subdomain + ') is set by Tideline to the job\\'s headless Service: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'OnFailure'",fieldPath=".spec.restartPolicy",messageExpression="'restartPolicy (' + self.spec.restartPolicy + ') must be OnFailure, so that containers restart in place and keep their node and GPUs: remove it or set OnFailure'"
-	// +kubebuilder:validation:XValidation:rule="self.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".spec.containers",messageExpression="self.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(k, k.startsWith('volcano.sh/') || k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))",fieldPath=".metadata.annotations",messageExpression="'annotation %s is set by Tideline, which speaks to Volcano: remove it'.format([self.metadata.annotations.filter(k, k.startsWith('volcano.sh/') || k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))[0]])"
 	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || !self.metadata.labels.exists(k, k.startsWith('volcano.sh/') || k.startsWith('tideline.io/'))",fieldPath=".metadata.labels",messageExpression="'label %s is set by Tideline: remove it'.format([self.metadata.labels.filter(k, k.startsWith('volcano.sh/') || k.startsWith('tideline.io/'))[0]])"
 	Template corev1.PodTemplateSpec `json:"template"`
@@ -73,7 +73,7 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:default={}
 	Elasticity Elasticity `json:"elasticity,omitempty"`
 
-	// Rendezvous is how the workers of a job find each other (torchrun's c10d backend).
+	// Rendezvous is how the workers of a job find each other.
 	// +optional
 	// +kubebuilder:default={}
 	Rendezvous Rendezvous `json:"rendezvous,omitempty"`
@@ -108,8 +108,8 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="accelerator is immutable, because running workers cannot follow it: delete the job and create it anew"
 	Accelerator *Accelerator `json:"accelerator,omitempty"`
 
-	// NprocPerNode is the number of processes that torchrun starts in each worker. Default: the number of GPUs of the training
-	// container, else 1. Range 1 to 256. Immutable.
+	// NprocPerNode is the number of processes that torchrun starts in each worker (PET_NPROC_PER_NODE), and of slots in the hostfile
+	// of backend None. Default: the number of GPUs of the training container, else 1. Range 1 to 256. Immutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
@@ -202,92 +202,6 @@ const (
 	SurplusFitting SurplusPolicy = "Fitting"
 )
 
-// Rendezvous configures torchrun's c10d rendezvous. Immutable, because running workers have read it when they started.
-//
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it anew"
-type Rendezvous struct {
-	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told
-	// each other's names by variables and a hosts file (/etc/tideline/hosts). Default C10d.
-	// +optional
-	// +kubebuilder:default=C10d
-	Backend RendezvousBackend `json:"backend,omitempty"`
-
-	// SSHKeys mounts a key pair, made for the job, at /etc/tideline/ssh of every worker, for MPI launchers; it needs backend None,
-	// and the operator needs the rights of component ssh-keys. Default false.
-	// +optional
-	// +kubebuilder:default=false
-	SSHKeys bool `json:"sshKeys,omitempty"`
-
-	// Port of the rendezvous store on worker 0. Default 29400, range 1024 to 65535.
-	// +optional
-	// +kubebuilder:default=29400
-	// +kubebuilder:validation:Minimum=1024
-	// +kubebuilder:validation:Maximum=65535
-	Port *int32 `json:"port,omitempty"`
-
-	// JoinTimeoutSeconds is how long an agent waits for a rendezvous to complete, in seconds (torchrun's join_timeout).
-	// Default 600, range 30 to 86400.
-	// +optional
-	// +kubebuilder:default=600
-	// +kubebuilder:validation:Minimum=30
-	// +kubebuilder:validation:Maximum=86400
-	JoinTimeoutSeconds *int32 `json:"joinTimeoutSeconds,omitempty"`
-
-	// LastCallTimeoutSeconds is how long a rendezvous stays open for late joiners after minReplicas agents have joined, in
-	// seconds (torchrun's last_call_timeout). Default 30, range 1 to 3600.
-	// +optional
-	// +kubebuilder:default=30
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=3600
-	LastCallTimeoutSeconds *int32 `json:"lastCallTimeoutSeconds,omitempty"`
-
-	// ReadTimeoutSeconds is how long an agent waits for the store on worker 0, in seconds (torchrun's read_timeout); it must
-	// outlast worker 0's image pull. Default 300, range 300 to 86400.
-	// +optional
-	// +kubebuilder:default=300
-	// +kubebuilder:validation:Minimum=300
-	// +kubebuilder:validation:Maximum=86400
-	ReadTimeoutSeconds *int32 `json:"readTimeoutSeconds,omitempty"`
-
-	// RdzvConf is further configuration of the rendezvous backend, as in training-operator's elasticPolicy. Default none.
-	// +optional
-	// +listType=map
-	// +listMapKey=key
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	RdzvConf []RdzvConf `json:"rdzvConf,omitzero"`
-}
-
-// RendezvousBackend is how workers find each other.
-//
-// +kubebuilder:validation:Enum=C10d;None
-type RendezvousBackend string
-
-const (
-	// BackendC10d is torchrun's rendezvous with its store on worker 0.
-	BackendC10d RendezvousBackend = "C10d"
-	// BackendNone leaves it to the training.
-	BackendNone RendezvousBackend = "None"
-)
-
-// RdzvConf is one key=value pair of torchrun's --rdzv-conf.
-type RdzvConf struct {
-	// Key, for example close_timeout. Refused: is_host, join_timeout, last_call_timeout and read_timeout, which Tideline sets.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_]*$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['is_host', 'join_timeout', 'last_call_timeout', 'read_timeout'])",messageExpression="'key ' + self + ' is set by Tideline: remove it; the timeouts have fields of their own in spec.rendezvous'"
-	Key string `json:"key"`
-
-	// Value, without a comma or an equals sign, which separate pairs.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[^,=\s]+$`
-	Value string `json:"value"`
-}
-
 // JobPhase is where a job stands, in one word.
 //
 // +kubebuilder:validation:Enum=Pending;Running;Suspended;Succeeded;Failed
@@ -317,6 +231,10 @@ type AttemptStatus struct {
 	MinReplicas int32 `json:"minReplicas"`
 	// MaxReplicas is the upper bound that torchrun agents were started with.
 	MaxReplicas int32 `json:"maxReplicas"`
+	// Model is the accelerator's model that every worker of the attempt runs on; empty where any will do, or a mix.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Model string `json:"model,omitempty"`
 }
 
 // ID names the attempt in labels and in the rendezvous id: its number and its start in Unix seconds.

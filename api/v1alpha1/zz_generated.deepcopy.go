@@ -5,8 +5,8 @@
 package v1alpha1
 
 import (
-	"k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -186,7 +186,7 @@ func (in *ElasticTrainingJobStatus) DeepCopyInto(out *ElasticTrainingJobStatus) 
 	*out = *in
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
-		*out = make([]metav1.Condition, len(*in))
+		*out = make([]v1.Condition, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
@@ -203,7 +203,7 @@ func (in *ElasticTrainingJobStatus) DeepCopyInto(out *ElasticTrainingJobStatus) 
 	}
 	if in.RestartTimes != nil {
 		in, out := &in.RestartTimes, &out.RestartTimes
-		*out = make([]metav1.Time, len(*in))
+		*out = make([]v1.Time, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
@@ -424,7 +424,7 @@ func (in *Master) DeepCopyInto(out *Master) {
 	*out = *in
 	if in.Resources != nil {
 		in, out := &in.Resources, &out.Resources
-		*out = new(v1.ResourceRequirements)
+		*out = new(corev1.ResourceRequirements)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.NodeSelector != nil {

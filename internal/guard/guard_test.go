@@ -48,6 +48,17 @@ func TestCheck(t *testing.T) {
 			j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{{Key: "a", Value: "1"}, {Key: "a", Value: "2"}}
 		},
 			[]string{"spec.rendezvous.rdzvConf[1]: Duplicate value"}},
+		"reserved variable": {func(j *job) { j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK"}} },
+			[]string{"spec.template.spec.containers", "env RANK of container trainer is reserved"}},
+		"a variable that only torchrun reserves": {func(j *job) {
+			j.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+			j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK"}}
+		}, nil},
+		"ssh keys for torchrun": {func(j *job) { j.Spec.Rendezvous.SSHKeys = true },
+			[]string{"spec.rendezvous.sshKeys", "needs backend None"}},
+		"ssh keys for MPI": {func(j *job) {
+			j.Spec.Rendezvous.Backend, j.Spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, true
+		}, nil},
 		"name": {func(j *job) { j.Name = "a.b" },
 			[]string{"metadata.name", "a.b", "DNS-1035"}},
 	} {

@@ -9,7 +9,7 @@ import (
 
 // Cases returns every case.
 func Cases() []Case {
-	return slices.Concat(ranges(), templates(), reservedVariables(), numbers(), rendezvousConf(), words(), names())
+	return slices.Concat(ranges(), templates(), reservedVariables(), numbers(), rendezvousConf(), words(), names(), shapes())
 }
 
 // refused is a mistake whose causes are named each as path, kind of mistake and rule.
@@ -241,7 +241,7 @@ func Updates() []Update {
 		owned    = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is created"
 		template = "spec.template: Invalid value: template is immutable, because running workers cannot follow it" + again
 	)
-	return []Update{
+	return append([]Update{
 		{"another image", `{}`, inPod("containers", `[{"name":"trainer","image":"other"}]`), template},
 		{"another port", `{}`, setting("spec.rendezvous.port", "29401"), "spec.rendezvous: Invalid value: rendezvous is immutable, " +
 			"because running workers have read it when they started" + again},
@@ -254,5 +254,5 @@ func Updates() []Update {
 			`spec.owner: Invalid value: "bob": owner is immutable` + again},
 		{"an owner added", `{}`, setting("spec.owner", `"bob"`), owned + again},
 		{"an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned + again},
-	}
+	}, shapeUpdates()...)
 }

@@ -1,0 +1,129 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Rendezvous configures how workers find each other. Immutable, because running workers have read it when they started.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.sshKeys) || !self.sshKeys || (has(self.backend) && self.backend == 'None')",fieldPath=".sshKeys",message="sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it anew"
+type Rendezvous struct {
+	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told each
+	// other's names by Volcano's variables and a hosts file (/etc/tideline/hosts). Default C10d.
+	// +optional
+	// +kubebuilder:default=C10d
+	Backend RendezvousBackend `json:"backend,omitempty"`
+
+	// SSHKeys mounts a key pair, made for the job, at /etc/tideline/ssh of every worker, for MPI launchers; it needs backend None, and
+	// the operator needs the rights of component ssh-keys. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	SSHKeys bool `json:"sshKeys,omitempty"`
+
+	// Port of the rendezvous store, or of JAX's coordinator, on worker 0. Default 29400; where the template sets hostNetwork, a port
+	// from 20000 to 29999, but never 29400, that follows from the job's UID, so that jobs on one node seldom collide. Range 1024 to
+	// 65535.
+	// +optional
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	Port *int32 `json:"port,omitempty"`
+
+	// JoinTimeoutSeconds is how long an agent waits for a rendezvous to complete, in seconds (torchrun's join_timeout).
+	// Default 600, range 30 to 86400.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=30
+	// +kubebuilder:validation:Maximum=86400
+	JoinTimeoutSeconds *int32 `json:"joinTimeoutSeconds,omitempty"`
+
+	// LastCallTimeoutSeconds is how long a rendezvous stays open for late joiners after minReplicas agents have joined, in
+	// seconds (torchrun's last_call_timeout). Default 30, range 1 to 3600.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	LastCallTimeoutSeconds *int32 `json:"lastCallTimeoutSeconds,omitempty"`
+
+	// ReadTimeoutSeconds is how long an agent waits for the store on worker 0, in seconds (torchrun's read_timeout); it must
+	// outlast worker 0's image pull. Default 300, range 300 to 86400.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=300
+	// +kubebuilder:validation:Maximum=86400
+	ReadTimeoutSeconds *int32 `json:"readTimeoutSeconds,omitempty"`
+
+	// RdzvConf is further configuration of the rendezvous backend, as in training-operator's elasticPolicy. Default none.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	RdzvConf []RdzvConf `json:"rdzvConf,omitzero"`
+}
+
+// RendezvousBackend is how workers find each other.
+//
+// +kubebuilder:validation:Enum=C10d;None
+type RendezvousBackend string
+
+const (
+	// BackendC10d is torchrun's rendezvous with its store on worker 0.
+	BackendC10d RendezvousBackend = "C10d"
+	// BackendNone leaves it to the training.
+	BackendNone RendezvousBackend = "None"
+)
+
+// RdzvConf is one key=value pair of torchrun's --rdzv-conf.
+type RdzvConf struct {
+	// Key, for example close_timeout. Refused: is_host, join_timeout, last_call_timeout and read_timeout, which Tideline sets.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['is_host', 'join_timeout', 'last_call_timeout', 'read_timeout'])",messageExpression="'key ' + self + ' is set by Tideline: remove it; the timeouts have fields of their own in spec.rendezvous'"
+	Key string `json:"key"`
+
+	// Value, without a comma or an equals sign, which separate pairs.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[^,=\s]+$`
+	Value string `json:"value"`
+}
+
+// Master overrides the template for worker 0.
+type Master struct {
+	// Resources of worker 0's training container, in place of the template's. Where they ask for none of the accelerator's resource
+	// although the template does, worker 0 may run beside any model.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// NodeSelector is added to the template's for worker 0.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+}
+
+// Accelerator says which models of accelerator will do.
+type Accelerator struct {
+	// Resource that the models are of. Default nvidia.com/gpu.
+	// +optional
+	// +kubebuilder:default="nvidia.com/gpu"
+	// +kubebuilder:validation:MaxLength=316
+	Resource string `json:"resource,omitempty"`
+	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or amd.com/gpu.product-name
+	// for amd.com/gpu.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Models []string `json:"models"`
+	// Mixed allows workers of one attempt to run on different models. Otherwise each attempt uses one (status.attempt.model): the
+	// first listed at first; while nothing is placed and the core does not fit on it, the first listed on which it fits. Default
+	// false.
+	// +optional
+	// +kubebuilder:default=false
+	Mixed bool `json:"mixed,omitempty"`
+}

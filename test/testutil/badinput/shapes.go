@@ -1,0 +1,47 @@
+package badinput
+
+import (
+	"fmt"
+	"strings"
+)
+
+// shapes are the fields that say what a worker looks like.
+func shapes() []Case {
+	const models, model = "spec.accelerator.models", "spec.accelerator.models[0]"
+	accelerator := func(what, patch string, says string) Case {
+		return refused("accelerator: "+what, `{"spec":{"accelerator":`+patch+`}}`, says)
+	}
+	return []Case{
+		tooSmall("spec.nprocPerNode", 0, 1),
+		tooLarge("spec.nprocPerNode", 257, 256),
+		refused("an unknown backend", setting("spec.rendezvous.backend", `"MPI"`),
+			`spec.rendezvous.backend: Unsupported value: "MPI": supported values: "C10d", "None"`).blind(),
+		refused("ssh keys for torchrun", setting("spec.rendezvous.sshKeys", "true"), "spec.rendezvous.sshKeys: Invalid value: "+
+			"sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"),
+		refused("a claim of the master without name", setting("spec.master.resources.claims", `[{"request":"r"}]`),
+			"spec.master.resources.claims[0].name: Required value").blind(),
+		accelerator("no models", `{"resource":"nvidia.com/gpu"}`, models+": Required value").blind(),
+		accelerator("an empty list of models", `{"models":[]}`, models+": Invalid value: 0: "+models+" in body should have at least 1 items"),
+		accelerator("17 models", `{"models":`+many(17, `"m%d"`)+`}`, models+": Too many: 17: must have at most 16 items").blind(),
+		accelerator("a model of 64 letters", `{"models":["`+strings.Repeat("m", 64)+`"]}`,
+			model+": Too long: may not be more than 63 bytes").blind(),
+		accelerator("a model that is no label", `{"models":["A100 80GB"]}`, fmt.Sprintf(
+			`%s: Invalid value: "A100 80GB": %[1]s in body should match '^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'`, model)),
+		accelerator("a resource of 317 letters", `{"models":["A100"],"resource":"`+strings.Repeat("r", 317)+`"}`,
+			"spec.accelerator.resource: Too long: may not be more than 316 bytes").blind(),
+	}
+}
+
+// shapeUpdates are changes of them.
+func shapeUpdates() []Update {
+	const again = "because running workers cannot follow it: delete the job and create it anew"
+	return []Update{
+		{"another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
+			"spec.master: Invalid value: master is immutable, " + again},
+		{"another model", `{"spec":{"accelerator":{"models":["A100"]}}}`, setting("spec.accelerator.models", `["H100"]`),
+			"spec.accelerator: Invalid value: accelerator is immutable, " + again},
+		{"another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
+			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, because running workers have read it when they started: " +
+				"delete the job and create it anew"},
+	}
+}
