@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -30,12 +31,12 @@ type Answer struct {
 
 // Ask answers for one gang.
 func (m *Model) Ask(g *Gang) Answer {
-	if g.Shape.Unmodelled != "" {
-		return Answer{Unknown: g.Shape.Unmodelled}
+	if unknown := g.unmodelled(); unknown != "" {
+		return Answer{Unknown: unknown}
 	}
 	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.freeOf(&a), Nodes: len(a.nodes)}
-	limit, room := answer.Free, a.room()
+	answer := Answer{Free: m.freeFor(g, &a), Nodes: len(a.nodes)}
+	limit, room := answer.Free, m.room(g, &a, freeOn)
 	left, headroom := m.headroom(g)
 	if answer.QueueLimit = headroom < room; answer.QueueLimit {
 		limit = left
@@ -49,8 +50,8 @@ func (m *Model) Ask(g *Gang) Answer {
 // shortfall is what the whole gang asks beyond the limit.
 func shortfall(g *Gang, limit Amounts) Amounts {
 	short := Amounts{}
-	for name, amount := range g.Shape.Requests {
-		if missing := amount*int64(g.Workers) - limit[name]; missing > 0 {
+	for name, amount := range g.asks(g.Workers) {
+		if missing := amount - limit[name]; missing > 0 {
 			short[name] = missing
 		}
 	}
@@ -58,39 +59,56 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 }
 
 // Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already,
-// when no set does, and when the model does not cover the ask.
+// when no set does, and when the model does not cover the ask. For a gang whose worker 0 has a shape of its own, it is the
+// smallest set for worker 0 and then the smallest for the others.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	a := m.compile(&g.Shape)
-	if g.Shape.Unmodelled != "" {
+	if g.unmodelled() != "" {
 		return nil
 	}
+	if g.Master != nil {
+		if _, may := m.headroom(g); may < g.Workers {
+			return nil // Surplus of its queue might leave in vain.
+		}
+		return m.victimsInTurn(g, yields)
+	}
+	a := m.compile(&g.Shape)
 	return m.victims(g, &a, yields)
 }
 
-// room is how many workers fit on the nodes.
-func (a *ask) room() int32 {
+// room is how many workers fit into a vector of the nodes.
+func (a *ask) room(vector func(*node) []int64) int32 {
 	var n int64
 	for _, node := range a.nodes {
-		n = min(n+int64(a.count(node.free, math.MaxInt32)), math.MaxInt32)
+		n = min(n+int64(a.count(vector(node), math.MaxInt32)), math.MaxInt32)
 	}
 	return int32(n)
 }
 
-// freeOf adds up what is free of the resources asked.
-func (m *Model) freeOf(a *ask) Amounts {
-	free := Amounts{}
-	for name, amount := range a.shape.Requests {
-		if amount <= 0 {
-			continue
-		}
-		free[name] = 0
-		if at, known := m.index[name]; known {
-			for _, n := range a.nodes {
-				free[name] += max(0, n.free[at])
+// freeFor adds up what is free of the resources that the gang asks, on nodes that take any of its workers.
+func (m *Model) freeFor(g *Gang, a *ask) Amounts {
+	nodes := a.nodes
+	if g.Master != nil {
+		nodes = slices.Clone(nodes)
+		known := a.takes()
+		for _, n := range m.compile(g.Master).nodes {
+			if !known[n] {
+				nodes = append(nodes, n)
 			}
 		}
 	}
-	return free
+	sum := Amounts{}
+	for name, amount := range g.asks(g.Workers) {
+		if amount <= 0 {
+			continue
+		}
+		sum[name] = 0
+		if at, known := m.index[name]; known {
+			for _, n := range nodes {
+				sum[name] += max(0, n.free[at])
+			}
+		}
+	}
+	return sum
 }
 
 // headroom is what the gang's queue may still take of each resource that the gang asks, less than nothing where it has more than
@@ -103,7 +121,7 @@ func (m *Model) headroom(g *Gang) (Amounts, int32) {
 	if !exists {
 		workers = 0
 	}
-	for name, amount := range g.Shape.Requests {
+	for name, amount := range g.asks(g.Workers) {
 		if amount <= 0 {
 			continue
 		}
@@ -112,9 +130,24 @@ func (m *Model) headroom(g *Gang) (Amounts, int32) {
 			limit = min(limit, capability)
 		}
 		left[name] = limit - q.Allocated[name]
-		workers = min(workers, max(0, left[name])/amount)
+		workers = min(workers, g.within(name, max(0, left[name])))
 	}
 	return left, int32(workers)
+}
+
+// within is how many of the gang's workers an amount of one resource is enough for.
+func (g *Gang) within(name corev1.ResourceName, amount int64) int64 {
+	first := int64(0)
+	if g.Master != nil {
+		if amount -= g.Master.Requests[name]; amount < 0 {
+			return 0
+		}
+		first = 1
+	}
+	if each := g.Shape.Requests[name]; each > 0 {
+		return first + amount/each
+	}
+	return math.MaxInt32
 }
 
 // Order sorts waiting gangs by whose turn it is: the highest tier, then the oldest job, then by name.
@@ -147,15 +180,20 @@ func (m *Model) place(g *Gang, n int32) {
 	if q.Allocated == nil {
 		q.Allocated = Amounts{}
 	}
-	for name, amount := range g.Shape.Requests {
-		q.Allocated[name] += amount * int64(n)
+	for name, amount := range g.asks(n) {
+		q.Allocated[name] += amount
 	}
 	m.queues[g.Queue] = q
+	if g.Master != nil && n > 0 {
+		master := m.compile(g.Master)
+		if seat, _ := m.seat(&master, &a, freeOn); seat != nil {
+			master.take(seat.free, 1)
+		}
+		n--
+	}
 	for _, node := range a.nodes {
 		here := a.count(node.free, n)
-		for i, at := range a.at {
-			node.free[at] -= a.amount[i] * int64(here)
-		}
+		a.take(node.free, here)
 		n -= here
 	}
 }

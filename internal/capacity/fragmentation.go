@@ -2,7 +2,7 @@ package capacity
 
 import corev1 "k8s.io/api/core/v1"
 
-// Drawn is a gang of the reference mix, and how often it is asked for; weights are relative to each other.
+// Drawn is a gang of the reference mix, all of one shape, and how often it is asked for; weights are relative to each other.
 type Drawn struct {
 	Gang
 	Weight float64
@@ -39,7 +39,7 @@ func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmen
 		}
 		var usable int64
 		a := m.compile(&d.Shape)
-		if room := a.room(); room >= d.Workers {
+		if room := a.room(freeOn); room >= d.Workers {
 			usable = int64(room) * each
 		}
 		f.Unusable += d.Weight * (1 - float64(usable)/float64(f.Free))

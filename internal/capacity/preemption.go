@@ -18,7 +18,7 @@ type Preemption struct {
 // important first, then the youngest, and none that turns out not to be needed. It is empty when the gang preempts nobody, when
 // surplus alone is enough, and when all of them are not enough.
 func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) []Running {
-	if len(g.Preempts) == 0 || g.Shape.Unmodelled != "" {
+	if len(g.Preempts) == 0 || g.unmodelled() != "" {
 		return nil
 	}
 	a := m.compile(&g.Shape)
@@ -37,7 +37,7 @@ func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) []Runni
 		for _, r := range stopped {
 			all = m.without(all, r)
 		}
-		return m.withinLimit(g, all) && m.roomWithout(&a, all) >= g.Workers
+		return m.withinLimit(g, all) && m.roomWithout(g, &a, all) >= g.Workers
 	}
 	slices.SortFunc(candidates, func(a, b Running) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Created.Compare(a.Created),
@@ -86,7 +86,7 @@ func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 		})
 		a := rest.compile(&p.Shape)
 		gone := rest.surplusFor(p)
-		if !again && rest.withinLimit(p, gone) && rest.roomWithout(&a, gone) >= p.Workers {
+		if !again && rest.withinLimit(p, gone) && rest.roomWithout(p, &a, gone) >= p.Workers {
 			return p
 		}
 	}
@@ -97,7 +97,7 @@ func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 // not cover, preempt nobody and keep nobody from going on.
 func (m *Model) couldBeServed(g *Gang) bool {
 	a := m.compile(&g.Shape)
-	return g.Shape.Unmodelled == "" && m.couldEverServe(g, &a)
+	return g.unmodelled() == "" && m.room(g, &a, allOf) >= g.Workers
 }
 
 // surplusFor is all surplus that the gang may take.

@@ -8,6 +8,8 @@
 package capacity
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +123,9 @@ func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList) Shape {
 	s := Shape{
 		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: unmodelled(spec),
 	}
+	if s.Unmodelled == "" && slices.ContainsFunc(slices.Collect(maps.Keys(requests)), isShare) {
+		s.Unmodelled = "shares of GPUs"
+	}
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
 		s.Affinity = spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
@@ -159,6 +164,17 @@ func unmodelled(spec *corev1.PodSpec) string {
 	return ""
 }
 
+// isShare tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of it in
+// all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
+func isShare(name corev1.ResourceName) bool {
+	switch name { //nolint:exhaustive // of all resources, these are shares
+	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/gpu-number", "volcano.sh/gpu-memory",
+		"aliyun.com/gpu-mem", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
+		return true
+	}
+	return false
+}
+
 // Gang is a core that waits for its place.
 type Gang struct {
 	Job   types.NamespacedName
@@ -167,10 +183,17 @@ type Gang struct {
 	Tier int32
 	// Created is when the job was created: the oldest comes first.
 	Created time.Time
-	Shape   Shape
-	// Workers is how many must be placed together.
+	// Shape is that of every worker but those of which Master speaks.
+	Shape Shape
+	// Master is the shape of worker 0 where it has one of its own and waits among the others; nil otherwise.
+	Master *Shape
+	// Workers is how many must be placed together, worker 0 included.
 	Workers int32
 	// TierName is the name of the job's tier, and Preempts names the tiers whose gangs may be stopped whole for this one.
 	TierName string
 	Preempts []string
+	// Model is the model of accelerator that the shapes are bound to, and Others are those that would do as well, in the order of
+	// preference; empty for a gang that is bound to none, or can no longer choose.
+	Model  string
+	Others []Variant
 }

@@ -14,6 +14,8 @@ type Verdict struct {
 	Place, Waiting int32
 	// Answer is what the model says of the waiting gang.
 	Answer Answer
+	// Model is the model of accelerator that the waiting gang should wait for; empty for one that is bound to none.
+	Model string
 	// Holders are the jobs whose surplus the gang could take, the largest first.
 	Holders []Holder
 	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all: those that are placed, and its
@@ -58,6 +60,7 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 	verdicts := make(map[types.NamespacedName]Verdict, len(waiting))
 	for i, g := range waiting {
 		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g)}
+		v.Model = m.choose(g, v.Answer.Fits)
 		if !v.Answer.Fits {
 			v.Holders = m.holders(g)
 		}
@@ -148,25 +151,23 @@ func (m *Model) reserve(g *Gang) {
 		return
 	}
 	a := m.compile(&g.Shape)
-	if !m.couldEverServe(g, &a) {
-		return
+	if m.room(g, &a, allOf) < g.Workers {
+		return // It would not even fit if nothing else ran.
 	}
+	a.keepOff()
+	if g.Master != nil {
+		master := m.compile(g.Master)
+		master.keepOff()
+	}
+}
+
+// keepOff leaves nothing free of what is asked on the nodes that would take it.
+func (a *ask) keepOff() {
 	for _, n := range a.nodes {
 		for _, at := range a.at {
 			n.free[at] = min(n.free[at], 0)
 		}
 	}
-}
-
-// couldEverServe tells whether the gang would fit if nothing else ran.
-func (m *Model) couldEverServe(g *Gang, a *ask) bool {
-	var workers int32
-	for _, n := range a.nodes {
-		if workers += a.count(n.all, g.Workers); workers >= g.Workers {
-			return true
-		}
-	}
-	return false
 }
 
 // holdersOf counts the surplus by job, in the order of the jobs' first victims.

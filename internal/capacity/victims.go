@@ -58,7 +58,7 @@ func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool)
 
 // makeRoom chooses surplus whose leaving makes room on the nodes; it is not possible when all together is not enough.
 func (m *Model) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
-	missing := int(g.Workers - min(a.room(), g.Workers))
+	missing := int(g.Workers - min(a.room(freeOn), g.Workers))
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
 		best[k] = tooMuch
@@ -108,8 +108,9 @@ func (m *Model) withinLimit(g *Gang, gone []*Pod) bool {
 			}
 		}
 	}
+	asks := g.asks(g.Workers)
 	for name, amount := range left {
-		if amount < g.Shape.Requests[name]*int64(g.Workers) {
+		if amount < asks[name] {
 			return false
 		}
 	}
@@ -139,7 +140,7 @@ func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod)
 	}
 	slices.SortFunc(chosen, byRank)
 	for i := len(chosen) - 1; i >= 0; i-- {
-		if others := slices.Delete(slices.Clone(chosen), i, i+1); m.withinLimit(g, others) && m.roomWithout(a, others) >= g.Workers {
+		if others := slices.Delete(slices.Clone(chosen), i, i+1); m.withinLimit(g, others) && m.roomWithout(g, a, others) >= g.Workers {
 			chosen = others
 		}
 	}
@@ -147,18 +148,28 @@ func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod)
 }
 
 // roomWithout is how many workers fit on the nodes once the pods have left.
-func (m *Model) roomWithout(a *ask, gone []*Pod) int32 {
-	var n int64
-	for _, node := range a.nodes {
-		free := slices.Clone(node.free)
-		for _, p := range gone {
-			if p.Node == node.Name {
-				m.release(free, p)
-			}
-		}
-		n = min(n+int64(a.count(free, math.MaxInt32)), math.MaxInt32)
+func (m *Model) roomWithout(g *Gang, a *ask, gone []*Pod) int32 {
+	freed := map[string][]int64{}
+	byNode := map[string]*node{}
+	for i := range m.nodes {
+		byNode[m.nodes[i].Name] = &m.nodes[i]
 	}
-	return int32(n)
+	for _, p := range gone {
+		n := byNode[p.Node]
+		if n == nil {
+			continue
+		}
+		if freed[p.Node] == nil {
+			freed[p.Node] = slices.Clone(n.free)
+		}
+		m.release(freed[p.Node], p)
+	}
+	return m.room(g, a, func(n *node) []int64 {
+		if free := freed[n.Name]; free != nil {
+			return free
+		}
+		return n.free
+	})
 }
 
 // ranks numbers the surplus that the gang may take, in the order of victims. Of another queue it may take no more than brings
@@ -225,10 +236,10 @@ func (m *Model) mayTake(g *Gang, p *Pod) bool {
 // underShare tells whether the gang's queue has a share of what it asks, and stays within it with the gang.
 func (m *Model) underShare(g *Gang) bool {
 	q, some := m.queues[g.Queue], false
-	for name, amount := range g.Shape.Requests {
+	for name, amount := range g.asks(g.Workers) {
 		if share, shared := q.Deserved[name]; shared {
 			some = true
-			if q.Allocated[name]+amount*int64(g.Workers) > share {
+			if q.Allocated[name]+amount > share {
 				return false
 			}
 		}

@@ -1,0 +1,158 @@
+package capacity
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Variant is a gang on another model of accelerator.
+type Variant struct {
+	Model  string
+	Shape  Shape
+	Master *Shape
+}
+
+// unmodelled names what the gang asks that the model does not cover.
+func (g *Gang) unmodelled() string {
+	if g.Shape.Unmodelled == "" && g.Master != nil {
+		return g.Master.Unmodelled
+	}
+	return g.Shape.Unmodelled
+}
+
+// asks is what the first n of the gang's workers ask together.
+func (g *Gang) asks(n int32) Amounts {
+	total := Amounts{}
+	if g.Master != nil && n > 0 {
+		maps.Copy(total, g.Master.Requests)
+		n--
+	}
+	for name, amount := range g.Shape.Requests {
+		total[name] += amount * int64(n)
+	}
+	return total
+}
+
+// choose is the model of accelerator that the gang should wait for: its own if it fits, else the first other on which it fits,
+// else its own.
+func (m *Model) choose(g *Gang, fits bool) string {
+	if fits {
+		return g.Model
+	}
+	for _, other := range g.Others {
+		on := *g
+		on.Shape, on.Master = other.Shape, other.Master
+		if m.Ask(&on).Fits {
+			return other.Model
+		}
+	}
+	return g.Model
+}
+
+// freeOn and allOf are the vectors of a node in which room is looked for: what is free now, and what it has.
+func freeOn(n *node) []int64 { return n.free }
+func allOf(n *node) []int64  { return n.all }
+
+// room is how many of the gang's workers fit into a vector of the nodes.
+func (m *Model) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
+	if g.Master == nil {
+		return a.room(vector)
+	}
+	master := m.compile(g.Master)
+	seat, others := m.seat(&master, a, vector)
+	if seat == nil {
+		return 0
+	}
+	return others + 1
+}
+
+// seat finds the node for worker 0 that leaves the most room for the others, and that room; nil when no node has room for it.
+func (m *Model) seat(master, others *ask, vector func(*node) []int64) (*node, int32) {
+	var best *node
+	least, shared := int64(math.MaxInt64), others.takes()
+	for _, n := range master.nodes {
+		if master.count(vector(n), 1) == 0 {
+			continue
+		}
+		var lost int64
+		if shared[n] {
+			after := slices.Clone(vector(n))
+			master.take(after, 1)
+			lost = int64(others.count(vector(n), math.MaxInt32)) - int64(others.count(after, math.MaxInt32))
+		}
+		if lost < least {
+			best, least = n, lost
+		}
+	}
+	if best == nil {
+		return nil, 0
+	}
+	return best, int32(min(int64(others.room(vector))-least, math.MaxInt32-1))
+}
+
+// takes is the set of the nodes that take the worker.
+func (a *ask) takes() map[*node]bool {
+	set := make(map[*node]bool, len(a.nodes))
+	for _, n := range a.nodes {
+		set[n] = true
+	}
+	return set
+}
+
+// take books n workers into a vector.
+func (a *ask) take(vector []int64, n int32) {
+	for i, at := range a.at {
+		vector[at] -= a.amount[i] * int64(n)
+	}
+}
+
+// victimsInTurn finds victims for a gang of two shapes: worker 0 gets its place first, then the others theirs. Each part is served
+// by the fewest victims; together they may be more than the fewest.
+func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+	rest := m.clone()
+	first, others := *g, *g
+	first.Shape, first.Master, first.Workers = *g.Master, nil, 1
+	others.Master, others.Workers = nil, g.Workers-1
+	master, worker := rest.compile(&first.Shape), rest.compile(&others.Shape)
+	chosen := rest.victims(&first, &master, yields)
+	rest.leave(chosen)
+	seat, _ := rest.seat(&master, &worker, freeOn)
+	if seat == nil {
+		return nil
+	}
+	master.take(seat.free, 1)
+	if worker.room(freeOn) < others.Workers {
+		more := rest.victims(&others, &worker, yields)
+		if len(more) == 0 {
+			return nil
+		}
+		chosen = append(chosen, more...)
+	}
+	slices.SortFunc(chosen, func(a, b Surplus) int { return a.compare(&b) })
+	return chosen
+}
+
+// leave takes surplus off its nodes and out of its queues' books.
+func (m *Model) leave(victims []Surplus) {
+	for i := range m.nodes {
+		n := &m.nodes[i]
+		n.surplus = slices.DeleteFunc(slices.Clone(n.surplus), func(p Pod) bool {
+			if !slices.ContainsFunc(victims, func(v Surplus) bool { return v.UID == p.Surplus.UID }) {
+				return false
+			}
+			m.release(n.free, &p)
+			q := m.queues[p.Queue]
+			q.Allocated = maps.Clone(q.Allocated)
+			for name, amount := range p.Requests {
+				if q.Allocated != nil {
+					q.Allocated[name] -= amount
+				}
+			}
+			m.queues[p.Queue] = q
+			return true
+		})
+	}
+}

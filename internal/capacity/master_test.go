@@ -1,0 +1,169 @@
+package capacity
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// withMaster is a gang whose worker 0 asks for other GPUs than the others.
+func withMaster(workers int32, master, each int64) *Gang {
+	g := gangOf(workers, each)
+	g.Master = &Shape{Requests: Amounts{gpu: master}}
+	return g
+}
+
+func TestMasterOfAnotherShapeHasItsPlaceToo(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 8), nodeOf("b", 8)}, used("a", 2))
+	fits := m.Ask(withMaster(3, 6, 4))
+	g.Expect(fits.Fits).To(BeTrue(), "worker 0 where 6 are free, two of 4 on the other node")
+	g.Expect(fits.Largest).To(Equal(int32(3)))
+	short := m.Ask(withMaster(4, 6, 4))
+	g.Expect(short.Fits).To(BeFalse())
+	g.Expect(short.Largest).To(Equal(int32(3)))
+	g.Expect(short.Short).To(Equal(Amounts{gpu: 6 + 3*4 - 14}))
+	none := m.Ask(withMaster(2, 9, 1))
+	g.Expect(none.Largest).To(BeZero(), "without worker 0 there is no gang")
+}
+
+func TestMasterOnNodesOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	other := Node{
+		Name: "cpu", Labels: map[string]string{"pool": "cpu"}, Allocatable: Amounts{corev1.ResourceCPU: 8000, corev1.ResourcePods: 9},
+	}
+	gang := withMaster(3, 0, 4)
+	gang.Master = &Shape{Requests: Amounts{corev1.ResourceCPU: 4000}, NodeSelector: other.Labels}
+	m := cluster([]Node{nodeOf("a", 8), other})
+	g.Expect(m.Ask(gang).Fits).To(BeTrue())
+	g.Expect(m.Ask(gang).Free).To(Equal(Amounts{gpu: 8, corev1.ResourceCPU: 8000}))
+	m.place(gang, 3)
+	g.Expect(m.Ask(gangOf(1, 1)).Fits).To(BeFalse(), "two workers fill the node")
+	gang.Master.Unmodelled = "host ports"
+	g.Expect(m.Ask(gang).Unknown).To(Equal("host ports"))
+}
+
+func TestQueueLimitCountsTheMaster(t *testing.T) {
+	g := NewWithT(t)
+	m := New(Snapshot{
+		Nodes:  []Node{nodeOf("a", 8), nodeOf("b", 8)},
+		Queues: []Queue{{Name: "default", Capability: Amounts{gpu: 9}}},
+	})
+	answer := m.Ask(withMaster(4, 6, 2))
+	g.Expect(answer.QueueLimit).To(BeTrue())
+	g.Expect(answer.Largest).To(Equal(int32(2)), "6 and 2 of 9")
+	g.Expect(answer.Short).To(Equal(Amounts{gpu: 6 + 3*2 - 9}))
+}
+
+func TestWaitingMasterKeepsItsNodesFree(t *testing.T) {
+	g := NewWithT(t)
+	m := cluster([]Node{nodeOf("a", 8), nodeOf("b", 4)}, used("a", 4))
+	waiting := withMaster(2, 8, 4)
+	waiting.Job = job("waits")
+	grower := Grower{Gang: *named("grows", 4, 0), Placed: 1}
+	g.Expect(m.Share([]Grower{grower}, []*Gang{waiting})).To(HaveKeyWithValue(job("grows"), int32(1)), "all nodes could serve it")
+	never := withMaster(2, 9, 4)
+	never.Job = job("never")
+	g.Expect(m.Share([]Grower{grower}, []*Gang{never})).To(HaveKeyWithValue(job("grows"), int32(5)), "no node could")
+}
+
+func TestVictimsForTheMasterAndThenTheOthers(t *testing.T) {
+	g := NewWithT(t)
+	nodes := []Node{nodeOf("a", 8), nodeOf("b", 8)}
+	pods := []Pod{used("a", 4), surplus("a", "x", 5, 2), surplus("a", "x", 4, 2), used("b", 6), surplus("b", "x", 3, 2)}
+	m := cluster(nodes, pods...)
+	g.Expect(uids(m.Victims(withMaster(2, 4, 2), anybody))).To(Equal([]string{"x-5", "x-4", "x-3"}))
+	g.Expect(m.Victims(withMaster(2, 5, 2), anybody)).To(BeEmpty(), "worker 0 finds no room whoever leaves")
+	g.Expect(m.Victims(withMaster(3, 4, 2), anybody)).To(BeEmpty(), "a third worker finds none")
+	g.Expect(m.Ask(withMaster(1, 4, 2)).Fits).To(BeFalse(), "and the model is as it was")
+}
+
+// Whatever leaves makes the gang fit, and what fits is what some placement of worker 0 shows.
+func TestMasterAgainstEveryPlacement(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	served := 0
+	for range 300 {
+		nodes, pods := randomCluster(random, 5)
+		gang := withMaster(2+random.Int32N(4), 1+random.Int64N(8), 1+random.Int64N(4))
+		m := cluster(nodes, pods...)
+		var most int32
+		for _, n := range nodes {
+			beside := cluster(nodes, append([]Pod{used(n.Name, gang.Master.Requests[gpu])}, pods...)...)
+			if m.Ask(onNode(n, gang.Master.Requests[gpu])).Fits {
+				most = max(most, 1+beside.Ask(gangOf(1, gang.Shape.Requests[gpu])).Largest)
+			}
+		}
+		if got := m.Ask(gang).Largest; got != most {
+			t.Fatalf("the model says %d, trying every node for worker 0 says %d: %+v %+v %+v", got, most, gang, nodes, pods)
+		}
+		victims := m.Victims(gang, anybody)
+		if len(victims) == 0 {
+			continue
+		}
+		served++
+		gone := map[types.UID]bool{}
+		for _, v := range victims {
+			gone[v.UID] = true
+		}
+		var left []Pod
+		for _, p := range pods {
+			if p.Surplus == nil || !gone[p.Surplus.UID] {
+				left = append(left, p)
+			}
+		}
+		if !cluster(nodes, left...).Ask(gang).Fits {
+			t.Fatalf("%v left and it does not fit: %+v", uids(victims), gang)
+		}
+	}
+	if served < 20 {
+		t.Errorf("only %d gangs found victims", served)
+	}
+}
+
+// onNode is one worker that asks for GPUs of that node.
+func onNode(n Node, gpus int64) *Gang {
+	g := gangOf(1, gpus)
+	g.Shape.Affinity = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name},
+		}},
+	}}}
+	return g
+}
+
+func TestModelOnWhichAGangFits(t *testing.T) {
+	g := NewWithT(t)
+	of := func(name, model string, gpus int64) Node {
+		n := nodeOf(name, gpus)
+		n.Labels = map[string]string{"model": model}
+		return n
+	}
+	on := func(model string) Shape {
+		return Shape{Requests: Amounts{gpu: 1}, NodeSelector: map[string]string{"model": model}}
+	}
+	m := cluster([]Node{of("a", "A100", 2), of("b", "H100", 4), of("c", "B200", 4)})
+	chosen := func(workers int32, now string) string {
+		ask := &Gang{Job: job("x"), Queue: "default", Workers: workers, Shape: on(now), Model: now}
+		for _, other := range []string{"A100", "H100", "B200"} {
+			if other != now {
+				ask.Others = append(ask.Others, Variant{Model: other, Shape: on(other)})
+			}
+		}
+		verdicts, _, _ := m.Judge(docket(ask), born)
+		return verdicts[job("x")].Model
+	}
+	g.Expect(chosen(2, "A100")).To(Equal("A100"), "it fits")
+	g.Expect(chosen(3, "A100")).To(Equal("H100"), "the first listed on which it fits")
+	g.Expect(chosen(2, "H100")).To(Equal("H100"), "it fits there too, and is about to be placed")
+	g.Expect(chosen(5, "H100")).To(Equal("H100"), "it fits on none")
+}
+
+func TestSharesOfGPUsAreUnknown(t *testing.T) {
+	g := NewWithT(t)
+	spec := &corev1.PodSpec{}
+	g.Expect(ShapeOf(spec, corev1.ResourceList{"volcano.sh/vgpu-memory": {}}).Unmodelled).To(Equal("shares of GPUs"))
+	g.Expect(ShapeOf(spec, corev1.ResourceList{"nvidia.com/gpu.shared": {}}).Unmodelled).To(BeEmpty(), "a node counts them")
+}
