@@ -102,6 +102,8 @@ const (
 	ReasonManagedByKueue = "ManagedByKueue"
 	// ReasonUnknownTier: spec.tier is not a tier of the operator's configuration.
 	ReasonUnknownTier = "UnknownTier"
+	// ReasonUnknownAccelerator: the operator does not know in which node label the models of spec.accelerator.resource stand.
+	ReasonUnknownAccelerator = "UnknownAccelerator"
 	// ReasonNameTaken: a name the job needs belongs to an object of somebody else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRejected: the API server refuses an object made from the job's template.
@@ -117,6 +119,8 @@ const (
 	ReasonPriorityClassMissing = "PriorityClassMissing"
 	// ReasonQuotaExceeded: a Kubernetes ResourceQuota of the namespace leaves no room for the job's objects.
 	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonSSHKeysForbidden: the operator may not create the Secret of rendezvous.sshKeys, because component ssh-keys is not installed.
+	ReasonSSHKeysForbidden = "SSHKeysForbidden"
 	// ReasonPredecessorLeaving: objects of an earlier job of the same name are still being deleted.
 	ReasonPredecessorLeaving = "PredecessorLeaving"
 	// ReasonAPIError: the API server did not carry out a request that will be tried again.

@@ -162,7 +162,7 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 // sharing of room how far it may grow.
 func merge(x, y capacity.Verdict) capacity.Verdict {
 	if y.Waiting > 0 {
-		x.Place, x.Waiting, x.Answer, x.Holders, x.From = y.Place, y.Waiting, y.Answer, y.Holders, y.From
+		x.Place, x.Waiting, x.Answer, x.Holders, x.From, x.Model = y.Place, y.Waiting, y.Answer, y.Holders, y.From, y.Model
 	}
 	if y.Preempt != nil {
 		x.Preempt = y.Preempt
@@ -202,6 +202,6 @@ func soon(v capacity.Verdict) capacity.Verdict {
 	return capacity.Verdict{
 		Place: min(v.Place, farPlace), Answer: capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits},
 		SurplusLimit: v.SurplusLimit, GiveUp: v.GiveUp, To: v.To, From: v.From,
-		Preempt: v.Preempt, Resume: v.Resume,
+		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model,
 	}
 }

@@ -56,7 +56,7 @@ func (s *scene) job(name string, maximum, bound int32) *v1alpha1.ElasticTraining
 			MinReplicas: 2, MaxReplicas: maximum,
 			Elasticity: v1alpha1.Elasticity{ShrinkBy: v1alpha1.ShrinkByAuto, StarvationSeconds: ptr.To[int32](60)},
 			Rendezvous: v1alpha1.Rendezvous{
-				Port: ptr.To[int32](29400), JoinTimeoutSeconds: ptr.To[int32](600),
+				JoinTimeoutSeconds:     ptr.To[int32](600),
 				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			},
 		},
@@ -70,13 +70,19 @@ func (s *scene) job(name string, maximum, bound int32) *v1alpha1.ElasticTraining
 	}}
 	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
 	s.objects = append(s.objects, j, b.CoreGroup().PodGroup(), b.SurplusGroup().PodGroup())
+	s.bind(j, bound)
+	return j
+}
+
+// bind adds the pods of the job's first workers, on the node.
+func (s *scene) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
+	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
 	for i := range bound {
 		pod := b.Pod(i)
 		pod.UID = types.UID(pod.Name)
 		pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
 		s.objects = append(s.objects, pod)
 	}
-	return j
 }
 
 func (s *scene) arbiter() *Arbiter {

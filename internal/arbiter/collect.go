@@ -18,7 +18,6 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/rendezvous"
-	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // starvation is how long a gang that is not ours waits before surplus is told to leave for it.
@@ -58,6 +57,8 @@ type collector struct {
 	// bound counts the bound pods of each group, and waiting has one of its pods that are not.
 	bound   map[types.NamespacedName]int32
 	waiting map[types.NamespacedName]*corev1.Pod
+	// masters are the groups whose worker 0 is bound.
+	masters map[types.NamespacedName]bool
 	// served holds the answer of the moment.
 	served bool
 }
@@ -70,6 +71,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 		groups:  map[types.NamespacedName]gang.Membership{},
 		bound:   map[types.NamespacedName]int32{},
 		waiting: map[types.NamespacedName]*corev1.Pod{},
+		masters: map[types.NamespacedName]bool{},
 	}
 	jobs, pods, nodes := &v1alpha1.ElasticTrainingJobList{}, &corev1.PodList{}, &corev1.NodeList{}
 	groups, queues := gang.NewPodGroupList(), gang.NewQueueList()
@@ -137,6 +139,9 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	}
 	if p.DeletionTimestamp == nil {
 		c.bound[group]++
+		if _, index, ok := c.workerOf(p); ok && index == 0 {
+			c.masters[group] = true
+		}
 	}
 	requests := capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
 	pod := capacity.Pod{Node: p.Spec.NodeName, Requests: requests, Queue: c.groups[group].Queue}
@@ -180,9 +185,7 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil:
 	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
-		g := c.gang(key, job, st.Queue)
-		g.Workers = job.Spec.MinReplicas
-		c.in.preempted = append(c.in.preempted, g)
+		c.in.preempted = append(c.in.preempted, c.waitingCore(key, st.Queue, job, job.Spec.MinReplicas))
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{Job: key, Queue: st.Queue, Stopping: true})
 	case st.RunningSince != nil && st.MasterCompletionTime == nil:
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
@@ -190,16 +193,6 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 			Stopping:   job.Spec.RunPolicy.Suspend,
 			Unmodelled: capacity.ShapeOf(&job.Spec.Template.Spec, nil).Unmodelled != "",
 		})
-	}
-}
-
-// gang is what a core of the job asks, but for the number of its workers.
-func (c *collector) gang(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, queue string) *capacity.Gang {
-	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
-	return &capacity.Gang{
-		Job: key, Queue: queue, Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
-		Created: job.CreationTimestamp.Time,
-		Shape:   capacity.ShapeOf(&job.Spec.Template.Spec, worker.CoreRequests(&job.Spec.Template.Spec, 1)),
 	}
 }
 
@@ -270,15 +263,16 @@ func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1
 		job.DeletionTimestamp != nil {
 		return
 	}
-	ask := c.gang(key, job, g.Queue)
-	if ask.Workers = st.Attempt.MinReplicas - c.bound[key]; ask.Workers > 0 {
+	if missing := st.Attempt.MinReplicas - c.bound[key]; missing > 0 {
 		d := c.docket(g.Queue)
-		d.Waiting = append(d.Waiting, ask)
+		d.Waiting = append(d.Waiting, c.waitingCore(key, g.Queue, job, missing))
 		return
 	}
 	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
 		placed := c.bound[types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}]
+		ask := c.ask(key, g.Queue, job)
 		ask.Workers = st.Attempt.MaxReplicas - st.Attempt.MinReplicas - placed
+		ask.Shape = shapeOf(job, st.Attempt.Model, 1)
 		c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})
 	}
 }

@@ -26,6 +26,8 @@ type Observed struct {
 	Core, Surplus *gang.State
 	// Service is the UID of the job's headless Service; empty when it does not exist.
 	Service types.UID
+	// Hosts is the ConfigMap that tells the workers of each other; nil when it does not exist, or the job needs none.
+	Hosts *Hosts
 	// Workers are the job's pods, in any order.
 	Workers []Worker
 	// Verdict is what the arbiter says of the job.

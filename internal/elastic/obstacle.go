@@ -20,7 +20,9 @@ type Obstacle struct {
 
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
-	for _, check := range []func() *Obstacle{p.invalidSpec, p.managedByKueue, p.unknownTier, p.volcanoMissing, p.queueRefuses} {
+	for _, check := range []func() *Obstacle{
+		p.invalidSpec, p.managedByKueue, p.unknownTier, p.unknownAccelerator, p.volcanoMissing, p.queueRefuses,
+	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
 		}

@@ -27,6 +27,11 @@ type Decision struct {
 	Blueprint worker.Blueprint
 	// CreateService is true when the headless Service is missing.
 	CreateService bool
+	// WriteHosts is the ConfigMap with the names of the workers to be created, if it has no UID, or updated; nil when it is as it
+	// should be.
+	WriteHosts *Hosts
+	// CreateSSHKeys is true when the Secret with the key pair must be there, because workers are created; it may be there already.
+	CreateSSHKeys bool
 	// CreateGroups are PodGroups to create before any pod.
 	CreateGroups []gang.Group
 	// RestoreGroups are PodGroups that somebody changed.
@@ -166,6 +171,7 @@ func finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
 func (p *planner) recordAttempt(number int32) {
 	p.st.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
+		Model: p.model(),
 	}
 	p.closeAttempt()
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
@@ -220,7 +226,7 @@ func (p *planner) keepRunning() {
 	p.watchDepartures()
 	defer p.tellCheckpoint()
 	p.giveWay()
-	if p.blocked() || p.adoptRange() {
+	if p.blocked() || p.adoptRange() || p.adoptModel() {
 		return
 	}
 	p.replaceFailed()
@@ -232,6 +238,7 @@ func (p *planner) keepRunning() {
 	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
 	p.d.CreateService = p.o.Service == ""
 	p.createMissing(0, p.minimum)
+	p.tellWorkers()
 	if p.coreRuns() && !p.mustStop() {
 		p.grow()
 	}

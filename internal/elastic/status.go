@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -74,7 +73,7 @@ func (p *planner) sayLine() {
 
 func (p *planner) count() {
 	p.st.Replicas, p.st.ReadyReplicas = 0, 0
-	leaving := make(map[types.UID]bool, len(p.d.DeletePods))
+	master, leaving := false, make(map[types.UID]bool, len(p.d.DeletePods))
 	for i := range p.d.DeletePods {
 		leaving[p.d.DeletePods[i].UID] = true
 	}
@@ -83,19 +82,12 @@ func (p *planner) count() {
 			p.st.Replicas++
 			if w.Ready {
 				p.st.ReadyReplicas++
+				master = master || w.Index == 0
 			}
 		}
 	}
-	p.st.GPUs = int64(p.st.ReadyReplicas) * p.gpusPerWorker()
+	p.st.GPUs = p.gpus(p.st.ReadyReplicas, master)
 	p.st.ReadyWorkers = fmt.Sprintf("%d/%d (%d..%d)", p.st.ReadyReplicas, p.st.Replicas, p.spec.MinReplicas, p.spec.MaxReplicas)
-}
-
-func (p *planner) gpusPerWorker() int64 {
-	var n int64
-	for i := range p.spec.Template.Spec.Containers {
-		n += rendezvous.GPUs(&p.spec.Template.Spec.Containers[i])
-	}
-	return n
 }
 
 // sayEnded leaves the words of the end standing and settles the conditions around them.
@@ -301,7 +293,7 @@ func (p *planner) waiting() (reason, message string) {
 
 // coreAsk lists what the core asks together: GPUs and other extended resources first, then CPU and memory.
 func (p *planner) coreAsk() string {
-	requests := worker.CoreRequests(&p.spec.Template.Spec, p.minimum)
+	requests := worker.CoreRequests(p.o.Job, p.minimum)
 	var ordinary, extended []string
 	for name, quantity := range requests {
 		item := quantity.String() + " " + string(name)
@@ -314,9 +306,9 @@ func (p *planner) coreAsk() string {
 	slices.Sort(ordinary)
 	slices.Sort(extended)
 	if all := slices.Concat(extended, ordinary); len(all) > 0 {
-		return strings.Join(all, ", ")
+		return strings.Join(all, ", ") + p.onModels()
 	}
-	return "no resource requests"
+	return "no resource requests" + p.onModels()
 }
 
 func workers(n int32) string {

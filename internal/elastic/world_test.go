@@ -25,10 +25,11 @@ type world struct {
 	o    Observed
 	uids int
 	last Decision
-	// written is how often status was written, and events what was told.
-	written int
-	events  []Event
-	pace    struct{ noticed, written time.Time }
+	// written is how often status was written, hostsWritten how often the hosts were, and events what was told.
+	written, hostsWritten int
+
+	events []Event
+	pace   struct{ noticed, written time.Time }
 }
 
 // newWorld has a job of minimum..maximum workers with one GPU each, in an open queue.
@@ -43,7 +44,7 @@ func newWorld(t *testing.T, minimum, maximum int32) *world {
 			MinReplicas: minimum, MaxReplicas: maximum,
 			Elasticity: v1alpha1.Elasticity{CooldownSeconds: ptr.To[int32](300), MinSurplusRunSeconds: ptr.To[int32](0)},
 			Rendezvous: v1alpha1.Rendezvous{
-				Port: ptr.To[int32](29400), JoinTimeoutSeconds: ptr.To[int32](600),
+				JoinTimeoutSeconds:     ptr.To[int32](600),
 				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 			},
 			RunPolicy: v1alpha1.RunPolicy{CleanPodPolicy: v1alpha1.CleanPodPolicyRunning, CompletionGraceSeconds: ptr.To[int32](300)},
@@ -92,6 +93,10 @@ func (w *world) apply(d Decision) {
 	}
 	if d.CreateService {
 		w.o.Service = "service"
+	}
+	if d.WriteHosts != nil {
+		w.o.Hosts = &Hosts{UID: "hosts", Data: d.WriteHosts.Data}
+		w.hostsWritten++
 	}
 	for _, g := range d.CreateGroups {
 		state := gang.StateOf(g.PodGroup())

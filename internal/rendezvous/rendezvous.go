@@ -1,10 +1,11 @@
-// Package rendezvous is what Tideline says to torchrun: the names by which workers find each other, and the environment of
-// the training container. Its facts are from PyTorch's torch/distributed/run.py (every option --some-name reads PET_SOME_NAME)
-// and elastic/rendezvous/c10d_rendezvous_backend.py.
+// Package rendezvous is what Tideline says to torchrun, and to other ways of training: the names by which workers find each
+// other, and the environment of their containers. Its facts about torchrun are from PyTorch's torch/distributed/run.py (every
+// option --some-name reads PET_SOME_NAME) and elastic/rendezvous/c10d_rendezvous_backend.py.
 package rendezvous
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -60,52 +61,41 @@ func TrainerIndex(containers []corev1.Container) int {
 	return 0
 }
 
-// GPUs counts the GPUs that a container asks for. Limits are read before requests; for extended resources they are equal
-// where both are given. Devices of NVIDIA (whole, and MIG slices), AMD and Intel count.
-func GPUs(c *corev1.Container) int64 {
-	asked := c.Resources.Limits
-	if len(asked) == 0 {
-		asked = c.Resources.Requests
+// Processes is how many training processes a worker runs: as the job says, else one for each GPU of its training container.
+func Processes(job *v1alpha1.ElasticTrainingJob, trainer *corev1.Container) int64 {
+	if n := job.Spec.NprocPerNode; n != nil {
+		return int64(*n)
 	}
-	var n int64
-	for name, quantity := range asked {
-		if isGPU(string(name)) {
-			n += quantity.Value()
-		}
-	}
-	return n
+	return max(1, GPUs(trainer))
 }
 
-func isGPU(resource string) bool {
-	switch resource {
-	case "nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe":
-		return true
-	}
-	return strings.HasPrefix(resource, "nvidia.com/mig-")
+// Torchrun tells whether the workers meet by torchrun's own rendezvous.
+func Torchrun(job *v1alpha1.ElasticTrainingJob) bool {
+	return job.Spec.Rendezvous.Backend != v1alpha1.BackendNone
 }
 
-// Env returns the variables of worker i's training container in the attempt. They depend on nothing that changes during the
-// attempt, so that a resize re-creates no pod.
-func Env(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32) []corev1.EnvVar {
-	containers := job.Spec.Template.Spec.Containers
-	r := job.Spec.Rendezvous
-	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), port(r))
+// TorchrunEnv returns the variables of worker i's training container in the attempt. They depend on nothing that changes during
+// the attempt, so that a resize re-creates no pod.
+func TorchrunEnv(
+	job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32, trainer *corev1.Container,
+) []corev1.EnvVar {
+	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), Port(job))
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
-		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(max(1, GPUs(&containers[TrainerIndex(containers)])), 10)},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(Processes(job, trainer), 10)},
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: endpoint},
 		{Name: "PET_RDZV_ID", Value: string(job.UID) + "-" + attempt.ID()},
-		{Name: "PET_RDZV_CONF", Value: conf(r, i)},
+		{Name: "PET_RDZV_CONF", Value: conf(job.Spec.Rendezvous, i)},
 		// Ranks follow sorted addresses, so worker 0 is rank 0.
 		{Name: "PET_LOCAL_ADDR", Value: WorkerHost(job.Namespace, job.Name, i)},
 	}
 	if grace := ptr.Deref(job.Spec.Checkpoint.GraceSeconds, 0); grace > shutdownTimeout+shutdownMargin {
-		if name := "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"; !has(containers[TrainerIndex(containers)].Env, name) {
+		if name := "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"; !has(trainer.Env, name) {
 			vars = append(vars, corev1.EnvVar{Name: name, Value: strconv.Itoa(int(grace - shutdownMargin))})
 		}
 	}
-	if !has(containers[TrainerIndex(containers)].Env, "PET_MAX_RESTARTS") {
+	if !has(trainer.Env, "PET_MAX_RESTARTS") {
 		vars = append(vars, corev1.EnvVar{Name: "PET_MAX_RESTARTS", Value: strconv.Itoa(maxRestarts)})
 	}
 	return vars
@@ -130,7 +120,29 @@ func conf(r v1alpha1.Rendezvous, i int32) string {
 	return strings.Join(pairs, ",")
 }
 
-func port(r v1alpha1.Rendezvous) int32 { return ptr.Deref(r.Port, v1alpha1.DefaultPort) }
+// The range of ports for jobs on the host's network: below those of NodePorts and those that kernels give out by themselves.
+const (
+	firstHostPort = 20000
+	hostPorts     = 10000
+)
+
+// Port is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a node,
+// so there it follows from the job's UID and is never 29400.
+func Port(job *v1alpha1.ElasticTrainingJob) int32 {
+	switch chosen := job.Spec.Rendezvous.Port; {
+	case chosen != nil:
+		return *chosen
+	case !job.Spec.Template.Spec.HostNetwork:
+		return v1alpha1.DefaultPort
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(job.UID)) // A hash cannot fail to be written.
+	port := firstHostPort + int32(h.Sum32()%(hostPorts-1))
+	if port >= v1alpha1.DefaultPort {
+		port++
+	}
+	return port
+}
 
 func has(env []corev1.EnvVar, name string) bool {
 	for i := range env {
@@ -149,7 +161,7 @@ func Service(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
 		PublishNotReadyAddresses: true,
 		Selector:                 map[string]string{v1alpha1.LabelJob: job.Name},
 		Ports: []corev1.ServicePort{{
-			Name: "rendezvous", Port: port(job.Spec.Rendezvous), Protocol: corev1.ProtocolTCP,
+			Name: "rendezvous", Port: Port(job), Protocol: corev1.ProtocolTCP,
 		}},
 	}
 }

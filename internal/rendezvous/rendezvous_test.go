@@ -1,6 +1,8 @@
 package rendezvous
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -16,7 +19,7 @@ import (
 func job() *v1alpha1.ElasticTrainingJob {
 	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	j.Spec.Rendezvous = v1alpha1.Rendezvous{
-		Port: ptr.To[int32](29400), JoinTimeoutSeconds: ptr.To[int32](600),
+		JoinTimeoutSeconds:     ptr.To[int32](600),
 		LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 	}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}, {
@@ -37,9 +40,14 @@ func values(vars []corev1.EnvVar) map[string]string {
 	return m
 }
 
+func torchrun(j *v1alpha1.ElasticTrainingJob, i int32) []corev1.EnvVar {
+	containers := j.Spec.Template.Spec.Containers
+	return TorchrunEnv(j, attempt, i, &containers[TrainerIndex(containers)])
+}
+
 func TestEnv(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(values(Env(job(), attempt, 0))).To(Equal(map[string]string{
+	g.Expect(values(torchrun(job(), 0))).To(Equal(map[string]string{
 		"PET_NNODES":         "2:8",
 		"PET_NPROC_PER_NODE": "4",
 		"PET_RDZV_BACKEND":   "c10d",
@@ -49,7 +57,7 @@ func TestEnv(t *testing.T) {
 		"PET_LOCAL_ADDR":     "ctr-worker-0.ctr-workers.ads.svc",
 		"PET_MAX_RESTARTS":   "100",
 	}))
-	third := values(Env(job(), attempt, 3))
+	third := values(torchrun(job(), 3))
 	g.Expect(third["PET_RDZV_CONF"]).To(HavePrefix("is_host=0,"))
 	g.Expect(third["PET_LOCAL_ADDR"]).To(Equal("ctr-worker-3.ctr-workers.ads.svc"))
 	g.Expect(third["PET_RDZV_ENDPOINT"]).To(Equal("ctr-worker-0.ctr-workers.ads.svc:29400"))
@@ -60,7 +68,7 @@ func TestEnvRespectsTheUser(t *testing.T) {
 	j := job()
 	j.Spec.Template.Spec.Containers[1].Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "3"}}
 	j.Spec.Rendezvous.RdzvConf = []v1alpha1.RdzvConf{{Key: "close_timeout", Value: "60"}}
-	env := values(Env(j, attempt, 1))
+	env := values(torchrun(j, 1))
 	g.Expect(env).NotTo(HaveKey("PET_MAX_RESTARTS"))
 	g.Expect(env["PET_RDZV_CONF"]).To(HaveSuffix(",close_timeout=60"))
 }
@@ -70,11 +78,15 @@ func TestGPUs(t *testing.T) {
 		limits, requests corev1.ResourceList
 		gpus             int64
 	}{
-		"none":     {corev1.ResourceList{"cpu": resource.MustParse("8")}, nil, 0},
-		"limits":   {corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}, nil, 8},
-		"requests": {nil, corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}, 2},
-		"mig":      {corev1.ResourceList{"nvidia.com/mig-1g.5gb": resource.MustParse("3")}, nil, 3},
-		"shared":   {corev1.ResourceList{"volcano.sh/vgpu-memory": resource.MustParse("4096")}, nil, 0},
+		"none":                   {corev1.ResourceList{"cpu": resource.MustParse("8")}, nil, 0},
+		"limits":                 {corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}, nil, 8},
+		"requests":               {nil, corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}, 2},
+		"mig":                    {corev1.ResourceList{"nvidia.com/mig-1g.5gb": resource.MustParse("3")}, nil, 3},
+		"time slices":            {corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")}, nil, 1},
+		"volcano's vgpu":         {corev1.ResourceList{"volcano.sh/vgpu-number": resource.MustParse("2"), "volcano.sh/vgpu-memory": resource.MustParse("4096")}, nil, 2},
+		"how much, of none":      {corev1.ResourceList{"volcano.sh/vgpu-memory": resource.MustParse("4096")}, nil, 0},
+		"part of one":            {corev1.ResourceList{"aliyun.com/gpu-mem": resource.MustParse("8")}, nil, 1},
+		"part of one, volcano's": {nil, corev1.ResourceList{"volcano.sh/gpu-memory": resource.MustParse("8192")}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := GPUs(&corev1.Container{Resources: corev1.ResourceRequirements{Limits: c.limits, Requests: c.requests}})
@@ -86,7 +98,7 @@ func TestGPUs(t *testing.T) {
 func TestNoGPUMeansOneProcess(t *testing.T) {
 	j := job()
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "only"}}
-	NewWithT(t).Expect(values(Env(j, attempt, 0))["PET_NPROC_PER_NODE"]).To(Equal("1"))
+	NewWithT(t).Expect(values(torchrun(j, 0))["PET_NPROC_PER_NODE"]).To(Equal("1"))
 }
 
 func TestServicePublishesWorkersBeforeTheyAreReady(t *testing.T) {
@@ -96,4 +108,75 @@ func TestServicePublishesWorkersBeforeTheyAreReady(t *testing.T) {
 	g.Expect(s.PublishNotReadyAddresses).To(BeTrue())
 	g.Expect(s.Selector).To(Equal(map[string]string{"tideline.io/job": "ctr"}))
 	g.Expect(s.Ports[0].Port).To(Equal(int32(29400)))
+}
+
+func TestNprocPerNodeIsTheUsersWord(t *testing.T) {
+	j := job()
+	j.Spec.NprocPerNode = ptr.To[int32](2)
+	NewWithT(t).Expect(values(torchrun(j, 0))["PET_NPROC_PER_NODE"]).To(Equal("2"))
+}
+
+func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	j := job()
+	j.Spec.Template.Spec.HostNetwork = true
+	seen := map[int32]bool{}
+	for i := range 20000 {
+		j.UID = types.UID(strconv.Itoa(i))
+		port := Port(j)
+		seen[port] = true
+		if port < 20000 || port > 29999 || port == v1alpha1.DefaultPort {
+			t.Fatalf("job %d has port %d", i, port)
+		}
+	}
+	g.Expect(len(seen)).To(BeNumerically(">", 8000), "ports are spread")
+	j.UID = "u-1"
+	endpoint := values(torchrun(j, 3))["PET_RDZV_ENDPOINT"]
+	g.Expect(endpoint).To(Equal(fmt.Sprintf("ctr-worker-0.ctr-workers.ads.svc:%d", Port(j))))
+	g.Expect(Service(j).Ports[0].Port).To(Equal(Port(j)), "the Service says the same")
+	j.Spec.Rendezvous.Port = ptr.To[int32](29400)
+	g.Expect(Port(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
+}
+
+func TestPlainEnv(t *testing.T) {
+	g := NewWithT(t)
+	j := job()
+	j.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+	from := map[string]string{}
+	for _, v := range PlainEnv(j, attempt, 3) {
+		if v.ValueFrom != nil {
+			g.Expect(v.ValueFrom.ConfigMapKeyRef.Name).To(Equal("ctr-hosts"))
+			from[v.Name] = v.ValueFrom.ConfigMapKeyRef.Key
+		}
+	}
+	g.Expect(from).To(Equal(map[string]string{
+		"VC_MASTER_HOSTS": "VC_MASTER_HOSTS", "VC_MASTER_NUM": "VC_MASTER_NUM", "VC_WORKER_HOSTS": "VC_WORKER_HOSTS",
+		"VC_WORKER_NUM": "VC_WORKER_NUM",
+	}))
+	third := values(PlainEnv(j, attempt, 3))
+	g.Expect(third).To(HaveKeyWithValue("VC_TASK_INDEX", "2"), "the third of task worker, counted from 0")
+	g.Expect(third).To(HaveKeyWithValue("VK_TASK_INDEX", "2"))
+	g.Expect(third).To(HaveKeyWithValue("JAX_COORDINATOR_ADDRESS", "ctr-worker-0.ctr-workers.ads.svc:29400"))
+	g.Expect(third).To(HaveKeyWithValue("JAX_NUM_PROCESSES", "2"))
+	g.Expect(third).To(HaveKeyWithValue("JAX_PROCESS_ID", "3"))
+	g.Expect(third).NotTo(HaveKey("MPI_HOST"))
+	zeroth := values(PlainEnv(j, attempt, 0))
+	g.Expect(zeroth).To(HaveKeyWithValue("VC_TASK_INDEX", "0"), "the only one of task master")
+	g.Expect(zeroth).To(HaveKey("MPI_HOST"))
+}
+
+func TestHosts(t *testing.T) {
+	g := NewWithT(t)
+	slots := func(i int32) int64 { return int64(8 - i) }
+	g.Expect(Hosts("ctr", []int32{0, 1, 5}, slots)).To(Equal(map[string]string{
+		"hosts":           "ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\nctr-worker-5.ctr-workers\n",
+		"hostfile":        "ctr-worker-0.ctr-workers slots=8\nctr-worker-1.ctr-workers slots=7\nctr-worker-5.ctr-workers slots=3\n",
+		"master.host":     "ctr-worker-0.ctr-workers",
+		"worker.host":     "ctr-worker-1.ctr-workers\nctr-worker-5.ctr-workers",
+		"VC_MASTER_HOSTS": "ctr-worker-0.ctr-workers", "VC_MASTER_NUM": "1",
+		"VC_WORKER_HOSTS": "ctr-worker-1.ctr-workers,ctr-worker-5.ctr-workers", "VC_WORKER_NUM": "2",
+	}))
+	alone := Hosts("ctr", []int32{0}, slots)
+	g.Expect(alone["VC_WORKER_HOSTS"]).To(BeEmpty())
+	g.Expect(alone["VC_WORKER_NUM"]).To(Equal("0"))
 }

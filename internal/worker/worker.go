@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	componentresource "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -29,7 +28,7 @@ type Blueprint struct {
 
 // Pod returns worker i's pod.
 func (b Blueprint) Pod(i int32) *corev1.Pod {
-	template := b.Job.Spec.Template.DeepCopy()
+	template := &b.Job.Spec.Template
 	name := rendezvous.WorkerName(b.Job.Name, i)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -39,24 +38,37 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Annotations:     b.podAnnotations(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
-		Spec: template.Spec,
+		Spec: *Spec(b.Job, b.Attempt.Model, i),
 	}
 	pod.Spec.Hostname = name
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	if pod.Spec.HostNetwork && pod.Spec.DNSPolicy == "" {
+		// Otherwise the pod would ask the host's DNS for the workers, which knows none.
+		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	if rendezvous.Torchrun(b.Job) {
+		b.prepareTorchrun(pod, i)
+	} else {
+		b.preparePlain(pod, i)
+	}
+	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
+	b.checkpoint(pod, trainer, i)
+	if trainer.TerminationMessagePolicy == "" {
+		// The last lines of a container that failed become its message, by which a failure is told from another.
+		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
+	b.member(i).Join(pod)
+	return pod
+}
+
+func (b Blueprint) prepareTorchrun(pod *corev1.Pod, i int32) {
 	if pod.Spec.ShareProcessNamespace == nil && !pod.Spec.HostPID {
 		// As PID 1, torchrun ignores SIGTERM while in rendezvous and holds its GPU for the whole grace period.
 		pod.Spec.ShareProcessNamespace = ptr.To(true)
 	}
 	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
-	trainer.Env = append(trainer.Env, rendezvous.Env(b.Job, b.Attempt, i)...)
-	if trainer.TerminationMessagePolicy == "" {
-		// The last lines of a container that failed become its message, by which a failure is told from another.
-		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-	}
-	b.checkpoint(pod, trainer, i)
-	b.member(i).Join(pod)
-	return pod
+	trainer.Env = append(trainer.Env, rendezvous.TorchrunEnv(b.Job, b.Attempt, i, trainer)...)
 }
 
 func (b Blueprint) member(i int32) gang.Member {
@@ -73,7 +85,7 @@ func (b Blueprint) member(i int32) gang.Member {
 func (b Blueprint) CoreGroup() gang.Group {
 	g := b.group(gang.CoreName(b.Job.Name), b.Tier.ClassName())
 	g.MinMember = b.Attempt.MinReplicas
-	g.MinResources = CoreRequests(&b.Job.Spec.Template.Spec, b.Attempt.MinReplicas)
+	g.MinResources = CoreRequests(b.Job, b.Attempt.MinReplicas)
 	return g
 }
 
@@ -91,13 +103,8 @@ func (b Blueprint) group(name, class string) gang.Group {
 // Service returns the headless Service of the workers.
 func (b Blueprint) Service() *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       b.Job.Namespace,
-			Name:            rendezvous.ServiceName(b.Job.Name),
-			Labels:          b.labels(),
-			OwnerReferences: []metav1.OwnerReference{b.owner()},
-		},
-		Spec: rendezvous.Service(b.Job),
+		ObjectMeta: b.meta(rendezvous.ServiceName(b.Job.Name)),
+		Spec:       rendezvous.Service(b.Job),
 	}
 }
 
@@ -146,32 +153,4 @@ func (b Blueprint) podAnnotations(template map[string]string) map[string]string 
 func OwnerHash(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:8])
-}
-
-// CoreRequests is what n workers of the template ask together, as the scheduler counts it: init containers, sidecars and pod
-// overhead included, limits standing in for missing requests as the API server will default them.
-func CoreRequests(spec *corev1.PodSpec, n int32) corev1.ResourceList {
-	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			defaultRequests(&containers[i].Resources)
-		}
-	}
-	total := corev1.ResourceList{}
-	for name, quantity := range componentresource.PodRequests(pod, componentresource.PodResourcesOptions{}) {
-		quantity.Mul(int64(n))
-		total[name] = quantity
-	}
-	return total
-}
-
-func defaultRequests(r *corev1.ResourceRequirements) {
-	for name, quantity := range r.Limits {
-		if _, ok := r.Requests[name]; !ok {
-			if r.Requests == nil {
-				r.Requests = corev1.ResourceList{}
-			}
-			r.Requests[name] = quantity
-		}
-	}
 }

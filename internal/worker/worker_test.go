@@ -17,7 +17,7 @@ import (
 func blueprint() Blueprint {
 	j := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	j.Spec.Rendezvous = v1alpha1.Rendezvous{
-		Port: ptr.To[int32](29400), JoinTimeoutSeconds: ptr.To[int32](600),
+		JoinTimeoutSeconds:     ptr.To[int32](600),
 		LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
 	}
 	j.Spec.Template.Labels = map[string]string{"team": "ads", v1alpha1.LabelJob: "somebody else's"}
@@ -102,8 +102,9 @@ func TestCoreRequestsCountsInitContainers(t *testing.T) {
 			Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
 		}}}
 	}
-	spec := &corev1.PodSpec{InitContainers: asks("8Gi"), Containers: asks("1Gi")}
-	asked := CoreRequests(spec, 3)
+	j := blueprint().Job
+	j.Spec.Template.Spec = corev1.PodSpec{InitContainers: asks("8Gi"), Containers: asks("1Gi")}
+	asked := CoreRequests(j, 3)
 	NewWithT(t).Expect(asked.Memory().String()).To(Equal("24Gi"))
 }
 

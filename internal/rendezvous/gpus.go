@@ -1,0 +1,46 @@
+package rendezvous
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// GPUs counts the GPUs that a container sees. Limits are read before requests; for extended resources they are equal where
+// both are given. Devices of NVIDIA, AMD and Intel count, and so do slices of one and shared ones: to the training each is a
+// device. How much of it a container gets, in memory or cores, is no number of devices; a container that asks for a share by
+// memory alone, of plugins that know no other way, sees one.
+func GPUs(c *corev1.Container) int64 {
+	asked := c.Resources.Limits
+	if len(asked) == 0 {
+		asked = c.Resources.Requests
+	}
+	var n int64
+	share := false
+	for name, quantity := range asked {
+		if isGPU(string(name)) {
+			n += quantity.Value()
+		}
+		share = share || (isShare(string(name)) && !quantity.IsZero())
+	}
+	if n == 0 && share {
+		return 1
+	}
+	return n
+}
+
+func isGPU(resource string) bool {
+	switch resource {
+	case "nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe":
+		return true
+	// Time slices of NVIDIA's device plugin, and Volcano's two ways of sharing.
+	case "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "volcano.sh/gpu-number":
+		return true
+	}
+	return strings.HasPrefix(resource, "nvidia.com/mig-")
+}
+
+// isShare tells whether the resource is part of one GPU.
+func isShare(resource string) bool {
+	return resource == "volcano.sh/gpu-memory" || resource == "aliyun.com/gpu-mem"
+}

@@ -1,0 +1,83 @@
+package rendezvous
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Names and forms of Volcano's job plugins env, svc and mpi (pkg/controllers/job/plugins), as of a Volcano Job that has a task
+// master of one and a task worker of all others.
+const (
+	masterHosts = "VC_MASTER_HOSTS"
+	masterNum   = "VC_MASTER_NUM"
+	workerHosts = "VC_WORKER_HOSTS"
+	workerNum   = "VC_WORKER_NUM"
+)
+
+// HostsName is the name of the ConfigMap that tells the workers of a job who there is.
+func HostsName(job string) string { return job + "-hosts" }
+
+// ShortHost is the name of worker i within its namespace, as Volcano's hosts files have it.
+func ShortHost(job string, i int32) string { return WorkerName(job, i) + "." + ServiceName(job) }
+
+// Hosts is the content of that ConfigMap for the workers of these indices, which rise from 0. Its files are hosts, one host per
+// line, hostfile, the same with Open MPI's slots, and Volcano's master.host and worker.host; the other keys become variables.
+func Hosts(job string, indices []int32, slots func(i int32) int64) map[string]string {
+	names, lines := make([]string, len(indices)), &strings.Builder{}
+	for n, i := range indices {
+		names[n] = ShortHost(job, i)
+		fmt.Fprintf(lines, "%s slots=%d\n", names[n], slots(i))
+	}
+	master, workers := names[:1], names[1:]
+	return map[string]string{
+		"hosts":       strings.Join(names, "\n") + "\n",
+		"hostfile":    lines.String(),
+		"master.host": strings.Join(master, "\n"),
+		"worker.host": strings.Join(workers, "\n"),
+		masterHosts:   strings.Join(master, ","),
+		masterNum:     strconv.Itoa(len(master)),
+		workerHosts:   strings.Join(workers, ","),
+		workerNum:     strconv.Itoa(len(workers)),
+	}
+}
+
+// PlainEnv returns the variables of worker i's containers where torchrun has no part in it: Volcano's, whose index is that within
+// the task, and JAX's, which count the core. Lists of hosts stand in the ConfigMap, because a pod with a thousand names in its
+// environment is too large to have a thousand of; they are as of the container's start.
+func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32) []corev1.EnvVar {
+	inTask := strconv.Itoa(int(max(0, i-1)))
+	listed := func(name, key string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: HostsName(job.Name)}, Key: key,
+		}}}
+	}
+	vars := []corev1.EnvVar{
+		{Name: "VC_TASK_INDEX", Value: inTask},
+		{Name: "VK_TASK_INDEX", Value: inTask},
+		listed(masterHosts, masterHosts), listed(masterNum, masterNum),
+		listed(workerHosts, workerHosts), listed(workerNum, workerNum),
+		{Name: "JAX_COORDINATOR_ADDRESS", Value: fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), Port(job))},
+		{Name: "JAX_NUM_PROCESSES", Value: strconv.Itoa(int(attempt.MinReplicas))},
+		{Name: "JAX_PROCESS_ID", Value: strconv.Itoa(int(i))},
+	}
+	if i == 0 {
+		vars = append(vars, listed("MPI_HOST", workerHosts))
+	}
+	return vars
+}
+
+// Missing are those of the variables that are not among what the user set.
+func Missing(vars, set []corev1.EnvVar) []corev1.EnvVar {
+	var missing []corev1.EnvVar
+	for _, v := range vars {
+		if !has(set, v.Name) {
+			missing = append(missing, v)
+		}
+	}
+	return missing
+}

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	componentresource "k8s.io/component-helpers/resource"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/rendezvous"
+)
+
+// OwnMaster tells whether worker 0 asks for something else than the others, or elsewhere.
+func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
+	m := job.Spec.Master
+	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0)
+}
+
+// Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, and the models of accelerator
+// that will do. Model is the one that the attempt uses; empty for all that the job lists. What Tideline adds for Volcano and the
+// rendezvous is not in it.
+func Spec(job *v1alpha1.ElasticTrainingJob, model string, i int32) *corev1.PodSpec {
+	spec := job.Spec.Template.Spec.DeepCopy()
+	trainer := &spec.Containers[rendezvous.TrainerIndex(spec.Containers)]
+	asked := trainer.Resources
+	if master := job.Spec.Master; i == 0 && master != nil {
+		if master.Resources != nil {
+			trainer.Resources = *master.Resources.DeepCopy()
+		}
+		if len(master.NodeSelector) > 0 {
+			if spec.NodeSelector == nil {
+				spec.NodeSelector = map[string]string{}
+			}
+			maps.Copy(spec.NodeSelector, master.NodeSelector)
+		}
+	}
+	if a := job.Spec.Accelerator; a != nil {
+		resource := corev1.ResourceName(config.AcceleratorResource(a.Resource))
+		if label, known := config.ModelLabel(a.Resource); known && (!asks(asked, resource) || asks(trainer.Resources, resource)) {
+			models := slices.Clone(a.Models)
+			if model != "" {
+				models = []string{model}
+			}
+			require(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
+		}
+	}
+	return spec
+}
+
+func asks(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
+	_, limited := r.Limits[name]
+	_, requested := r.Requests[name]
+	return limited || requested
+}
+
+// require adds a requirement to every alternative of the pod's required node affinity. An alternative that says nothing matches no
+// node, and stays so.
+func require(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.NodeAffinity == nil {
+		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{r},
+		}}}
+		return
+	}
+	terms := (*required).NodeSelectorTerms
+	for i := range terms {
+		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 {
+			terms[i].MatchExpressions = append(terms[i].MatchExpressions, r)
+		}
+	}
+}
+
+// Requests is what a pod asks for, as the scheduler counts it: init containers, sidecars and pod overhead included, limits
+// standing in for missing requests as the API server will default them.
+func Requests(spec *corev1.PodSpec) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			defaultRequests(&containers[i].Resources)
+		}
+	}
+	return componentresource.PodRequests(pod, componentresource.PodResourcesOptions{})
+}
+
+// CoreRequests is what the first n workers of a job ask for together.
+func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
+	total := corev1.ResourceList{}
+	add := func(requests corev1.ResourceList, times int32) {
+		for name, quantity := range requests {
+			quantity.Mul(int64(times))
+			sum := total[name]
+			sum.Add(quantity)
+			total[name] = sum
+		}
+	}
+	if !OwnMaster(job) {
+		add(Requests(&job.Spec.Template.Spec), n)
+		return total
+	}
+	add(Requests(Spec(job, "", 0)), 1)
+	if n > 1 {
+		add(Requests(&job.Spec.Template.Spec), n-1)
+	}
+	return total
+}
+
+// GPUs is how many GPUs worker i holds, of all its containers.
+func GPUs(job *v1alpha1.ElasticTrainingJob, i int32) int64 {
+	containers := job.Spec.Template.Spec.Containers
+	var n int64
+	for c := range containers {
+		container := &containers[c]
+		if i == 0 && job.Spec.Master != nil && job.Spec.Master.Resources != nil && c == rendezvous.TrainerIndex(containers) {
+			container = &corev1.Container{Resources: *job.Spec.Master.Resources}
+		}
+		n += rendezvous.GPUs(container)
+	}
+	return n
+}
+
+func defaultRequests(r *corev1.ResourceRequirements) {
+	for name, quantity := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = quantity
+		}
+	}
+}
