@@ -36,9 +36,8 @@ func failed(err error, doing string) *problem {
 // apply carries out a decision in its order and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
 	for _, step := range []func(context.Context, elastic.Observed, elastic.Decision) *problem{
-		r.requestCheckpoint,
-		r.deletePods, r.createService, r.createGroups, r.restoreGroups, r.createWorkers, r.deleteGroups, r.deleteService,
-		r.deleteJob,
+		r.requestCheckpoint, r.deletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createGroups, r.restoreGroups,
+		r.createWorkers, r.deleteGroups, r.deleteService, r.deleteJob,
 	} {
 		if p := step(ctx, o, d); p != nil {
 			return p
@@ -106,19 +105,25 @@ func (r *Reconciler) restoreGroups(ctx context.Context, o elastic.Observed, d el
 	return nil
 }
 
-// restore applies by server-side apply with the UID, which the API server refuses for an object created anew meanwhile.
 func (r *Reconciler) restore(ctx context.Context, o elastic.Observed, restore elastic.Restore) error {
 	content, err := restore.Group.Restore(restore.UID)
 	if err != nil {
 		return err
 	}
+	return r.serverSideApply(ctx, o, content, gang.NewPodGroup())
+}
+
+// serverSideApply applies fields of an object of the job, with its UID, which the API server refuses for an object created anew
+// meanwhile. Written is an empty object of the kind.
+func (r *Reconciler) serverSideApply(
+	ctx context.Context, o elastic.Observed, content map[string]any, written client.Object,
+) error {
 	patch := &unstructured.Unstructured{Object: content}
-	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldManager),
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldManager),
 		client.ForceOwnership)
 	if err != nil {
 		return err
 	}
-	written := gang.NewPodGroup()
 	written.SetResourceVersion(patch.GetResourceVersion())
 	return r.writes.Wrote(client.ObjectKeyFromObject(o.Job), written)
 }

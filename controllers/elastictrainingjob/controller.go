@@ -11,9 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -46,7 +43,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=volcano-scheduler-configmap,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -67,17 +64,19 @@ const (
 
 // Reconciler reconciles ElasticTrainingJobs.
 type Reconciler struct {
-	client   client.Client
-	creator  kube.Creator
-	recorder events.EventRecorder
-	tiers    config.Tiers
-	guard    *guard.Guard
-	volcano  *kube.Kinds
-	writes   *kube.Writes
-	pacer    *kube.Pacer
-	memory   *memory
-	arbiter  *arbiter.Arbiter
-	now      func() time.Time
+	client  client.Client
+	creator kube.Creator
+	// scheduler reads the configuration of Volcano's scheduler.
+	scheduler cache.Cache
+	recorder  events.EventRecorder
+	tiers     config.Tiers
+	guard     *guard.Guard
+	volcano   *kube.Kinds
+	writes    *kube.Writes
+	pacer     *kube.Pacer
+	memory    *memory
+	arbiter   *arbiter.Arbiter
+	now       func() time.Time
 	// webhooks is false for an operator without webhooks: nobody checks who creates a job.
 	webhooks bool
 }
@@ -89,21 +88,26 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers, webhooks b
 	if err != nil {
 		return err
 	}
+	scheduler, err := addSchedulerCache(mgr)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		creator:  kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
-		recorder: mgr.GetEventRecorder("tideline"),
-		tiers:    tiers,
-		guard:    g,
-		volcano:  kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
-		writes:   kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
-		pacer:    kube.NewPacer(),
-		memory:   newMemory(),
-		now:      time.Now,
-		webhooks: webhooks,
+		scheduler: scheduler,
+		client:    mgr.GetClient(),
+		creator:   kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
+		recorder:  mgr.GetEventRecorder("tideline"),
+		tiers:     tiers,
+		guard:     g,
+		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
+		writes:    kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
+		pacer:     kube.NewPacer(),
+		memory:    newMemory(),
+		now:       time.Now,
+		webhooks:  webhooks,
 	}
 	r.arbiter = arbiter.New(mgr.GetClient(), tiers, func() bool {
-		obstacles, err := schedulerObstacles(ctx, mgr.GetClient())
+		obstacles, err := schedulerObstacles(ctx, scheduler)
 		return err == nil && len(obstacles) == 0
 	}, mgr.GetLogger().WithName("arbiter"))
 	if err := mgr.Add(r.arbiter); err != nil {
@@ -148,10 +152,11 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Named("elastictrainingjob").
 		For(&v1alpha1.ElasticTrainingJob{}).
 		Owns(&corev1.Service{}).
+		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.AnnotationChangedPredicate{})).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs)).
+		WatchesRawSource(source.Kind[client.Object](r.scheduler, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -320,23 +325,4 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	decision := elastic.Plan(observed, now)
 	problem := r.apply(ctx, observed, decision)
 	return r.report(ctx, observed, decision, problem, now)
-}
-
-// CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every node and pod, stripped to what
-// is read of it, Services of jobs, and one ConfigMap.
-func CachedObjects() (map[client.Object]cache.ByObject, error) {
-	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
-	if err != nil {
-		return nil, fmt.Errorf("select by label %s: %w", v1alpha1.LabelJob, err)
-	}
-	selector := labels.NewSelector().Add(*ours)
-	return map[client.Object]cache.ByObject{
-		&corev1.Node{}:    {Transform: kube.StripNode},
-		&corev1.Pod{}:     {Transform: kube.StripPod},
-		&corev1.Service{}: {Label: selector},
-		&corev1.ConfigMap{}: {
-			Namespaces: map[string]cache.Config{gang.SchedulerConfigMap.Namespace: {}},
-			Field:      fields.OneTermEqualSelector("metadata.name", gang.SchedulerConfigMap.Name),
-		},
-	}, nil
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
 		return o, false, err
 	}
-	if o.SchedulerObstacles, err = schedulerObstacles(ctx, r.client); err != nil {
+	if o.SchedulerObstacles, err = schedulerObstacles(ctx, r.scheduler); err != nil {
 		return o, false, err
 	}
 	var listed map[types.UID]bool
@@ -44,6 +44,9 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	}
 	if found && service.DeletionTimestamp == nil {
 		o.Service = service.UID
+	}
+	if o.Hosts, err = r.hosts(ctx, job); err != nil {
+		return o, false, err
 	}
 	return o, true, r.observeGang(ctx, &o)
 }

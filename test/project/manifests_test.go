@@ -1,6 +1,7 @@
 package project
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,12 @@ import (
 // build returns what `kustomize build` makes of a folder of the repository.
 func build(t *testing.T, folder string) []*resource.Resource {
 	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(repository, folder))
+	return buildAt(t, filepath.Join(repository, folder))
+}
+
+func buildAt(t *testing.T, folder string) []*resource.Resource {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		t.Fatalf("%s: %v", folder, err)
 	}
@@ -150,6 +156,71 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The operator may do nothing with Secrets unless somebody adds the component, and with it create them only.
+func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
+	for _, r := range build(t, "config/default") {
+		if rights := rightsOnSecrets(t, r); len(rights) > 0 {
+			t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
+		}
+	}
+	folder, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := t.TempDir()
+	from, err := filepath.Rel(own, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := "resources:\n- " + from + "/config/default\ncomponents:\n- " + from + "/config/components/ssh-keys\n"
+	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	installed, granted := map[string]bool{}, false
+	all := buildAt(t, own)
+	for _, r := range all {
+		installed[r.GetKind()+"/"+r.GetNamespace()+"/"+r.GetName()] = true
+		if rights := rightsOnSecrets(t, r); len(rights) > 0 {
+			granted = true
+			if !slices.Equal(rights, []string{"create"}) {
+				t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
+			}
+		}
+	}
+	if !granted {
+		t.Error("the component grants nothing")
+	}
+	for _, r := range all {
+		if r.GetKind() != "ClusterRoleBinding" {
+			continue
+		}
+		var binding rbacv1.ClusterRoleBinding
+		decode(t, r, &binding)
+		for _, subject := range binding.Subjects {
+			if account := subject.Kind + "/" + subject.Namespace + "/" + subject.Name; !installed[account] {
+				t.Errorf("%s binds %s, which is not installed", r.GetName(), account)
+			}
+		}
+	}
+}
+
+// rightsOnSecrets are the verbs that a role of the operator's has on Secrets.
+func rightsOnSecrets(t *testing.T, r *resource.Resource) []string {
+	t.Helper()
+	if !strings.HasSuffix(r.GetKind(), "Role") {
+		return nil
+	}
+	var role rbacv1.ClusterRole
+	decode(t, r, &role)
+	var verbs []string
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "*") {
+			verbs = append(verbs, rule.Verbs...)
+		}
+	}
+	return verbs
 }
 
 func TestSamplesHaveNoUnknownField(t *testing.T) {

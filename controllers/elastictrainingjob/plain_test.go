@@ -1,0 +1,71 @@
+package elastictrainingjob
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// keysOf creates the key pair of a job with a client that answers creation so, and returns what came of it.
+func keysOf(t *testing.T, answer error) (*problem, []corev1.Secret) {
+	t.Helper()
+	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if answer != nil {
+				return answer
+			}
+			return c.Create(ctx, o, options...)
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("the operator reads no Secret")
+		},
+	}).Build()
+	r := &Reconciler{client: c}
+	d := elastic.Decision{CreateSSHKeys: true, Blueprint: worker.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{}}}
+	p := r.createSSHKeys(t.Context(), elastic.Observed{Job: job}, d)
+	secrets := &corev1.SecretList{}
+	NewWithT(t).Expect(c.List(t.Context(), secrets)).To(Succeed())
+	return p, secrets.Items
+}
+
+func TestSSHKeysAreCreated(t *testing.T) {
+	g := NewWithT(t)
+	p, secrets := keysOf(t, nil)
+	g.Expect(p).To(BeNil())
+	g.Expect(secrets).To(HaveLen(1))
+	g.Expect(string(secrets[0].Data["ssh-privatekey"])).To(HavePrefix("-----BEGIN OPENSSH PRIVATE KEY-----\n"))
+	g.Expect(string(secrets[0].Data["authorized_keys"])).To(And(HavePrefix("ssh-ed25519 "), HaveSuffix(" ads/ctr\n")))
+}
+
+func TestSSHKeysThatAreThereAreKept(t *testing.T) {
+	p, _ := keysOf(t, apierrors.NewAlreadyExists(corev1.Resource("secrets"), "ctr-ssh"))
+	NewWithT(t).Expect(p).To(BeNil())
+}
+
+func TestWithoutTheComponentTheJobWaitsAndSaysWhichToApply(t *testing.T) {
+	g := NewWithT(t)
+	p, _ := keysOf(t, apierrors.NewForbidden(corev1.Resource("secrets"), "ctr-ssh", errors.New(
+		`User "system:serviceaccount:tideline-system:tideline-controller-manager" cannot create resource "secrets" in API group ""`)))
+	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonSSHKeysForbidden))
+	g.Expect(p.Class).To(Equal(kube.Wait))
+	g.Expect(p.Message).To(ContainSubstring("config/components/ssh-keys"))
+	g.Expect(p.Message).NotTo(ContainSubstring("PRIVATE KEY"))
+
+	p, _ = keysOf(t, apierrors.NewForbidden(corev1.Resource("secrets"), "ctr-ssh", errors.New("exceeded quota: secrets")))
+	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonQuotaExceeded), "a right that is there but used up is another matter")
+}
