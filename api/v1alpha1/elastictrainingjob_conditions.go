@@ -119,7 +119,8 @@ const (
 	ReasonPriorityClassMissing = "PriorityClassMissing"
 	// ReasonQuotaExceeded: a Kubernetes ResourceQuota of the namespace leaves no room for the job's objects.
 	ReasonQuotaExceeded = "QuotaExceeded"
-	// ReasonSSHKeysForbidden: the operator may not create the Secret of rendezvous.sshKeys, because component ssh-keys is not installed.
+	// ReasonSSHKeysForbidden: the operator may not create the Secret of rendezvous.sshKeys, because component ssh-keys is not
+	// installed.
 	ReasonSSHKeysForbidden = "SSHKeysForbidden"
 	// ReasonPredecessorLeaving: objects of an earlier job of the same name are still being deleted.
 	ReasonPredecessorLeaving = "PredecessorLeaving"

@@ -9,14 +9,14 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.sshKeys) || !self.sshKeys || (has(self.backend) && self.backend == 'None')",fieldPath=".sshKeys",message="sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it anew"
 type Rendezvous struct {
-	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told each
-	// other's names by Volcano's variables and a hosts file (/etc/tideline/hosts). Default C10d.
+	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told
+	// each other's names by Volcano's variables and a hosts file (/etc/tideline/hosts). Default C10d.
 	// +optional
 	// +kubebuilder:default=C10d
 	Backend RendezvousBackend `json:"backend,omitempty"`
 
-	// SSHKeys mounts a key pair, made for the job, at /etc/tideline/ssh of every worker, for MPI launchers; it needs backend None, and
-	// the operator needs the rights of component ssh-keys. Default false.
+	// SSHKeys mounts a key pair, made for the job, at /etc/tideline/ssh of every worker, for MPI launchers; it needs backend None,
+	// and the operator needs the rights of component ssh-keys. Default false.
 	// +optional
 	// +kubebuilder:default=false
 	SSHKeys bool `json:"sshKeys,omitempty"`
@@ -111,8 +111,8 @@ type Accelerator struct {
 	// +kubebuilder:default="nvidia.com/gpu"
 	// +kubebuilder:validation:MaxLength=316
 	Resource string `json:"resource,omitempty"`
-	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or amd.com/gpu.product-name
-	// for amd.com/gpu.
+	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or
+	// amd.com/gpu.product-name for amd.com/gpu.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -109,8 +109,8 @@ func (a *ask) take(vector []int64, n int32) {
 	}
 }
 
-// victimsInTurn finds victims for a gang of two shapes: worker 0 gets its place first, then the others theirs. Each part is served
-// by the fewest victims; together they may be more than the fewest.
+// victimsInTurn finds victims for a gang of two shapes: worker 0 gets its place first, then the others theirs. Each part is
+// served by the fewest victims; together they may be more than the fewest.
 func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	rest := m.clone()
 	first, others := *g, *g

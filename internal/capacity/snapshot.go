@@ -168,8 +168,9 @@ func unmodelled(spec *corev1.PodSpec) string {
 // all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
 func isShare(name corev1.ResourceName) bool {
 	switch name { //nolint:exhaustive // of all resources, these are shares
-	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/gpu-number", "volcano.sh/gpu-memory",
-		"aliyun.com/gpu-mem", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
+	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
+		"volcano.sh/gpu-number", "volcano.sh/gpu-memory", "aliyun.com/gpu-mem",
+		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
 		return true
 	}
 	return false

@@ -46,7 +46,8 @@ func TestHostsFollowMembership(t *testing.T) {
 
 	w.trains()
 	g.Expect(w.hostsWritten).To(Equal(2), "once for the core, once for the surplus that came together")
-	g.Expect(hosts()).To(Equal("ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\nctr-worker-2.ctr-workers\nctr-worker-3.ctr-workers\n"))
+	g.Expect(hosts()).To(Equal("ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\n" +
+		"ctr-worker-2.ctr-workers\nctr-worker-3.ctr-workers\n"))
 
 	w.evict(2).settle()
 	g.Expect(hosts()).To(Equal("ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\nctr-worker-3.ctr-workers\n"))
@@ -114,7 +115,8 @@ func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 
 func TestMixedModelsAreNotChosen(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(accelerated("A100", "H100")).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Accelerator.Mixed = true })
+	w := newWorld(t, 2, 4).edit(accelerated("A100", "H100"))
+	w.o.Job.Spec.Accelerator.Mixed = true
 	w.settle()
 	g.Expect(w.status().Attempt.Model).To(BeEmpty())
 	g.Expect(w.status().Message).To(ContainSubstring("of models A100, H100"))
@@ -122,7 +124,8 @@ func TestMixedModelsAreNotChosen(t *testing.T) {
 
 func TestUnknownAcceleratorIsRefusedWithWords(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(accelerated("v5e")).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Accelerator.Resource = "google.com/tpu" })
+	w := newWorld(t, 2, 4).edit(accelerated("v5e"))
+	w.o.Job.Spec.Accelerator.Resource = "google.com/tpu"
 	d := Plan(w.o, w.now)
 	g.Expect(d.CreateWorkers).To(BeEmpty())
 	g.Expect(d.Status.Reason).To(Equal(v1alpha1.ReasonUnknownAccelerator))

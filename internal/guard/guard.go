@@ -85,8 +85,8 @@ func blinding(p *field.Error) bool {
 	return false
 }
 
-// dropUnset removes nulls, and below a pod template and what overrides it empty strings: Go writes both for fields that the object
-// does not have. Elsewhere an empty string is what somebody wrote.
+// dropUnset removes nulls, and below a pod template and what overrides it empty strings: Go writes both for fields that the
+// object does not have. Elsewhere an empty string is what somebody wrote.
 func dropUnset(v any, inTemplate bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -126,8 +126,8 @@ const (
 	hostPorts     = 10000
 )
 
-// Port is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a node,
-// so there it follows from the job's UID and is never 29400.
+// Port is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a
+// node, so there it follows from the job's UID and is never 29400.
 func Port(job *v1alpha1.ElasticTrainingJob) int32 {
 	switch chosen := job.Spec.Rendezvous.Port; {
 	case chosen != nil:

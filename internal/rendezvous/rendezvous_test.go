@@ -78,12 +78,14 @@ func TestGPUs(t *testing.T) {
 		limits, requests corev1.ResourceList
 		gpus             int64
 	}{
-		"none":                   {corev1.ResourceList{"cpu": resource.MustParse("8")}, nil, 0},
-		"limits":                 {corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}, nil, 8},
-		"requests":               {nil, corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}, 2},
-		"mig":                    {corev1.ResourceList{"nvidia.com/mig-1g.5gb": resource.MustParse("3")}, nil, 3},
-		"time slices":            {corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")}, nil, 1},
-		"volcano's vgpu":         {corev1.ResourceList{"volcano.sh/vgpu-number": resource.MustParse("2"), "volcano.sh/vgpu-memory": resource.MustParse("4096")}, nil, 2},
+		"none":        {corev1.ResourceList{"cpu": resource.MustParse("8")}, nil, 0},
+		"limits":      {corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}, nil, 8},
+		"requests":    {nil, corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}, 2},
+		"mig":         {corev1.ResourceList{"nvidia.com/mig-1g.5gb": resource.MustParse("3")}, nil, 3},
+		"time slices": {corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")}, nil, 1},
+		"volcano's vgpu": {corev1.ResourceList{
+			"volcano.sh/vgpu-number": resource.MustParse("2"), "volcano.sh/vgpu-memory": resource.MustParse("4096"),
+		}, nil, 2},
 		"how much, of none":      {corev1.ResourceList{"volcano.sh/vgpu-memory": resource.MustParse("4096")}, nil, 0},
 		"part of one":            {corev1.ResourceList{"aliyun.com/gpu-mem": resource.MustParse("8")}, nil, 1},
 		"part of one, volcano's": {nil, corev1.ResourceList{"volcano.sh/gpu-memory": resource.MustParse("8192")}, 1},

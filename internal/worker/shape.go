@@ -55,8 +55,8 @@ func asks(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	return limited || requested
 }
 
-// require adds a requirement to every alternative of the pod's required node affinity. An alternative that says nothing matches no
-// node, and stays so.
+// require adds a requirement to every alternative of the pod's required node affinity. An alternative that says nothing matches
+// no node, and stays so.
 func require(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
