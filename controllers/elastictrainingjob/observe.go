@@ -45,7 +45,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	if found && service.DeletionTimestamp == nil {
 		o.Service = service.UID
 	}
-	if o.Hosts, err = r.hosts(ctx, job); err != nil {
+	if err := r.observeHosts(ctx, &o); err != nil {
 		return o, false, err
 	}
 	return o, true, r.observeGang(ctx, &o)

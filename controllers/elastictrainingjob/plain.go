@@ -16,17 +16,17 @@ import (
 
 // What jobs without torchrun have: a ConfigMap with the names of the workers, and a Secret with a key pair.
 
-// hosts reads the ConfigMap of a job that needs one.
-func (r *Reconciler) hosts(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (*elastic.Hosts, error) {
-	if rendezvous.Torchrun(job) {
-		return nil, nil //nolint:nilnil // there is nothing to read
+// observeHosts reads the ConfigMap of a job that needs one.
+func (r *Reconciler) observeHosts(ctx context.Context, o *elastic.Observed) error {
+	if rendezvous.Torchrun(o.Job) {
+		return nil
 	}
 	m := &corev1.ConfigMap{}
-	found, err := r.owned(ctx, job, rendezvous.HostsName(job.Name), m)
-	if !found || err != nil || m.DeletionTimestamp != nil {
-		return nil, err
+	found, err := r.owned(ctx, o.Job, rendezvous.HostsName(o.Job.Name), m)
+	if found && err == nil && m.DeletionTimestamp == nil {
+		o.Hosts = &elastic.Hosts{UID: m.UID, Data: m.Data}
 	}
-	return &elastic.Hosts{UID: m.UID, Data: m.Data}, nil
+	return err
 }
 
 func (r *Reconciler) writeHosts(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {

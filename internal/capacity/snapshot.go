@@ -167,7 +167,7 @@ func unmodelled(spec *corev1.PodSpec) string {
 // isShare tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of it in
 // all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
 func isShare(name corev1.ResourceName) bool {
-	switch name { //nolint:exhaustive // of all resources, these are shares
+	switch string(name) {
 	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
 		"volcano.sh/gpu-number", "volcano.sh/gpu-memory", "aliyun.com/gpu-mem",
 		"nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores":
