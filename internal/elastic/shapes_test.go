@@ -34,7 +34,11 @@ func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 
 func TestHostsFollowMembership(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(plainBackend)
+	w := newWorld(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
+		s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
+			{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted}},
+		}}
+	})
 	w.step()
 	g.Expect(w.last.WriteHosts).To(BeNil(), "the attempt is recorded first")
 	w.step()

@@ -153,6 +153,6 @@ func TestTemplatePassesThrough(t *testing.T) {
 	// What Tideline says beside it, which other tests look at.
 	made.Hostname, made.Subdomain, made.RestartPolicy, made.ShareProcessNamespace = "", "", "", nil
 	made.SchedulerName, made.PriorityClassName = "", ""
-	made.Containers[0].Env = nil
+	made.Containers[0].Env, made.Containers[0].TerminationMessagePolicy = nil, ""
 	g.Expect(made).To(Equal(given))
 }
