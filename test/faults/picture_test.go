@@ -89,7 +89,7 @@ func (s *site) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.Elastic
 // timeless is a status without what differs between two runs: times, UIDs, and how long the job waited.
 func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
 	st = *st.DeepCopy()
-	for _, t := range []*metav1.Time{st.StartTime, st.MasterCompletionTime, st.CompletionTime} {
+	for _, t := range []*metav1.Time{st.StartTime, st.RunningSince, st.BelowMinSince, st.MasterCompletionTime, st.CompletionTime} {
 		if t != nil {
 			*t = someTime
 		}
@@ -106,8 +106,18 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 	if st.Elasticity != nil && st.Elasticity.LastEvictionTime != nil {
 		*st.Elasticity.LastEvictionTime = someTime
 	}
+	for i := range st.RestartTimes {
+		st.RestartTimes[i] = someTime
+	}
+	if st.Incident != nil {
+		st.Incident.Time = someTime
+	}
+	st.ActiveSeconds = 0
 	for i := range st.Members {
 		st.Members[i].UID = "some"
+		if st.Members[i].RetryTime != nil {
+			*st.Members[i].RetryTime = someTime
+		}
 	}
 	for i := range st.Conditions {
 		st.Conditions[i].LastTransitionTime = someTime

@@ -20,6 +20,9 @@ import (
 // jobName is the name of the job that a story is about.
 const jobName = "a"
 
+// importantName is the name of the job for which another is stopped whole.
+const importantName = "launch"
+
 // story is a piece of a job's life that must end the same way whatever hits the operator meanwhile.
 type story struct {
 	// name is what happens, slug the beginning of its namespaces' names.
@@ -54,7 +57,7 @@ var (
 )
 
 // stories are those that are told with a crash at each write.
-var stories = []*story{growing, givingWay, losing, failing, finishing, scaling}
+var stories = []*story{growing, givingWay, losing, failing, finishing, scaling, suspending, preempting}
 
 var (
 	growing = tell(story{
@@ -102,13 +105,36 @@ var (
 			s.trains(4, "the job grows again")
 		},
 	})
+	suspending = tell(story{
+		name: "a job is suspended and resumed", slug: "suspend", gpus: 4, leaves: fullSize,
+		prelude: func(s *site) { s.runs(4) },
+		strike:  func(s *site) { s.suspend(true) },
+		sequel: func(s *site) {
+			s.Eventually(s.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job holds nothing")
+			s.suspend(false)
+			s.trains(4, "the job goes on")
+		},
+	})
+	preempting = tell(story{
+		name: "a job is stopped whole for a more important one, and goes on", slug: "preempt", gpus: 4, leaves: fullSize,
+		prelude: func(s *site) { s.runs(4) },
+		strike: func(s *site) {
+			s.Submit(s.Job(importantName).Range(4, 4).Tier("main-traffic").Starvation(time.Second))
+		},
+		sequel: func(s *site) {
+			s.Eventually(s.Fetch(importantName)).Should(testutil.Train(4), "the important job runs")
+			s.Eventually(s.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonPreempted), "the job holds nothing")
+			s.DeleteJob(importantName)
+			s.trains(4, "the job goes on")
+		},
+	})
 	// life is all stories, one after another.
 	life = tell(story{
 		name: "a whole life", slug: "life", gpus: 4, restarts: 1, leaves: ended, verify: respectsCooldown,
 		strike: growing.strike,
 		sequel: func(s *site) {
 			growing.sequel(s)
-			for _, st := range []*story{givingWay, losing, scaling, finishing} {
+			for _, st := range []*story{givingWay, losing, scaling, suspending, finishing} {
 				st.strike(s)
 				st.sequel(s)
 			}
@@ -144,6 +170,11 @@ func upToDate(job *v1alpha1.ElasticTrainingJob) bool {
 func (s *site) scale(maximum int) {
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}
 	s.Patch(job, fmt.Sprintf(`{"spec":{"maxReplicas":%d}}`, maximum))
+}
+
+func (s *site) suspend(yes bool) {
+	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}
+	s.Patch(job, fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%t}}}`, yes))
 }
 
 // evictTwo has a gang of two take the place of two surplus workers.
