@@ -116,8 +116,28 @@ var _ = Describe("Failures", func() {
 		for i, uid := range s.UIDs("a") {
 			Expect(uid).NotTo(Equal(before[i]), "worker %d has a new pod", i)
 		}
-		Eventually(s.Events).WithArguments(s.Read("a")).Should(
-			ContainElement(HavePrefix("Restarted: All workers are created anew, as attempt 2")))
+		Eventually(s.Events).WithArguments(s.Read("a")).Should(ContainElement(And(
+			HavePrefix("Restarted: All workers are created anew by rule "), HaveSuffix("Attempt 2 begins, with 2..3 workers."))))
+	})
+
+	It("scenario 15: with backend None an eviction restarts the whole gang, and leaves the budget untouched", func() {
+		s := newScenario("s15", 3)
+		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
+			a.Spec.Rendezvous.Backend, a.Spec.RunPolicy.MaxRestarts = v1alpha1.BackendNone, ptr.To[int32](0)
+		}))
+		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
+		before := s.UIDs("a")
+		s.Evict("a", 2)
+		Eventually(s.Fetch("a")).Should(
+			And(testutil.Train(3), HaveField("Status.Attempt.Number", int32(2)), testutil.HaveRestarts(0)),
+			"A trains again, as its next attempt, and counts nothing")
+		for i, uid := range s.UIDs("a") {
+			Expect(uid).NotTo(Equal(before[i]), "worker %d has a new pod", i)
+		}
+		Eventually(s.Events).WithArguments(s.Read("a")).Should(ContainElement(And(
+			HavePrefix("Restarted: All workers are created anew "), ContainSubstring("worker 2 was evicted"))), "and says why")
+		s.Succeed("a", 0)
+		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "worker 0 completes it at once")
 	})
 
 	It("an image that cannot be pulled is said, and is not waited for without end", func() {

@@ -23,7 +23,11 @@ var _ = Describe("Workers of other shapes", func() {
 
 	It("are told of each other without torchrun, in a ConfigMap that follows who runs", func() {
 		s := newScenario("plain", 3)
-		s.Submit(s.Job("a").Range(2, 3).With(plain))
+		s.Submit(s.Job("a").Range(2, 3).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
+				{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted}},
+			}}
+		}))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		hosts := func() (string, error) {
 			m := &corev1.ConfigMap{}
