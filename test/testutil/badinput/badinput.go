@@ -3,12 +3,12 @@
 package badinput
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // Case is one thing that is wrong with an otherwise valid job.

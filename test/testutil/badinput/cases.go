@@ -9,7 +9,8 @@ import (
 
 // Cases returns every case.
 func Cases() []Case {
-	return slices.Concat(ranges(), templates(), reservedVariables(), numbers(), rendezvousConf(), words(), names(), shapes())
+	return slices.Concat(
+		ranges(), templates(), reservedVariables(), numbers(), rendezvousConf(), words(), names(), shapes(), policies())
 }
 
 // refused is a mistake whose causes are named each as path, kind of mistake and rule.
@@ -254,5 +255,5 @@ func Updates() []Update {
 			`spec.owner: Invalid value: "bob": owner is immutable` + again},
 		{"an owner added", `{}`, setting("spec.owner", `"bob"`), owned + again},
 		{"an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned + again},
-	}, shapeUpdates()...)
+	}, slices.Concat(shapeUpdates(), policyUpdates())...)
 }

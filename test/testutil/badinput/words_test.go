@@ -1,0 +1,153 @@
+package badinput
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/guard"
+)
+
+// admission is the API server's own code for our kind, without the server, put together as
+// apiextensions-apiserver/pkg/registry/customresource/strategy.go does.
+type admission struct {
+	validator validation.SchemaValidator
+	schema    *structuralschema.Structural
+	rules     *cel.Validator
+}
+
+func newAdmission(t *testing.T) admission {
+	t.Helper()
+	definition, props := &apiextensionsv1.CustomResourceDefinition{}, &apiextensions.JSONSchemaProps{}
+	if err := yaml.UnmarshalStrict(crd.ElasticTrainingJob, definition); err != nil {
+		t.Fatal(err)
+	}
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema, props, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	validator, _, err := validation.NewSchemaValidator(props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := structuralschema.NewStructural(props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admission{validator, schema, cel.NewValidator(schema, true, celconfig.PerCallLimit)}
+}
+
+// says is what the API server says of an object, or of a change of the one it was; nothing when that is nil.
+func (a admission) says(t *testing.T, now, was *unstructured.Unstructured) []string {
+	t.Helper()
+	var before map[string]any
+	problems := validation.ValidateCustomResource(nil, now.Object, a.validator)
+	if was != nil {
+		before = was.Object
+		problems = validation.ValidateCustomResourceUpdate(nil, now.Object, before, a.validator)
+	}
+	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, a.schema, now.Object)...)
+	if slices.ContainsFunc(problems, blinds) {
+		return append(inWords(problems), blind)
+	}
+	broken, _ := a.rules.Validate(t.Context(), nil, a.schema, now.Object, before, celconfig.RuntimeCELCostBudget)
+	return inWords(append(problems, broken...))
+}
+
+// blinds tells whether the object's shape is so wrong that no further rules are checked.
+func blinds(p *field.Error) bool {
+	return slices.Contains([]field.ErrorType{
+		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid,
+	}, p.Type)
+}
+
+func inWords(problems field.ErrorList) []string {
+	words := make([]string, len(problems))
+	for i, p := range problems {
+		words[i] = p.Error()
+	}
+	return words
+}
+
+// object is the object of a case as the API server has it when it validates.
+func (a admission) object(t *testing.T, from interface {
+	Object(namespace string) (*unstructured.Unstructured, error)
+}) *unstructured.Unstructured {
+	t.Helper()
+	o, err := from.Object("ads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaulting.Default(o.Object, a.schema)
+	return o
+}
+
+// The words are the API server's, and the operator's of an object that the API server let pass.
+func TestWordsOfCases(t *testing.T) {
+	server := newAdmission(t)
+	operator, err := guard.New(crd.ElasticTrainingJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(Cases(), Case{What: "nothing", Patch: `{}`}) {
+		t.Run(c.What, func(t *testing.T) {
+			o := server.object(t, c)
+			want := slices.Clone(c.Says)
+			if c.Blind {
+				want = append(want, blind)
+			}
+			if have := server.says(t, o, nil); !slices.Equal(have, want) {
+				t.Errorf("the API server says\n%q, not\n%q", have, want)
+			}
+			content, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			job := &v1alpha1.ElasticTrainingJob{}
+			if err := json.Unmarshal(content, job); err != nil {
+				t.Fatal(err)
+			}
+			if have, err := operator.Check(t.Context(), job); err != nil || have != c.Stalled() {
+				t.Errorf("the operator says\n%q (%v), not\n%q", have, err, c.Stalled())
+			}
+		})
+	}
+}
+
+func TestWordsOfUpdates(t *testing.T) {
+	server := newAdmission(t)
+	for _, u := range Updates() {
+		t.Run(u.What, func(t *testing.T) {
+			was := server.object(t, u)
+			if have := server.says(t, was, nil); len(have) > 0 {
+				t.Fatalf("the job before the change is refused: %q", have)
+			}
+			patch := map[string]any{}
+			if err := json.Unmarshal([]byte(u.Patch), &patch); err != nil {
+				t.Fatal(err)
+			}
+			now := was.DeepCopy()
+			merge(now.Object, patch)
+			defaulting.Default(now.Object, server.schema)
+			if have := server.says(t, now, was); !slices.Equal(have, []string{u.Says}) {
+				t.Errorf("the API server says\n%q, not\n%q", have, u.Says)
+			}
+		})
+	}
+}
