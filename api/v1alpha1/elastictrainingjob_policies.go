@@ -7,6 +7,8 @@ const (
 )
 
 // RunPolicy says how long a job may take, whether it runs, and what becomes of it when it ends.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.managedBy) == has(oldSelf.managedBy)",fieldPath=".managedBy",message="managedBy cannot be added or removed later, because two controllers would be in charge of one job: delete the job and create it anew"
 type RunPolicy struct {
 	// Suspend stops the job: its pods and PodGroups are deleted, after a checkpoint where one is configured, and its counters are
 	// kept. Set to false again, it starts its next attempt. Default false.
@@ -249,7 +251,9 @@ const (
 	ExitCodesNotIn ExitCodesOperator = "NotIn"
 )
 
-// Checkpoint says how the training saves itself before workers leave.
+// Checkpoint says how the training saves itself before workers leave. Immutable, because pods have read it when they were created.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="checkpoint is immutable, because pods have read it when they were created: delete the job and create it anew"
 type Checkpoint struct {
 	// GraceSeconds is how long a worker that must leave trains on while worker 0 saves a checkpoint, in seconds. Worker 0 reads
 	// the request in a file, and acknowledges by an annotation on its own pod; then, or when the time has passed, the worker

@@ -13,6 +13,9 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
 // +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.master) == has(oldSelf.master)",fieldPath=".master",message="master cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.accelerator) == has(oldSelf.accelerator)",fieldPath=".accelerator",message="accelerator cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.nprocPerNode) == has(oldSelf.nprocPerNode)",fieldPath=".nprocPerNode",message="nprocPerNode cannot be added or removed later, because running workers have read it when they started: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="(has(self.rendezvous) && has(self.rendezvous.backend) && self.rendezvous.backend == 'None') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
@@ -94,7 +97,7 @@ type ElasticTrainingJobSpec struct {
 	// +optional
 	FailurePolicy *FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// Checkpoint says how the training saves itself before workers leave.
+	// Checkpoint says how the training saves itself before workers leave. Immutable.
 	// +optional
 	// +kubebuilder:default={}
 	Checkpoint Checkpoint `json:"checkpoint,omitempty"`

@@ -106,12 +106,21 @@ func tooFew(path string) string {
 // policyUpdates are changes of them.
 func policyUpdates() []Update {
 	const (
-		inCharge = "because two controllers would be in charge of one job: delete the job and create it anew"
-		kueue    = `{"spec":{"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue"}}}`
-		tideline = `"tideline.io/elastictrainingjob-controller"`
+		again      = ": delete the job and create it anew"
+		checkpoint = "spec.checkpoint: Invalid value: checkpoint is immutable, because pods have read it when they were created" + again
+		inCharge   = "because two controllers would be in charge of one job" + again
+		added      = "spec.runPolicy.managedBy: Invalid value: managedBy cannot be added or removed later, " + inCharge
+		kueue      = `{"spec":{"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue"}}}`
+		tideline   = `"tideline.io/elastictrainingjob-controller"`
 	)
 	return []Update{
+		{"another grace", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint.graceSeconds", "60"), checkpoint},
+		{"a checkpoint added", `{}`, setting("spec.checkpoint.graceSeconds", "60"), checkpoint},
+		{"a checkpoint removed", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint", "null"), checkpoint},
 		{"another managedBy", kueue, setting("spec.runPolicy.managedBy", tideline),
 			`spec.runPolicy.managedBy: Invalid value: ` + tideline + `: managedBy is immutable, ` + inCharge},
+		{"a managedBy added", `{}`, kueue, added},
+		{"a managedBy removed", kueue, setting("spec.runPolicy.managedBy", "null"), added},
+		{"a run policy with managedBy removed", kueue, setting("spec.runPolicy", "null"), added},
 	}
 }

@@ -35,14 +35,28 @@ func shapes() []Case {
 
 // shapeUpdates are changes of them.
 func shapeUpdates() []Update {
-	const again = "because running workers cannot follow it: delete the job and create it anew"
-	return []Update{
+	const (
+		follow = "because running workers cannot follow it: delete the job and create it anew"
+		read   = "because running workers have read it when they started: delete the job and create it anew"
+	)
+	updates := []Update{
 		{"another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
-			"spec.master: Invalid value: master is immutable, " + again},
+			"spec.master: Invalid value: master is immutable, " + follow},
 		{"another model", `{"spec":{"accelerator":{"models":["A100"]}}}`, setting("spec.accelerator.models", `["H100"]`),
-			"spec.accelerator: Invalid value: accelerator is immutable, " + again},
+			"spec.accelerator: Invalid value: accelerator is immutable, " + follow},
 		{"another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
-			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, because running workers have read it when they started: " +
-				"delete the job and create it anew"},
+			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, " + read},
 	}
+	for _, field := range []struct{ name, value, because string }{
+		{"master", `{"nodeSelector":{"a":"b"}}`, follow},
+		{"accelerator", `{"models":["A100"]}`, follow},
+		{"nprocPerNode", `1`, read},
+	} {
+		path := "spec." + field.name
+		with, without := setting(path, field.value), setting(path, "null")
+		says := path + ": Invalid value: " + field.name + " cannot be added or removed later, " + field.because
+		updates = append(updates,
+			Update{field.name + " added", `{}`, with, says}, Update{field.name + " removed", with, without, says})
+	}
+	return updates
 }
