@@ -17,12 +17,14 @@ const (
 	ConditionFullSize = "FullSize"
 	// ConditionRangePending is present and True while the spec asks for a range that running workers cannot follow.
 	ConditionRangePending = "RangePending"
-	// ConditionSuspended is present and True from when the job is told to stop until its next attempt.
+	// ConditionSuspended is present and True from when the job stops, after its checkpoint where one is configured, until its next
+	// attempt.
 	ConditionSuspended = "Suspended"
 	// ConditionOwnerChecked is present and False, for good, when the job came to an operator without webhooks: nobody set or checked
 	// its owner.
 	ConditionOwnerChecked = "OwnerChecked"
-	// ConditionSucceeded is True for good once worker 0 succeeded and its completion grace passed.
+	// ConditionSucceeded is True for good once the success policy was met and the other workers ended or the completion grace
+	// passed, or once a rule of the failure policy completed the job.
 	ConditionSucceeded = "Succeeded"
 	// ConditionFailed is True for good once the job failed.
 	ConditionFailed = "Failed"
@@ -42,32 +44,35 @@ const (
 	ReasonTraining = "Training"
 	// ReasonRecovering: the core ran before and lost workers, whose replacements are not ready yet.
 	ReasonRecovering = "Recovering"
-	// ReasonCompleting: worker 0 succeeded and the other workers have the completion grace to end.
+	// ReasonCompleting: the success policy is met and the other workers have the completion grace to end.
 	ReasonCompleting = "Completing"
-	// ReasonCompleted: worker 0 succeeded, and no other worker failed within the completion grace.
+	// ReasonCompleted: the success policy is met, and, unless it is Any, no other worker failed within the completion grace.
 	ReasonCompleted = "Completed"
-	// ReasonWorkerFailed: a worker failed after worker 0 had succeeded.
+	// ReasonWorkerFailed: a worker failed within the completion grace, after the success policy had been met.
 	ReasonWorkerFailed = "WorkerFailed"
 
 	// ReasonSuspended: the user stopped the job, and it has no pods.
 	ReasonSuspended = "Suspended"
 	// ReasonPreempted: the job was stopped whole for a gang of a more important tier, and has no pods; it goes on by itself.
 	ReasonPreempted = "Preempted"
-	// ReasonPreempting: the job is being stopped for a gang of a more important tier, and its pods are leaving.
+	// ReasonPreempting: the job is being stopped for a gang of a more important tier, and it saves a checkpoint or its pods are
+	// leaving.
 	ReasonPreempting = "Preempting"
-	// ReasonSuspending: the user stopped the job, and its pods are leaving.
+	// ReasonSuspending: the user stopped the job, and it saves a checkpoint or its pods are leaving.
 	ReasonSuspending = "Suspending"
 	// ReasonRestarting: all workers are created anew, as the next attempt.
 	ReasonRestarting = "Restarting"
-	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds.
+	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds, recovery included.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonSchedulingTimeout: the core waited for schedulingTimeoutSeconds.
 	ReasonSchedulingTimeout = "SchedulingTimeout"
-	// ReasonBelowMinTimeout: the core was not whole for belowMinTimeoutSeconds.
+	// ReasonBelowMinTimeout: for belowMinTimeoutSeconds the core was not whole, or a worker of it could not start for its image or
+	// configuration.
 	ReasonBelowMinTimeout = "BelowMinTimeout"
 	// ReasonTooManyRestarts: the job cost more restarts than maxRestarts within windowSeconds.
 	ReasonTooManyRestarts = "TooManyRestarts"
-	// ReasonSameFailureTwice: a worker failed twice in the same way within ten minutes, without progress in between.
+	// ReasonSameFailureTwice: a worker failed twice in the same way within ten minutes, without progress in between: exit code,
+	// reason and last line are equal, numbers in the line ignored.
 	ReasonSameFailureTwice = "SameFailureTwice"
 	// ReasonFailurePolicy: a rule of the failure policy ended the job.
 	ReasonFailurePolicy = "FailurePolicy"

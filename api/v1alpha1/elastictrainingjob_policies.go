@@ -22,9 +22,9 @@ type RunPolicy struct {
 	// +kubebuilder:default=Running
 	CleanPodPolicy CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
 
-	// CompletionGraceSeconds is how long the other workers may take to end after worker 0 succeeded, in seconds (torchrun's
+	// CompletionGraceSeconds is how long the other workers may take to end once the success policy is met, in seconds (torchrun's
 	// exit barrier is 300 s). The job succeeds when all have ended or the time has passed; a worker that fails within it
-	// fails the job. Default 300, range 0 to 86400.
+	// fails the job, unless successPolicy is Any. Default 300, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
@@ -38,9 +38,9 @@ type RunPolicy struct {
 	// +kubebuilder:validation:Maximum=31536000
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// ActiveDeadlineSeconds is how long the job may train, in seconds, counted while its core has run in the current attempt and
-	// over all attempts; the clock stands still while the job waits for its first placement, is suspended or preempted. The job
-	// fails when it has passed. Default: no limit. Range 1 to 31536000.
+	// ActiveDeadlineSeconds is how long the job may train, in seconds, counted from when the core first ran in an attempt until the
+	// attempt ends, recovery included, and added up over all attempts; the clock stands still while the job waits for the first
+	// placement of an attempt, is suspended or preempted. The job fails when it has passed. Default: no limit. Range 1 to 31536000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
@@ -53,8 +53,9 @@ type RunPolicy struct {
 	// +kubebuilder:validation:Maximum=31536000
 	SchedulingTimeoutSeconds *int32 `json:"schedulingTimeoutSeconds,omitempty"`
 
-	// BelowMinTimeoutSeconds is how long a job whose core has run may be without a whole core, in seconds: fewer workers than
-	// minReplicas cannot train. The job fails when it has passed. Default 1800, range 1 to 31536000.
+	// BelowMinTimeoutSeconds is how long a job whose core has run in the current attempt may be without a whole core, in seconds:
+	// fewer workers than minReplicas cannot train. Before the core ran, it is how long a core worker may be unable to start for its
+	// image or configuration. The job fails when it has passed. Default 1800, range 1 to 31536000.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
@@ -109,15 +110,15 @@ type SuccessPolicy string
 const (
 	// SuccessPolicyMaster: worker 0 succeeded, and no other worker failed within the completion grace.
 	SuccessPolicyMaster SuccessPolicy = "Master"
-	// SuccessPolicyAllWorkers: every worker of the core succeeded.
+	// SuccessPolicyAllWorkers: every worker of the core succeeded, and no other worker failed within the completion grace.
 	SuccessPolicyAllWorkers SuccessPolicy = "AllWorkers"
-	// SuccessPolicyAny: one worker succeeded.
+	// SuccessPolicyAny: one worker succeeded; no failure within the completion grace matters.
 	SuccessPolicyAny SuccessPolicy = "Any"
 )
 
 // FailurePolicy says what is done about workers that are lost. Whether a loss counts as a restart is another question, which it
 // does not answer: evictions, preemptions and lost nodes never count, the loss of worker 0 counts once for the job, any other
-// counts.
+// counts. Of one loss, a rule that ends the job outweighs the budget.
 type FailurePolicy struct {
 	// Rules are tried in their order; the first that matches decides. A loss that no rule matches is answered as torchrun wants
 	// it: the worker is replaced. With rendezvous.backend None, two rules follow yours: the job restarts on PodEvicted and on
@@ -138,20 +139,20 @@ type FailureRule struct {
 	Name string `json:"name,omitempty"`
 
 	// Action is what is done: Ignore, a surplus worker is not replaced before the next attempt (one of the core always is, because
-	// nobody trains without it); RestartWorker, it is replaced; RestartJob, all workers are created anew as the next attempt;
-	// CompleteJob, the job has succeeded; FailJob, it has failed.
+	// nobody trains without it); RestartWorker, it is replaced; RestartJob, all workers are created anew as the next attempt, after
+	// the back-off of restarts that counted; CompleteJob, the job has succeeded; FailJob, it has failed.
 	// +required
 	Action FailureAction `json:"action"`
 
-	// OnEvents lists what may have happened: PodFailed, a container exited with another code than 0; PodEvicted, the pod was evicted
-	// or preempted; NodeLost, its node is gone; TaskCompleted, it succeeded. Default: any.
+	// OnEvents lists what may have happened: PodFailed, a container exited with another code than 0, or somebody deleted the pod;
+	// PodEvicted, the pod was evicted or preempted; NodeLost, its node is gone; TaskCompleted, it succeeded. Default: any.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
 	OnEvents []FailureEvent `json:"onEvents,omitzero"`
 
-	// OnExitCodes matches the exit code of the training container.
+	// OnExitCodes matches the exit code of the container that failed, the first of them if there are several.
 	// +optional
 	OnExitCodes *ExitCodes `json:"onExitCodes,omitempty"`
 
@@ -163,7 +164,7 @@ type FailureRule struct {
 	// +kubebuilder:validation:items:MaxLength=316
 	OnPodConditions []string `json:"onPodConditions,omitzero"`
 
-	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of its training container, any of which must be
+	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of the container that failed, any of which must be
 	// given, for example OOMKilled.
 	// +optional
 	// +listType=set
@@ -251,14 +252,17 @@ const (
 	ExitCodesNotIn ExitCodesOperator = "NotIn"
 )
 
-// Checkpoint says how the training saves itself before workers leave. Immutable, because pods have read it when they were created.
+// Checkpoint says how the training saves itself before workers leave. Immutable, because pods have read it when they were
+// created.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="checkpoint is immutable, because pods have read it when they were created: delete the job and create it anew"
 type Checkpoint struct {
 	// GraceSeconds is how long a worker that must leave trains on while worker 0 saves a checkpoint, in seconds. Worker 0 reads
 	// the request in a file, and acknowledges by an annotation on its own pod; then, or when the time has passed, the worker
-	// leaves. The price: a gang that waits for the room waits that long. 0: workers leave at once, and the others go back to the
-	// last checkpoint. Default 0, range 0 to 3600.
+	// leaves. The price: a gang that waits for the room waits that long. A surplus worker that Volcano evicts sleeps the whole grace
+	// before it is told to end, which takes Kubernetes 1.30; one that leaves on Tideline's own word may take up to twice the grace,
+	// the wait for the acknowledgement and then its own sleep. 0: workers leave at once, and the others go back to the last
+	// checkpoint. Default 0, range 0 to 3600.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0

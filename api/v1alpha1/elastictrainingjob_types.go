@@ -19,8 +19,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="(has(self.rendezvous) && has(self.rendezvous.backend) && self.rendezvous.backend == 'None') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
-	// not at all, and nobody takes a running core. A change takes effect at once while nothing is placed, and waits for the next
-	// attempt otherwise.
+	// not at all, and nobody takes part of a running core; the whole job can be stopped for a gang whose tier preempts the job's.
+	// A change takes effect at once while nothing is placed, and waits for the next attempt otherwise.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
@@ -212,9 +212,9 @@ const (
 type JobPhase string
 
 const (
-	// PhasePending: the core has not run yet.
+	// PhasePending: the core of the current attempt has not run yet.
 	PhasePending JobPhase = "Pending"
-	// PhaseRunning: the core runs, or ran and is being recovered.
+	// PhaseRunning: the core of the current attempt runs, or ran and is being recovered.
 	PhaseRunning JobPhase = "Running"
 	// PhaseSuspended: the job was stopped, by its user or for a more important one, and may go on.
 	PhaseSuspended JobPhase = "Suspended"
@@ -335,7 +335,7 @@ type WorkerFailure struct {
 	Worker int32 `json:"worker"`
 	// Time is when the loss was noticed.
 	Time metav1.Time `json:"time"`
-	// ExitCode of the training container; 0 when none is known.
+	// ExitCode of the container that failed; 0 when none is known.
 	// +optional
 	ExitCode int32 `json:"exitCode,omitempty"`
 	// Reason is Deleted, or the reason that the failed pod or container gave.
@@ -424,8 +424,8 @@ type ElasticTrainingJobStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=101
 	RestartTimes []metav1.Time `json:"restartTimes,omitempty"`
-	// Progress is what the training last reported in annotation tideline.io/progress of worker 0's pod, as of the last restart or
-	// end: it is read when it matters, and costs no write of its own.
+	// Progress is what the training had reported in annotation tideline.io/progress of worker 0's pod, as of the last restart that
+	// counted: it is read when it matters, and costs no write of its own.
 	// +optional
 	Progress int64 `json:"progress,omitempty"`
 	// LastFailure is the last loss that counted.
@@ -453,16 +453,19 @@ type ElasticTrainingJobStatus struct {
 	// RunningSince is when the core first ran in the current attempt; absent before, and while the job is stopped.
 	// +optional
 	RunningSince *metav1.Time `json:"runningSince,omitempty"`
-	// ActiveSeconds is how long earlier attempts trained, in seconds, which counts against activeDeadlineSeconds.
+	// ActiveSeconds is how long earlier attempts trained, recovery included, in seconds, which counts against
+	// activeDeadlineSeconds.
 	// +optional
 	ActiveSeconds int64 `json:"activeSeconds,omitempty"`
-	// BelowMinSince is when the core, having run, was first seen not to be whole.
+	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole, or, before it ran, when one
+	// of its workers was first seen unable to start for its image or configuration.
 	// +optional
 	BelowMinSince *metav1.Time `json:"belowMinSince,omitempty"`
 	// WaitSeconds is the time from the job's creation until its core first ran, in seconds.
 	// +optional
 	WaitSeconds *int64 `json:"waitSeconds,omitempty"`
-	// MasterCompletionTime is when worker 0 was seen to have succeeded; the completion grace counts from here.
+	// MasterCompletionTime is when the success policy was seen to be met, with Master by worker 0; the completion grace counts from
+	// here.
 	// +optional
 	MasterCompletionTime *metav1.Time `json:"masterCompletionTime,omitempty"`
 	// CompletionTime is when the job succeeded or failed.
