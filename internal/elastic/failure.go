@@ -144,6 +144,7 @@ func (p *planner) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	p.noteProgress(l.progress)
 	before := p.o.Job.Status.LastFailure
 	p.st.Restarts += restarts
+	p.noteRestarts(l, restarts)
 	p.st.LastFailure = &v1alpha1.WorkerFailure{
 		Worker: l.index, Time: p.time(), ExitCode: l.failure.ExitCode,
 		Reason: clip(l.reason(), 256), Message: clip(l.failure.lastLine(), 1024), InPlace: l.inPlace,

@@ -64,6 +64,9 @@ func history(t *testing.T, random *rand.Rand) bool {
 	case PaceOf(w.status(), &again.Status) != PaceNever, len(again.DeletePods)+len(again.CreateWorkers) > 0, w.written != written:
 		t.Errorf("is not at rest: %+v", again)
 		return false
+	case w.restarts() != int(w.status().Restarts):
+		t.Errorf("counted %d restarts for those of status: %+v", w.restarts(), w.status())
+		return false
 	case !finished(w.status()) && len(w.indices()) != w.pods():
 		t.Errorf("has workers %v, wants %d of them: %+v", w.indices(), w.pods(), w.status())
 		return false
@@ -102,6 +105,17 @@ func randomPolicies(w *world, random *rand.Rand) {
 func (w *world) wanted() int32 {
 	a := w.status().Attempt
 	return min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+}
+
+// restarts is how many restarts were counted for the figures over all jobs.
+func (w *world) restarts() int {
+	n := 0
+	for _, m := range w.measures {
+		for _, restarts := range m.Restarts {
+			n += restarts
+		}
+	}
+	return n
 }
 
 // pods is how many pods the job must have at its fixed point: none for workers that left and whose pods are gone.

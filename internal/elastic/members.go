@@ -191,6 +191,9 @@ func (p *planner) giveWay() {
 		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved()):
 			p.recordEviction(&loss{index: w.Index, uid: w.UID, eviction: told})
 			p.st.Elasticity.GaveWayTo = p.served()
+			if w.Scheduled && !w.Terminating && w.Disruption == "" {
+				p.noteEviction(w.Index, told)
+			}
 			at, known := slices.BinarySearchFunc(p.st.Members, w.Index, compareIndex)
 			if !known {
 				p.st.Members = slices.Insert(p.st.Members, at, v1alpha1.Member{})
@@ -246,6 +249,9 @@ func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
 	}
 	if l.eviction != "" {
 		p.recordEviction(l)
+	}
+	if l.disruption != "" {
+		p.noteEviction(l.index, l.disruption)
 	}
 }
 

@@ -48,6 +48,8 @@ type Decision struct {
 
 	// Status is what the job's status should say.
 	Status v1alpha1.ElasticTrainingJobStatus
+	// Losses are what Status records of lost workers for the first time, for those who count.
+	Losses []Loss
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration
 }

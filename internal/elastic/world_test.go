@@ -25,11 +25,13 @@ type world struct {
 	o    Observed
 	uids int
 	last Decision
-	// written is how often status was written, hostsWritten how often the hosts were, and events what was told.
+	// written is how often status was written, hostsWritten how often the hosts were, events what was told, and measures what was
+	// counted.
 	written, hostsWritten int
 
-	events []Event
-	pace   struct{ noticed, written time.Time }
+	events   []Event
+	measures []Measures
+	pace     struct{ noticed, written time.Time }
 }
 
 // newWorld has a job of minimum..maximum workers with one GPU each, in an open queue.
@@ -79,6 +81,7 @@ func (w *world) step() *world {
 
 func (w *world) report(d Decision) {
 	w.events = append(w.events, Events(&w.o.Job.Status, &d.Status)...)
+	w.measures = append(w.measures, Measure(&w.o.Job.Status, &d.Status, d.Losses))
 	d.Status.DeepCopyInto(&w.o.Job.Status)
 	w.written++
 	w.o.Departures, w.pace.noticed, w.pace.written = nil, time.Time{}, w.now
