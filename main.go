@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -121,6 +122,9 @@ func run(ctx context.Context, log logr.Logger) error {
 	})
 	if err != nil {
 		return fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+	}
+	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
+		return err
 	}
 	if err := elastictrainingjob.Setup(ctx, mgr, config.DefaultTiers(), o.webhooks.Enabled); err != nil {
 		if meta.IsNoMatchError(err) {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -75,6 +76,7 @@ type Reconciler struct {
 	writes    *kube.Writes
 	pacer     *kube.Pacer
 	memory    *memory
+	metrics   *metrics
 	arbiter   *arbiter.Arbiter
 	now       func() time.Time
 	// webhooks is false for an operator without webhooks: nobody checks who creates a job.
@@ -110,6 +112,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers, webhooks b
 		obstacles, err := schedulerObstacles(ctx, scheduler)
 		return err == nil && len(obstacles) == 0
 	}, mgr.GetLogger().WithName("arbiter"))
+	jobs, err := jobStore(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	r.metrics = newMetrics(tiers, r.now, jobs, mgr.Elected())
+	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
+		return fmt.Errorf("register the metrics of jobs: %w", err)
+	}
 	if err := mgr.Add(r.arbiter); err != nil {
 		return fmt.Errorf("add the arbiter: %w", err)
 	}
@@ -305,6 +315,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.writes.Forget(req.NamespacedName)
 			r.pacer.Forget(req.NamespacedName)
 			r.memory.forget(req.NamespacedName)
+			r.metrics.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err

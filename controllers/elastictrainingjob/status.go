@@ -27,7 +27,7 @@ func (r *Reconciler) report(
 		wanted = elastic.Explain(o, now, d, obstacle)
 		again = sooner(again, waitInterval)
 	}
-	wait, err := r.writeWhenDue(ctx, o, &wanted, now)
+	wait, err := r.writeWhenDue(ctx, o, &wanted, d.Losses, now)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: staleInterval}, nil // Somebody changed the job meanwhile; its event follows.
@@ -46,9 +46,10 @@ func (r *Reconciler) report(
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
 func (r *Reconciler) writeWhenDue(
-	ctx context.Context, o elastic.Observed, wanted *status, now time.Time,
+	ctx context.Context, o elastic.Observed, wanted *status, losses []elastic.Loss, now time.Time,
 ) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
+	r.metrics.hold(o.Job, &o.Job.Status)
 	pace := elastic.PaceOf(&o.Job.Status, wanted)
 	if pace == elastic.PaceNever {
 		r.pacer.Agrees(key)
@@ -65,6 +66,8 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.Wrote(key, now)
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
+	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, losses))
+	r.metrics.hold(o.Job, wanted)
 	return 0, nil
 }
 
