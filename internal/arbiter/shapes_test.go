@@ -23,12 +23,13 @@ func (s *scene) node(model string) {
 	})
 }
 
-func (s *scene) judge(name string) capacity.Verdict {
+// judge is the verdict of job ctr.
+func (s *scene) judge() capacity.Verdict {
 	s.t.Helper()
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
 	NewWithT(s.t).Expect(err).NotTo(HaveOccurred())
-	return a.Verdict(key(name))
+	return a.Verdict(key("ctr"))
 }
 
 func TestModelOnWhichTheCoreFits(t *testing.T) {
@@ -38,18 +39,18 @@ func TestModelOnWhichTheCoreFits(t *testing.T) {
 	job := s.job("ctr", 4, 0)
 	job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
 	job.Status.Attempt.Model = "A100"
-	v := s.judge("ctr")
+	v := s.judge()
 	g.Expect(v.Answer.Largest).To(BeZero(), "it is judged with the model that its pods wait for")
 	g.Expect(v.Model).To(Equal("H100"))
 
 	job.Status.Members = []v1alpha1.Member{{Index: 0, UID: "u"}}
-	g.Expect(s.judge("ctr").Model).To(Equal("A100"), "the attempt has run")
+	g.Expect(s.judge().Model).To(Equal("A100"), "the attempt has run")
 	job.Status.Members, job.Status.Attempt.Model = nil, "H100"
-	v = s.judge("ctr")
+	v = s.judge()
 	g.Expect(v.Answer.Fits).To(BeTrue())
 	g.Expect(v.Model).To(Equal("H100"))
 	job.Spec.Accelerator.Mixed, job.Status.Attempt.Model = true, ""
-	g.Expect(s.judge("ctr").Model).To(BeEmpty())
+	g.Expect(s.judge().Model).To(BeEmpty())
 }
 
 func TestMasterIsJudgedByItsOwnShape(t *testing.T) {
@@ -64,7 +65,7 @@ func TestMasterIsJudgedByItsOwnShape(t *testing.T) {
 		six := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("6")}
 		job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{Limits: six, Requests: six}}
 		s.bind(job, bound)
-		answer := s.judge("ctr").Answer
+		answer := s.judge().Answer
 		g.Expect(answer.Fits).To(Equal(want.Fits), "%d bound", bound)
 		g.Expect(answer.Largest).To(Equal(want.Largest), "%d bound", bound)
 	}
@@ -81,7 +82,7 @@ func TestLostMasterWaitsAlone(t *testing.T) {
 			pod.Spec.NodeName = ""
 		}
 	}
-	v := s.judge("ctr")
+	v := s.judge()
 	g.Expect(v.Waiting).To(Equal(int32(1)))
 	g.Expect(v.Answer.Short).To(Equal(capacity.Amounts{"nvidia.com/gpu": 2}), "9 of which 7 are free")
 }

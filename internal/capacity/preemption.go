@@ -14,9 +14,9 @@ type Preemption struct {
 	Tier string
 }
 
-// preempt chooses the gangs that must stop whole so that the gang fits, with all surplus gone that it may take and that leaves: the least
-// important first, then the youngest, and none that turns out not to be needed. It is empty when the gang preempts nobody, when
-// surplus alone is enough, and when all of them are not enough.
+// preempt chooses the gangs that must stop whole so that the gang fits, with all surplus gone that it may take and that leaves:
+// the least important first, then the youngest, and none that turns out not to be needed. It is empty when the gang preempts
+// nobody, when surplus alone is enough, and when all of them are not enough.
 func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) []Running {
 	if len(g.Preempts) == 0 || g.unmodelled() != "" {
 		return nil
@@ -70,9 +70,9 @@ func (m *Model) without(gone []*Pod, r Running) []*Pod {
 	return gone
 }
 
-// Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that wait, once surplus that it
-// may take has left, as long as no gang waits that would preempt it again; nil for none. It is one at a time, because from then on
-// it is a gang that waits.
+// Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that wait, once
+// surplus that it may take has left, as long as no gang waits that would preempt it again; nil for none. It is one at a time,
+// because from then on it is a gang that waits.
 func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 	rest := m.clone()
 	for _, g := range ordered(waiting) {
@@ -93,8 +93,8 @@ func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 	return nil
 }
 
-// couldBeServed tells whether the gang would fit on its nodes if nothing else ran. One that never fits, and one that the model does
-// not cover, preempt nobody and keep nobody from going on.
+// couldBeServed tells whether the gang would fit on its nodes if nothing else ran. One that never fits, and one that the model
+// does not cover, preempt nobody and keep nobody from going on.
 func (m *Model) couldBeServed(g *Gang) bool {
 	a := m.compile(&g.Shape)
 	return g.unmodelled() == "" && m.room(g, &a, allOf) >= g.Workers

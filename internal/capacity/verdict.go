@@ -47,8 +47,8 @@ type Docket struct {
 	Shrinks Shrinks
 	// Starved tells whether a gang has waited so long that surplus must be told to leave, and otherwise in what time it will have.
 	Starved func(*Gang) (starved bool, in time.Duration)
-	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano. Leaves tells whether it leaves for a
-	// waiting gang at all.
+	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano. Leaves tells whether it leaves
+	// for a waiting gang at all.
 	Yields, Leaves func(types.NamespacedName) bool
 }
 

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -150,7 +151,7 @@ func check(t *testing.T, cases map[string]rule) {
 			if out == nil {
 				t.Fatalf("not converted: %v", notes)
 			}
-			if written, _ := json.Marshal(in); string(written) != string(must(json.Marshal(before))) {
+			if written, _ := json.Marshal(in); !bytes.Equal(written, must(json.Marshal(before))) {
 				t.Error("Convert changed its argument")
 			}
 			for path, want := range c.has {

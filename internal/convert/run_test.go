@@ -257,7 +257,7 @@ func TestPageShowsWhatIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	blocks := regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?\n)```$").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) != 4 {
 		t.Fatalf("the page shows %d blocks, want commands, a PyTorchJob, an ElasticTrainingJob and notes", len(blocks))
 	}

@@ -93,7 +93,8 @@ func (s *story) tellWorkers() {
 	}
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
 		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s worker %d%s, which counts as restart %d; %s.",
-			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker, Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}, after.Restarts, s.whatFollows())
+			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker,
+			Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}, after.Restarts, s.whatFollows())
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Gave up %s, because maxReplicas was lowered; %d ready go on.",
@@ -109,7 +110,8 @@ func (s *story) tellWorkers() {
 func (s *story) tellAttempts() {
 	switch {
 	case s.after.Preemption != nil && s.before.Preemption == nil:
-		s.add(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops for %s of tier %s.", s.after.Preemption.By, s.after.Preemption.Tier)
+		s.add(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops for %s of tier %s.",
+			s.after.Preemption.By, s.after.Preemption.Tier)
 	case stopped(s.after) && !stopped(s.before) && s.after.Preemption == nil:
 		s.add(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
 	case stopped(s.before) && !stopped(s.after) && s.after.Attempt != nil:

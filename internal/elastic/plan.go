@@ -264,7 +264,8 @@ func (p *planner) conclude() bool {
 // restartBackoff is how much longer an attempt that began because of failures waits before it creates workers.
 func (p *planner) restartBackoff() time.Duration {
 	f := p.st.LastFailure
-	if p.st.RunningSince != nil || p.st.Attempt.Number == 1 || f == nil || f.Time.After(p.st.Attempt.StartTime.Time) || len(p.st.RestartTimes) == 0 {
+	if p.st.RunningSince != nil || p.st.Attempt.Number == 1 || f == nil || f.Time.After(p.st.Attempt.StartTime.Time) ||
+		len(p.st.RestartTimes) == 0 {
 		return 0
 	}
 	return min(f.Time.Add(backoff(int32(len(p.st.RestartTimes)))).Sub(p.now), longestBackoff)

@@ -198,8 +198,8 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 	switch {
 	case p.mustStop():
 		_, stopping, why := p.whyStopped()
-		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s; the job stops %s as soon as worker 0 has saved a checkpoint, or %s after "+
-			"it was asked for one.", have, why, p.checkpointGrace())
+		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s; the job stops %s as soon as worker 0 has saved a checkpoint, or %s "+
+			"after it was asked for one.", have, why, p.checkpointGrace())
 	case ready == wanted:
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, fmt.Sprintf("All %s ready.", workers(wanted))
 	case p.cooldown() > 0:

@@ -23,7 +23,8 @@ const TrainerContainer = "trainer"
 const maxRestarts = 100
 
 const (
-	// shutdownTimeout is how long after SIGTERM torchrun kills its processes by itself, in seconds (torch.distributed.elastic.agent).
+	// shutdownTimeout is how long after SIGTERM torchrun kills its processes by itself, in seconds
+	// (torch.distributed.elastic.agent).
 	shutdownTimeout = 30
 	// shutdownMargin is how much earlier than the grace torchrun must have ended its processes, in seconds.
 	shutdownMargin = 5

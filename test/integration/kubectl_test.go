@@ -59,8 +59,8 @@ var _ = Describe("kubectl", func() {
 		Expect(wide[1][8:]).To(HaveExactElements("alice@example.com", "2", MatchRegexp(`^\d+$`), "All 2 workers ready."),
 			"with their values")
 		Expect(wide[2][8]).To(BeEmpty(), "an owner that nobody named")
-		Expect(s.Read("full")).To(testutil.HaveCondition(
-			v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff), "this operator checks no owners, and says so")
+		unchecked := testutil.HaveCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff)
+		Expect(s.Read("full")).To(unchecked, "this operator checks no owners, and says so")
 		Expect(kubectl(s, "describe", "etj", "full")).To(MatchRegexp(
 			`Normal\s+Scheduled\s.*The core of 2 workers runs in queue default, \d+s after submission\.`), "events tell the story")
 		Expect(kubectl(s, "get", "etj", "full", "-o", "jsonpath={.status.selector}")).To(Equal("tideline.io/job=full"),

@@ -233,7 +233,8 @@ func TestSamplesHaveNoUnknownField(t *testing.T) {
 	}
 }
 
-// A webhook that is called where nobody serves it refuses every job, and one that is asked about more than jobs can stop a cluster.
+// A webhook that is called where nobody serves it refuses every job, and one that is asked about more than jobs can stop a
+// cluster.
 func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
 	all := build(t, "config/default")
 	var called []admissionregistrationv1.ValidatingWebhook // mutating ones have the same fields, and one more
