@@ -1,0 +1,275 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// JobPhase is where a job stands, in one word.
+//
+// +kubebuilder:validation:Enum=Pending;Running;Suspended;Succeeded;Failed
+type JobPhase string
+
+const (
+	// PhasePending: the core of the current attempt has not run yet.
+	PhasePending JobPhase = "Pending"
+	// PhaseRunning: the core of the current attempt runs, or ran and is being recovered.
+	PhaseRunning JobPhase = "Running"
+	// PhaseSuspended: the job was stopped, by its user or for a more important one, and may go on.
+	PhaseSuspended JobPhase = "Suspended"
+	// PhaseSucceeded: the job ended well.
+	PhaseSucceeded JobPhase = "Succeeded"
+	// PhaseFailed: the job ended badly.
+	PhaseFailed JobPhase = "Failed"
+)
+
+// AttemptStatus is one set of pods under one rendezvous id and one min:max. It is in status before the first pod exists.
+type AttemptStatus struct {
+	// Number counts attempts from 1.
+	Number int32 `json:"number"`
+	// StartTime is when the attempt was recorded. It is part of the rendezvous id, so that an id never repeats, even after
+	// an older status was restored.
+	StartTime metav1.Time `json:"startTime"`
+	// MinReplicas is the size of the core and the lower bound that torchrun agents were started with.
+	MinReplicas int32 `json:"minReplicas"`
+	// MaxReplicas is the upper bound that torchrun agents were started with.
+	MaxReplicas int32 `json:"maxReplicas"`
+	// Model is the accelerator's model that every worker of the attempt runs on; empty where any will do, or a mix.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Model string `json:"model,omitempty"`
+}
+
+// ID names the attempt in labels and in the rendezvous id: its number and its start in Unix seconds.
+func (a *AttemptStatus) ID() string {
+	return fmt.Sprintf("%d-%d", a.Number, a.StartTime.Unix())
+}
+
+// ElasticityStatus remembers which surplus came and went.
+type ElasticityStatus struct {
+	// Evicted lists surplus indices that gave way and are not created again before the cooldown has passed, ascending.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=4096
+	Evicted []int32 `json:"evicted,omitempty"`
+	// LastEvictionTime is when surplus last gave way; the cooldown counts from here.
+	// +optional
+	LastEvictionTime *metav1.Time `json:"lastEvictionTime,omitempty"`
+	// LastEvictionReason is why surplus last left: the reason of its condition DisruptionTarget, PreemptionByScheduler when Volcano
+	// took its place for a waiting gang, Told when the operator told it to leave for one, or Unseen when the operator was down.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	LastEvictionReason string `json:"lastEvictionReason,omitempty"`
+	// GaveWayTo is the gang, as namespace/name, that surplus last left for on the operator's word; empty when Volcano evicted it,
+	// which does not say for whom.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	GaveWayTo string `json:"gaveWayTo,omitempty"`
+}
+
+// Member is one worker pod that the job was known to have.
+type Member struct {
+	// Index of the worker.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4095
+	Index int32 `json:"index"`
+	// UID of its pod.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Type=string
+	UID types.UID `json:"uid"`
+	// Lost is true once the pod is known to have left or failed, and restarts counts it if it should.
+	// +optional
+	Lost bool `json:"lost,omitempty"`
+	// Left is true for a lost worker that is not replaced in this attempt: it succeeded while worker 0 ran on, or a rule of the
+	// failure policy says Ignore.
+	// +optional
+	Left bool `json:"left,omitempty"`
+	// Completed is true for a worker that left because it succeeded.
+	// +optional
+	Completed bool `json:"completed,omitempty"`
+	// ContainerRestarts is how often containers of the pod were seen to have restarted in place.
+	// +optional
+	ContainerRestarts int32 `json:"containerRestarts,omitempty"`
+	// Incident is the number of the last incident that restarted containers of the pod.
+	// +optional
+	Incident int32 `json:"incident,omitempty"`
+	// Failures in a row of the worker, which set its back-off. Reported progress, and ten minutes without a failure, reset it.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// RetryTime is when the worker, failed, may be created anew.
+	// +optional
+	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+}
+
+// PreemptionStatus says why the job was stopped whole.
+type PreemptionStatus struct {
+	// By is the gang that it made room for, as namespace/name.
+	// +kubebuilder:validation:MaxLength=512
+	By string `json:"by"`
+	// Since is when it was told to stop.
+	Since metav1.Time `json:"since"`
+	// Tier of that gang.
+	// +kubebuilder:validation:MaxLength=64
+	Tier string `json:"tier"`
+}
+
+// CheckpointStatus is a checkpoint that worker 0 was asked for, because workers are about to leave.
+type CheckpointStatus struct {
+	// RequestTime is when it was asked for. Its Unix seconds are the value of the annotations by which it is asked for and
+	// acknowledged.
+	RequestTime metav1.Time `json:"requestTime"`
+}
+
+// Incident is a restart that counted once, in whichever workers it showed.
+type Incident struct {
+	// Number counts incidents of the attempt from 1.
+	Number int32 `json:"number"`
+	// Time is when it was first noticed.
+	Time metav1.Time `json:"time"`
+}
+
+// WorkerFailure describes the loss of a worker that counted as a restart.
+type WorkerFailure struct {
+	// Worker is the index of the lost worker.
+	Worker int32 `json:"worker"`
+	// Time is when the loss was noticed.
+	Time metav1.Time `json:"time"`
+	// ExitCode of the container that failed; 0 when none is known.
+	// +optional
+	ExitCode int32 `json:"exitCode,omitempty"`
+	// Reason is Deleted, or the reason that the failed pod or container gave.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+	// InPlace is true when the pod lives on, and its containers restarted.
+	// +optional
+	InPlace bool `json:"inPlace,omitempty"`
+	// Message is the last line of what the failed pod said.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// ElasticTrainingJobStatus is what became of the job. Counters are as of the last transition; nothing in it moves by itself.
+type ElasticTrainingJobStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Phase is where the job stands: Pending, Running, Suspended, Succeeded or Failed.
+	// +optional
+	Phase JobPhase `json:"phase,omitempty"`
+	// Reason says why, in one word: the reason of the condition that matters most now.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// Message says why, in a sentence with the figures and what to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+	// Conditions of the job: Ready, Reconciling, Stalled, Suspended, Scheduled, SchedulerConfigured, FullSize, RangePending,
+	// OwnerChecked, Succeeded, Failed.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Queue is the Volcano Queue of the job's gang.
+	// +optional
+	Queue string `json:"queue,omitempty"`
+	// Tier is the tier in effect.
+	// +optional
+	Tier string `json:"tier,omitempty"`
+	// Attempt is the current set of pods.
+	// +optional
+	Attempt *AttemptStatus `json:"attempt,omitempty"`
+	// Replicas is the number of worker pods that exist and have not ended.
+	// +optional
+	// +kubebuilder:default=0
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of worker pods that are ready.
+	// +optional
+	// +kubebuilder:default=0
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// ReadyWorkers is the summary that `kubectl get` shows: ready/existing (min..max).
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ReadyWorkers string `json:"readyWorkers,omitempty"`
+	// Place is the job's place among the gangs that wait in its queue, from 1; 0 when it does not wait.
+	// +optional
+	// +kubebuilder:default=0
+	Place int32 `json:"place"`
+	// RoomFrom names the jobs whose surplus left, or is leaving, on the operator's word so that this job's core finds room, as
+	// namespace/name and number of workers; empty once the core is placed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	RoomFrom string `json:"roomFrom,omitempty"`
+	// GPUs is the number of GPUs that ready workers hold.
+	// +optional
+	// +kubebuilder:default=0
+	GPUs int64 `json:"gpus"`
+	// Selector selects the job's worker pods, for the scale subresource.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Selector string `json:"selector,omitempty"`
+	// Restarts counts losses of workers that cost the training a restart. Evictions, preemptions and lost nodes never count.
+	// +optional
+	// +kubebuilder:default=0
+	Restarts int32 `json:"restarts"`
+	// Incident is the last restart that may restart the containers of other workers too, as the loss of worker 0 does.
+	// +optional
+	Incident *Incident `json:"incident,omitempty"`
+	// RestartTimes are the restarts that count against maxRestarts now, oldest first: those since the last progress, within
+	// windowSeconds as of the last restart.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=101
+	RestartTimes []metav1.Time `json:"restartTimes,omitempty"`
+	// Progress is what the training had reported in annotation tideline.io/progress of worker 0's pod, as of the last restart that
+	// counted: it is read when it matters, and costs no write of its own.
+	// +optional
+	Progress int64 `json:"progress,omitempty"`
+	// LastFailure is the last loss that counted.
+	// +optional
+	LastFailure *WorkerFailure `json:"lastFailure,omitempty"`
+	// Preemption says for whom the job was stopped whole; absent otherwise. It goes on by itself.
+	// +optional
+	Preemption *PreemptionStatus `json:"preemption,omitempty"`
+	// Checkpoint is the checkpoint that worker 0 was asked for; absent when nobody is about to leave.
+	// +optional
+	Checkpoint *CheckpointStatus `json:"checkpoint,omitempty"`
+	// Elasticity remembers which surplus came and went.
+	// +optional
+	Elasticity *ElasticityStatus `json:"elasticity,omitempty"`
+	// Members lists the worker pods that the job was last known to have running, by index. A pod that is gone although it is
+	// listed has been lost.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	// +kubebuilder:validation:MaxItems=4096
+	Members []Member `json:"members,omitempty"`
+	// StartTime is when the core first ran.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// RunningSince is when the core first ran in the current attempt; absent before, and while the job is stopped.
+	// +optional
+	RunningSince *metav1.Time `json:"runningSince,omitempty"`
+	// ActiveSeconds is how long earlier attempts trained, recovery included, in seconds, which counts against
+	// activeDeadlineSeconds.
+	// +optional
+	ActiveSeconds int64 `json:"activeSeconds,omitempty"`
+	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole, or, before it ran, when one
+	// of its workers was first seen unable to start for its image or configuration.
+	// +optional
+	BelowMinSince *metav1.Time `json:"belowMinSince,omitempty"`
+	// WaitSeconds is the time from the job's creation until its core first ran, in seconds.
+	// +optional
+	WaitSeconds *int64 `json:"waitSeconds,omitempty"`
+	// MasterCompletionTime is when the success policy was seen to be met, with Master by worker 0; the completion grace counts from
+	// here.
+	// +optional
+	MasterCompletionTime *metav1.Time `json:"masterCompletionTime,omitempty"`
+	// CompletionTime is when the job succeeded or failed.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
