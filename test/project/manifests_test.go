@@ -158,11 +158,22 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 	}
 }
 
-// The operator may do nothing with Secrets unless somebody adds the component, and with it create them only.
+// The operator may do nothing with users' Secrets unless somebody adds the component, and with it create them only. In its own
+// namespace it reads and changes the one with its certificate, by name.
 func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	for _, r := range build(t, "config/default") {
 		if rights := rightsOnSecrets(t, r); len(rights) > 0 {
 			t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
+		}
+		if r.GetKind() == "Role" {
+			var role rbacv1.Role
+			decode(t, r, &role)
+			for _, rule := range role.Rules {
+				only := slices.Equal(rule.Verbs, []string{"create"}) || len(rule.ResourceNames) > 0
+				if slices.Contains(rule.Resources, "secrets") && (!only || role.Namespace != "tideline-system") {
+					t.Errorf("Role %s/%s lets the operator %v secrets", role.Namespace, role.Name, rule.Verbs)
+				}
+			}
 		}
 	}
 	folder, err := filepath.Abs(repository)
@@ -206,10 +217,10 @@ func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	}
 }
 
-// rightsOnSecrets are the verbs that a role of the operator's has on Secrets.
+// rightsOnSecrets are the verbs that a role of the operator's has on the Secrets of all namespaces.
 func rightsOnSecrets(t *testing.T, r *resource.Resource) []string {
 	t.Helper()
-	if !strings.HasSuffix(r.GetKind(), "Role") {
+	if r.GetKind() != "ClusterRole" {
 		return nil
 	}
 	var role rbacv1.ClusterRole
