@@ -117,6 +117,9 @@ type PreemptionStatus struct {
 
 // CheckpointStatus is a checkpoint that worker 0 was asked for, because workers are about to leave.
 type CheckpointStatus struct {
+	// For is what is about to happen: Shrink, Stop or Restart, or Eviction when others told workers to leave.
+	// +kubebuilder:validation:MaxLength=16
+	For string `json:"for"`
 	// RequestTime is when it was asked for. Its Unix seconds are the value of the annotations by which it is asked for and
 	// acknowledged.
 	RequestTime metav1.Time `json:"requestTime"`

@@ -76,7 +76,7 @@ func (r *Reconciler) requestCheckpoint(ctx context.Context, o elastic.Observed, 
 		written.SetResourceVersion(patch.GetResourceVersion())
 		err = r.writes.Wrote(client.ObjectKeyFromObject(o.Job), written)
 	}
-	return failed(err, "ask worker 0 for a checkpoint")
+	return failed(err, "patch pod "+name)
 }
 
 func (r *Reconciler) createService(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {

@@ -162,8 +162,8 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
 }
 
-// workerOf is the job that controls the pod, and the worker's index; false for a pod of nobody that is known. Labels do not count,
-// because whoever may write pods may write them.
+// workerOf is the job that controls the pod, and the worker's index; false for a pod of nobody that is known. Labels do not
+// count, because whoever may write pods may write them.
 func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
@@ -183,7 +183,8 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 	st := &job.Status
 	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
 	switch {
-	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil:
+	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
+		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
 	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
 		c.in.preempted = append(c.in.preempted, c.waitingCore(key, st.Queue, job, job.Spec.MinReplicas))
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{Job: key, Queue: st.Queue, Stopping: true})
@@ -191,7 +192,7 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
 			Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
 			Stopping:   job.Spec.RunPolicy.Suspend,
-			Unmodelled: capacity.ShapeOf(&job.Spec.Template.Spec, nil).Unmodelled != "",
+			Unmodelled: shapeOf(job, st.Attempt.Model, 0).Unmodelled+shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
 		})
 	}
 }

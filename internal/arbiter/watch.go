@@ -91,5 +91,8 @@ func readJob(o any) any {
 		return nil
 	}
 	st := &j.Status
-	return []any{j.Generation, j.DeletionTimestamp != nil, st.Attempt, st.MasterCompletionTime, st.CompletionTime, st.Conditions}
+	return []any{
+		j.Generation, j.DeletionTimestamp != nil, st.Attempt, st.RunningSince, st.Preemption, len(st.Members), st.MasterCompletionTime,
+		st.CompletionTime, st.Conditions,
+	}
 }

@@ -15,11 +15,12 @@ type Preemption struct {
 }
 
 // preempt chooses the gangs that must stop whole so that the gang fits, with all surplus gone that it may take and that leaves:
-// the least important first, then the youngest, and none that turns out not to be needed. It is empty when the gang preempts
-// nobody, when surplus alone is enough, and when all of them are not enough.
-func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) []Running {
+// the least important first, then the youngest, and none that turns out not to be needed. Nobody stops when the gang preempts
+// nobody, when all of them are not enough, and when it is served already: by that surplus, or by gangs that are on their way
+// out.
+func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) (stopped []Running, served bool) {
 	if len(g.Preempts) == 0 || g.unmodelled() != "" {
-		return nil
+		return nil, false
 	}
 	a := m.compile(&g.Shape)
 	gone := slices.DeleteFunc(m.surplusFor(g), func(p *Pod) bool { return !leaves(p.Surplus.Job) })
@@ -43,8 +44,11 @@ func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) []Runni
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Created.Compare(a.Created),
 			cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
 	})
-	if enough(nil) || !enough(candidates) {
-		return nil
+	switch {
+	case enough(nil):
+		return nil, true
+	case !enough(candidates):
+		return nil, false
 	}
 	n := 1
 	for !enough(candidates[:n]) {
@@ -56,7 +60,7 @@ func (m *Model) preempt(g *Gang, leaves func(types.NamespacedName) bool) []Runni
 			chosen = others
 		}
 	}
-	return chosen
+	return chosen, false
 }
 
 // without adds the pods of a gang to those that are gone, each once.

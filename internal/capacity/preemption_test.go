@@ -72,6 +72,17 @@ func TestPreemptionStopsNobodyWhoIsNotNeeded(t *testing.T) {
 	NewWithT(t).Expect(preemptedBy(s, important(2))).To(ConsistOf("large"), "small alone is too little, and large alone is enough")
 }
 
+func TestRoomOnItsWayIsNotCountedTwice(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 6)}, Queues: []Queue{{Name: "default"}}}
+	runs(&s, "grown", "mid", 4, 2*time.Hour)
+	runs(&s, "core", "low", 2, time.Hour)
+	first, second := important(2), important(4)
+	first.Created, second.Job = born.Add(-time.Hour), job("second")
+	verdicts, _, _ := New(s).Judge(docket(first, second), born)
+	g.Expect(verdicts[job("core")].Preempt).To(BeNil(), "surplus serves the first, and is not there for the second")
+}
+
 func TestGangsThatAreBeingStoppedCount(t *testing.T) {
 	g := NewWithT(t)
 	s := Snapshot{Nodes: []Node{nodeOf("a", 4)}}

@@ -80,35 +80,47 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 			verdicts[v.Job] = verdict
 		}
 	}
-	m.preemptFor(d, waiting, verdicts)
+	if in := m.preemptFor(d, waiting, verdicts); in > 0 && (again == 0 || in < again) {
+		again = in
+	}
 	return verdicts, shrinks, again
 }
 
-// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that surplus cannot serve.
-func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.NamespacedName]Verdict) {
+// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor gangs on
+// their way out serve. It returns when the next will have starved.
+func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.NamespacedName]Verdict) time.Duration {
+	var again time.Duration
 	rest := m.clone()
 	for _, g := range waiting {
 		if rest.Ask(g).Fits {
 			rest.place(g, g.Workers)
 			continue
 		}
-		if starved, _ := d.Starved(g); !starved {
+		starved, in := d.Starved(g)
+		if !starved {
+			if again == 0 || in < again {
+				again = in
+			}
 			continue
 		}
-		stopped := rest.preempt(g, d.Leaves)
+		stopped, served := rest.preempt(g, d.Leaves)
+		if served {
+			return again // Room is being made; who else needs some is judged when it is there.
+		}
 		if len(stopped) == 0 {
 			continue
 		}
-		served := verdicts[g.Job]
+		v := verdicts[g.Job]
 		for _, r := range stopped {
-			v := verdicts[r.Job]
-			v.Preempt = &Preemption{By: g.Job, Tier: g.TierName}
-			verdicts[r.Job] = v
-			served.From = append(served.From, Holder{Job: r.Job, Workers: int32(len(m.workers[r.Job]))})
+			told := verdicts[r.Job]
+			told.Preempt = &Preemption{By: g.Job, Tier: g.TierName}
+			verdicts[r.Job] = told
+			v.From = append(v.From, Holder{Job: r.Job, Workers: int32(len(m.workers[r.Job]))})
 		}
-		verdicts[g.Job] = served
-		return
+		verdicts[g.Job] = v
+		return again
 	}
+	return again
 }
 
 // Grower is a running job that creates only the surplus that fits.

@@ -12,6 +12,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -74,10 +75,11 @@ func (c *conversion) metadata() {
 			delete(c.out.Annotations, key)
 		}
 	}
-	if queue, ok := in.Labels[kueueQueueLabel]; ok {
+	if queue, ok := in.Labels[kueueQueueLabel]; ok && ptr.Deref(c.in.Spec.RunPolicy.ManagedBy, "") != kubeflowv1.MultiKueueController {
 		c.note("metadata.labels["+kueueQueueLabel+"]", queue,
-			"Kueue admits PyTorchJobs, and does not know ElasticTrainingJobs; the label is kept and has no effect",
+			"Kueue admits PyTorchJobs, and does not know ElasticTrainingJobs; it is left out, because Tideline would wait for Kueue",
 			"give the namespace a Volcano Queue by its annotation scheduling.volcano.sh/queue-name")
+		delete(c.out.Labels, kueueQueueLabel)
 	}
 	if len(in.OwnerReferences) > 0 {
 		c.note("metadata.ownerReferences", in.OwnerReferences[0].Kind+"/"+in.OwnerReferences[0].Name,

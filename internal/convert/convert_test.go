@@ -237,9 +237,9 @@ func TestMetadata(t *testing.T) {
 				"metadata.annotations[volcano.sh/preemptable] = true: training-operator copies it to its PodGroup, Tideline does " +
 					"not; it is left out; the queue follows from the namespace's annotation scheduling.volcano.sh/queue-name"}},
 		"Kueue's queue": {func(j *pytorchJob) { j.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "team"} },
-			map[string]string{"metadata.labels": `{"kueue.x-k8s.io/queue-name":"team"}`}, []string{
+			map[string]string{"metadata.labels": "null"}, []string{
 				"metadata.labels[kueue.x-k8s.io/queue-name] = team: Kueue admits PyTorchJobs, and does not know ElasticTrainingJobs; " +
-					"the label is kept and has no effect; give the namespace a Volcano Queue by its annotation " +
+					"it is left out, because Tideline would wait for Kueue; give the namespace a Volcano Queue by its annotation " +
 					"scheduling.volcano.sh/queue-name"}},
 		"owner and finalizers": {func(j *pytorchJob) {
 			j.OwnerReferences = []metav1.OwnerReference{{Kind: "Experiment", Name: "e1"}}

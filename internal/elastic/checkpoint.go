@@ -18,20 +18,30 @@ type CheckpointRequest struct {
 	Value string
 }
 
+// What a checkpoint is asked for.
+const (
+	forShrink, forStop, forRestart, forEviction = "Shrink", "Stop", "Restart", "Eviction"
+)
+
 // saved tells whether workers may leave: at once without a grace or when nobody trains, and otherwise when worker 0 has saved a
-// checkpoint, which it is asked for, or the grace has passed.
-func (p *planner) saved() bool {
+// checkpoint, which it is asked for, or the grace has passed. A checkpoint that was asked for something else is none for this: it
+// may be long ago. Of several departures in one evaluation the first asks for all.
+func (p *planner) saved(what string) bool {
 	grace, master := p.checkpointGrace(), p.at[0]
 	if grace == 0 || p.st.RunningSince == nil || master == nil || !master.running() {
 		return true
 	}
+	if p.departing {
+		what = p.st.Checkpoint.For
+	}
 	p.departing = true
 	c := p.st.Checkpoint
-	if c == nil {
-		p.st.Checkpoint = &v1alpha1.CheckpointStatus{RequestTime: p.time()}
+	if c == nil || (c.For != what && what != forEviction) {
+		p.st.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.time()}
 		p.wake(grace)
 		return false
 	}
+	c.For = what // What it was asked for has happened, and only those are left who leave on the word of others.
 	left := c.RequestTime.Add(grace).Sub(p.now)
 	if left <= 0 || master.CheckpointDone >= c.RequestTime.Unix() {
 		return true
@@ -49,13 +59,15 @@ func (p *planner) checkpointGrace() time.Duration {
 func (p *planner) watchDepartures() {
 	for w := range p.workers() {
 		if w.Terminating && w.Phase == corev1.PodRunning && p.recordedLost(w) {
-			p.saved()
+			p.saved(forEviction)
 		}
 	}
 }
 
-// tellCheckpoint passes the request on once it is in status, and closes it when nobody is about to leave any more.
+// tellCheckpoint notes who leaves on the word of others, passes a request on once it is in status, and closes it when nobody is
+// about to leave any more.
 func (p *planner) tellCheckpoint() {
+	p.watchDepartures()
 	if p.st.Checkpoint == nil {
 		return
 	}

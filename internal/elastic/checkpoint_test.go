@@ -84,6 +84,19 @@ func TestNoCheckpointOfAJobThatDoesNotTrain(t *testing.T) {
 	NewWithT(t).Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspended))
 }
 
+func TestStopDuringAnEvictionHasItsOwnCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t)
+	w.change(7, func(p *Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(soonDelay).step().step().step().done().pass(2 * grace).step()
+	first := w.worker(0).CheckpointRequested
+	w.suspend(true).step().step()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first), "worker 7 still leaves, and what was saved then is old")
+	g.Expect(w.last.DeletePods).To(BeEmpty())
+	w.done().settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+}
+
 func TestEachDepartureHasItsOwnCheckpoint(t *testing.T) {
 	g := NewWithT(t)
 	w := savingWorld(t).scale(6).settle().done().settle()

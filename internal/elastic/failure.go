@@ -58,7 +58,7 @@ func (p *planner) rule(o occurrence) ruling {
 		switch {
 		case o.event == v1alpha1.OnPodEvicted, o.event == v1alpha1.OnNodeLost:
 			return ruling{action: v1alpha1.ActionRestartJob}
-		case o.event == v1alpha1.OnTaskCompleted && o.index == 0:
+		case o.event == v1alpha1.OnTaskCompleted && o.index == 0 && p.masterDecides():
 			return ruling{action: v1alpha1.ActionCompleteJob}
 		}
 	}

@@ -144,6 +144,7 @@ func (p *planner) activeWorkers() []int32 {
 func (p *planner) end(phase v1alpha1.JobPhase, condition, reason, message string) {
 	t := p.time()
 	p.st.Phase, p.st.CompletionTime = phase, &t
+	p.st.Preemption = nil
 	if p.st.Attempt != nil {
 		p.closeAttempt()
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -188,8 +187,10 @@ func (p *planner) giveWay() {
 		case !p.isSurplus(w.Index) || w.ended():
 		case p.recordedLost(w):
 			p.delete(w)
-		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved()):
-			p.recordEviction(&loss{index: w.Index, uid: w.UID, eviction: told})
+		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved(forShrink)):
+			l := &loss{index: w.Index, uid: w.UID, eviction: told, disruption: told, conditions: w.Conditions}
+			p.recordEviction(l)
+			p.answer(l, p.rule(l.occurrence()))
 			p.st.Elasticity.GaveWayTo = p.served()
 			if w.Scheduled && !w.Terminating && w.Disruption == "" {
 				p.noteEviction(w.Index, told)
@@ -198,7 +199,7 @@ func (p *planner) giveWay() {
 			if !known {
 				p.st.Members = slices.Insert(p.st.Members, at, v1alpha1.Member{})
 			}
-			p.st.Members[at] = v1alpha1.Member{Index: w.Index, UID: w.UID, Lost: true}
+			p.st.Members[at] = v1alpha1.Member{Index: w.Index, UID: w.UID, Lost: true, Left: l.left}
 		}
 	}
 }
@@ -320,7 +321,7 @@ func (p *planner) replaceFailed() {
 	}
 	for i := range p.maximum {
 		w := p.at[i]
-		if w == nil || w.Phase != corev1.PodFailed || w.Terminating || !p.recordedLost(w) || p.hasLeft(i) {
+		if w == nil || !w.ended() || w.Succeeded() || w.Terminating || !p.recordedLost(w) || p.hasLeft(i) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {

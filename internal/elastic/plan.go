@@ -195,7 +195,7 @@ func (p *planner) adoptRange() bool {
 	placed := p.st.RunningSince != nil || p.countCore(func(w *Worker) bool { return w.Scheduled }) > 0
 	switch {
 	case !placed && (a.MinReplicas != p.spec.MinReplicas || a.MaxReplicas != p.spec.MaxReplicas):
-	case placed && p.spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart && p.rangePending() && p.saved():
+	case placed && p.spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart && p.rangePending() && p.saved(forRestart):
 	default:
 		return false
 	}
@@ -221,14 +221,13 @@ func (p *planner) keepRunning() {
 		return
 	}
 	p.heedPreemption()
-	if p.mustStop() && p.saved() {
+	if p.mustStop() && p.saved(forStop) {
 		p.stop()
 		return
 	}
-	p.watchDepartures()
 	defer p.tellCheckpoint()
 	p.giveWay()
-	if p.blocked() || p.adoptRange() || p.adoptModel() {
+	if p.conclude() || p.blocked() || p.adoptRange() || p.adoptModel() {
 		return
 	}
 	p.replaceFailed()
@@ -308,7 +307,7 @@ func (p *planner) shrinkToMaximum() {
 	slices.SortFunc(beyond, func(a, b *Worker) int {
 		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
-	if slices.ContainsFunc(beyond, func(w *Worker) bool { return w.running() && p.recordedMember(w) }) && !p.saved() {
+	if slices.ContainsFunc(beyond, func(w *Worker) bool { return w.running() && p.recordedMember(w) }) && !p.saved(forShrink) {
 		return
 	}
 	for _, w := range beyond {

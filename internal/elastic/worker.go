@@ -118,14 +118,22 @@ func WorkerOf(pod *corev1.Pod) (Worker, bool) {
 	return w, true
 }
 
-// failure prefers what the first failed container said to what the pod as a whole says.
+// failure prefers what the container said that failed last, the training container among equals, to what the pod as a whole says.
 func failure(pod *corev1.Pod) Failure {
-	for _, c := range pod.Status.ContainerStatuses {
+	var last *corev1.ContainerStateTerminated
+	all := slices.Clone(pod.Status.ContainerStatuses)
+	slices.SortStableFunc(all, func(a, b corev1.ContainerStatus) int {
+		return cmp.Compare(order(a.Name != rendezvous.TrainerContainer), order(b.Name != rendezvous.TrainerContainer))
+	})
+	for _, c := range all {
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
-			if t != nil && t.ExitCode != 0 {
-				return Failure{ExitCode: t.ExitCode, Reason: t.Reason, Message: t.Message}
+			if t != nil && t.ExitCode != 0 && (last == nil || t.FinishedAt.After(last.FinishedAt.Time)) {
+				last = t
 			}
 		}
+	}
+	if last != nil {
+		return Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message}
 	}
 	return Failure{Reason: pod.Status.Reason, Message: pod.Status.Message}
 }
