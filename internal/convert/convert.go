@@ -75,7 +75,8 @@ func (c *conversion) metadata() {
 			delete(c.out.Annotations, key)
 		}
 	}
-	if queue, ok := in.Labels[kueueQueueLabel]; ok && ptr.Deref(c.in.Spec.RunPolicy.ManagedBy, "") != kubeflowv1.MultiKueueController {
+	manager := ptr.Deref(c.in.Spec.RunPolicy.ManagedBy, "")
+	if queue, ok := in.Labels[kueueQueueLabel]; ok && manager != kubeflowv1.MultiKueueController {
 		c.note("metadata.labels["+kueueQueueLabel+"]", queue,
 			"Kueue admits PyTorchJobs, and does not know ElasticTrainingJobs; it is left out, because Tideline would wait for Kueue",
 			"give the namespace a Volcano Queue by its annotation scheduling.volcano.sh/queue-name")
