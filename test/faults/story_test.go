@@ -38,6 +38,8 @@ type story struct {
 	// restarts is how many the job must count at the end, leaves all there must be then.
 	restarts int
 	leaves   []string
+	// shared is true when Volcano may delete what the operator would, so that the operator's deletions vary.
+	shared bool
 	// verify is what else must hold at the end; nil for nothing.
 	verify func(*site)
 
@@ -117,6 +119,7 @@ var (
 	})
 	preempting = tell(story{
 		name: "a job is stopped whole for a more important one, and goes on", slug: "preempt", gpus: 4, leaves: fullSize,
+		shared:  true, // While the operator is down, Volcano takes the surplus for the important job.
 		prelude: func(s *site) { s.runs(4) },
 		strike: func(s *site) {
 			s.Submit(s.Job(importantName).Range(4, 4).Tier("main-traffic").Starvation(time.Second))
