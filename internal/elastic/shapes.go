@@ -54,7 +54,8 @@ func says(data, wanted map[string]string) bool {
 	return true
 }
 
-// model is the model of accelerator for a new attempt: the one on which the core fits as far as is known, else the first listed.
+// model is the model of accelerator for a new attempt: the one on which the core fits as far as is known, else that of the attempt
+// before, which has fitted or was chosen, else the first listed.
 func (p *planner) model() string {
 	a := p.spec.Accelerator
 	switch {
@@ -62,6 +63,8 @@ func (p *planner) model() string {
 		return ""
 	case slices.Contains(a.Models, p.o.Verdict.Model):
 		return p.o.Verdict.Model
+	case p.o.Job.Status.Attempt != nil && slices.Contains(a.Models, p.o.Job.Status.Attempt.Model):
+		return p.o.Job.Status.Attempt.Model
 	}
 	return a.Models[0]
 }

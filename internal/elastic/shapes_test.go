@@ -115,6 +115,9 @@ func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 	g.Expect(w.settle().status().Attempt.Number).To(Equal(number), "worker 0 is placed")
 	w.deletePod(0).pass(time.Minute).settle()
 	g.Expect(w.status().Attempt).To(HaveField("Model", "H100"), "it ran, and its peers wait for it")
+	w.o.Verdict.Model = ""
+	w.suspend(true).settle().suspend(false)
+	g.Expect(w.settle().status().Attempt).To(HaveField("Model", "H100"), "where it ran before")
 }
 
 func TestMixedModelsAreNotChosen(t *testing.T) {
