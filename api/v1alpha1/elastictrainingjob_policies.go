@@ -208,7 +208,8 @@ const (
 	OnPodEvicted FailureEvent = "PodEvicted"
 	// OnNodeLost: the pod's node is gone.
 	OnNodeLost FailureEvent = "NodeLost"
-	// OnTaskCompleted: the worker succeeded.
+	// OnTaskCompleted: the worker succeeded. It has left, so that Ignore and RestartWorker change nothing; of worker 0 under
+	// successPolicy Master, whose success is the job's, only CompleteJob does.
 	OnTaskCompleted FailureEvent = "TaskCompleted"
 )
 

@@ -40,6 +40,14 @@ type ruling struct {
 	rule string
 }
 
+// ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come later.
+func (p *planner) ruleOn(l *loss) ruling {
+	if !l.ran && l.disruption != "" {
+		return ruling{action: v1alpha1.ActionRestartWorker}
+	}
+	return p.rule(l.occurrence())
+}
+
 // rule finds the first rule that matches. Without one the worker is replaced, which is what torchrun wants.
 func (p *planner) rule(o occurrence) ruling {
 	if policy := p.spec.FailurePolicy; policy != nil {

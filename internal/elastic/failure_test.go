@@ -257,6 +257,41 @@ func TestBackendNoneRestartsAsAWhole(t *testing.T) {
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded), "without waiting for the others")
 }
 
+func TestNewAttemptKeepsTheCooldown(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).edit(plainBackend)
+	w.trains().evict(3).settle().run().settle()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "worker 3 made room for somebody")
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCoolingDown))
+	w.pass(5 * time.Minute).settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	w.suspend(true).settle()
+	g.Expect(w.status().Elasticity).To(BeNil(), "a job that holds nothing owes nothing")
+}
+
+func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
+	for name, edit := range map[string]func(*v1alpha1.ElasticTrainingJobSpec){
+		"None": plainBackend,
+		"rule": func(s *v1alpha1.ElasticTrainingJobSpec) {
+			s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
+				Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost},
+			}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4).edit(edit).settle().run().settle().run(2).settle()
+			w.evict(3).settle()
+			w.change(2, func(p *Worker) { p.Disruption = reasonNodeGone }).settle()
+			g.Expect(w.status().Attempt.Number).To(Equal(int32(1)), "worker 3 waited, worker 2 is still there")
+			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+			w.evict(2).settle()
+			g.Expect(w.status().Attempt.Number == 2 || w.status().Phase == v1alpha1.PhaseFailed).To(BeTrue(), "worker 2 ran")
+		})
+	}
+}
+
 func TestSuccessPolicies(t *testing.T) {
 	succeed := func(w *world, indices ...int32) {
 		for _, i := range indices {

@@ -148,5 +148,6 @@ func (p *planner) end(phase v1alpha1.JobPhase, condition, reason, message string
 	if p.st.Attempt != nil {
 		p.closeAttempt()
 	}
+	p.st.Elasticity = nil
 	p.set(condition, metav1.ConditionTrue, reason, message)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,6 +25,8 @@ const deleted = "Deleted"
 type loss struct {
 	index int32
 	uid   types.UID
+	// ran is true for a worker that others may have trained with.
+	ran bool
 	// counted losses cost a restart that is somebody's fault; evictions and lost nodes are nobody's.
 	counted bool
 	// completed is true for a worker that succeeded.
@@ -50,7 +53,7 @@ func (p *planner) settleLosses() {
 		members[m.Index] = m
 	}
 	for _, l := range p.losses(members) {
-		r := p.rule(l.occurrence())
+		r := p.ruleOn(&l)
 		p.record(&l, &members[l.index], r)
 		p.answer(&l, r)
 		if l.inPlace {
@@ -88,7 +91,9 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 	for i, w := range p.at[:p.maximum] {
 		known := members[i]
 		if known.UID != "" && !known.Lost && (w == nil || w.UID != known.UID) {
-			all = append(all, p.gone(known.Index, known.UID))
+			l := p.gone(known.Index, known.UID)
+			l.ran = true
+			all = append(all, l)
 		}
 		if w == nil || (w.UID == known.UID && known.Lost) {
 			continue
@@ -110,6 +115,7 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 // plain deletion is not counted: it may have been our own, when maxReplicas was lowered.
 func (p *planner) happened(w *Worker, known v1alpha1.Member) (loss, bool) {
 	if l, lost := p.leaving(w); lost {
+		l.ran = w.UID == known.UID || w.Phase == corev1.PodRunning
 		return l, w.UID == known.UID || w.Disruption != "" || !w.Terminating
 	}
 	restarted := w.ContainerRestarts > 0 && (w.UID != known.UID || w.ContainerRestarts > known.ContainerRestarts)
@@ -188,9 +194,9 @@ func (p *planner) giveWay() {
 		case p.recordedLost(w):
 			p.delete(w)
 		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved(forShrink)):
-			l := &loss{index: w.Index, uid: w.UID, eviction: told, disruption: told, conditions: w.Conditions}
+			l := &loss{index: w.Index, uid: w.UID, ran: w.running(), eviction: told, disruption: told, conditions: w.Conditions}
 			p.recordEviction(l)
-			p.answer(l, p.rule(l.occurrence()))
+			p.answer(l, p.ruleOn(l))
 			p.st.Elasticity.GaveWayTo = p.served()
 			if w.Scheduled && !w.Terminating && w.Disruption == "" {
 				p.noteEviction(w.Index, told)

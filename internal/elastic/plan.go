@@ -177,12 +177,14 @@ func (p *planner) recordAttempt(number int32) {
 	}
 	p.closeAttempt()
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
+	// Those that gave way wait for their cooldown in the new attempt too: it was not started for their sake.
+	p.releaseEvicted(func(i int32) bool { return i < p.minimum || i >= p.maximum })
 	p.sortWorkers()
 }
 
 // closeAttempt forgets what concerns the pods of an attempt only, and adds up the time that it trained.
 func (p *planner) closeAttempt() {
-	p.st.Members, p.st.Elasticity, p.st.Incident = nil, nil, nil
+	p.st.Members, p.st.Incident = nil, nil
 	p.st.ActiveSeconds = int64(p.active() / time.Second)
 	p.st.RunningSince, p.st.BelowMinSince, p.st.Checkpoint = nil, nil, nil
 }

@@ -40,6 +40,7 @@ func (p *planner) stop() {
 	if p.st.Attempt != nil {
 		p.closeAttempt()
 	}
+	p.st.Elasticity = nil
 	p.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
 }
 
