@@ -73,7 +73,7 @@ func (st *story) endsSame(s *site) ending {
 		return diff.Diff(want.picture, picture), err
 	}).Should(BeEmpty(), "the end is the same as undisturbed")
 	end := st.end(s, want.picture)
-	s.Expect(st.decided(end.changes)).To(Equal(st.decided(want.changes)), "everything is created and deleted as often as undisturbed")
+	s.Expect(st.decided(end.changes)).To(Equal(st.decided(want.changes)), "all is created and deleted as often as undisturbed")
 	return end
 }
 
@@ -81,7 +81,10 @@ func (st *story) endsSame(s *site) ending {
 func (st *story) decided(changes map[string]int) map[string]int {
 	changes = maps.Clone(changes)
 	if st.shared {
-		maps.DeleteFunc(changes, func(does string, _ int) bool { return strings.HasPrefix(does, "delete pods ") })
+		maps.DeleteFunc(changes, func(does string, _ int) bool {
+			// The Service of a job that is deleted may be seen to go before the job is, and be created once more.
+			return strings.HasPrefix(does, "delete pods ") || does == "create services "+importantName+"-workers"
+		})
 	}
 	return changes
 }
