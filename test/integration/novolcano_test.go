@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -21,8 +22,12 @@ import (
 // and leave room at the end.
 var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func() {
 	var in *testutil.Installation
+	var metrics string
 	BeforeAll(func(ctx SpecContext) {
-		in = suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h")
+		var err error
+		metrics, err = testutil.FreeAddress(ctx)
+		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
+		in = suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h", "--metrics-bind-address="+metrics)
 	})
 
 	It("says on every job, and once in its log, that Volcano is missing, and goes on when it is installed", func(ctx SpecContext) {
@@ -87,5 +92,30 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		Eventually(s.Fetch("a")).Should(And(testutil.HaveRestarts(1), testutil.Train(2)), "a pod's deletion is followed")
 		kubectl(s, "scale", "etj/a", "--replicas=1")
 		Eventually(s.Workers("a")).Should(Equal([]int{0}), "a change of the job is followed")
+	})
+
+	It("counts for Prometheus what it does", func(ctx SpecContext) {
+		s := in.NewScenario(GinkgoT(), "metrics", 4)
+		before := scrape(ctx, metrics)
+		rise := func(sample string) func() float64 {
+			return func() float64 { return scrape(ctx, metrics)[sample] - before[sample] }
+		}
+		s.Submit(s.Job("a").Range(2, 4).Tier("small-traffic").Cooldown(time.Second))
+		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
+		Eventually(rise(`tideline_job_wait_seconds{tier="small-traffic"}`)).Should(BeEquivalentTo(1), "one job has waited")
+		Expect(rise(`tideline_job_placement_seconds{tier="small-traffic"}`)()).To(BeEquivalentTo(1), "its core was placed")
+		Eventually(rise(`tideline_job_resizes_total{cause="growth"}`)).Should(BeNumerically(">", 0), "it grew")
+		s.Evict("a", 3)
+		Eventually(rise(`tideline_evictions_total{reason="scheduler"}`)).Should(BeEquivalentTo(1), "one worker was evicted")
+		Expect(rise(`tideline_restarts_total{cause="error"}`)()).To(BeZero(), "which is no restart")
+		s.Fail("a", 1, 3, "out of luck")
+		Eventually(rise(`tideline_restarts_total{cause="error"}`)).Should(BeEquivalentTo(1), "one worker failed")
+		for _, role := range []string{"core", "surplus"} {
+			Eventually(rise(fmt.Sprintf("tideline_gpu_seconds_total{role=%q,tier=%q}", role, "small-traffic"))).
+				Should(BeNumerically(">", 1), "the %s held GPUs", role)
+		}
+		s.DeleteJob("a")
+		Eventually(rise(`tideline_jobs{phase="Running"}`)).Should(BeZero(), "as many jobs run as before")
+		Expect(scrape(ctx, metrics)).To(HaveKey(HavePrefix("tideline_build_info{")), "the version is known")
 	})
 })

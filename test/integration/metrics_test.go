@@ -1,0 +1,54 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// samples are counters, gauges and the counts of histograms, as Prometheus reads them: by name and labels, as in
+// tideline_jobs{phase="Running"}.
+type samples map[string]float64
+
+// scrape reads what the operator serves to Prometheus.
+func scrape(ctx context.Context, address string) samples {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	Expect(err).NotTo(HaveOccurred(), "there is an address")
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred(), "the operator serves metrics")
+	defer func() { _ = response.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	Expect(err).NotTo(HaveOccurred(), "Prometheus can read them")
+	read := samples{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := ""
+			for i, l := range m.GetLabel() {
+				if i > 0 {
+					labels += ","
+				}
+				labels += fmt.Sprintf("%s=%q", l.GetName(), l.GetValue())
+			}
+			read[name+"{"+labels+"}"] = value(m)
+		}
+	}
+	return read
+}
+
+func value(m *dto.Metric) float64 {
+	switch {
+	case m.Counter != nil:
+		return m.Counter.GetValue()
+	case m.Gauge != nil:
+		return m.Gauge.GetValue()
+	}
+	return float64(m.GetHistogram().GetSampleCount())
+}
