@@ -47,6 +47,19 @@ func (m *Model) Ask(g *Gang) Answer {
 	return answer
 }
 
+// fits tells whether the whole gang could be placed now.
+func (m *Model) fits(g *Gang) bool {
+	if g.unmodelled() != "" {
+		return false
+	}
+	_, headroom := m.headroom(g)
+	if headroom < g.Workers {
+		return false
+	}
+	a := m.compile(&g.Shape)
+	return m.room(g, &a, freeOn) >= g.Workers
+}
+
 // shortfall is what the whole gang asks beyond the limit.
 func shortfall(g *Gang, limit Amounts) Amounts {
 	short := Amounts{}
@@ -101,12 +114,13 @@ func (m *Model) freeFor(g *Gang, a *ask) Amounts {
 		if amount <= 0 {
 			continue
 		}
-		sum[name] = 0
+		var free int64
 		if at, known := m.index[name]; known {
 			for _, n := range nodes {
-				sum[name] += max(0, n.free[at])
+				free += max(0, n.free[at])
 			}
 		}
+		sum[name] = free
 	}
 	return sum
 }
@@ -167,7 +181,7 @@ func (m *Model) clone() *Model {
 	for i := range c.nodes {
 		c.nodes[i].free = slices.Clone(m.nodes[i].free)
 	}
-	c.allowed, c.held = map[string][]*node{}, map[string][]*holder{}
+	c.allowed, c.held = map[string][]*node{}, map[string][]Holder{}
 	c.queues = maps.Clone(m.queues)
 	return &c
 }

@@ -45,7 +45,7 @@ func (m *Model) choose(g *Gang, fits bool) string {
 	for _, other := range g.Others {
 		on := *g
 		on.Shape, on.Master = other.Shape, other.Master
-		if m.Ask(&on).Fits {
+		if m.fits(&on) {
 			return other.Model
 		}
 	}
@@ -139,11 +139,11 @@ func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) [
 func (m *Model) leave(victims []Surplus) {
 	for i := range m.nodes {
 		n := &m.nodes[i]
-		n.surplus = slices.DeleteFunc(slices.Clone(n.surplus), func(p Pod) bool {
+		n.surplus = slices.DeleteFunc(slices.Clone(n.surplus), func(p *Pod) bool {
 			if !slices.ContainsFunc(victims, func(v Surplus) bool { return v.UID == p.Surplus.UID }) {
 				return false
 			}
-			m.release(n.free, &p)
+			m.release(n.free, p)
 			q := m.queues[p.Queue]
 			q.Allocated = maps.Clone(q.Allocated)
 			for name, amount := range p.Requests {

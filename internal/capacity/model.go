@@ -15,9 +15,11 @@ import (
 
 // Model answers questions about one snapshot. It remembers which nodes take which workers, and is not for concurrent use.
 type Model struct {
-	names  []corev1.ResourceName
-	index  map[corev1.ResourceName]int
-	nodes  []node
+	names []corev1.ResourceName
+	index map[corev1.ResourceName]int
+	nodes []node
+	// number is where each node stands among the nodes, by name.
+	number map[string]int
 	queues map[string]Queue
 	// pending is surplus that waits for a node.
 	pending []Pod
@@ -28,8 +30,8 @@ type Model struct {
 	claimed map[types.UID]bool
 	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
 	allowed map[string][]*node
-	// held lists, for each of these sets, whose surplus is on the nodes.
-	held map[string][]*holder
+	// held lists whose surplus gangs may take: see holders.
+	held map[string][]Holder
 	// total is what all nodes have, and guaranteed what queues have reserved of it.
 	total, guaranteed Amounts
 }
@@ -37,16 +39,18 @@ type Model struct {
 // node is a node as vectors over the model's resources.
 type node struct {
 	Node
+	number    int
 	all, free []int64
 	// surplus is in the order of victims.
-	surplus []Pod
+	surplus []*Pod
 }
 
 // New compiles a snapshot.
 func New(s Snapshot) *Model {
 	m := &Model{
-		index: map[corev1.ResourceName]int{}, queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
-		allowed: map[string][]*node{}, held: map[string][]*holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
+		index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)),
+		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
+		allowed: map[string][]*node{}, held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
 		running: s.Running, workers: map[types.NamespacedName][]*Pod{},
 	}
 	for _, n := range s.Nodes {
@@ -55,17 +59,16 @@ func New(s Snapshot) *Model {
 			m.total[name] += amount
 		}
 	}
-	byName := make(map[string]int, len(s.Nodes))
 	for i, n := range s.Nodes {
-		byName[n.Name] = i
-		m.nodes = append(m.nodes, node{Node: n, all: m.vector(n.Allocatable), free: m.vector(n.Allocatable)})
+		m.number[n.Name] = i
+		m.nodes = append(m.nodes, node{Node: n, number: i, all: m.vector(n.Allocatable), free: m.vector(n.Allocatable)})
 	}
 	for at := range s.Pods {
-		p := s.Pods[at]
+		p := &s.Pods[at]
 		if p.Job.Name != "" {
-			m.workers[p.Job] = append(m.workers[p.Job], &s.Pods[at])
+			m.workers[p.Job] = append(m.workers[p.Job], p)
 		}
-		i, ok := byName[p.Node]
+		i, ok := m.number[p.Node]
 		if !ok {
 			continue
 		}
@@ -81,7 +84,7 @@ func New(s Snapshot) *Model {
 		}
 	}
 	for i := range m.nodes {
-		slices.SortFunc(m.nodes[i].surplus, func(a, b Pod) int { return a.Surplus.compare(b.Surplus) })
+		slices.SortFunc(m.nodes[i].surplus, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
 	}
 	for _, q := range s.Queues {
 		m.queues[q.Name] = q
@@ -223,7 +226,10 @@ func (a *ask) tolerates(t *corev1.Taint) bool {
 func (a *ask) count(free []int64, limit int32) int32 {
 	n := int64(limit)
 	for i, at := range a.at {
-		n = min(n, max(0, free[at])/a.amount[i])
+		if free[at] < a.amount[i] {
+			return 0 // Most nodes of a cluster in which somebody waits are full, and a division is slow.
+		}
+		n = min(n, free[at]/a.amount[i])
 	}
 	return int32(n)
 }

@@ -69,9 +69,9 @@ func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (Shrinks, time.
 // it that fit is theirs.
 func (m *Model) nextShrink(d Docket, waiting []*Gang, futile []Shrink) (*Shrink, time.Duration) {
 	var again time.Duration
-	rest := m.clone()
+	rest, may := m.clone(), newReach(d.Yields)
 	for _, g := range waiting {
-		if rest.Ask(g).Fits {
+		if rest.fits(g) {
 			rest.place(g, g.Workers)
 			continue
 		}
@@ -85,11 +85,20 @@ func (m *Model) nextShrink(d Docket, waiting []*Gang, futile []Shrink) (*Shrink,
 			}
 			continue
 		}
+		if !rest.mayBeServed(g, may) {
+			continue
+		}
 		if victims := rest.Victims(g, d.Yields); len(victims) > 0 {
 			return &Shrink{For: g.Job, Ask: g.Workers, Nodes: m.fingerprint(), Victims: victims}, 0
 		}
 	}
 	return nil, again
+}
+
+// mayBeServed tells whether surplus is enough for the gang at all.
+func (m *Model) mayBeServed(g *Gang, r *reach) bool {
+	a := m.compile(&g.Shape)
+	return g.unmodelled() == "" && m.fitsWithout(g, &a, r.of(m, g).surplus)
 }
 
 // leaving lists who must leave for the shrink: the victims that still hold a place and, until the gang is placed, surplus of its

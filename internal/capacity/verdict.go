@@ -90,9 +90,9 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 // their way out serve. It returns when the next will have starved.
 func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.NamespacedName]Verdict) time.Duration {
 	var again time.Duration
-	rest := m.clone()
+	rest, may := m.clone(), newReach(d.Leaves)
 	for _, g := range waiting {
-		if rest.Ask(g).Fits {
+		if rest.fits(g) {
 			rest.place(g, g.Workers)
 			continue
 		}
@@ -103,7 +103,7 @@ func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.Namespa
 			}
 			continue
 		}
-		stopped, served := rest.preempt(g, d.Leaves)
+		stopped, served := rest.preempt(g, may)
 		if served {
 			return again // Room is being made; who else needs some is judged when it is there.
 		}
@@ -195,45 +195,29 @@ func holdersOf(victims []Surplus) []Holder {
 	return all
 }
 
-// holders lists the jobs whose surplus the gang may take, on nodes that would take its workers, the largest first.
+// holders lists the jobs whose surplus the gang may take, on nodes that would take its workers, the largest first. It is made
+// once for each set of nodes and kind of gang.
 func (m *Model) holders(g *Gang) []Holder {
-	var all []Holder
-	for _, h := range m.holdersOn(m.compile(&g.Shape)) {
-		if m.mayTake(g, h.pod) {
-			all = append(all, h.Holder)
+	a := m.compile(&g.Shape)
+	key := a.constraints + "\n" + m.kind(g)
+	if known, ok := m.held[key]; ok {
+		return known
+	}
+	workers := map[types.NamespacedName]int32{}
+	for _, n := range a.nodes {
+		for _, p := range n.surplus {
+			if m.mayTake(g, p) {
+				workers[p.Surplus.Job]++
+			}
 		}
+	}
+	var all []Holder
+	for job, n := range workers {
+		all = append(all, Holder{Job: job, Workers: n})
 	}
 	slices.SortFunc(all, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Workers, a.Workers), cmp.Compare(a.Job.String(), b.Job.String()))
 	})
-	return all
-}
-
-// holder is a job that holds surplus, of which pod is one.
-type holder struct {
-	Holder
-	pod *Pod
-}
-
-// holdersOn counts the surplus on the nodes that take the worker, once for each set of nodes.
-func (m *Model) holdersOn(a ask) []*holder {
-	if known, ok := m.held[a.constraints]; ok {
-		return known
-	}
-	var all []*holder
-	byJob := map[types.NamespacedName]*holder{}
-	for _, n := range a.nodes {
-		for j := range n.surplus {
-			p := &n.surplus[j]
-			h := byJob[p.Surplus.Job]
-			if h == nil {
-				h = &holder{Holder: Holder{Job: p.Surplus.Job}, pod: p}
-				byJob[p.Surplus.Job] = h
-				all = append(all, h)
-			}
-			h.Workers++
-		}
-	}
-	m.held[a.constraints] = all
+	m.held[key] = all
 	return all
 }

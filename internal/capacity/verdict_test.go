@@ -223,27 +223,3 @@ func TestServedGangKnowsWhoMadeRoom(t *testing.T) {
 	verdicts, _, _ := cluster([]Node{nodeOf("a", 1)}, surplus("a", "x", 2, 1)).Judge(d, born)
 	NewWithT(t).Expect(verdicts[job("first")].From).To(Equal([]Holder{{Job: types.NamespacedName{Name: "x"}, Workers: 1}}))
 }
-
-// BenchmarkJudge is a queue of 500 waiting gangs of 20 shapes on 1,000 full nodes.
-func BenchmarkJudge(b *testing.B) {
-	var s Snapshot
-	for i := range 1000 {
-		n := nodeOf(string(rune('a'+i%26))+string(rune('a'+i/26%26))+string(rune('a'+i/676)), 8)
-		n.Labels = map[string]string{"gpu": "a100", "zone": string(rune('a' + i%3))}
-		s.Nodes = append(s.Nodes, n)
-		s.Pods = append(s.Pods, used(n.Name, 4), surplus(n.Name, "x", int32(2*i), 2), surplus(n.Name, "x", int32(2*i+1), 2))
-	}
-	s.Queues = []Queue{{Name: "default"}}
-	var d Docket
-	for i := range 500 {
-		ask := named(string(rune('a'+i%26))+string(rune('a'+i/26)), int32(2+i%20), time.Duration(i)*time.Second)
-		ask.Shape = Shape{Requests: Amounts{gpu: int64(1 + i%4)}, NodeSelector: map[string]string{"gpu": "a100"}}
-		d.Waiting = append(d.Waiting, ask)
-	}
-	d.Queue, d.Yields, d.Leaves = "default", anybody, anybody
-	d.Starved = func(*Gang) (bool, time.Duration) { return true, 0 }
-	b.ReportAllocs()
-	for b.Loop() {
-		New(s).Judge(d, born)
-	}
-}

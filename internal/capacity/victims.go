@@ -49,7 +49,7 @@ func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool)
 	if !possible {
 		return nil
 	}
-	if !m.withinLimit(g, chosen) {
+	if !m.withinLimit(g, m.crowd(chosen)) {
 		chosen = m.relieve(g, a, rank, chosen)
 	}
 	slices.SortFunc(chosen, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
@@ -95,81 +95,37 @@ func (m *Model) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Po
 	return chosen, true
 }
 
-// withinLimit tells whether the gang's queue may take it once the pods have left.
-func (m *Model) withinLimit(g *Gang, gone []*Pod) bool {
-	left, workers := m.headroom(g)
-	if workers >= g.Workers {
-		return true
-	}
-	for _, p := range gone {
-		if p.Queue == g.Queue {
-			for name := range left {
-				left[name] += p.Requests[name]
-			}
-		}
-	}
-	asks := g.asks(g.Workers)
-	for name, amount := range left {
-		if amount < asks[name] {
-			return false
-		}
-	}
-	_, exists := m.queues[g.Queue]
-	return exists
-}
-
 // relieve adds surplus of the gang's own queue to the chosen until the queue's limit holds the gang back no more; nil when all of
 // it is not enough.
 func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod) []*Pod {
+	gone := m.crowd(chosen)
 	var own []*Pod
 	for i := range m.nodes {
-		for j := range m.nodes[i].surplus {
-			p := &m.nodes[i].surplus[j]
-			if _, ok := rank[p.Surplus]; ok && p.Queue == g.Queue && !slices.Contains(chosen, p) {
+		for _, p := range m.nodes[i].surplus {
+			if _, ok := rank[p.Surplus]; ok && p.Queue == g.Queue && !gone.pods[p] {
 				own = append(own, p)
 			}
 		}
 	}
 	byRank := func(a, b *Pod) int { return cmp.Compare(rank[a.Surplus], rank[b.Surplus]) }
 	slices.SortFunc(own, byRank)
-	for !m.withinLimit(g, chosen) {
+	for ; !m.withinLimit(g, gone); own = own[1:] {
 		if len(own) == 0 {
 			return nil
 		}
-		chosen, own = append(chosen, own[0]), own[1:]
+		chosen = append(chosen, m.join(gone, own[:1])...)
 	}
 	slices.SortFunc(chosen, byRank)
 	for i := len(chosen) - 1; i >= 0; i-- {
-		if others := slices.Delete(slices.Clone(chosen), i, i+1); m.withinLimit(g, others) && m.roomWithout(g, a, others) >= g.Workers {
-			chosen = others
+		one := []*Pod{chosen[i]}
+		m.part(gone, one)
+		if m.fitsWithout(g, a, gone) {
+			chosen = slices.Delete(chosen, i, i+1)
+		} else {
+			m.join(gone, one)
 		}
 	}
 	return chosen
-}
-
-// roomWithout is how many workers fit on the nodes once the pods have left.
-func (m *Model) roomWithout(g *Gang, a *ask, gone []*Pod) int32 {
-	freed := map[string][]int64{}
-	byNode := map[string]*node{}
-	for i := range m.nodes {
-		byNode[m.nodes[i].Name] = &m.nodes[i]
-	}
-	for _, p := range gone {
-		n := byNode[p.Node]
-		if n == nil {
-			continue
-		}
-		if freed[p.Node] == nil {
-			freed[p.Node] = slices.Clone(n.free)
-		}
-		m.release(freed[p.Node], p)
-	}
-	return m.room(g, a, func(n *node) []int64 {
-		if free := freed[n.Name]; free != nil {
-			return free
-		}
-		return n.free
-	})
 }
 
 // ranks numbers the surplus that the gang may take, in the order of victims. Of another queue it may take no more than brings
@@ -177,8 +133,8 @@ func (m *Model) roomWithout(g *Gang, a *ask, gone []*Pod) int32 {
 func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
 	var all []*Pod
 	for i := range m.nodes {
-		for j := range m.nodes[i].surplus {
-			if p := &m.nodes[i].surplus[j]; m.mayTake(g, p) && yields(p.Surplus.Job) && !m.claimed[p.Surplus.UID] {
+		for _, p := range m.nodes[i].surplus {
+			if m.mayTake(g, p) && yields(p.Surplus.Job) && !m.claimed[p.Surplus.UID] {
 				all = append(all, p)
 			}
 		}
@@ -250,9 +206,9 @@ func (m *Model) underShare(g *Gang) bool {
 // offer computes what one node can gain, up to limit workers.
 func (m *Model) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
 	var candidates []*Pod
-	for i := range n.surplus {
-		if _, ok := rank[n.surplus[i].Surplus]; ok {
-			candidates = append(candidates, &n.surplus[i])
+	for _, p := range n.surplus {
+		if _, ok := rank[p.Surplus]; ok {
+			candidates = append(candidates, p)
 		}
 	}
 	if len(candidates) == 0 {

@@ -1,0 +1,106 @@
+package capacity
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The scene of both benchmarks is a queue of 500 waiting gangs of 20 shapes on 1,000 full nodes.
+const benchNodes, benchGangs = 1000, 500
+
+func benchNode(i int) Node {
+	n := nodeOf(fmt.Sprintf("n%03d", i), 8)
+	n.Labels = map[string]string{"gpu": "a100", "zone": string(rune('a' + i%3))}
+	return n
+}
+
+// benchDocket has gangs of that many workers and up to 19 more, which have all starved.
+func benchDocket(workers int32, edit func(*Gang)) Docket {
+	var waiting []*Gang
+	for i := range benchGangs {
+		g := named(fmt.Sprintf("w%03d", i), workers+int32(i%20), time.Duration(i)*time.Second)
+		g.Shape = Shape{Requests: Amounts{gpu: int64(1 + i%4)}, NodeSelector: map[string]string{"gpu": "a100"}}
+		edit(g)
+		waiting = append(waiting, g)
+	}
+	return docket(waiting...)
+}
+
+// BenchmarkJudge has surplus on half of every node, enough for whoever is first in the line.
+func BenchmarkJudge(b *testing.B) {
+	s := Snapshot{Queues: []Queue{{Name: "default"}}}
+	for i := range benchNodes {
+		n := benchNode(i)
+		s.Nodes = append(s.Nodes, n)
+		s.Pods = append(s.Pods, used(n.Name, 4), surplus(n.Name, "x", int32(2*i), 2), surplus(n.Name, "x", int32(2*i+1), 2))
+	}
+	d := benchDocket(2, func(*Gang) {})
+	b.ReportAllocs()
+	for b.Loop() {
+		New(s).Judge(d, born)
+	}
+}
+
+// BenchmarkJudgePreempting has 500 running gangs of eight workers, of which two are surplus, on half of every node; the rest is
+// held by others. Every waiting gang preempts the tier of a half of them. In the worst case no gang of the line can be served,
+// so that each is judged with everybody gone; in the other all but the last are too large, and it takes nearly all whom it may.
+func BenchmarkJudgePreempting(b *testing.B) {
+	s := preemptingScene()
+	for name, last := range map[string]int32{"none can be served": 1500, "the last is served by many": 900} {
+		d := benchDocket(1500, func(g *Gang) { g.TierName, g.Preempts = "high", []string{"low"} })
+		g := d.Waiting[0] // The youngest.
+		g.Workers, g.Shape.Requests = last, Amounts{gpu: 2}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				New(s).Judge(d, born)
+			}
+		})
+	}
+}
+
+func preemptingScene() Snapshot {
+	s := Snapshot{Queues: []Queue{{Name: "default"}}}
+	for i := range benchNodes {
+		n := benchNode(i)
+		s.Nodes = append(s.Nodes, n)
+		s.Pods = append(s.Pods, used(n.Name, 4))
+	}
+	for j := range benchNodes / 2 {
+		r := Running{Job: job(fmt.Sprintf("r%03d", j)), Queue: "default", Tier: "mid", Priority: 2,
+			Created: born.Add(-time.Duration(j) * time.Hour)}
+		if j%2 == 0 {
+			r.Tier, r.Priority = "low", 1
+		}
+		s.Running = append(s.Running, r)
+		for i := range 8 {
+			node := s.Nodes[2*j+i/4].Name
+			p := used(node, 1)
+			if i >= 6 {
+				p = surplus(node, r.Job.Name, int32(i), 1)
+				p.Surplus.Job, p.Surplus.Created = r.Job, r.Created
+			}
+			p.Job = r.Job
+			s.Pods = append(s.Pods, p)
+		}
+	}
+	return s
+}
+
+// BenchmarkResume has half of the running gangs preempted, while the line waits for the room of the others.
+func BenchmarkResume(b *testing.B) {
+	s := preemptingScene()
+	s.Running = nil
+	waiting := benchDocket(1500, func(g *Gang) { g.TierName, g.Preempts = "high", []string{"low"} }).Waiting
+	var preempted []*Gang
+	for i := range 250 {
+		g := named(fmt.Sprintf("p%03d", i), 6, time.Duration(i)*time.Hour)
+		g.TierName = "low"
+		preempted = append(preempted, g)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		New(s).Resume(preempted, waiting)
+	}
+}
