@@ -199,8 +199,12 @@ func (a *Arbiter) replace(verdicts map[types.NamespacedName]capacity.Verdict, no
 
 // soon is what of a verdict is told or done soon.
 func soon(v capacity.Verdict) capacity.Verdict {
+	answer := capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits}
+	if v.Answer.Leaving != nil && v.Place < farPlace {
+		answer.Leaving = capacity.Amounts{} // That it waits for who leaves, not for how much.
+	}
 	return capacity.Verdict{
-		Place: min(v.Place, farPlace), Answer: capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits},
+		Place: min(v.Place, farPlace), Answer: answer,
 		SurplusLimit: v.SurplusLimit, GiveUp: v.GiveUp, To: v.To, From: v.From,
 		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model,
 	}

@@ -230,6 +230,9 @@ func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
 	figures[key("ranker")] = more
 	g.Expect(a.replace(figures, now.Add(time.Second))).To(BeEmpty(), "only a figure changed")
 	g.Expect(a.replace(figures, now.Add(time.Minute))).To(ConsistOf(key("ranker")))
+	more.Answer.Leaving = capacity.Amounts{"nvidia.com/gpu": 2}
+	figures[key("ranker")] = more
+	g.Expect(a.replace(figures, now.Add(time.Minute+time.Second))).To(ConsistOf(key("ranker")), "that its room comes is told soon")
 	g.Expect(a.replace(nil, now)).To(ConsistOf(key("ranker"), key("ctr")), "their verdicts are gone")
 }
 

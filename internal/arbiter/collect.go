@@ -23,6 +23,10 @@ import (
 // starvation is how long a gang that is not ours waits before surplus is told to leave for it.
 const starvation = 60 * time.Second
 
+// overdue is how long after its grace period a pod that terminates may still be there. From then on its room is not counted on:
+// a process that cannot be killed or a finalizer holds it.
+const overdue = 60 * time.Second
+
 // inputs is what one evaluation works on.
 type inputs struct {
 	snapshot capacity.Snapshot
@@ -59,6 +63,8 @@ type collector struct {
 	waiting map[types.NamespacedName]*corev1.Pod
 	// masters are the groups whose worker 0 is bound.
 	masters map[types.NamespacedName]bool
+	// stopping are the jobs that are being stopped whole.
+	stopping map[types.NamespacedName]bool
 	// served holds the answer of the moment.
 	served bool
 }
@@ -71,7 +77,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 		groups:  map[types.NamespacedName]gang.Membership{},
 		bound:   map[types.NamespacedName]int32{},
 		waiting: map[types.NamespacedName]*corev1.Pod{},
-		masters: map[types.NamespacedName]bool{},
+		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
 	}
 	jobs, pods, nodes := &v1alpha1.ElasticTrainingJobList{}, &corev1.PodList{}, &corev1.NodeList{}
 	groups, queues := gang.NewPodGroupList(), gang.NewQueueList()
@@ -143,23 +149,41 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 			c.masters[group] = true
 		}
 	}
-	requests := capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{}))
-	pod := capacity.Pod{Node: p.Spec.NodeName, Requests: requests, Queue: c.groups[group].Queue}
-	if key, _, ok := c.workerOf(p); ok {
-		pod.Job = key
+	pod := c.placed(p, c.groups[group].Queue)
+	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
+	if pod.Queue == "" {
+		return
 	}
-	if pod.Queue != "" {
-		if allocated[pod.Queue] == nil {
-			allocated[pod.Queue] = capacity.Amounts{}
+	if allocated[pod.Queue] == nil {
+		allocated[pod.Queue] = capacity.Amounts{}
+	}
+	for name, amount := range pod.Requests {
+		allocated[pod.Queue][name] += amount
+	}
+}
+
+// placed is a pod on its node. One that terminates stands in no queue's books, as in Volcano's plugins, which count it no more; one
+// that should be gone by now is nobody's, so that nothing is expected of it.
+func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
+	pod := capacity.Pod{
+		Node: p.Spec.NodeName, Requests: capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
+	}
+	if p.DeletionTimestamp != nil {
+		left := p.DeletionTimestamp.Add(overdue).Sub(c.now)
+		if pod.Leaving = left > 0; pod.Leaving {
+			c.in.again = sooner(c.in.again, left)
+			pod.Surplus = c.surplus(p)
 		}
-		for name, amount := range requests {
-			allocated[pod.Queue][name] += amount
-		}
+		return pod
+	}
+	pod.Queue = queue
+	if key, _, ok := c.workerOf(p); ok {
+		pod.Job, pod.Leaving = key, c.stopping[key]
 	}
 	if pod.Surplus = c.surplus(p); pod.Surplus != nil && c.mayStay(p, pod.Surplus.Job) {
 		pod.Surplus = nil
 	}
-	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
+	return pod
 }
 
 // workerOf is the job that controls the pod, and the worker's index; false for a pod of nobody that is known. Labels do not
@@ -178,7 +202,7 @@ func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) 
 	return key, index, ok
 }
 
-// job takes in a job that runs, or that was preempted.
+// job takes in a job that runs, that was preempted, or that is being stopped.
 func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
 	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
@@ -187,11 +211,13 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
 	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
 		c.in.preempted = append(c.in.preempted, c.waitingCore(key, st.Queue, job, job.Spec.MinReplicas))
-		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{Job: key, Queue: st.Queue, Stopping: true})
-	case st.RunningSince != nil && st.MasterCompletionTime == nil:
+		c.stopping[key] = true
+	case st.MasterCompletionTime != nil:
+	case job.Spec.RunPolicy.Suspend:
+		c.stopping[key] = true
+	case st.RunningSince != nil:
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
 			Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
-			Stopping:   job.Spec.RunPolicy.Suspend,
 			Unmodelled: shapeOf(job, st.Attempt.Model, 0).Unmodelled+shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
 		})
 	}

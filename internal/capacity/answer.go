@@ -23,6 +23,9 @@ type Answer struct {
 	// Short is what the whole gang asks beyond what is free or, where QueueLimit is true, beyond what its queue may still take;
 	// empty for a gang that does not fit because what is free lies in pieces too small for its workers.
 	Short Amounts
+	// Leaving is what pods that leave hold of what the gang asks, where that is all it waits for: it does not fit now, and does once
+	// they have gone. Nil for every other gang.
+	Leaving Amounts
 	// Nodes is how many nodes would take the gang's workers if they were empty of others, whatever their size.
 	Nodes int
 	// QueueLimit is true when the limit of the queue, not the room on nodes, is what keeps the gang from being larger.
@@ -35,7 +38,7 @@ func (m *Model) Ask(g *Gang) Answer {
 		return Answer{Unknown: unknown}
 	}
 	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.freeFor(g, &a), Nodes: len(a.nodes)}
+	answer := Answer{Free: m.sum(g, &a, freeOn), Nodes: len(a.nodes)}
 	limit, room := answer.Free, m.room(g, &a, freeOn)
 	left, headroom := m.headroom(g)
 	if answer.QueueLimit = headroom < room; answer.QueueLimit {
@@ -44,7 +47,30 @@ func (m *Model) Ask(g *Gang) Answer {
 	answer.Largest = min(room, headroom)
 	answer.Fits = answer.Largest >= g.Workers
 	answer.Short = shortfall(g, limit)
+	if !answer.Fits && m.roomComes(g) {
+		answer.Leaving = m.onItsWay(g, &a, answer.Free)
+	}
 	return answer
+}
+
+// onItsWay is what pods that leave hold of what the gang asks: on its nodes or, where none of that is there, in the books of its
+// queue.
+func (m *Model) onItsWay(g *Gang, a *ask, free Amounts) Amounts {
+	sum := Amounts{}
+	for name, amount := range m.sum(g, a, soonOn) {
+		if more := amount - free[name]; more > 0 {
+			sum[name] = more
+		}
+	}
+	if len(sum) > 0 {
+		return sum
+	}
+	for name := range free {
+		if held := m.outgoing[g.Queue][name]; held > 0 {
+			sum[name] = held
+		}
+	}
+	return sum
 }
 
 // fits tells whether the whole gang could be placed now.
@@ -60,6 +86,15 @@ func (m *Model) fits(g *Gang) bool {
 	return m.room(g, &a, freeOn) >= g.Workers
 }
 
+// roomComes tells of a gang that does not fit now whether it will once those who leave have gone.
+func (m *Model) roomComes(g *Gang) bool {
+	if m.outgoing == nil || g.unmodelled() != "" {
+		return false
+	}
+	a := m.compile(&g.Shape)
+	return m.withinLimit(g, &crowd{}) && m.room(g, &a, soonOn) >= g.Workers
+}
+
 // shortfall is what the whole gang asks beyond the limit.
 func shortfall(g *Gang, limit Amounts) Amounts {
 	short := Amounts{}
@@ -71,15 +106,15 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 	return short
 }
 
-// Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already,
-// when no set does, and when the model does not cover the ask. For a gang whose worker 0 has a shape of its own, it is the
+// Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already or will
+// once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang whose worker 0 has a shape of its own, it is the
 // smallest set for worker 0 and then the smallest for the others.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.unmodelled() != "" {
 		return nil
 	}
 	if g.Master != nil {
-		if _, may := m.headroom(g); may < g.Workers {
+		if !m.withinLimit(g, &crowd{}) {
 			return nil // Surplus of its queue might leave in vain.
 		}
 		return m.victimsInTurn(g, yields)
@@ -97,8 +132,8 @@ func (a *ask) room(vector func(*node) []int64) int32 {
 	return int32(n)
 }
 
-// freeFor adds up what is free of the resources that the gang asks, on nodes that take any of its workers.
-func (m *Model) freeFor(g *Gang, a *ask) Amounts {
+// sum adds up a vector of the nodes that take any of the gang's workers, by resource that the gang asks.
+func (m *Model) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 	nodes := a.nodes
 	if g.Master != nil {
 		nodes = slices.Clone(nodes)
@@ -117,7 +152,7 @@ func (m *Model) freeFor(g *Gang, a *ask) Amounts {
 		var free int64
 		if at, known := m.index[name]; known {
 			for _, n := range nodes {
-				free += max(0, n.free[at])
+				free += max(0, vector(n)[at])
 			}
 		}
 		sum[name] = free
@@ -179,15 +214,30 @@ func (m *Model) clone() *Model {
 	c := *m
 	c.nodes = slices.Clone(m.nodes)
 	for i := range c.nodes {
-		c.nodes[i].free = slices.Clone(m.nodes[i].free)
+		c.nodes[i].free, c.nodes[i].soon = slices.Clone(m.nodes[i].free), slices.Clone(m.nodes[i].soon)
 	}
 	c.allowed, c.held = map[string][]*node{}, map[string][]Holder{}
 	c.queues = maps.Clone(m.queues)
 	return &c
 }
 
-// place takes the room of n workers of the gang, wherever they fit, and books them to its queue.
-func (m *Model) place(g *Gang, n int32) {
+// settle gives the gang its place in what is free or, if it does not fit there, in what will be once those who leave have gone,
+// and tells whether it has one.
+func (m *Model) settle(g *Gang) bool {
+	switch {
+	case m.fits(g):
+		m.place(g, g.Workers, freeOn)
+	case m.roomComes(g):
+		m.place(g, g.Workers, soonOn)
+	default:
+		return false
+	}
+	return true
+}
+
+// place takes the room of n workers of the gang, wherever they fit into a vector of the nodes, and books them to its queue. What is
+// free may become less than nothing by a gang that is placed where others still leave.
+func (m *Model) place(g *Gang, n int32, vector func(*node) []int64) {
 	a := m.compile(&g.Shape)
 	q := m.queues[g.Queue]
 	q.Allocated = maps.Clone(q.Allocated)
@@ -200,14 +250,14 @@ func (m *Model) place(g *Gang, n int32) {
 	m.queues[g.Queue] = q
 	if g.Master != nil && n > 0 {
 		master := m.compile(g.Master)
-		if seat, _ := m.seat(&master, &a, freeOn); seat != nil {
-			master.take(seat.free, 1)
+		if seat, _ := m.seat(&master, &a, vector); seat != nil {
+			master.occupy(seat, 1)
 		}
 		n--
 	}
 	for _, node := range a.nodes {
-		here := a.count(node.free, n)
-		a.take(node.free, here)
+		here := a.count(vector(node), n)
+		a.occupy(node, here)
 		n -= here
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// crowd is pods of which is asked what there would be if they left.
+// crowd is pods of which is asked what there would be if they left as well as those who leave already.
 type crowd struct {
 	pods map[*Pod]bool
 	// freed is what they hold on each node, by its number; nil for a node on which none of them is.
@@ -81,10 +81,10 @@ func (m *Model) without(c *crowd) func(*node) []int64 {
 	return func(n *node) []int64 {
 		freed := c.freed[n.number]
 		if freed == nil {
-			return n.free
+			return n.soon
 		}
 		for i := range sum {
-			sum[i] = n.free[i] + freed[i]
+			sum[i] = n.soon[i] + freed[i]
 		}
 		return sum
 	}
@@ -101,9 +101,9 @@ func (m *Model) withinLimit(g *Gang, c *crowd) bool {
 	if workers >= g.Workers {
 		return true
 	}
-	asks, books := g.asks(g.Workers), c.books[g.Queue]
+	asks, books, leaving := g.asks(g.Workers), c.books[g.Queue], m.outgoing[g.Queue]
 	for name, amount := range left {
-		if amount+books[name] < asks[name] {
+		if amount+books[name]+leaving[name] < asks[name] {
 			return false
 		}
 	}

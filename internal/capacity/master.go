@@ -52,8 +52,10 @@ func (m *Model) choose(g *Gang, fits bool) string {
 	return g.Model
 }
 
-// freeOn and allOf are the vectors of a node in which room is looked for: what is free now, and what it has.
+// freeOn, soonOn and allOf are the vectors of a node in which room is looked for: what is free now, what will be once those who
+// leave have gone, and what it has.
 func freeOn(n *node) []int64 { return n.free }
+func soonOn(n *node) []int64 { return n.soon }
 func allOf(n *node) []int64  { return n.all }
 
 // room is how many of the gang's workers fit into a vector of the nodes.
@@ -109,6 +111,12 @@ func (a *ask) take(vector []int64, n int32) {
 	}
 }
 
+// occupy books n workers to a node.
+func (a *ask) occupy(on *node, n int32) {
+	a.take(on.free, n)
+	a.take(on.soon, n)
+}
+
 // victimsInTurn finds victims for a gang of two shapes: worker 0 gets its place first, then the others theirs. Each part is
 // served by the fewest victims; together they may be more than the fewest.
 func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
@@ -119,12 +127,12 @@ func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) [
 	master, worker := rest.compile(&first.Shape), rest.compile(&others.Shape)
 	chosen := rest.victims(&first, &master, yields)
 	rest.leave(chosen)
-	seat, _ := rest.seat(&master, &worker, freeOn)
+	seat, _ := rest.seat(&master, &worker, soonOn)
 	if seat == nil {
 		return nil
 	}
-	master.take(seat.free, 1)
-	if worker.room(freeOn) < others.Workers {
+	master.occupy(seat, 1)
+	if worker.room(soonOn) < others.Workers {
 		more := rest.victims(&others, &worker, yields)
 		if len(more) == 0 {
 			return nil
@@ -144,6 +152,7 @@ func (m *Model) leave(victims []Surplus) {
 				return false
 			}
 			m.release(n.free, p)
+			m.release(n.soon, p)
 			q := m.queues[p.Queue]
 			q.Allocated = maps.Clone(q.Allocated)
 			for name, amount := range p.Requests {

@@ -24,8 +24,12 @@ type Model struct {
 	// pending is surplus that waits for a node.
 	pending []Pod
 	running []Running
-	// workers are the bound pods of each job.
+	// workers are the bound pods of each job, but for those that leave.
 	workers map[types.NamespacedName][]*Pod
+	// placed is all surplus on nodes, also that which leaves.
+	placed map[types.UID]*Surplus
+	// outgoing is what pods that leave hold in the books of each queue; nil when nobody leaves.
+	outgoing map[string]Amounts
 	// claimed is surplus that leaves for some queue already.
 	claimed map[types.UID]bool
 	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
@@ -39,9 +43,10 @@ type Model struct {
 // node is a node as vectors over the model's resources.
 type node struct {
 	Node
-	number    int
-	all, free []int64
-	// surplus is in the order of victims.
+	number int
+	// all is what the node has, free what is free of it now, and soon what will be once those who leave have gone.
+	all, free, soon []int64
+	// surplus is in the order of victims, but for what leaves already.
 	surplus []*Pod
 }
 
@@ -51,7 +56,7 @@ func New(s Snapshot) *Model {
 		index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)),
 		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
 		allowed: map[string][]*node{}, held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
-		running: s.Running, workers: map[types.NamespacedName][]*Pod{},
+		running: s.Running, workers: map[types.NamespacedName][]*Pod{}, placed: map[types.UID]*Surplus{},
 	}
 	for _, n := range s.Nodes {
 		for name, amount := range n.Allocatable {
@@ -61,27 +66,11 @@ func New(s Snapshot) *Model {
 	}
 	for i, n := range s.Nodes {
 		m.number[n.Name] = i
-		m.nodes = append(m.nodes, node{Node: n, number: i, all: m.vector(n.Allocatable), free: m.vector(n.Allocatable)})
+		all := m.vector(n.Allocatable)
+		m.nodes = append(m.nodes, node{Node: n, number: i, all: all, free: slices.Clone(all), soon: slices.Clone(all)})
 	}
-	for at := range s.Pods {
-		p := &s.Pods[at]
-		if p.Job.Name != "" {
-			m.workers[p.Job] = append(m.workers[p.Job], p)
-		}
-		i, ok := m.number[p.Node]
-		if !ok {
-			continue
-		}
-		n := &m.nodes[i]
-		for name, amount := range p.held() {
-			if at, known := m.index[name]; known {
-				n.free[at] -= amount
-			}
-		}
-		if p.Surplus != nil {
-			p.Surplus.queue = p.Queue
-			n.surplus = append(n.surplus, p)
-		}
+	for i := range s.Pods {
+		m.add(&s.Pods[i])
 	}
 	for i := range m.nodes {
 		slices.SortFunc(m.nodes[i].surplus, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
@@ -93,6 +82,45 @@ func New(s Snapshot) *Model {
 		}
 	}
 	return m
+}
+
+// add books a pod to its node, its job and, if it leaves, to what is on its way.
+func (m *Model) add(p *Pod) {
+	switch {
+	case p.Leaving:
+		if m.outgoing == nil {
+			m.outgoing = map[string]Amounts{}
+		}
+		if m.outgoing[p.Queue] == nil {
+			m.outgoing[p.Queue] = Amounts{}
+		}
+		for name, amount := range p.Requests {
+			m.outgoing[p.Queue][name] += amount
+		}
+	case p.Job.Name != "":
+		m.workers[p.Job] = append(m.workers[p.Job], p)
+	}
+	i, ok := m.number[p.Node]
+	if !ok {
+		return
+	}
+	n := &m.nodes[i]
+	for name, amount := range p.held() {
+		if at, known := m.index[name]; known {
+			n.free[at] -= amount
+			if !p.Leaving {
+				n.soon[at] -= amount
+			}
+		}
+	}
+	if p.Surplus == nil {
+		return
+	}
+	p.Surplus.queue = p.Queue
+	m.placed[p.Surplus.UID] = p.Surplus
+	if !p.Leaving {
+		n.surplus = append(n.surplus, p)
+	}
 }
 
 // fingerprint changes when a node comes, goes, or changes in what the model reads of it.

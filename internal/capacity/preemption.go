@@ -15,8 +15,7 @@ type Preemption struct {
 
 // preempt chooses the gangs that must stop whole so that the gang fits, with all surplus gone that it may take and that leaves:
 // the least important first, then the youngest, and none that turns out not to be needed. Nobody stops when the gang preempts
-// nobody, when all of them are not enough, and when it is served already: by that surplus, or by gangs that are on their way
-// out.
+// nobody, when all of them are not enough, and when it is served already: by that surplus, or by room that is on its way.
 func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	if len(g.Preempts) == 0 || g.unmodelled() != "" {
 		return nil, false
@@ -25,10 +24,10 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	switch {
 	case !m.fitsWithout(g, &a, may.everybody):
 		return nil, false
-	case m.fitsWithout(g, &a, may.served):
+	case m.fitsWithout(g, &a, may.surplus):
 		return nil, true
 	}
-	gone := may.served.clone()
+	gone := may.surplus.clone()
 	var left [][]*Pod // by stopped gang: the pods that would not leave otherwise
 	for len(stopped) == 0 || !m.fitsWithout(g, &a, gone) {
 		next := may.gangs[len(stopped)]

@@ -89,8 +89,10 @@ func TestGangsThatAreBeingStoppedCount(t *testing.T) {
 	runs(&s, "first", "low", 2, time.Hour)
 	runs(&s, "second", "low", 2, 2*time.Hour)
 	g.Expect(preemptedBy(s, important(2))).To(ConsistOf("first"))
-	s.Running[0].Stopping = true
+	leave(s.Pods[:2])
+	s.Running = s.Running[1:]
 	g.Expect(preemptedBy(s, important(2))).To(BeEmpty(), "its pods are on their way")
+	g.Expect(preemptedBy(s, important(3))).To(ConsistOf("second"), "and are not enough")
 }
 
 func TestResume(t *testing.T) {

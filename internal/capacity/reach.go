@@ -20,8 +20,6 @@ type reach struct {
 type circle struct {
 	// surplus leaves first.
 	surplus *crowd
-	// served is the surplus, and the gangs that are being stopped already.
-	served *crowd
 	// gangs may be stopped whole: the least important first, then the youngest.
 	gangs []Running
 	// everybody is all of them.
@@ -62,12 +60,8 @@ func (m *Model) circle(g *Gang, leaves func(types.NamespacedName) bool) *circle 
 			}
 		}
 	}
-	c.served = c.surplus.clone()
 	for _, r := range m.running {
-		switch {
-		case r.Stopping:
-			m.join(c.served, m.workers[r.Job])
-		case r.Queue == g.Queue && !r.Unmodelled && slices.Contains(g.Preempts, r.Tier):
+		if r.Queue == g.Queue && !r.Unmodelled && slices.Contains(g.Preempts, r.Tier) {
 			c.gangs = append(c.gangs, r)
 		}
 	}
@@ -75,7 +69,7 @@ func (m *Model) circle(g *Gang, leaves func(types.NamespacedName) bool) *circle 
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.Created.Compare(a.Created),
 			cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
 	})
-	c.everybody = c.served.clone()
+	c.everybody = c.surplus.clone()
 	for _, r := range c.gangs {
 		m.join(c.everybody, m.workers[r.Job])
 	}

@@ -19,7 +19,7 @@ type Shrink struct {
 	Nodes uint64
 	// Victims hold the places that the gang needs.
 	Victims []Surplus
-	// Left is when the last victim was gone; zero while some are still there.
+	// Left is when the last victim was gone, and whoever else leaves; zero while some that the gang needs are still there.
 	Left time.Time
 }
 
@@ -46,7 +46,7 @@ func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (Shrinks, time.
 	if s := d.Shrinks.Current; s != nil && stands(s) {
 		kept := *s
 		switch {
-		case len(m.present(s.Victims)) > 0:
+		case len(m.present(s.Victims)) > 0 || m.awaits(find(waiting, s.For)):
 			kept.Left = time.Time{}
 			next.Current = &kept
 			return next, 0
@@ -66,13 +66,12 @@ func (m *Model) shrink(d Docket, waiting []*Gang, now time.Time) (Shrinks, time.
 }
 
 // nextShrink finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs before
-// it that fit is theirs.
+// it that fit, or will once those who leave have gone, is theirs.
 func (m *Model) nextShrink(d Docket, waiting []*Gang, futile []Shrink) (*Shrink, time.Duration) {
 	var again time.Duration
 	rest, may := m.clone(), newReach(d.Yields)
 	for _, g := range waiting {
-		if rest.fits(g) {
-			rest.place(g, g.Workers)
+		if rest.settle(g) {
 			continue
 		}
 		if slices.ContainsFunc(futile, func(s Shrink) bool { return s.For == g.Job }) {
@@ -94,6 +93,9 @@ func (m *Model) nextShrink(d Docket, waiting []*Gang, futile []Shrink) (*Shrink,
 	}
 	return nil, again
 }
+
+// awaits tells whether the gang does not fit now, and does once those who leave have gone.
+func (m *Model) awaits(g *Gang) bool { return !m.fits(g) && m.roomComes(g) }
 
 // mayBeServed tells whether surplus is enough for the gang at all.
 func (m *Model) mayBeServed(g *Gang, r *reach) bool {
@@ -120,11 +122,9 @@ func (m *Model) leaving(s *Shrink, g *Gang, yields func(types.NamespacedName) bo
 // present are those of the victims that still hold a place.
 func (m *Model) present(victims []Surplus) []Surplus {
 	var still []Surplus
-	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
-			if slices.ContainsFunc(victims, func(v Surplus) bool { return v.UID == p.Surplus.UID }) {
-				still = append(still, *p.Surplus)
-			}
+	for _, v := range victims {
+		if s := m.placed[v.UID]; s != nil {
+			still = append(still, *s)
 		}
 	}
 	return still

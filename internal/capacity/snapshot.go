@@ -51,8 +51,6 @@ type Running struct {
 	Priority int32
 	// Created is when the job was created: the youngest is stopped first.
 	Created time.Time
-	// Stopping is true for one that is being stopped already.
-	Stopping bool
 	// Unmodelled is true for one of which the model could not say when it may go on; it is not stopped.
 	Unmodelled bool
 }
@@ -65,15 +63,17 @@ type Node struct {
 	Allocatable Amounts
 }
 
-// Pod is a pod that has not ended.
+// Pod is a pod that has not ended; one that terminates holds its place until it is gone.
 type Pod struct {
 	// Node that it is bound to.
 	Node     string
 	Requests Amounts
 	// Job that the pod is a worker of; zero for others.
 	Job types.NamespacedName
-	// Queue is the queue in whose books the pod stands; empty for a pod that is not Volcano's.
+	// Queue is the queue in whose books the pod stands; empty for a pod that is not Volcano's or no longer counts there.
 	Queue string
+	// Leaving is true for a pod whose room is on its way: it terminates, or its job is being stopped whole.
+	Leaving bool
 	// Surplus says whose surplus the pod is; nil for a pod that nobody may take.
 	Surplus *Surplus
 }

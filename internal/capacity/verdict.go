@@ -16,7 +16,7 @@ type Verdict struct {
 	Answer Answer
 	// Model is the model of accelerator that the waiting gang should wait for; empty for one that is bound to none.
 	Model string
-	// Holders are the jobs whose surplus the gang could take, the largest first.
+	// Holders are the jobs whose surplus the gang could take, the largest first; none for one that fits, or will without them.
 	Holders []Holder
 	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all: those that are placed, and its
 	// part of the room that nobody waits for.
@@ -61,7 +61,7 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 	for i, g := range waiting {
 		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g)}
 		v.Model = m.choose(g, v.Answer.Fits)
-		if !v.Answer.Fits {
+		if !v.Answer.Fits && v.Answer.Leaving == nil {
 			v.Holders = m.holders(g)
 		}
 		verdicts[g.Job] = v
@@ -86,14 +86,14 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 	return verdicts, shrinks, again
 }
 
-// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor gangs on
-// their way out serve. It returns when the next will have starved.
+// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor room on its
+// way serves. It returns when the next will have starved.
 func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.NamespacedName]Verdict) time.Duration {
 	var again time.Duration
 	rest, may := m.clone(), newReach(d.Leaves)
 	for _, g := range waiting {
 		if rest.fits(g) {
-			rest.place(g, g.Workers)
+			rest.place(g, g.Workers, freeOn)
 			continue
 		}
 		starved, in := d.Starved(g)
@@ -101,6 +101,7 @@ func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.Namespa
 			if again == 0 || in < again {
 				again = in
 			}
+			rest.settle(g)
 			continue
 		}
 		stopped, served := rest.preempt(g, may)
@@ -108,6 +109,7 @@ func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.Namespa
 			return again // Room is being made; who else needs some is judged when it is there.
 		}
 		if len(stopped) == 0 {
+			rest.settle(g)
 			continue
 		}
 		v := verdicts[g.Job]
@@ -145,7 +147,7 @@ func (m *Model) Share(growers []Grower, waiting []*Gang) map[types.NamespacedNam
 		g := &growers[i]
 		limits[g.Job] = g.Placed
 		if part := min(rest.Ask(&g.Gang).Largest, g.Workers); part > 0 {
-			rest.place(&g.Gang, part)
+			rest.place(&g.Gang, part, freeOn)
 			limits[g.Job] += part
 		}
 	}
@@ -156,7 +158,7 @@ func (m *Model) Share(growers []Grower, waiting []*Gang) map[types.NamespacedNam
 func (m *Model) reserve(g *Gang) {
 	answer := m.Ask(g)
 	if answer.Fits {
-		m.place(g, g.Workers)
+		m.place(g, g.Workers, freeOn)
 		return
 	}
 	if answer.Unknown != "" || answer.QueueLimit {
@@ -177,7 +179,7 @@ func (m *Model) reserve(g *Gang) {
 func (a *ask) keepOff() {
 	for _, n := range a.nodes {
 		for _, at := range a.at {
-			n.free[at] = min(n.free[at], 0)
+			n.free[at], n.soon[at] = min(n.free[at], 0), min(n.soon[at], 0)
 		}
 	}
 }

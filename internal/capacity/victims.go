@@ -33,7 +33,7 @@ func (c cost) less(o cost) bool { return c.count < o.count || (c.count == o.coun
 
 // offer is what one node can do: for k more workers, the cheapest set of its surplus that must leave.
 type offer struct {
-	now   int32    // workers that fit already
+	now   int32    // workers that fit already, or will once those who leave have gone
 	limit int      // workers that are missing
 	costs []cost   // by k-1
 	sets  [][]*Pod // by k-1
@@ -58,7 +58,7 @@ func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool)
 
 // makeRoom chooses surplus whose leaving makes room on the nodes; it is not possible when all together is not enough.
 func (m *Model) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
-	missing := int(g.Workers - min(a.room(freeOn), g.Workers))
+	missing := int(g.Workers - min(a.room(soonOn), g.Workers))
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
 		best[k] = tooMuch
@@ -156,7 +156,7 @@ func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
 	if over[p.Queue] == nil {
 		over[p.Queue] = Amounts{}
 		for name, share := range q.Deserved {
-			over[p.Queue][name] = q.Allocated[name] - share
+			over[p.Queue][name] = m.keeps(&q, name) - share
 		}
 	}
 	for name := range g.Shape.Requests {
@@ -182,7 +182,7 @@ func (m *Model) mayTake(g *Gang, p *Pod) bool {
 	}
 	for name := range g.Shape.Requests {
 		share, shared := q.Deserved[name]
-		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && q.Allocated[name] > share)) {
+		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.keeps(&q, name) > share)) {
 			return true
 		}
 	}
@@ -195,12 +195,17 @@ func (m *Model) underShare(g *Gang) bool {
 	for name, amount := range g.asks(g.Workers) {
 		if share, shared := q.Deserved[name]; shared {
 			some = true
-			if q.Allocated[name]+amount > share {
+			if m.keeps(&q, name)+amount > share {
 				return false
 			}
 		}
 	}
 	return some
+}
+
+// keeps is what the queue's pods hold of a resource once those who leave have gone.
+func (m *Model) keeps(q *Queue, name corev1.ResourceName) int64 {
+	return q.Allocated[name] - m.outgoing[q.Name][name]
 }
 
 // offer computes what one node can gain, up to limit workers.
@@ -214,9 +219,9 @@ func (m *Model) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) offer
 	if len(candidates) == 0 {
 		return offer{}
 	}
-	o := offer{now: a.count(n.free, math.MaxInt32), limit: limit}
+	o := offer{now: a.count(n.soon, math.MaxInt32), limit: limit}
 	for set := range choices(candidates) {
-		free := slices.Clone(n.free)
+		free := slices.Clone(n.soon)
 		c := cost{count: int64(len(set))}
 		for _, p := range set {
 			m.release(free, p)

@@ -30,7 +30,7 @@ func (p *planner) why(asks string) string {
 		message += "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and the " +
 			"resources that they name."
 	default:
-		message += roomFor(&a)
+		message += roomFor(&a) + comes(&a)
 	}
 	if len(v.Holders) > 0 {
 		message += " Surplus that may give way: " + someHolders(v.Holders) + "."
@@ -75,7 +75,7 @@ func holders(all []capacity.Holder) string {
 // roomFor says what is free, and what of it is too little.
 func roomFor(a *capacity.Answer) string {
 	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)
-	if free := free(a); free != "" {
+	if free := listed(a.Free, a.Short); free != "" {
 		message = fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.", free, a.Largest)
 	}
 	switch short := amounts(a.Short, nil); {
@@ -90,15 +90,28 @@ func roomFor(a *capacity.Answer) string {
 	}
 }
 
-// free lists what is free: GPUs and other extended resources alone where there are any, because they are what gangs wait for,
-// and what the gang is short of.
-func free(a *capacity.Answer) string {
+// comes says that the room is on its way, for a gang that waits for nothing else.
+func comes(a *capacity.Answer) string {
+	if a.Leaving == nil {
+		return ""
+	}
+	held := listed(a.Leaving, a.Short)
+	if held == "" {
+		held = "places"
+	}
+	return " Its room is on its way: pods that are leaving hold " + held + ". It fits once they have gone, and nobody else is told to " +
+		"leave for it."
+}
+
+// listed lists amounts: GPUs and other extended resources alone where there are any, because they are what gangs wait for, and
+// what the gang is short of.
+func listed(all, short capacity.Amounts) string {
 	extended := func(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 	some := false
-	for name := range a.Free {
+	for name := range all {
 		some = some || extended(name)
 	}
-	return amounts(a.Free, func(name corev1.ResourceName) bool { return !some || extended(name) || a.Short[name] > 0 })
+	return amounts(all, func(name corev1.ResourceName) bool { return !some || extended(name) || short[name] > 0 })
 }
 
 // amounts lists those that are wanted, all for nil, extended resources first.

@@ -1,0 +1,129 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// stranger adds a pod of a GPU on the node, of a gang that is gone.
+func (s *scene) stranger(name string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name}}
+	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+	}}}
+	gang.Member{Group: "gone"}.Join(pod)
+	s.objects = append(s.objects, pod)
+	return pod
+}
+
+// terminates has a pod be gone in half a minute.
+func terminates(p *corev1.Pod) {
+	until := metav1.NewTime(now.Add(30 * time.Second))
+	p.DeletionTimestamp, p.Finalizers = &until, []string{"example.com/holds"}
+}
+
+// ofJob are the pods of a job.
+func (s *scene) ofJob(name string) (pods []*corev1.Pod) {
+	for _, o := range s.objects {
+		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelJob] == name {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
+	for name, leave := range map[string]func(*scene){
+		"pods of a gang that is gone terminate": func(s *scene) {
+			terminates(s.stranger("x"))
+			terminates(s.stranger("y"))
+		},
+		"a job is being suspended": func(s *scene) { s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true },
+		"a job is being preempted": func(s *scene) { s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/x"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			s.job("ctr", 8, 6)
+			leave(s)
+			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+			answer := a.Verdict(key("ranker")).Answer
+			g.Expect(answer.Fits).To(BeFalse())
+			g.Expect(answer.Leaving).To(Equal(capacity.Amounts{"nvidia.com/gpu": 2}))
+		})
+	}
+}
+
+func TestPodsThatDoNotGoAreNotWaitedFor(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 6)
+	terminates(s.stranger("x"))
+	terminates(s.stranger("y"))
+	waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+	a := s.arbiter()
+	again, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(Equal(figuresInterval))
+	again, err = a.evaluate(t.Context(), now.Add(figuresInterval))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+	g.Expect(again).To(Equal(30*time.Second), "a minute after their grace period")
+	_, err = a.evaluate(t.Context(), now.Add(figuresInterval+again))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ranker")).Answer.Leaving).To(BeNil())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-5", "ctr-worker-4"}))
+}
+
+func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 8)
+	waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+	waitingSince(s.job("next", 4, 0), now.Add(-time.Hour))
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	first := a.Verdict(key("ctr")).To
+	for _, p := range s.ofJob("ctr")[6:] {
+		terminates(p)
+	}
+	shrinks := a.shrinks
+	a = s.arbiter()
+	a.shrinks = shrinks
+	_, err = a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).To).To(Equal(first), "the victims are leaving")
+	for _, after := range []time.Duration{2 * time.Minute, 3 * time.Minute} {
+		_, err = a.evaluate(t.Context(), now.Add(after))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(a.Verdict(key("ctr")).To).NotTo(Equal(first), "they do not go, and others are served")
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+}
+
+func TestPodsThatTerminateAreInNoBooks(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 4, 4)
+	terminates(s.ofJob("ctr")[3])
+	in, err := s.arbiter().collect(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(in.snapshot.Queues).To(HaveLen(1))
+	g.Expect(in.snapshot.Queues[0].Allocated).To(Equal(capacity.Amounts{"nvidia.com/gpu": 3}), "Volcano counts it no more")
+}
