@@ -286,7 +286,7 @@ func ours(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 
 func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	if st.Attempt == nil || st.Preemption != nil || st.MasterCompletionTime != nil || st.CompletionTime != nil ||
+	if st.Attempt == nil || job.Spec.RunPolicy.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil || st.CompletionTime != nil ||
 		job.DeletionTimestamp != nil {
 		return
 	}

@@ -51,6 +51,12 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 		},
 		"a job is being suspended": func(s *scene) { s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true },
 		"a job is being preempted": func(s *scene) { s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/x"} },
+		"a job has been suspended, and its pods terminate": func(s *scene) {
+			s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true
+			for _, p := range s.ofJob("stops") {
+				terminates(p)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
