@@ -215,6 +215,27 @@ func TestAnotherQueueKeepsItsShare(t *testing.T) {
 	g.Expect(m.Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "one is all that the other queue has beyond its share")
 }
 
+func TestQueueWithoutShareGivesAllItsSurplus(t *testing.T) {
+	for name, deserved := range map[string]Amounts{"none": nil, "of another resource": {corev1.ResourceCPU: 1000}} {
+		t.Run(name, func(t *testing.T) {
+			pods := []Pod{surplus("a", "other", 3, 1), surplus("a", "other", 2, 1), used("a", 2)}
+			for i := range pods {
+				pods[i].Queue = "other"
+				pods[i].Requests[corev1.ResourceCPU] = 1000
+			}
+			node := nodeOf("a", 4)
+			node.Allocatable[corev1.ResourceCPU] = 9000
+			m := New(Snapshot{Nodes: []Node{node}, Pods: pods, Queues: []Queue{
+				{Name: "default", Deserved: Amounts{gpu: 4}},
+				{Name: "other", Deserved: deserved, Allocated: Amounts{gpu: 4, corev1.ResourceCPU: 4000}},
+			}})
+			ask := gangOf(2, 1)
+			ask.Shape.Requests[corev1.ResourceCPU] = 1000
+			NewWithT(t).Expect(m.Victims(ask, anybody)).To(HaveLen(2))
+		})
+	}
+}
+
 func TestVictimsWithinTheLimitOfTheQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		free    int64

@@ -164,8 +164,8 @@ func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
 			return false
 		}
 	}
-	for name, amount := range p.Requests {
-		over[p.Queue][name] -= amount
+	for name := range over[p.Queue] {
+		over[p.Queue][name] -= p.Requests[name]
 	}
 	return true
 }
