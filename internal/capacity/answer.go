@@ -120,7 +120,7 @@ func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surpl
 		return m.victimsInTurn(g, yields)
 	}
 	a := m.compile(&g.Shape)
-	return m.victims(g, &a, yields)
+	return m.victims(g, &a, m.ranks(g, yields))
 }
 
 // room is how many workers fit into a vector of the nodes.

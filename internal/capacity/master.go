@@ -1,10 +1,12 @@
 package capacity
 
 import (
+	"iter"
 	"maps"
 	"math"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -34,6 +36,25 @@ func (g *Gang) asks(n int32) Amounts {
 		total[name] += amount * int64(n)
 	}
 	return total
+}
+
+// resources yields what the gang's workers ask for, once each.
+func (g *Gang) resources() iter.Seq[corev1.ResourceName] {
+	return func(yield func(corev1.ResourceName) bool) {
+		for name := range g.Shape.Requests {
+			if !yield(name) {
+				return
+			}
+		}
+		if g.Master == nil {
+			return
+		}
+		for name := range g.Master.Requests {
+			if _, twice := g.Shape.Requests[name]; !twice && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 // choose is the model of accelerator that the gang should wait for: its own if it fits, else the first other on which it fits,
@@ -118,14 +139,14 @@ func (a *ask) occupy(on *node, n int32) {
 }
 
 // victimsInTurn finds victims for a gang of two shapes: worker 0 gets its place first, then the others theirs. Each part is
-// served by the fewest victims; together they may be more than the fewest.
+// served by the fewest victims; together they may be more than the fewest. Whom it may take is what the whole gang may.
 func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	rest := m.clone()
+	rest, rank := m.clone(), m.ranks(g, yields)
 	first, others := *g, *g
 	first.Shape, first.Master, first.Workers = *g.Master, nil, 1
 	others.Master, others.Workers = nil, g.Workers-1
 	master, worker := rest.compile(&first.Shape), rest.compile(&others.Shape)
-	chosen := rest.victims(&first, &master, yields)
+	chosen := rest.victims(&first, &master, rank)
 	rest.leave(chosen)
 	seat, _ := rest.seat(&master, &worker, soonOn)
 	if seat == nil {
@@ -133,7 +154,7 @@ func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) [
 	}
 	master.occupy(seat, 1)
 	if worker.room(soonOn) < others.Workers {
-		more := rest.victims(&others, &worker, yields)
+		more := rest.victims(&others, &worker, rank)
 		if len(more) == 0 {
 			return nil
 		}

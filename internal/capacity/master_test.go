@@ -81,6 +81,21 @@ func TestVictimsForTheMasterAndThenTheOthers(t *testing.T) {
 	g.Expect(m.Ask(withMaster(1, 4, 2)).Fits).To(BeFalse(), "and the model is as it was")
 }
 
+func TestShareOfAQueueCountsTheMasterAndTheOthers(t *testing.T) {
+	g := NewWithT(t)
+	pods := []Pod{surplus("a", "other", 5, 4), surplus("a", "other", 4, 1), surplus("a", "other", 3, 1)}
+	for i := range pods {
+		pods[i].Queue = "other"
+	}
+	victims := func(deserved int64) []Surplus {
+		return New(Snapshot{Nodes: []Node{nodeOf("a", 6)}, Pods: pods, Queues: []Queue{
+			{Name: "default", Deserved: Amounts{gpu: deserved}}, {Name: "other", Allocated: Amounts{gpu: 6}},
+		}}).Victims(withMaster(3, 4, 1), anybody)
+	}
+	g.Expect(victims(6)).To(HaveLen(3))
+	g.Expect(victims(5)).To(BeEmpty(), "the whole gang is more than its queue's share, worker 0 and the others by themselves are not")
+}
+
 // Whatever leaves makes the gang fit, and what fits is what some placement of worker 0 shows.
 func TestMasterAgainstEveryPlacement(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 11))

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func (m *Model) kind(g *Gang) string {
 	words := append([]string{g.Queue}, g.Preempts...)
 	if m.underShare(g) {
 		words = append(words, "")
-		for _, name := range slices.Sorted(maps.Keys(g.Shape.Requests)) {
+		for _, name := range slices.Sorted(g.resources()) {
 			words = append(words, string(name))
 		}
 	}

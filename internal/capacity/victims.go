@@ -39,12 +39,11 @@ type offer struct {
 	sets  [][]*Pod // by k-1
 }
 
-// victims is the cheapest set of surplus that makes room for the whole gang beside the workers that fit already: over all
+// victims is the cheapest set of ranked surplus that makes room for the whole gang beside the workers that fit already: over all
 // nodes, the sum of their offers is minimised exactly, as a knapsack over the number of workers gained. Where the queue's limit
 // is in the way as well, surplus of the queue itself is added in the order of victims until it is not, and then whoever turns out
 // not to be needed stays.
-func (m *Model) victims(g *Gang, a *ask, yields func(types.NamespacedName) bool) []Surplus {
-	rank := m.ranks(g, yields)
+func (m *Model) victims(g *Gang, a *ask, rank map[*Surplus]int64) []Surplus {
 	chosen, possible := m.makeRoom(g, a, rank)
 	if !possible {
 		return nil
@@ -159,7 +158,7 @@ func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
 			over[p.Queue][name] = m.keeps(&q, name) - share
 		}
 	}
-	for name := range g.Shape.Requests {
+	for name := range g.resources() {
 		if left, shared := over[p.Queue][name]; shared && p.Requests[name] > left {
 			return false
 		}
@@ -180,7 +179,7 @@ func (m *Model) mayTake(g *Gang, p *Pod) bool {
 	if q.Protected || !m.underShare(g) {
 		return false
 	}
-	for name := range g.Shape.Requests {
+	for name := range g.resources() {
 		share, shared := q.Deserved[name]
 		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.keeps(&q, name) > share)) {
 			return true
