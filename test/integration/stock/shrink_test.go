@@ -149,6 +149,30 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 			ContainSubstring("Surplus that may give way: "+s.Namespace+"/a (6).")), "and says why")
 	})
 
+	It("lets nobody leave for room that is on its way", func() {
+		s := newScenario("stock-leaving", 8)
+		s.Submit(s.Job("stops").Range(2, 2))
+		Eventually(s.Fetch("stops")).Should(testutil.Train(2), "a job trains that will be suspended")
+		s.Submit(s.Job("a").Range(2, 6))
+		Eventually(s.Fetch("a")).Should(testutil.Train(6), "A fills the other slots")
+		before := s.UIDs("a")
+		for i := range 2 {
+			s.Hold("stops", i) // The simulated kubelet knows no grace period.
+		}
+		s.Patch(s.Read("stops"), `{"spec":{"runPolicy":{"suspend":true}}}`)
+		Eventually(s.Fetch("stops")).Should(testutil.HaveReason(v1alpha1.ReasonSuspending), "its pods terminate")
+
+		s.Submit(starving(s, "b").Range(2, 2))
+		Eventually(s.Fetch("b")).Should(HaveField("Status.Message", ContainSubstring("Its room is on its way: pods that are leaving "+
+			"hold 2 nvidia.com/gpu.")), "B says what it waits for")
+		Consistently(s.Workers("a", testutil.Running)).WithTimeout(starvation+several).Should(HaveLen(6), "nobody leaves for B")
+		for i := range 2 {
+			s.Release("stops", i)
+		}
+		Eventually(s.Fetch("b")).Should(testutil.Train(2), "B starts once they have gone")
+		Expect(s.UIDs("a")).To(Equal(before), "every worker of A keeps its pod")
+	})
+
 	It("serves a modest gang behind an impossible one at the head of the queue", func() {
 		s := newScenario("stock-head", 8)
 		fill(s, s.Job("a").Cooldown(time.Minute))
