@@ -129,6 +129,27 @@ func TestJobsThatTheModelDoesNotCoverAreNotStopped(t *testing.T) {
 	NewWithT(t).Expect(preemptedBy(s, important(2))).To(BeEmpty(), "nobody could say when it may go on")
 }
 
+func TestSurplusWithinTheShareOfAnotherQueueIsNotCountedOn(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 5)}}
+	runs(&s, "small", "low", 1, time.Hour)
+	for i := range int32(4) {
+		p := surplus("a", "other", 2+i, 1)
+		p.Queue = "other"
+		s.Pods = append(s.Pods, p)
+	}
+	stopped := func(deserved int64) *Preemption {
+		s.Queues = []Queue{
+			{Name: "default", Deserved: Amounts{gpu: 5}, Allocated: Amounts{gpu: 1}},
+			{Name: "other", Deserved: Amounts{gpu: deserved}, Allocated: Amounts{gpu: 4}},
+		}
+		verdicts, _, _ := New(s).Judge(docket(important(2)), born)
+		return verdicts[job("small")].Preempt
+	}
+	g.Expect(stopped(2)).To(BeNil(), "two of the other queue serve it")
+	g.Expect(stopped(3)).NotTo(BeNil(), "one is all that the other queue has beyond its share")
+}
+
 func TestSurplusThatDoesNotLeaveIsNotCountedOn(t *testing.T) {
 	g := NewWithT(t)
 	s := Snapshot{Nodes: []Node{nodeOf("a", 5)}, Queues: []Queue{{Name: "default"}}}

@@ -38,7 +38,7 @@ func (r *reach) of(m *Model, g *Gang) *circle {
 	return r.circles[kind]
 }
 
-// kind writes down what decides whom the gang may take: see mayTake and circle.
+// kind writes down what decides whom the gang may take: see mayTake, spares and circle.
 func (m *Model) kind(g *Gang) string {
 	words := append([]string{g.Queue}, g.Preempts...)
 	if m.underShare(g) {
@@ -51,14 +51,7 @@ func (m *Model) kind(g *Gang) string {
 }
 
 func (m *Model) circle(g *Gang, leaves func(types.NamespacedName) bool) *circle {
-	c := &circle{surplus: m.crowd(nil)}
-	for i := range m.nodes {
-		for _, p := range m.nodes[i].surplus {
-			if m.mayTake(g, p) && leaves(p.Surplus.Job) {
-				m.join(c.surplus, []*Pod{p})
-			}
-		}
-	}
+	c := &circle{surplus: m.crowd(m.takeable(g, leaves))}
 	for _, r := range m.running {
 		if r.Queue == g.Queue && !r.Unmodelled && slices.Contains(g.Preempts, r.Tier) {
 			c.gangs = append(c.gangs, r)

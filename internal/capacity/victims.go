@@ -127,25 +127,31 @@ func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod)
 	return chosen
 }
 
-// ranks numbers the surplus that the gang may take, in the order of victims. Of another queue it may take no more than brings
-// that queue down to its share, as Volcano's reclaim does.
+// ranks numbers the surplus that the gang may take and that yields and is not claimed, in the order of victims.
 func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
+	rank := map[*Surplus]int64{}
+	for i, p := range m.takeable(g, yields) {
+		if !m.claimed[p.Surplus.UID] {
+			rank[p.Surplus] = int64(i)
+		}
+	}
+	return rank
+}
+
+// takeable is the surplus that the gang may take of jobs whose surplus leaves, in the order of victims. Of another queue it is no
+// more than brings that queue down to its share, as with Volcano's reclaim.
+func (m *Model) takeable(g *Gang, leaves func(types.NamespacedName) bool) []*Pod {
 	var all []*Pod
 	for i := range m.nodes {
 		for _, p := range m.nodes[i].surplus {
-			if m.mayTake(g, p) && yields(p.Surplus.Job) && !m.claimed[p.Surplus.UID] {
+			if m.mayTake(g, p) && leaves(p.Surplus.Job) {
 				all = append(all, p)
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
-	rank, over := make(map[*Surplus]int64, len(all)), map[string]Amounts{}
-	for i, p := range all {
-		if p.Queue == g.Queue || m.spares(over, g, p) {
-			rank[p.Surplus] = int64(i)
-		}
-	}
-	return rank
+	over := map[string]Amounts{}
+	return slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.spares(over, g, p) })
 }
 
 // spares tells whether the pod's queue keeps its share of what the gang asks when this pod leaves beside those before it, and
