@@ -129,6 +129,33 @@ func TestJobsThatTheModelDoesNotCoverAreNotStopped(t *testing.T) {
 	NewWithT(t).Expect(preemptedBy(s, important(2))).To(BeEmpty(), "nobody could say when it may go on")
 }
 
+func TestNobodyStopsForAGangThatWasNotPlacedInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		taker   Pod
+		workers int32
+	}{
+		"more surplus could serve it": {surplus("a", "x", 3, 1), 3},
+		"a whole gang could serve it": {used("a", 1), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			first, second := important(1), important(c.workers)
+			first.Created, second.Job = born.Add(-time.Hour), job("second")
+			s := Snapshot{Nodes: []Node{nodeOf("a", 3)}, Queues: []Queue{{Name: "default"}}}
+			runs(&s, "young", "low", 2, time.Hour)
+			s.Pods = append(s.Pods, surplus("a", "x", 2, 1))
+			d := docket(first, second)
+			_, d.Shrinks, _ = New(s).Judge(d, born)
+			g.Expect(d.Shrinks.Current.For).To(Equal(first.Job))
+			s.Pods[2] = c.taker
+			_, d.Shrinks, _ = New(s).Judge(d, born.Add(time.Second))
+			verdicts, shrinks, _ := New(s).Judge(d, born.Add(time.Minute))
+			g.Expect(shrinks.Futile).To(HaveLen(1))
+			g.Expect(verdicts[job("young")].Preempt).To(HaveField("By", second.Job), "something else keeps the first out")
+		})
+	}
+}
+
 func TestSurplusWithinTheShareOfAnotherQueueIsNotCountedOn(t *testing.T) {
 	g := NewWithT(t)
 	s := Snapshot{Nodes: []Node{nodeOf("a", 5)}}

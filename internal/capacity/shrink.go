@@ -74,7 +74,7 @@ func (m *Model) nextShrink(d Docket, waiting []*Gang, futile []Shrink) (*Shrink,
 		if rest.settle(g) {
 			continue
 		}
-		if slices.ContainsFunc(futile, func(s Shrink) bool { return s.For == g.Job }) {
+		if isFutile(futile, g) {
 			continue
 		}
 		starved, in := d.Starved(g)
@@ -92,6 +92,10 @@ func (m *Model) nextShrink(d Docket, waiting []*Gang, futile []Shrink) (*Shrink,
 		}
 	}
 	return nil, again
+}
+
+func isFutile(futile []Shrink, g *Gang) bool {
+	return slices.ContainsFunc(futile, func(s Shrink) bool { return s.For == g.Job })
 }
 
 // awaits tells whether the gang does not fit now, and does once those who leave have gone.

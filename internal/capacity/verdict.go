@@ -80,15 +80,18 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 			verdicts[v.Job] = verdict
 		}
 	}
-	if in := m.preemptFor(d, waiting, verdicts); in > 0 && (again == 0 || in < again) {
+	if in := m.preemptFor(d, waiting, shrinks.Futile, verdicts); in > 0 && (again == 0 || in < again) {
 		again = in
 	}
 	return verdicts, shrinks, again
 }
 
 // preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor room on its
-// way serves. It returns when the next will have starved.
-func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.NamespacedName]Verdict) time.Duration {
+// way serves; not for one that was not placed in time after a shrink, because something that the model does not see keeps it out.
+// It returns when the next will have starved.
+func (m *Model) preemptFor(
+	d Docket, waiting []*Gang, futile []Shrink, verdicts map[types.NamespacedName]Verdict,
+) time.Duration {
 	var again time.Duration
 	rest, may := m.clone(), newReach(d.Leaves)
 	for _, g := range waiting {
@@ -97,32 +100,35 @@ func (m *Model) preemptFor(d Docket, waiting []*Gang, verdicts map[types.Namespa
 			continue
 		}
 		starved, in := d.Starved(g)
-		if !starved {
-			if again == 0 || in < again {
-				again = in
+		switch {
+		case !starved && (again == 0 || in < again):
+			again = in
+		case starved && !isFutile(futile, g):
+			stopped, served := rest.preempt(g, may)
+			if len(stopped) > 0 {
+				m.tell(g, stopped, verdicts)
 			}
-			rest.settle(g)
-			continue
+			if served || len(stopped) > 0 {
+				return again // Room is being made; who else needs some is judged when it is there.
+			}
 		}
-		stopped, served := rest.preempt(g, may)
-		if served {
-			return again // Room is being made; who else needs some is judged when it is there.
+		if rest.roomComes(g) {
+			rest.place(g, g.Workers, soonOn)
 		}
-		if len(stopped) == 0 {
-			rest.settle(g)
-			continue
-		}
-		v := verdicts[g.Job]
-		for _, r := range stopped {
-			told := verdicts[r.Job]
-			told.Preempt = &Preemption{By: g.Job, Tier: g.TierName}
-			verdicts[r.Job] = told
-			v.From = append(v.From, Holder{Job: r.Job, Workers: int32(len(m.workers[r.Job]))})
-		}
-		verdicts[g.Job] = v
-		return again
 	}
 	return again
+}
+
+// tell tells both sides that gangs stop for another.
+func (m *Model) tell(g *Gang, stopped []Running, verdicts map[types.NamespacedName]Verdict) {
+	v := verdicts[g.Job]
+	for _, r := range stopped {
+		told := verdicts[r.Job]
+		told.Preempt = &Preemption{By: g.Job, Tier: g.TierName}
+		verdicts[r.Job] = told
+		v.From = append(v.From, Holder{Job: r.Job, Workers: int32(len(m.workers[r.Job]))})
+	}
+	verdicts[g.Job] = v
 }
 
 // Grower is a running job that creates only the surplus that fits.
