@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -54,7 +55,9 @@ func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 	}
 	again := m.preempting(waiting)
 	preempted = slices.Clone(preempted)
-	slices.SortStableFunc(preempted, func(a, b *Gang) int { return a.Created.Compare(b.Created) })
+	slices.SortFunc(preempted, func(a, b *Gang) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
+	})
 	for _, p := range preempted {
 		a := rest.compile(&p.Shape)
 		if !again[inQueue{p.Queue, p.TierName}] && rest.fitsWithout(p, &a, may.of(rest, p).surplus) {
