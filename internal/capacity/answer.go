@@ -83,7 +83,7 @@ func (m *Model) fits(g *Gang) bool {
 		return false
 	}
 	a := m.compile(&g.Shape)
-	return m.room(g, &a, freeOn) >= g.Workers
+	return m.hasRoom(g, &a, freeOn)
 }
 
 // roomComes tells of a gang that does not fit now whether it will once those who leave have gone.
@@ -92,7 +92,7 @@ func (m *Model) roomComes(g *Gang) bool {
 		return false
 	}
 	a := m.compile(&g.Shape)
-	return m.withinLimit(g, &crowd{}) && m.room(g, &a, soonOn) >= g.Workers
+	return m.withinLimit(g, &crowd{}) && m.hasRoom(g, &a, soonOn)
 }
 
 // shortfall is what the whole gang asks beyond the limit.
@@ -137,9 +137,9 @@ func (m *Model) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 	nodes := a.nodes
 	if g.Master != nil {
 		nodes = slices.Clone(nodes)
-		known := a.takes()
+		known := m.takes(a)
 		for _, n := range m.compile(g.Master).nodes {
-			if !known[n] {
+			if !known[n.number] {
 				nodes = append(nodes, n)
 			}
 		}

@@ -43,15 +43,36 @@ func BenchmarkJudge(b *testing.B) {
 }
 
 // BenchmarkJudgePreempting has 500 running gangs of eight workers, of which two are surplus, on half of every node; the rest is
-// held by others. Every waiting gang preempts the tier of a half of them. In the worst case no gang of the line can be served,
-// so that each is judged with everybody gone; in the other all but the last are too large, and it takes nearly all whom it may.
+// held by others. Every waiting gang preempts the tier of half of them. In the worst cases no gang of the line can be served, so
+// that each is judged with everybody gone; in the other all but the last are too large, and it takes nearly all whom it may.
 func BenchmarkJudgePreempting(b *testing.B) {
-	s := preemptingScene()
-	for name, last := range map[string]int32{"none can be served": 1500, "the last is served by many": 900} {
-		d := benchDocket(1500, func(g *Gang) { g.TierName, g.Preempts = "high", []string{"low"} })
-		g := d.Waiting[0] // The youngest.
-		g.Workers, g.Shape.Requests = last, Amounts{gpu: 2}
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		last int32
+		edit func(*Gang)
+		// leaving is every which pod leaves; 0 for none.
+		leaving int
+	}{
+		{name: "none can be served", last: 1500},
+		{name: "none can be served, worker 0 is of another shape", last: 1500, edit: func(g *Gang) {
+			g.Master = &Shape{Requests: Amounts{gpu: 2}}
+		}},
+		{name: "none can be served, and room is on its way", last: 1500, leaving: 20},
+		{name: "the last is served by many", last: 900},
+	} {
+		s := preemptingScene()
+		for i := range s.Pods {
+			s.Pods[i].Leaving = c.leaving > 0 && i%c.leaving == 0
+		}
+		d := benchDocket(1500, func(g *Gang) {
+			g.TierName, g.Preempts = "high", []string{"low"}
+			if c.edit != nil {
+				c.edit(g)
+			}
+		})
+		last := d.Waiting[0] // The youngest.
+		last.Workers, last.Shape.Requests = c.last, Amounts{gpu: 2}
+		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				New(s).Judge(d, born)

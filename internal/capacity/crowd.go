@@ -92,7 +92,7 @@ func (m *Model) without(c *crowd) func(*node) []int64 {
 
 // fitsWithout tells whether the gang fits once the crowd has left.
 func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
-	return m.withinLimit(g, c) && m.room(g, a, m.without(c)) >= g.Workers
+	return m.withinLimit(g, c) && m.hasRoom(g, a, m.without(c))
 }
 
 // withinLimit tells whether the gang's queue may take it once the crowd has left.

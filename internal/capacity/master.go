@@ -92,16 +92,24 @@ func (m *Model) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
 	return others + 1
 }
 
+// hasRoom tells whether the whole gang fits into a vector of the nodes.
+func (m *Model) hasRoom(g *Gang, a *ask, vector func(*node) []int64) bool {
+	if g.Master != nil && a.room(vector) < g.Workers-1 {
+		return false // Wherever worker 0 sits, it makes no room for the others.
+	}
+	return m.room(g, a, vector) >= g.Workers
+}
+
 // seat finds the node for worker 0 that leaves the most room for the others, and that room; nil when no node has room for it.
 func (m *Model) seat(master, others *ask, vector func(*node) []int64) (*node, int32) {
 	var best *node
-	least, shared := int64(math.MaxInt64), others.takes()
+	least, shared := int64(math.MaxInt64), m.takes(others)
 	for _, n := range master.nodes {
 		if master.count(vector(n), 1) == 0 {
 			continue
 		}
 		var lost int64
-		if shared[n] {
+		if shared[n.number] {
 			after := slices.Clone(vector(n))
 			master.take(after, 1)
 			lost = int64(others.count(vector(n), math.MaxInt32)) - int64(others.count(after, math.MaxInt32))
@@ -116,11 +124,11 @@ func (m *Model) seat(master, others *ask, vector func(*node) []int64) (*node, in
 	return best, int32(min(int64(others.room(vector))-least, math.MaxInt32-1))
 }
 
-// takes is the set of the nodes that take the worker.
-func (a *ask) takes() map[*node]bool {
-	set := make(map[*node]bool, len(a.nodes))
+// takes tells of each node, by its number, whether it takes the worker.
+func (m *Model) takes(a *ask) []bool {
+	set := make([]bool, len(m.nodes))
 	for _, n := range a.nodes {
-		set[n] = true
+		set[n.number] = true
 	}
 	return set
 }

@@ -79,7 +79,7 @@ func (m *Model) preempting(waiting []*Gang) map[inQueue]bool {
 			continue
 		}
 		a := m.compile(&g.Shape)
-		if m.room(g, &a, allOf) >= g.Workers {
+		if m.hasRoom(g, &a, allOf) {
 			for _, tier := range g.Preempts {
 				tiers[inQueue{g.Queue, tier}] = true
 			}
