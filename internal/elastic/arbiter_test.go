@@ -49,6 +49,13 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 	}
 }
 
+func TestWhoGaveWayIsDeletedOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).trains().told(7).step().pass(soonDelay).step().scale(7).step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1), "also if it is beyond the maximum by now")
+	g.Expect(w.settle().indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5, 6}))
+}
+
 func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
 	w := newWorld(t, 2, 4).trains().told(0, 1).settle()
 	NewWithT(t).Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))

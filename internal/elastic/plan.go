@@ -313,7 +313,7 @@ func (p *planner) shrinkToMaximum() {
 		return
 	}
 	for _, w := range beyond {
-		if !p.recordedMember(w) {
+		if gaveWay := p.recordedLost(w) && !w.ended(); !p.recordedMember(w) && !gaveWay {
 			p.delete(w)
 		}
 	}
