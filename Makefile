@@ -15,6 +15,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMG ?= tideline:latest
 CONTAINER_TOOL ?= docker
 ARGS ?=
+HISTORIES ?= 100000
+FUZZTIME ?= 1m
 
 # The local cluster. Several run side by side, each known by its kubeconfig.
 GPU_NODES ?= 4
@@ -122,9 +124,19 @@ test: ## Run unit tests, and scenarios and faults on a real API server and Volca
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
 	@TIDELINE_FAULTS=full exec test/run.sh faults
 
+.PHONY: histories
+histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
+	@TIDELINE_HISTORIES=$(HISTORIES) exec go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
+
+.PHONY: fuzz
+fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTIME (1m).
+	@exec go test -run='^$$' -fuzz='^FuzzPlan$$' -fuzztime=$(FUZZTIME) ./internal/elastic
+
 .PHONY: test-all
 test-all: ## Run every suite this machine can run, and say what was not run and why.
 	@$(MAKE) test
+	$(MAKE) histories
+	$(MAKE) fuzz
 	$(MAKE) test-faults
 	$(MAKE) demo ONESHOT=1
 	if command -v $(CONTAINER_TOOL) >/dev/null; then

@@ -1,110 +1,139 @@
 package elastic
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
-
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-// histories is how many random histories each run tries; TIDELINE_HISTORIES asks for more.
-func histories(t *testing.T) int {
+// number reads a number from the environment.
+func number(t *testing.T, variable string, fallback uint64) uint64 {
 	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("TIDELINE_HISTORIES"))
+	text := os.Getenv(variable)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 2000
+		t.Fatalf("%s: %v", variable, err)
 	}
 	return n
 }
 
 // TestRandomHistories drives jobs through random events, restarts of the operator among them, and holds every decision to
-// what must never happen and every end to its fixed point.
+// what must never happen and every end to its fixed point. TIDELINE_HISTORIES is how many, 2000 by default, and
+// TIDELINE_SEED repeats those of an earlier run.
 func TestRandomHistories(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	for n := range histories(t) {
-		random := rand.New(rand.NewPCG(seed, uint64(n)))
-		if !history(t, random) {
-			t.Fatalf("seed %d, history %d", seed, n)
-		}
+	histories, seed := number(t, "TIDELINE_HISTORIES", 2000), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	shards := uint64(runtime.GOMAXPROCS(0))
+	for shard := range shards {
+		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+			t.Parallel()
+			for n := shard; n < histories; n += shards {
+				if wrong := history(t, rand.New(rand.NewPCG(seed, n)), nil); wrong != "" {
+					history(t, rand.New(rand.NewPCG(seed, n)), t.Logf)
+					t.Fatalf("TIDELINE_SEED=%d, history %d: %s", seed, n, wrong)
+				}
+			}
+		})
 	}
 }
 
-func history(t *testing.T, random *rand.Rand) bool {
+// history is the life of one job. It returns what was wrong with it, and tells the story if somebody listens.
+func history(t *testing.T, c chance, tell func(string, ...any)) string {
 	t.Helper()
-	minimum := 1 + random.Int32N(3)
-	w := newWorld(t, minimum, minimum+random.Int32N(6))
-	randomPolicies(w, random)
-	for range 5 + random.IntN(40) {
-		happen(w, random)
-		before := w.status().DeepCopy()
+	minimum := 1 + int32N(c, 3)
+	w := newWorld(t, minimum, minimum+int32N(c, 6))
+	somePolicies(w, c)
+	if tell == nil {
+		tell = func(string, ...any) {}
+	}
+	eventful, wrong := true, ""
+	w.judge = func(v *view, d *Decision) {
+		if wrong == "" {
+			wrong = brokenLaw(&v.Observed, d, w.now)
+		}
+		if wrong == "" && eventful && d == &w.last {
+			wrong = impure(&v.Observed, d, w.now)
+		}
+		tell("  %s: deletes %d, creates %v; restarts %d; %s; next in %s", d.Status.Reason, len(d.DeletePods), d.CreateWorkers,
+			d.Status.Restarts, d.Status.Message, d.RequeueAfter)
+	}
+	for range 5 + c.IntN(40) {
+		what := happen(w, c)
+		tell("%s: %s; %s", w.now.Format(time.TimeOnly), what, w.picture())
 		w.step()
-		if wrong := breaks(w, before.Restarts); wrong != "" {
-			t.Errorf("%s: %+v", wrong, w.last)
-			return false
+		if wrong != "" || w.o.Job.DeletionTimestamp != nil {
+			return wrong
 		}
 	}
+	eventful = false
+	w.calmDown()
+	if wrong == "" && w.o.Job.DeletionTimestamp == nil {
+		wrong = w.atRest()
+	}
+	return wrong
+}
+
+// picture is how the pods stand, in a line.
+func (w *world) picture() string {
+	text := ""
+	for _, p := range w.o.Workers {
+		text += fmt.Sprintf(" %s=%d/%s/%s", p.UID, p.Index, p.Attempt, p.Phase)
+		if p.Terminating {
+			text += "/leaves"
+		}
+		if p.Disruption != "" {
+			text += "/" + p.Disruption
+		}
+	}
+	return text
+}
+
+// calmDown takes away what is in the way of the job, and gives it time.
+func (w *world) calmDown() {
+	w.open()
+	w.endPods()
 	for i := range w.o.Workers {
 		w.o.Workers[i].Waiting = ""
 	}
-	w.suspend(false)
+	if w.o.Job.Spec.RunPolicy.Suspend {
+		w.suspend(false)
+	}
+	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{Resume: true, SurplusLimit: v1alpha1.MaxWorkers}
 	for range 4 {
 		w.run().settle().pass(10 * time.Minute).settle()
 	}
 	w.run().settle()
-	written := w.written
-	again := Plan(w.o, w.now)
-	switch {
-	case PaceOf(w.status(), &again.Status) != PaceNever, len(again.DeletePods)+len(again.CreateWorkers) > 0, w.written != written:
-		t.Errorf("is not at rest: %+v", again)
-		return false
-	case w.restarts() != int(w.status().Restarts):
-		t.Errorf("counted %d restarts for those of status: %+v", w.restarts(), w.status())
-		return false
-	case !finished(w.status()) && len(w.indices()) != w.pods():
-		t.Errorf("has workers %v, wants %d of them: %+v", w.indices(), w.pods(), w.status())
-		return false
-	}
-	return true
 }
 
-// randomPolicies gives the job rules and limits.
-func randomPolicies(w *world, random *rand.Rand) {
-	actions := []v1alpha1.FailureAction{
-		v1alpha1.ActionIgnore, v1alpha1.ActionRestartWorker, v1alpha1.ActionRestartJob, v1alpha1.ActionCompleteJob,
-		v1alpha1.ActionFailJob,
+// atRest says what is not as it must be in the end; empty for nothing.
+func (w *world) atRest() string {
+	st := w.status()
+	if what := restless(w.o, w.now); what != "" {
+		return "at rest it " + what
 	}
-	events := []v1alpha1.FailureEvent{
-		v1alpha1.OnPodFailed, v1alpha1.OnPodEvicted, v1alpha1.OnNodeLost, v1alpha1.OnTaskCompleted,
+	if counted := w.restarts(); counted != int(st.Restarts) {
+		return fmt.Sprintf("counted %d restarts for those of status, %d", counted, st.Restarts)
 	}
-	spec := &w.o.Job.Spec
-	if random.IntN(3) == 0 {
-		spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
-			Action: actions[random.IntN(len(actions))], OnEvents: events[:1+random.IntN(len(events))],
-		}}}
+	if !finished(st) {
+		if have := w.indices(); len(have) != w.pods() {
+			return fmt.Sprintf("has workers %v, wants %d of them", have, w.pods())
+		}
+		return ""
 	}
-	spec.RunPolicy.MaxRestarts = ptr.To(random.Int32N(20))
-	spec.SuccessPolicy = []v1alpha1.SuccessPolicy{
-		v1alpha1.SuccessPolicyMaster, v1alpha1.SuccessPolicyAllWorkers, v1alpha1.SuccessPolicyAny,
-	}[random.IntN(3)]
-	if random.IntN(2) == 0 {
-		spec.Elasticity.OnRangeChange = v1alpha1.RangeChangeRestart
+	keeps := w.o.Job.Spec.RunPolicy.CleanPodPolicy == v1alpha1.CleanPodPolicyNone
+	if !keeps && (podsThatRun(&w.o) > 0 || w.o.Core != nil || w.o.Surplus != nil || w.o.Service != "") {
+		return "has ended and left something behind"
 	}
-	if random.IntN(4) == 0 {
-		spec.Rendezvous.Backend = v1alpha1.BackendNone
-	}
-}
-
-// wanted is how many workers the job must have at most.
-func (w *world) wanted() int32 {
-	a := w.status().Attempt
-	return min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+	return ""
 }
 
 // restarts is how many restarts were counted for the figures over all jobs.
@@ -120,89 +149,12 @@ func (w *world) restarts() int {
 
 // pods is how many pods the job must have at its fixed point: none for workers that left and whose pods are gone.
 func (w *world) pods() int {
-	pods := int(w.wanted())
+	a := w.status().Attempt
+	pods := int(min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas))
 	for _, m := range w.status().Members {
 		if m.Left && w.worker(m.Index) == nil {
 			pods--
 		}
 	}
 	return pods
-}
-
-// happen lets one thing happen to the job.
-func happen(w *world, random *rand.Rand) {
-	switch random.IntN(12) {
-	case 0, 1, 2:
-		w.run()
-	case 10:
-		w.suspend(!w.o.Job.Spec.RunPolicy.Suspend && random.IntN(3) == 0)
-	case 11:
-		w.o.Job.Spec.MinReplicas = 1 + random.Int32N(w.o.Job.Spec.MaxReplicas)
-		w.o.Job.Generation++
-	case 3:
-		w.scale(w.o.Job.Spec.MinReplicas + random.Int32N(8))
-	case 4:
-		w.restart()
-	case 5, 6:
-		w.pass(time.Duration(random.IntN(400)) * time.Second)
-	default:
-		if len(w.o.Workers) > 0 {
-			befall(w, random, w.o.Workers[random.IntN(len(w.o.Workers))])
-		}
-	}
-}
-
-// befall lets one thing happen to a worker.
-func befall(w *world, random *rand.Rand, p Worker) {
-	switch random.IntN(7) {
-	case 0:
-		w.remove(p.UID)
-	case 5:
-		if p.Phase == corev1.PodRunning {
-			w.restartContainers([]string{"a", "b", ""}[random.IntN(3)], p.Index)
-		}
-	case 6:
-		w.change(p.Index, func(p *Worker) { p.Waiting = []string{"", "ErrImagePull"}[random.IntN(2)] })
-	case 1:
-		if p.Index >= w.o.Job.Spec.MinReplicas {
-			w.evict(p.Index)
-		}
-	case 2:
-		w.change(p.Index, func(p *Worker) { p.Phase, p.Ready, p.Scheduled = corev1.PodFailed, false, true })
-	case 3:
-		w.change(p.Index, func(p *Worker) { p.Terminating = true }).step()
-		if w.worker(p.Index) != nil && random.IntN(2) == 0 {
-			w.end([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed}[random.IntN(2)], p.Index).step()
-		}
-		w.remove(p.UID)
-	default:
-		if p.Phase == corev1.PodRunning && random.IntN(8) == 0 {
-			w.change(p.Index, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
-		}
-	}
-}
-
-// breaks names the rule that the last decision breaks.
-func breaks(w *world, restartsBefore int32) string {
-	d := w.last
-	if d.Status.Restarts < restartsBefore {
-		return "a counter went down"
-	}
-	trains := d.Status.MasterCompletionTime == nil && !finished(&d.Status) && !stopped(&d.Status)
-	if trains && slices.ContainsFunc(d.DeletePods, func(p Worker) bool {
-		return p.Index < d.Status.Attempt.MinReplicas && p.Attempt == d.Status.Attempt.ID() && p.Phase != corev1.PodFailed
-	}) {
-		return "a core worker that did not fail was deleted"
-	}
-	if slices.ContainsFunc(d.CreateWorkers, func(i int32) bool { return i >= w.wanted() }) {
-		return "a worker beyond the maximum was created"
-	}
-	seen := map[int32]bool{}
-	for _, p := range w.o.Workers {
-		if seen[p.Index] {
-			return "two pods have one index"
-		}
-		seen[p.Index] = true
-	}
-	return ""
 }

@@ -1,9 +1,8 @@
 package elastic
 
 import (
-	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -32,6 +31,34 @@ type world struct {
 	events   []Event
 	measures []Measures
 	pace     struct{ noticed, written time.Time }
+	// paced is the pace of the last difference between the status that is written and the one that should be.
+	paced Pace
+
+	// graceful has pods that were placed leave only once a kubelet has ended them.
+	graceful bool
+	// changes counts what decisions did to objects other than the job.
+	changes int
+	trouble trouble
+	// late is what another operator saw that has not acted on it yet.
+	late *view
+	// judge, if set, sees every decision before it is carried out.
+	judge func(v *view, d *Decision)
+}
+
+// trouble is what goes wrong with the next decision.
+type trouble struct {
+	// failing is true when a request fails, after as many as credit have succeeded.
+	failing bool
+	credit  int
+	// refused is true when the write of the status is refused.
+	refused bool
+}
+
+// view is what an operator saw, and the version of the job that it saw.
+type view struct {
+	Observed
+
+	version int64
 }
 
 // newWorld has a job of minimum..maximum workers with one GPU each, in an open queue.
@@ -63,69 +90,81 @@ func newWorld(t *testing.T, minimum, maximum int32) *world {
 
 // step plans once, carries the decision out, and writes the status if it is due.
 func (w *world) step() *world {
-	w.last = Plan(w.o, w.now)
-	w.apply(w.last)
-	pace := PaceOf(&w.o.Job.Status, &w.last.Status)
-	if pace == PaceNever {
-		w.o.Departures, w.pace.noticed = nil, time.Time{}
-		return w
+	w.act(view{w.o, w.version()})
+	w.trouble = trouble{}
+	return w
+}
+
+// version changes with every write of the job.
+func (w *world) version() int64 { return w.o.Job.Generation + int64(w.written) }
+
+// look is what an operator sees now, for one that acts on it later.
+func (w *world) look() view { return view{w.o.deepCopy(), w.version()} }
+
+func (o Observed) deepCopy() Observed {
+	o.Job = o.Job.DeepCopy()
+	o.Workers, o.Departures = slices.Clone(o.Workers), slices.Clone(o.Departures)
+	for _, group := range []**gang.State{&o.Core, &o.Surplus} {
+		if *group != nil {
+			*group = ptr.To(**group)
+		}
+	}
+	if o.Hosts != nil {
+		o.Hosts = &Hosts{o.Hosts.UID, maps.Clone(o.Hosts.Data)}
+	}
+	return o
+}
+
+// act plans from what was seen, carries the decision out, and writes the status if it is due. The API server refuses the status of
+// one who saw the job before its last change.
+func (w *world) act(v view) {
+	if w.trouble.failing {
+		v.Observed = v.deepCopy() // What is said of the request that failed goes by what was seen before.
+	}
+	w.last = Plan(v.Observed, w.now)
+	w.judged(&v, &w.last)
+	wanted := w.last.Status
+	if !w.apply(&w.last) {
+		wanted = Explain(v.Observed, w.now, w.last, Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."})
+		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
+	}
+	if v.version == w.version() && !w.trouble.refused {
+		w.reportWhenDue(&v, &wanted)
+	}
+}
+
+func (w *world) judged(v *view, d *Decision) {
+	if w.judge != nil {
+		w.judge(v, d)
+	}
+}
+
+func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
+	w.paced = PaceOf(w.status(), wanted)
+	if w.paced == PaceNever {
+		w.settled(v.Departures)
+		w.pace.noticed = time.Time{}
+		return
 	}
 	if w.pace.noticed.IsZero() {
 		w.pace.noticed = w.now
 	}
-	if pace.Wait(w.pace.noticed, w.pace.written, w.now) <= 0 {
-		w.report(w.last)
+	if w.paced.Wait(w.pace.noticed, w.pace.written, w.now) > 0 {
+		return
 	}
-	return w
-}
-
-func (w *world) report(d Decision) {
-	w.events = append(w.events, Events(&w.o.Job.Status, &d.Status)...)
-	w.measures = append(w.measures, Measure(&w.o.Job.Status, &d.Status, d.Losses))
-	d.Status.DeepCopyInto(&w.o.Job.Status)
+	w.events = append(w.events, Events(w.status(), wanted)...)
+	w.measures = append(w.measures, Measure(w.status(), wanted, w.last.Losses))
+	wanted.DeepCopyInto(w.status())
 	w.written++
-	w.o.Departures, w.pace.noticed, w.pace.written = nil, time.Time{}, w.now
+	w.settled(v.Departures)
+	w.pace.noticed, w.pace.written = time.Time{}, w.now
 }
 
-func (w *world) apply(d Decision) {
-	if r := d.RequestCheckpoint; r != nil && w.worker(0) != nil && w.worker(0).UID == r.UID {
-		w.worker(0).CheckpointRequested, _ = strconv.ParseInt(r.Value, 10, 64)
-	}
-	for _, pod := range d.DeletePods {
-		w.remove(pod.UID)
-	}
-	if d.CreateService {
-		w.o.Service = "service"
-	}
-	if d.WriteHosts != nil {
-		w.o.Hosts = &Hosts{UID: "hosts", Data: d.WriteHosts.Data}
-		w.hostsWritten++
-	}
-	for _, g := range d.CreateGroups {
-		state := gang.StateOf(g.PodGroup())
-		state.UID = types.UID(g.Name)
-		if g.Name == gang.CoreName(w.o.Job.Name) {
-			w.o.Core = &state
-		} else {
-			w.o.Surplus = &state
-		}
-	}
-	for _, i := range d.CreateWorkers {
-		w.uids++
-		w.o.Workers = append(w.o.Workers, Worker{
-			Index: i, UID: types.UID(fmt.Sprintf("pod-%d", w.uids)), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
-		})
-	}
-	for _, g := range d.DeleteGroups {
-		if g.Name == gang.CoreName(w.o.Job.Name) {
-			w.o.Core = nil
-		} else {
-			w.o.Surplus = nil
-		}
-	}
-	if d.DeleteService != "" {
-		w.o.Service = ""
-	}
+// settled forgets departures that the status knows.
+func (w *world) settled(known []Departure) {
+	w.o.Departures = slices.DeleteFunc(w.o.Departures, func(d Departure) bool {
+		return slices.ContainsFunc(known, func(k Departure) bool { return k.UID == d.UID })
+	})
 }
 
 // remove takes a pod away and remembers how it was last seen.
@@ -142,19 +181,18 @@ func (w *world) remove(uid types.UID) {
 func (w *world) settle() *world {
 	w.t.Helper()
 	for range 60 {
-		before := w.fingerprint()
+		if w.graceful {
+			w.endPods()
+		}
+		before := w.changes + w.written
 		w.step()
-		if w.fingerprint() == before && PaceOf(&w.o.Job.Status, &w.last.Status) == PaceNever {
+		if w.changes+w.written == before && w.paced == PaceNever {
 			return w
 		}
 		w.now = w.now.Add(calmInterval)
 	}
 	w.t.Fatalf("does not settle: %+v", w.last)
 	return w
-}
-
-func (w *world) fingerprint() string {
-	return fmt.Sprintf("%+v %v %v %v %d", w.o.Workers, w.o.Core != nil, w.o.Surplus != nil, w.o.Service, w.written)
 }
 
 // run makes the workers of these indices run and ready; none means all.
