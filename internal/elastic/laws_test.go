@@ -66,7 +66,9 @@ func (m *moment) trains() bool {
 		!finished(m.was) && !stopped(m.was)
 }
 
-func (m *moment) current(p *Worker) bool { return m.was.Attempt != nil && p.Attempt == m.was.Attempt.ID() }
+func (m *moment) current(p *Worker) bool {
+	return m.was.Attempt != nil && p.Attempt == m.was.Attempt.ID()
+}
 
 // maximum is how many workers the job may have now.
 func (m *moment) maximum() int32 {

@@ -115,8 +115,8 @@ func (o Observed) deepCopy() Observed {
 	return o
 }
 
-// act plans from what was seen, carries the decision out, and writes the status if it is due. The API server refuses the status of
-// one who saw the job before its last change.
+// act plans from what was seen, carries the decision out, and writes the status if it is due. The API server refuses the status
+// of one who saw the job before its last change.
 func (w *world) act(v view) {
 	if w.trouble.failing {
 		v.Observed = v.deepCopy() // What is said of the request that failed goes by what was seen before.
