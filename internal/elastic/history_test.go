@@ -75,11 +75,14 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 		}
 	}
 	eventful = false
-	w.calmDown()
-	if wrong == "" && w.o.Job.DeletionTimestamp == nil {
-		wrong = w.atRest()
+	settled := w.calmDown()
+	switch {
+	case wrong != "" || w.o.Job.DeletionTimestamp != nil:
+		return wrong
+	case !settled:
+		return "does not come to rest"
 	}
-	return wrong
+	return w.atRest()
 }
 
 // picture is how the pods stand, in a line.
@@ -97,8 +100,8 @@ func (w *world) picture() string {
 	return text
 }
 
-// calmDown takes away what is in the way of the job, and gives it time.
-func (w *world) calmDown() {
+// calmDown takes away what is in the way of the job, gives it time, and tells whether it came to rest each time.
+func (w *world) calmDown() bool {
 	w.open()
 	w.endPods()
 	for i := range w.o.Workers {
@@ -109,9 +112,11 @@ func (w *world) calmDown() {
 	}
 	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{Resume: true, SurplusLimit: v1alpha1.MaxWorkers}
 	for range 4 {
-		w.run().settle().pass(10 * time.Minute).settle()
+		if !w.run().settles() || !w.pass(10*time.Minute).settles() {
+			return false
+		}
 	}
-	w.run().settle()
+	return w.run().settles()
 }
 
 // atRest says what is not as it must be in the end; empty for nothing.

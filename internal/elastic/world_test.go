@@ -180,6 +180,14 @@ func (w *world) remove(uid types.UID) {
 // settle steps until nothing changes any more, letting the time pass that held-back writes need.
 func (w *world) settle() *world {
 	w.t.Helper()
+	if !w.settles() {
+		w.t.Fatalf("does not settle: %+v", w.last)
+	}
+	return w
+}
+
+// settles tells whether nothing changes any more after five minutes.
+func (w *world) settles() bool {
 	for range 60 {
 		if w.graceful {
 			w.endPods()
@@ -187,12 +195,11 @@ func (w *world) settle() *world {
 		before := w.changes + w.written
 		w.step()
 		if w.changes+w.written == before && w.paced == PaceNever {
-			return w
+			return true
 		}
 		w.now = w.now.Add(calmInterval)
 	}
-	w.t.Fatalf("does not settle: %+v", w.last)
-	return w
+	return false
 }
 
 // run makes the workers of these indices run and ready; none means all.
