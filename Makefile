@@ -126,7 +126,7 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
-	@TIDELINE_HISTORIES=$(HISTORIES) exec go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
+	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
 
 .PHONY: fuzz
 fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTIME (1m).

@@ -226,6 +226,10 @@ func loseNode(w *world, c chance) string {
 func befall(w *world, c chance, p Worker) string {
 	switch c.IntN(9) {
 	case 0:
+		if oneIn(c, 2) {
+			w.change(p.Index, func(p *Worker) { p.Scheduled = true })
+			return "a worker is placed"
+		}
 		w.run(p.Index)
 		return "a worker runs"
 	case 1:

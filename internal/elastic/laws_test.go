@@ -264,7 +264,7 @@ func (m *moment) countersRise() bool {
 	if finished(m.st) || stopped(m.st) {
 		return rises && *a == *b // What concerned its pods is forgotten with the attempt.
 	}
-	if m.was.Incident != nil && (m.st.Incident == nil || m.st.Incident.Number < m.was.Incident.Number) {
+	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || (*is != *was && is.Number <= was.Number)) {
 		return false
 	}
 	for _, k := range m.was.Members {
