@@ -55,13 +55,10 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 	if tell == nil {
 		tell = func(string, ...any) {}
 	}
-	eventful, wrong := true, ""
+	wrong := ""
 	w.judge = func(v *view, d *Decision) {
 		if wrong == "" {
 			wrong = brokenLaw(&v.Observed, d, w.now)
-		}
-		if wrong == "" && eventful && d == &w.last {
-			wrong = impure(&v.Observed, d, w.now)
 		}
 		tell("  %s: deletes %d, creates %v; restarts %d; %s; next in %s", d.Status.Reason, len(d.DeletePods), d.CreateWorkers,
 			d.Status.Restarts, d.Status.Message, d.RequeueAfter)
@@ -69,12 +66,14 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 	for range 5 + c.IntN(40) {
 		what := happen(w, c)
 		tell("%s: %s; %s", w.now.Format(time.TimeOnly), what, w.picture())
+		if wrong == "" {
+			wrong = impure(&w.o, w.now)
+		}
 		w.step()
 		if wrong != "" || w.o.Job.DeletionTimestamp != nil {
 			return wrong
 		}
 	}
-	eventful = false
 	settled := w.calmDown()
 	switch {
 	case wrong != "" || w.o.Job.DeletionTimestamp != nil:

@@ -63,13 +63,7 @@ var _ = Describe("Workers of other shapes", func() {
 
 	It("have a key pair where the operator may create Secrets", func() {
 		s := newScenario("keys", 2)
-		role, err := testutil.Manifests(s.Context(), "components/ssh-keys/*.yaml")
-		Expect(err).NotTo(HaveOccurred(), "the component is read")
-		for _, o := range role {
-			if err := s.Client.Create(s.Context(), o); !apierrors.IsAlreadyExists(err) {
-				Expect(err).NotTo(HaveOccurred(), "the component is applied")
-			}
-		}
+		grantSSHKeys(s)
 		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Rendezvous.SSHKeys = true }))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		mounted := s.Worker("a", 0).Spec.Volumes
@@ -133,3 +127,15 @@ var _ = Describe("Workers of other shapes", func() {
 			"torchrun is told the same")
 	})
 })
+
+// grantSSHKeys gives the operator the rights that key pairs need.
+func grantSSHKeys(s *testutil.Scenario) {
+	GinkgoHelper()
+	role, err := testutil.Manifests(s.Context(), "components/ssh-keys/*.yaml")
+	Expect(err).NotTo(HaveOccurred(), "the component is read")
+	for _, o := range role {
+		if err := s.Client.Create(s.Context(), o); !apierrors.IsAlreadyExists(err) {
+			Expect(err).NotTo(HaveOccurred(), "the component is applied")
+		}
+	}
+}

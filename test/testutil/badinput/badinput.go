@@ -50,13 +50,13 @@ func job(namespace, patch string) (*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read %s: %w", text, err)
 		}
 	}
-	merge(o.Object, change)
+	Merge(o.Object, change)
 	o.SetNamespace(namespace)
 	return o, nil
 }
 
-// merge changes an object as a JSON merge patch does.
-func merge(object, patch map[string]any) {
+// Merge changes an object as a JSON merge patch does.
+func Merge(object, patch map[string]any) {
 	for field, value := range patch {
 		was, wasObject := object[field].(map[string]any)
 		change, isObject := value.(map[string]any)
@@ -64,7 +64,7 @@ func merge(object, patch map[string]any) {
 		case value == nil:
 			delete(object, field)
 		case isObject && wasObject:
-			merge(was, change)
+			Merge(was, change)
 		default:
 			object[field] = value
 		}

@@ -143,7 +143,7 @@ func TestWordsOfUpdates(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := was.DeepCopy()
-			merge(now.Object, patch)
+			Merge(now.Object, patch)
 			defaulting.Default(now.Object, server.schema)
 			if have := server.says(t, now, was); !slices.Equal(have, []string{u.Says}) {
 				t.Errorf("the API server says\n%q, not\n%q", have, u.Says)
