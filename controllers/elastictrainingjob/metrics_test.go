@@ -257,9 +257,10 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 		}
 		return c.SubResource(sub).Patch(ctx, o, patch, options...)
 	}})
+	built := builder.Build()
 	return &Reconciler{
-		client: builder.Build(), recorder: events.NewFakeRecorder(100), writes: kube.NewWrites(nil, scheme), pacer: kube.NewPacer(),
-		memory: newMemory(), metrics: metricsOf(c, cached()),
+		client: built, creator: kube.Creator{Live: built}, recorder: events.NewFakeRecorder(100), writes: kube.NewWrites(nil, scheme),
+		pacer: kube.NewPacer(), memory: newMemory(), metrics: metricsOf(c, cached()),
 	}
 }
 

@@ -29,8 +29,8 @@ func (r *Reconciler) report(
 	}
 	wait, err := r.writeWhenDue(ctx, o, &wanted, d.Losses, now)
 	switch {
-	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: staleInterval}, nil // Somebody changed the job meanwhile; its event follows.
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return reconcile.Result{RequeueAfter: staleInterval}, r.catchUp(ctx, o.Job)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
@@ -42,6 +42,22 @@ func (r *Reconciler) report(
 		again = sooner(again, wait)
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// catchUp has a job left alone until the cache of jobs is as new as the API server, which knows another job than the one that was
+// reconciled: it was changed, deleted, or created anew. While the watch sleeps, what is created for a job that is gone would be
+// collected at once and created again, without end.
+func (r *Reconciler) catchUp(ctx context.Context, job *v1alpha1.ElasticTrainingJob) error {
+	key, live := client.ObjectKeyFromObject(job), &v1alpha1.ElasticTrainingJob{}
+	err := r.creator.Live.Get(ctx, key, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.writes.Deleted(key, job)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the job that is newer than the cache: %w", err)
+	}
+	return r.writes.Wrote(key, live)
 }
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.

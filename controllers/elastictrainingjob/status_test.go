@@ -1,0 +1,82 @@
+package elastictrainingjob
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/kube"
+)
+
+// cacheAt is a cache of jobs as of a version.
+type cacheAt struct {
+	cache.Cache
+	jobs    client.Reader
+	version string
+}
+
+func (c cacheAt) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	return c.jobs.Get(ctx, key, o, options...)
+}
+
+func (c cacheAt) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return informerAt{version: c.version}, nil
+}
+
+type informerAt struct {
+	toolscache.SharedIndexInformer
+	version string
+}
+
+func (i informerAt) GetStore() toolscache.Store { return storeAt{version: i.version} }
+
+type storeAt struct {
+	toolscache.Store
+	version string
+}
+
+func (s storeAt) LastStoreSyncResourceVersion() string { return s.version }
+
+func TestAJobThatChangedMeanwhileIsLeftAloneUntilTheCacheKnows(t *testing.T) {
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	job := func(uid types.UID, version string) *v1alpha1.ElasticTrainingJob {
+		return &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ads", Name: "ctr", UID: uid, ResourceVersion: version,
+		}}
+	}
+	known := func(jobs ...client.Object) client.Client {
+		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(jobs...).Build()
+	}
+	for name, c := range map[string]struct {
+		live, cached client.Client
+		version      string
+		goesOn       bool
+	}{
+		"changed":                      {known(job("u-1", "7")), known(job("u-1", "5")), "5", false},
+		"changed, and the cache knows": {known(job("u-1", "7")), known(job("u-1", "7")), "7", true},
+		"not changed at all":           {known(job("u-1", "5")), known(job("u-1", "5")), "5", true},
+		"created anew":                 {known(job("u-2", "8")), known(job("u-1", "5")), "6", false},
+		"deleted":                      {known(), known(job("u-1", "5")), "6", false},
+		"deleted, and the cache knows": {known(), known(), "7", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := &Reconciler{
+				creator: kube.Creator{Live: c.live},
+				writes:  kube.NewWrites(cacheAt{jobs: c.cached, version: c.version}, scheme),
+			}
+			g.Expect(r.catchUp(t.Context(), job("u-1", "5"))).To(Succeed())
+			g.Expect(r.writes.Seen(t.Context(), types.NamespacedName{Namespace: "ads", Name: "ctr"})).To(Equal(c.goesOn))
+		})
+	}
+}
