@@ -112,9 +112,13 @@ capacity() {
 	specs capacity 60m integration/capacity
 }
 
-# faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full.
+# faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full. Its closing line is
+# followed by a table of what was tried.
 faults() {
-	specs faults 60m faults
+	local status=0 table=$TMPDIR/faults.table
+	TIDELINE_FAULTS_TABLE=$table specs faults 60m faults || status=$?
+	[[ ! -s $table ]] || cat "$table" >>"$summary"
+	return "$status"
 }
 
 # stage NAME runs one stage.

@@ -208,7 +208,14 @@ func (c *Cluster) StopAPIServer() {
 	c.apiServer.stop(stopGrace)
 }
 
-// StartAPIServer starts the API server again after StopAPIServer, on the same
+// KillAPIServer ends the API server as a crash does, whatever it is about.
+func (c *Cluster) KillAPIServer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apiServer.stop(0)
+}
+
+// StartAPIServer starts the API server again after one of these, on the same
 // port and with the same data, and waits until it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	portFree := func(context.Context) error {

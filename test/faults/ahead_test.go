@@ -11,8 +11,8 @@ import (
 // the work of all of them, in one process, and each reports its own when it is done. Two cores serve ten operators at a
 // time, however many processes Ginkgo has.
 
-// work is what a spec does: it returns a table of what was tried.
-type work func(ctx context.Context) (table string, err error)
+// work is what a spec does: it counts its trials, and returns a table of what was tried.
+type work func(context.Context, *tally) (table string, err error)
 
 var (
 	// all are the specs' works, each of which is done once.
@@ -27,8 +27,23 @@ var (
 
 // itEndsTheSame is a spec whose work may go on beside that of others.
 func itEndsTheSame(name string, do work) {
-	done := sync.OnceValues(func() (string, error) { return do(suiteContext) })
+	count := newTally()
+	done := sync.OnceValues(func() (string, error) { return do(suiteContext, count) })
 	all = append(all, done)
+	itTells(name, done)
+}
+
+// itEndsTheSameAlone is a spec whose work begins when that of all others is done, because it disturbs them.
+func itEndsTheSameAlone(name string, do work) {
+	count := newTally()
+	itTells(name, func() (string, error) {
+		atWork.Wait()
+		return do(suiteContext, count)
+	})
+}
+
+// itTells is a spec that reports what was tried.
+func itTells(name string, done func() (string, error)) {
 	It(name, Serial, func(ctx context.Context) {
 		defer context.AfterFunc(ctx, endSuite)()
 		workAhead()

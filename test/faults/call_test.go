@@ -66,6 +66,11 @@ func (c call) String() string {
 	return c.does() + ": " + c.says
 }
 
+// begins tells whether a write was carried out as the first of the story that a job has in its status.
+func (c call) begins() bool {
+	return c.number > 0 && c.resource == jobsResource+"/status" && c.code < 400
+}
+
 // nameIn reads the name of an object that is created, which may be written in protobuf.
 func nameIn(body []byte) string {
 	if bytes.HasPrefix(body, []byte("k8s\x00")) {
@@ -131,16 +136,26 @@ const (
 	timeoutBefore
 	// timeoutAfter: it is, and the answer is the same.
 	timeoutAfter
+	// stall: the operator is paused when it has sent the request, which arrives when it goes on.
+	stall
+	// cutOff: the API server is gone when the request arrives, and for some time.
+	cutOff
 )
 
 // String names the fault.
 func (f fault) String() string {
-	return [...]string{"nothing", "crash before", "crash after", "409", "429", "500", "504 before", "504 after"}[f]
+	return [...]string{"nothing", "crash before", "crash after", "409", "429", "500", "504 before", "504 after", "paused",
+		"cut off"}[f]
 }
 
-func (f fault) carriedOut() bool { return f == noFault || f == crashAfter || f == timeoutAfter }
+func (f fault) carriedOut() bool {
+	return f == noFault || f == crashAfter || f == timeoutAfter || f == stall
+}
 
 func (f fault) crashes() bool { return f == crashBefore || f == crashAfter }
+
+// refuses is true for faults of which the operator is told in an answer.
+func (f fault) refuses() bool { return f >= conflict && f <= timeoutAfter }
 
 // refuse answers with an error as the API server writes it.
 func (f fault) refuse(w http.ResponseWriter, c call) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,10 +18,12 @@ import (
 )
 
 // picture says line by line what there is of a job, without times and UIDs, so that the ends of two runs can be compared:
-// every pod, PodGroup and Service of its namespace, and its status.
+// every pod, PodGroup, Service, ConfigMap and Secret of its namespace, and its status.
 func (s *site) picture() ([]string, error) {
 	var b strings.Builder
-	for _, describe := range []func(*strings.Builder) error{s.describePods, s.describeGroups, s.describeServices, s.describeStatus} {
+	for _, describe := range []func(*strings.Builder) error{
+		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeSecrets, s.describeStatus,
+	} {
 		if err := describe(&b); err != nil {
 			return nil, err
 		}
@@ -66,8 +69,33 @@ func (s *site) describeServices(b *strings.Builder) error {
 	return err
 }
 
+func (s *site) describeConfigMaps(b *strings.Builder) error {
+	maps := &corev1.ConfigMapList{}
+	err := s.Client.List(s.t.Context(), maps, client.InNamespace(s.Namespace))
+	for _, m := range maps.Items {
+		if m.Name != "kube-root-ca.crt" { // which Kubernetes puts into every namespace
+			fmt.Fprintf(b, "ConfigMap %s: %q\n", m.Name, m.Data)
+		}
+	}
+	return err
+}
+
+// describeSecrets tells no names, because they follow from UIDs.
+func (s *site) describeSecrets(b *strings.Builder) error {
+	secrets := &corev1.SecretList{}
+	err := s.Client.List(s.t.Context(), secrets, client.InNamespace(s.Namespace))
+	for _, secret := range secrets.Items {
+		fmt.Fprintf(b, "Secret of type %s\n", secret.Type)
+	}
+	return err
+}
+
 func (s *site) describeStatus(b *strings.Builder) error {
 	job, err := s.Fetch(jobName)()
+	if apierrors.IsNotFound(err) {
+		b.WriteString("no job\n")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -76,11 +104,11 @@ func (s *site) describeStatus(b *strings.Builder) error {
 	return err
 }
 
-// comparable is a status as it compares to that of another run. An operator that died may have missed why workers were evicted,
-// and says so; one that lived has no excuse.
+// comparable is a status as it compares to that of another run. An operator that was away may have missed why workers were
+// evicted, and says so; one that was there has no excuse.
 func (s *site) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
 	st = timeless(st)
-	if s.died() && st.Elasticity != nil && st.Elasticity.LastEvictionReason == "Unseen" {
+	if s.missed() && st.Elasticity != nil && st.Elasticity.LastEvictionReason == "Unseen" {
 		st.Elasticity.LastEvictionReason = corev1.PodReasonPreemptionByScheduler
 	}
 	return st

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -31,12 +32,13 @@ type proxy struct {
 	namespace string
 	server    *httptest.Server
 	upstream  *httputil.ReverseProxy
-	// crash kills the operator and starts it anew.
-	crash func()
+	hooks
 	// watchDelay is how late arrives what a watch tells of a resource.
 	watchDelay atomic.Pointer[func(resource string) time.Duration]
 	// delayedParts counts what arrived later.
 	delayedParts atomic.Int64
+	// downUntil is when the API server is to be reached again, in nanoseconds; 0 if it always was.
+	downUntil atomic.Int64
 
 	mu sync.Mutex
 	// calls are all requests except watches.
@@ -46,9 +48,19 @@ type proxy struct {
 	writes int
 }
 
+// hooks are what faults do to the operator, and who knows of it.
+type hooks struct {
+	// crash kills the operator and starts it anew.
+	crash func()
+	// stall pauses the operator, and returns when it is to go on.
+	stall func()
+	// loseSight is told that the operator misses what happens.
+	loseSight func()
+}
+
 // newProxy serves at a port of the loopback interface until it is closed. The kubeconfig is that of the operator's service
 // account.
-func newProxy(kubeconfig, namespace string, crash func()) (*proxy, error) {
+func newProxy(kubeconfig, namespace string, h hooks) (*proxy, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -62,15 +74,19 @@ func newProxy(kubeconfig, namespace string, crash func()) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{namespace: namespace, crash: crash, chooseFault: noFaults}
+	p := &proxy{namespace: namespace, hooks: h, chooseFault: noFaults}
 	p.upstream = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
 		FlushInterval:  -1, // a watch tells at once
 		ModifyResponse: p.delayWatch,
 		ErrorLog:       log.New(io.Discard, "", 0), // connections end when the operator is killed
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler) // without an API server there is no answer
+		},
 	}
 	p.server = httptest.NewUnstartedServer(p)
+	p.server.Listener = gate{p.server.Listener, p}
 	p.server.EnableHTTP2 = true
 	p.server.Config.ErrorLog = p.upstream.ErrorLog
 	p.server.StartTLS() // client-go sends no token without TLS
@@ -91,6 +107,31 @@ func (p *proxy) writeKubeconfig(original, path string) error {
 }
 
 func (p *proxy) close() { p.server.CloseClientConnections(); p.server.Close() }
+
+// vanish ends every connection, and accepts none for some time.
+func (p *proxy) vanish(d time.Duration) {
+	p.downUntil.Store(time.Now().Add(d).UnixNano())
+	go p.server.CloseClientConnections() // which waits for who asks for it
+}
+
+func (p *proxy) down() bool { return time.Now().UnixNano() < p.downUntil.Load() }
+
+// gate closes what connects while the API server is not to be reached.
+type gate struct {
+	net.Listener
+	proxy *proxy
+}
+
+// Accept implements net.Listener.
+func (g gate) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil || !g.proxy.down() {
+			return c, err
+		}
+		_ = c.Close()
+	}
+}
 
 // count starts anew: the next write is number 1.
 func (p *proxy) count() {
@@ -143,6 +184,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if p.down() {
+		panic(http.ErrAbortHandler) // it came in at the last moment
+	}
 	if info.Verb == "watch" {
 		p.narrow(r, info)
 		p.upstream.ServeHTTP(w, r.WithContext(apirequest.WithRequestInfo(r.Context(), info)))
@@ -174,6 +218,9 @@ func (p *proxy) note(info *apirequest.RequestInfo, body []byte) *call {
 
 // answer lets happen to the request what was decided.
 func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
+	if c.fault == stall {
+		p.stall()
+	}
 	answer := httptest.NewRecorder()
 	if c.fault.carriedOut() {
 		// To its end, even if the operator is gone before.
@@ -186,7 +233,11 @@ func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
 	case c.fault.crashes():
 		p.crash()
 		panic(http.ErrAbortHandler) // whoever asked is gone
-	case c.fault != noFault:
+	case c.fault == cutOff:
+		p.loseSight()
+		p.vanish(outage)
+		panic(http.ErrAbortHandler)
+	case c.fault.refuses():
 		c.fault.refuse(w, *c)
 		return
 	}
@@ -198,7 +249,7 @@ func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
 }
 
 // narrowed are the kinds of which the operator sees those in one namespace only.
-var narrowed = sets.New("elastictrainingjobs", "pods", "services", "podgroups")
+var narrowed = sets.New("elastictrainingjobs", "pods", "services", "configmaps", "podgroups")
 
 func (p *proxy) narrow(r *http.Request, info *apirequest.RequestInfo) {
 	if info.Namespace != "" || !narrowed.Has(info.Resource) || (info.Verb != "list" && info.Verb != "watch") {
@@ -210,85 +261,4 @@ func (p *proxy) narrow(r *http.Request, info *apirequest.RequestInfo) {
 
 var requestInfos = &apirequest.RequestInfoFactory{
 	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-}
-
-// delayWatches has all that watches tell from now on arrive so much later.
-func (p *proxy) delayWatches(by func(resource string) time.Duration) { p.watchDelay.Store(&by) }
-
-func (p *proxy) delayWatch(response *http.Response) error {
-	info, ok := apirequest.RequestInfoFrom(response.Request.Context())
-	if ok && info.Verb == "watch" {
-		response.Body = newDelayed(response.Body, func() time.Duration {
-			by := p.watchDelay.Load()
-			if by == nil || (*by)(info.Resource) == 0 {
-				return 0
-			}
-			p.delayedParts.Add(1)
-			return (*by)(info.Resource)
-		})
-	}
-	return nil
-}
-
-// delayed is a stream of which every part arrives later, in the same order.
-type delayed struct {
-	source io.ReadCloser
-	parts  chan part
-	closed chan struct{}
-	rest   []byte
-	err    error
-}
-
-type part struct {
-	content []byte
-	due     time.Time
-	err     error
-}
-
-func newDelayed(source io.ReadCloser, by func() time.Duration) *delayed {
-	// More parts than this are still delayed, by those before them.
-	d := &delayed{source: source, parts: make(chan part, 4096), closed: make(chan struct{})}
-	go func() {
-		var err error
-		for err == nil {
-			var n int
-			buffer := make([]byte, 16<<10)
-			n, err = source.Read(buffer)
-			select {
-			case d.parts <- part{buffer[:n], time.Now().Add(by()), err}:
-			case <-d.closed:
-				return
-			}
-		}
-	}()
-	return d
-}
-
-// Read implements io.Reader.
-func (d *delayed) Read(into []byte) (int, error) {
-	for len(d.rest) == 0 {
-		if d.err != nil {
-			return 0, d.err
-		}
-		select {
-		case next := <-d.parts:
-			d.rest, d.err = next.content, next.err
-			select {
-			case <-time.After(time.Until(next.due)):
-			case <-d.closed:
-				return 0, io.ErrClosedPipe
-			}
-		case <-d.closed:
-			return 0, io.ErrClosedPipe
-		}
-	}
-	n := copy(into, d.rest)
-	d.rest = d.rest[n:]
-	return n, nil
-}
-
-// Close implements io.Closer; it is called once.
-func (d *delayed) Close() error {
-	close(d.closed)
-	return d.source.Close()
 }

@@ -40,6 +40,10 @@ type story struct {
 	leaves   []string
 	// shared is true when Volcano may delete what the operator would, so that the operator's deletions vary.
 	shared bool
+	// namesTaken is true when names are somebody else's for a while, so that creations may be refused.
+	namesTaken bool
+	// rare is true for a story that is told with every fault in the full grid only.
+	rare bool
 	// verify is what else must hold at the end; nil for nothing.
 	verify func(*site)
 
@@ -58,8 +62,11 @@ var (
 	fullSize = append(slices.Clip(ended), "Service a-workers", "PodGroup a", "PodGroup a-surplus")
 )
 
-// stories are those that are told with a crash at each write.
-var stories = []*story{growing, givingWay, losing, failing, finishing, scaling, suspending, preempting}
+// stories are those that are told with a crash at each write; rareStories with a few only, outside of the full grid.
+var (
+	stories     = []*story{growing, givingWay, losing, failing, finishing, scaling, suspending, preempting}
+	rareStories = []*story{replacing, saving, restarting, ranging, plain, expiring}
+)
 
 var (
 	growing = tell(story{
@@ -149,13 +156,17 @@ var (
 const cooldown = 5 * time.Second
 
 // submit creates the job of the story.
-func (s *site) submit(minimum, maximum int32) {
-	s.Submit(s.Job(jobName).Range(minimum, maximum).Cooldown(cooldown))
+func (s *site) submit(minimum, maximum int32, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+	b := s.Job(jobName).Range(minimum, maximum).Cooldown(cooldown)
+	for _, change := range changes {
+		b.With(change)
+	}
+	s.Submit(b)
 }
 
 // runs creates a job for 2 to 4 workers and returns when it is at rest with so many.
-func (s *site) runs(n int) {
-	s.submit(2, 4)
+func (s *site) runs(n int, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+	s.submit(2, 4, changes...)
 	s.trains(n, "the job runs before the story begins")
 }
 
@@ -170,14 +181,14 @@ func upToDate(job *v1alpha1.ElasticTrainingJob) bool {
 		testutil.Condition(job, v1alpha1.ConditionFullSize).Reason != v1alpha1.ReasonGrowing
 }
 
-func (s *site) scale(maximum int) {
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}
-	s.Patch(job, fmt.Sprintf(`{"spec":{"maxReplicas":%d}}`, maximum))
-}
+func (s *site) scale(maximum int) { s.patchJob(fmt.Sprintf(`{"spec":{"maxReplicas":%d}}`, maximum)) }
 
 func (s *site) suspend(yes bool) {
-	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}
-	s.Patch(job, fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%t}}}`, yes))
+	s.patchJob(fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%t}}}`, yes))
+}
+
+func (s *site) patchJob(json string) {
+	s.Patch(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}, json)
 }
 
 // evictTwo has a gang of two take the place of two surplus workers.

@@ -1,11 +1,11 @@
 // Package faults shows that the operator reaches the same end whatever hits it on the way: it is killed at each of its writes
-// in turn, sees late what happens, and has a share of its requests refused. A crash is a real one, of the operator's process,
-// by a proxy before the API server that counts its writes.
+// in turn, sees late what happens, has a share of its requests refused, loses the API server, or is paused until another leads. A
+// crash is a real one, of the operator's process, by a proxy before the API server that counts its writes.
 //
-//	go test -race ./test/faults                       every write once, dying before or after it
-//	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault
+//	go test -race ./test/faults                       every write once, dying before or after it, and some of each weather
+//	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault, and all weathers
 //
-// Ginkgo's own command does the same.
+// Ginkgo's own command does the same. At the end stands a table of what was tried.
 package faults
 
 import (
@@ -85,6 +85,15 @@ func startCluster(ctx context.Context) error {
 		return err
 	}
 	shared.kubeconfig = filepath.Join(shared.dir, "operator.kubeconfig")
-	return errors.Join(shared.Install(ctx),
+	return errors.Join(shared.Install(ctx), installSSHKeys(ctx),
 		shared.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, shared.kubeconfig))
+}
+
+// installSSHKeys gives the operator the right that jobs without torchrun may want of it.
+func installSSHKeys(ctx context.Context) error {
+	objects, err := testutil.Manifests(ctx, "components/ssh-keys/role.yaml")
+	for _, o := range objects {
+		err = errors.Join(err, shared.Client.Create(ctx, o))
+	}
+	return err
 }

@@ -90,11 +90,13 @@ func (t *trial) Logf(format string, args ...any) {
 	fmt.Fprintf(&t.log, format+"\n", args...)
 }
 
+// patience is how long is awaited what comes within seconds; the machine may do other things too.
+const patience = time.Minute
+
 // gomega returns assertions that fail this trial.
 func (t *trial) gomega() gomega.Gomega {
 	g := gomega.NewWithT(t)
-	// What is awaited comes within seconds; the machine may do other things too.
-	g.SetDefaultEventuallyTimeout(time.Minute)
+	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	g.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
 	return g

@@ -16,46 +16,69 @@ import (
 )
 
 var _ = Describe("in bad weather", func() {
-	itEndsTheSame("watches tell everything 5 s late", func(ctx context.Context) (string, error) {
-		weathers := []func() weather{late(), late("pods")}
+	itEndsTheSame("watches tell late what happens", func(ctx context.Context, count *tally) (string, error) {
+		weathers := []func() weather{late(time.Second), late(5 * time.Second), late(5*time.Second, "pods")}
+		told := stories
 		if fullGrid {
-			weathers = append(weathers, late("elastictrainingjobs"), late("podgroups", "services"))
+			told = slices.Concat(stories, rareStories)
+			weathers = nil
+			for _, by := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second} {
+				weathers = append(weathers, late(by), late(by, "pods"), late(by, jobsResource), late(by, "podgroups", "services"))
+			}
 		}
-		return inWeather(ctx, stories, weathers)
+		return inWeather(ctx, count, told, weathers)
 	})
-	itEndsTheSame("one request in five is refused or gets no answer", func(ctx context.Context) (string, error) {
-		weathers := []func() weather{refusing(1), refusing(2)}
-		for seed := uint64(3); fullGrid && seed <= 12; seed++ {
-			weathers = append(weathers, refusing(seed))
+	itEndsTheSame("a job is deleted and created anew while watches sleep", func(ctx context.Context, count *tally) (string, error) {
+		return inWeather(ctx, count, []*story{replacing}, []func() weather{late(5 * time.Second), late(5*time.Second, jobsResource)})
+	})
+	itEndsTheSame("requests are refused or get no answer", func(ctx context.Context, count *tally) (string, error) {
+		tries := map[int]uint64{20: 2, 50: 1}
+		if fullGrid {
+			tries = map[int]uint64{5: 10, 20: 10, 50: 10}
 		}
-		return inWeather(ctx, []*story{life}, weathers)
+		var weathers []func() weather
+		for _, percent := range slices.Sorted(maps.Keys(tries)) {
+			for seed := uint64(1); seed <= tries[percent]; seed++ {
+				weathers = append(weathers, refusing(percent, seed))
+			}
+		}
+		return inWeather(ctx, count, []*story{life}, weathers)
 	})
 })
+
+// jobsResource is what the API server calls jobs.
+const jobsResource = "elastictrainingjobs"
 
 // weather is what lasts for a whole run.
 type weather struct {
 	name string
-	// set makes it so.
+	// prepare is done before the operator starts; nil for nothing.
+	prepare func(*site)
+	// set makes it so, before the story begins.
 	set func(*site)
+	// clear is done when the story is over, before its end is looked at; nil for nothing.
+	clear func(*site)
 	// check holds at the end that it was so, and what else must be; it returns what was tried, for people.
-	check func(*site) string
+	check func(*site) (verdict, string)
 }
 
 // inWeather runs each story in each weather.
-func inWeather(ctx context.Context, stories []*story, weathers []func() weather) (string, error) {
+func inWeather(ctx context.Context, count *tally, stories []*story, weathers []func() weather) (string, error) {
 	var trials []func() error
 	results := make([]string, len(stories)*len(weathers))
 	for i, st := range stories {
 		for j, weather := range weathers {
+			w, result := weather(), &results[i*len(weathers)+j]
+			what := w.name
+			if len(stories) == 1 {
+				what += ": " + st.name
+			}
+			count.plan(what)
 			trials = append(trials, func() error {
-				w, result := weather(), &results[i*len(weathers)+j]
-				*result = fmt.Sprintf("%s, %s: FAILED", st.name, w.name)
-				return try(ctx, st.name+", "+w.name, func(t *trial) {
-					s := st.begin(t)
-					w.set(s)
-					st.strike(s)
-					st.endsSame(s)
-					*result = fmt.Sprintf("%s, %s: passed, %s", st.name, w.name, w.check(s))
+				return count.count(what, func() (verdict, error) {
+					v, said, err := st.tryWeather(ctx, w)
+					*result = strings.TrimSuffix(fmt.Sprintf("%s, %s: %s, %s", st.name, w.name, v, said), ", ")
+					return v, err
 				})
 			})
 		}
@@ -64,43 +87,95 @@ func inWeather(ctx context.Context, stories []*story, weathers []func() weather)
 	return strings.Join(results, "\n"), err
 }
 
-// late has watches tell of these resources 5 s later; of all when there are none.
-func late(resources ...string) func() weather {
+// tryWeather runs the story in a weather.
+func (st *story) tryWeather(ctx context.Context, w weather) (v verdict, said string, err error) {
+	err = try(ctx, st.name+", "+w.name, func(t *trial) {
+		prepare := []func(*site){}
+		if w.prepare != nil {
+			prepare = append(prepare, w.prepare)
+		}
+		s := st.begin(t, prepare...)
+		w.set(s)
+		st.strike(s)
+		st.sequel(s)
+		if w.clear != nil {
+			w.clear(s)
+		}
+		st.endsSame(s)
+		v, said = w.check(s)
+	})
+	if err != nil {
+		return failed, "", err
+	}
+	return v, said, nil
+}
+
+// late has watches tell of these resources later; of all when there are none.
+func late(by time.Duration, resources ...string) func() weather {
 	return func() weather {
-		w := weather{name: "all watches late"}
+		what := "all watches"
 		if len(resources) > 0 {
-			w.name = "watches of " + strings.Join(resources, " and ") + " late"
+			what = "watches of " + strings.Join(resources, " and ")
 		}
-		w.set = func(s *site) {
-			s.proxy.delayWatches(func(resource string) time.Duration {
-				if len(resources) == 0 || slices.Contains(resources, resource) {
-					return 5 * time.Second
+		return weather{
+			name: fmt.Sprintf("%s %s late", what, by),
+			set: func(s *site) {
+				s.isPatient(8 * by)
+				s.proxy.delayWatches(func(resource string) time.Duration {
+					if len(resources) == 0 || slices.Contains(resources, resource) {
+						return by
+					}
+					return 0
+				})
+			},
+			// What the operator would do on account of what it is still told is done then.
+			clear: func(s *site) { s.rests(by + time.Second) },
+			check: func(s *site) (verdict, string) {
+				s.Expect(s.proxy.delayedParts.Load()).To(BeNumerically(">", 0), "watches are late")
+				requests, err := s.Audit.Select(testutil.ByOperator, testutil.Write)
+				s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+				refused := slices.DeleteFunc(slices.Clone(requests), func(r testutil.Request) bool {
+					return r.Verb != "create" || !testutil.Refused(r)
+				})
+				if !s.story.namesTaken {
+					s.Expect(refused).To(BeEmpty(), "nothing is created twice on an old view")
 				}
-				return 0
-			})
+				for does, n := range s.inVain() {
+					s.Expect(n).To(BeNumerically("<=", 2), "%s, for a job that is gone", does)
+				}
+				return passed, fmt.Sprintf("%d writes, %d creations refused", len(requests), len(refused))
+			},
 		}
-		w.check = func(s *site) string {
-			s.Expect(s.proxy.delayedParts.Load()).To(BeNumerically(">", 0), "watches are late")
-			requests, err := s.Audit.Select(testutil.ByOperator, testutil.Write)
-			s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
-			for _, r := range requests {
-				s.Expect(r.Verb == "create" && testutil.Refused(r)).To(BeFalse(), "nothing is created twice on an old view: %s", r)
-			}
-			return fmt.Sprintf("%d writes, no creation refused", len(requests))
-		}
-		return w
 	}
 }
 
-// refusing has one request in five fail, as a seed decides; watches excepted.
-func refusing(seed uint64) func() weather {
+// inVain counts what was created since the story began and before its job had a status.
+func (s *site) inVain() map[string]int {
+	counts := map[string]int{}
+	for _, c := range s.proxy.counted() {
+		if c.begins() {
+			break
+		}
+		if s.story.namesTaken && c.verb == "create" && c.code != 0 && c.code < 400 {
+			counts[c.does()]++
+		}
+	}
+	return counts
+}
+
+// isPatient has everything that is awaited from now on take so much longer.
+func (s *site) isPatient(by time.Duration) { s.SetDefaultEventuallyTimeout(patience + by) }
+
+// refusing has so many of a hundred requests fail, as a seed decides; watches excepted.
+func refusing(percent int, seed uint64) func() weather {
 	return func() weather {
 		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), seed))
 		return weather{
-			name: fmt.Sprintf("one request in five fails (%d)", seed),
+			name: fmt.Sprintf("%d %% of requests fail", percent),
 			set: func(s *site) {
+				s.isPatient(time.Duration(percent) * 4 * time.Second) // failures in a row are tried again later and later
 				s.proxy.inject(func(c call) fault {
-					if random.IntN(5) > 0 {
+					if random.IntN(100) >= percent {
 						return noFault
 					}
 					if c.isWrite() {
@@ -109,7 +184,7 @@ func refusing(seed uint64) func() weather {
 					return tooManyRequests + fault(random.IntN(int(timeoutBefore-tooManyRequests)+1))
 				})
 			},
-			check: func(s *site) string {
+			check: func(s *site) (verdict, string) {
 				counts := map[string]int{}
 				for _, c := range s.proxy.struck() {
 					counts[c.fault.String()]++
@@ -119,7 +194,7 @@ func refusing(seed uint64) func() weather {
 				for _, kind := range slices.Sorted(maps.Keys(counts)) {
 					kinds = append(kinds, fmt.Sprintf("%d × %s", counts[kind], kind))
 				}
-				return strings.Join(kinds, ", ")
+				return passed, strings.Join(kinds, ", ")
 			},
 		}
 	}

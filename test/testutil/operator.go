@@ -57,9 +57,12 @@ func BuildOperator(ctx context.Context, dir string) (string, error) {
 	return target, nil
 }
 
+// NewOperator is an operator that does not run yet.
+func NewOperator(o OperatorOptions) *Operator { return &Operator{options: o} }
+
 // StartOperator starts the operator and returns when it reconciles.
 func StartOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
-	operator := &Operator{options: o}
+	operator := NewOperator(o)
 	return operator, operator.Start(ctx)
 }
 
@@ -127,6 +130,12 @@ func (o *Operator) Kill() {
 	_ = o.current.cmd.Process.Kill()
 	<-o.current.done
 }
+
+// Pause holds the operator's process where it is, as a node that hangs does, until Resume or Kill.
+func (o *Operator) Pause() { _ = o.current.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets the operator go on after Pause.
+func (o *Operator) Resume() { _ = o.current.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Stop asks the operator to end, as a rollout does. It returns an error if the operator had ended before, if it does not end
 // in time or reports a failure.

@@ -1,0 +1,181 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+var _ = Describe("when the API server is gone", func() {
+	itEndsTheSame("for the operator alone", func(ctx context.Context, count *tally) (string, error) {
+		told, last := []*story{losing, scaling}, 2
+		if fullGrid {
+			told, last = slices.Concat(stories, rareStories), 6
+		}
+		weathers := []func() weather{unreachable(0)}
+		for n := 2; n <= last; n++ {
+			weathers = append(weathers, unreachable(n))
+		}
+		return inWeather(ctx, count, told, weathers)
+	})
+	itEndsTheSameAlone("for everybody, killed in the midst and started again", func(ctx context.Context, count *tally) (string, error) {
+		told := []*story{losing, scaling, suspending}
+		if fullGrid {
+			told = stories
+		}
+		return killAPIServer(ctx, count, told)
+	})
+})
+
+var _ = Describe("when the webhooks do not answer", func() {
+	itEndsTheSame("jobs that are there go on", func(ctx context.Context, count *tally) (string, error) {
+		told := []*story{givingWay, suspending}
+		if fullGrid {
+			told = []*story{givingWay, suspending, losing, failing, finishing, scaling, saving, restarting, ranging, expiring}
+		}
+		return inWeather(ctx, count, told, []func() weather{deaf})
+	})
+})
+
+// outage is how long the API server is gone.
+const outage = 5 * time.Second
+
+// unreachable has the API server refuse and lose every connection of the operator for a while: when the story begins, or when it
+// sends its n-th write.
+func unreachable(n int) func() weather {
+	return func() weather {
+		name := "the API server is gone when it happens"
+		if n > 0 {
+			name = fmt.Sprintf("the API server is gone at write %d", n)
+		}
+		return weather{
+			name: name,
+			set: func(s *site) {
+				s.isPatient(4 * outage)
+				if n == 0 {
+					s.loseSight()
+					s.proxy.vanish(outage)
+				} else {
+					s.proxy.inject(at(n, cutOff))
+				}
+			},
+			check: func(s *site) (verdict, string) {
+				if s.proxy.downUntil.Load() == 0 {
+					return void, fmt.Sprintf("%d writes only", len(s.proxy.counted()))
+				}
+				return passed, fmt.Sprintf("%d writes", len(s.proxy.counted()))
+			},
+		}
+	}
+}
+
+// killAPIServer runs the stories side by side, and kills the API server when what they are about has happened to all.
+func killAPIServer(ctx context.Context, count *tally, told []*story) (string, error) {
+	const what = "the API server is killed and started again"
+	count.plan(what)
+	var struck sync.WaitGroup
+	back := make(chan struct{})
+	results := make([]string, len(told))
+	var trials []func() error
+	for i, st := range told {
+		if _, err := st.undisturbed(); err != nil {
+			return "", err
+		}
+		struck.Add(1)
+		trials = append(trials, func() error {
+			results[i] = fmt.Sprintf("%s: %s", st.name, failed)
+			return count.count(what, func() (verdict, error) {
+				err := try(ctx, st.name+", "+what, func(t *trial) { st.outlives(t, sync.OnceFunc(struck.Done), back) })
+				if err == nil {
+					results[i] = fmt.Sprintf("%s: %s", st.name, passed)
+				}
+				return passed, err
+			})
+		})
+	}
+	var restarted error
+	go func() {
+		defer close(back)
+		struck.Wait()
+		shared.cluster.KillAPIServer()
+		restarted = shared.cluster.StartAPIServer(ctx)
+	}()
+	err := abreast(trials...)
+	<-back
+	return strings.Join(results, "\n"), errors.Join(err, restarted)
+}
+
+// outlives runs the story, of which the second part begins when the API server is back. What an API server carried out and did
+// not write into its audit log any more cannot be counted, so that the writes are not compared.
+func (st *story) outlives(t *trial, happened func(), back <-chan struct{}) {
+	t.Cleanup(happened) // if the trial fails before
+	s := st.begin(t)
+	s.isPatient(time.Minute)
+	s.loseSight()
+	st.strike(s)
+	happened()
+	<-back
+	st.sequel(s)
+	s.rests(longerThanHeldBack)
+	st.looksSame(s)
+	st.holds(s)
+}
+
+// deaf has the API server call webhooks for the jobs of the namespace that accept the call and never answer.
+func deaf() weather {
+	return weather{
+		name: "the webhooks do not answer",
+		set: func(s *site) {
+			// Nobody accepts what connects.
+			listener, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "localhost:0")
+			s.Expect(err).NotTo(HaveOccurred(), "somebody listens")
+			s.t.Cleanup(func() { _ = listener.Close() })
+			configurations, err := testutil.Manifests(s.t.Context(), "webhook/manifests.yaml")
+			s.Expect(err).NotTo(HaveOccurred(), "the webhooks are read")
+			for _, o := range configurations {
+				cluster.PointWebhooks(o, "https://"+listener.Addr().String(), nil)
+				confine(o, s.Namespace)
+				o.SetName(o.GetName() + "-" + s.Namespace)
+				s.Create(o)
+				s.t.Cleanup(func() { s.Delete(o) })
+			}
+			s.Eventually(s.createAnother).Should(MatchError(And(
+				HavePrefix(`Internal error occurred: failed calling webhook "default.elastictrainingjobs.tideline.io": `),
+				ContainSubstring(listener.Addr().String()), HaveSuffix("context deadline exceeded"))), "a new job is refused, and says why")
+		},
+		check: func(s *site) (verdict, string) {
+			s.Expect(s.createAnother()).To(MatchError(ContainSubstring("failed calling webhook")), "new jobs are refused to the end")
+			return passed, fmt.Sprintf("%d writes", len(s.proxy.counted()))
+		},
+	}
+}
+
+// createAnother tries to create a job, as a user.
+func (s *site) createAnother() error {
+	return s.Client.Create(s.t.Context(), s.Job("another").Obj(), client.DryRunAll)
+}
+
+// confine has a webhook configuration hold for one namespace.
+func confine(configuration *unstructured.Unstructured, namespace string) {
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, w := range webhooks {
+		if webhook, ok := w.(map[string]any); ok {
+			webhook["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{corev1.LabelMetadataName: namespace}}
+		}
+	}
+	configuration.Object["webhooks"] = webhooks
+}

@@ -1,0 +1,129 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// verdict is what became of a trial.
+type verdict int
+
+const (
+	failed verdict = iota
+	passed
+	// void: the fault hit nothing, because the story came to its end before.
+	void
+)
+
+// String names the verdict.
+func (v verdict) String() string { return [...]string{"FAILED", "passed", "void"}[v] }
+
+// tally counts the trials of a spec, line by line.
+type tally struct {
+	mu    sync.Mutex
+	lines []*line
+}
+
+// line counts what is alike.
+type line struct {
+	what   string
+	counts [3]int
+	// took is the sum of all trials' times in their lanes.
+	took time.Duration
+}
+
+// tallies are those of all specs, in their order.
+var tallies []*tally
+
+func newTally() *tally {
+	t := &tally{}
+	tallies = append(tallies, t)
+	return t
+}
+
+// plan has a line of the table counted, in the order in which they are planned.
+func (t *tally) plan(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.line(what) == nil {
+		t.lines = append(t.lines, &line{what: what})
+	}
+}
+
+// count runs one trial and counts it on a line that was planned.
+func (t *tally) count(what string, run func() (verdict, error)) error {
+	began := time.Now()
+	v, err := run()
+	if err != nil {
+		v = failed
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.line(what)
+	l.counts[v]++
+	l.took += time.Since(began)
+	return err
+}
+
+// line finds a line; the lock is held.
+func (t *tally) line(what string) *line {
+	for _, l := range t.lines {
+		if l.what == what {
+			return l
+		}
+	}
+	return nil
+}
+
+// tableVariable names the file to which the table of everything that was tried is written as well.
+const tableVariable = "TIDELINE_FAULTS_TABLE"
+
+var _ = ReportAfterSuite("table", func(Report) {
+	table := summary()
+	if table == "" {
+		return // Another process has done the work, or none was done.
+	}
+	fmt.Print(table)
+	if path := os.Getenv(tableVariable); path != "" {
+		Expect(os.WriteFile(path, []byte(table), 0o600)).To(Succeed(), "the table is kept")
+	}
+})
+
+// summary says in one line per story and weather how many points were tried and what became of them.
+func summary() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	total := line{what: "in all"}
+	_, _ = fmt.Fprintln(w, "points tried\tpassed\tvoid\tfailed\tseconds each\t  what happened")
+	for _, t := range tallies {
+		t.mu.Lock()
+		for _, l := range t.lines {
+			l.print(w)
+			for v, n := range l.counts {
+				total.counts[v] += n
+			}
+			total.took += l.took
+		}
+		t.mu.Unlock()
+	}
+	if total.counts == [3]int{} {
+		return ""
+	}
+	total.print(w)
+	_ = w.Flush()
+	return b.String()
+}
+
+func (l *line) print(w *tabwriter.Writer) {
+	c := l.counts
+	tried := c[failed] + c[passed] + c[void]
+	_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%.0f\t  %s\n", tried, c[passed], c[void], c[failed],
+		l.took.Seconds()/float64(max(1, tried)), l.what)
+}
