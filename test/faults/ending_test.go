@@ -71,7 +71,8 @@ func (s *site) rests(rest time.Duration) {
 func (st *story) endsSame(s *site) ending {
 	want := st.looksSame(s)
 	end := st.end(s, want.picture)
-	s.Expect(st.decided(end.changes)).To(Equal(st.decided(want.changes)), "everything is created and deleted as often as undisturbed")
+	s.Expect(st.decided(end.changes)).To(Equal(st.decided(want.changes)),
+		"everything is created and deleted as often as undisturbed")
 	return end
 }
 

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -39,6 +40,7 @@ func paused(n int) func() weather {
 		if n > 0 {
 			name = fmt.Sprintf("the leader is paused at write %d", n)
 		}
+		before := max(0, n-1) // as many writes as were made until then
 		return weather{
 			name:    name,
 			prepare: electLeader,
@@ -49,6 +51,7 @@ func paused(n int) func() weather {
 				s.Eventually(s.deputy.operator.Log).Should(ContainSubstring("Attempting to acquire leader lease"), "it would lead")
 				if n == 0 {
 					s.pause()
+					before = len(s.proxy.counted())
 				} else {
 					s.proxy.inject(at(n, stall))
 				}
@@ -68,12 +71,12 @@ func paused(n int) func() weather {
 				log, err := s.operator.Log()
 				s.Expect(err).NotTo(HaveOccurred(), "the log is read")
 				s.Expect(string(log)).To(ContainSubstring("leader election lost"), "it says why it ended")
-				late := s.proxy.counted()[max(0, n-1):]
-				said := fmt.Sprintf("%d writes came late", len(late))
+				late := s.proxy.counted()[before:]
+				said := []string{fmt.Sprintf("%d writes came late", len(late))}
 				for _, c := range late {
-					said += fmt.Sprintf("; %s: answered %d", c, c.code)
+					said = append(said, fmt.Sprintf("%s: answered %d", c, c.code))
 				}
-				return passed, said
+				return passed, strings.Join(said, "; ")
 			},
 		}
 	}

@@ -32,7 +32,7 @@ var _ = Describe("when the API server is gone", func() {
 		}
 		return inWeather(ctx, count, told, weathers)
 	})
-	itEndsTheSameAlone("for everybody, killed in the midst and started again", func(ctx context.Context, count *tally) (string, error) {
+	itEndsTheSameAlone("for everybody, because it is killed", func(ctx context.Context, count *tally) (string, error) {
 		told := []*story{losing, scaling, suspending}
 		if fullGrid {
 			told = stories

@@ -24,7 +24,7 @@ var (
 		prelude:    func(s *site) { s.runs(4) },
 		strike: func(s *site) {
 			s.DeleteJob(jobName)
-			s.submit(2, 4)
+			s.submit(4)
 		},
 		sequel: func(s *site) { s.trains(4, "the new job runs") },
 		verify: ownsItsParts,
@@ -56,7 +56,7 @@ var (
 			})
 		},
 		strike: func(s *site) { s.Fail(jobName, 1, 3, "out of luck") },
-		sequel: func(s *site) { s.startsAttempt(2, 4) },
+		sequel: func(s *site) { s.startsAnew(4) },
 	})
 	ranging = tell(story{
 		name: "a job gets another minimum and starts anew", slug: "range", gpus: 4, leaves: fullSize, rare: true,
@@ -66,13 +66,13 @@ var (
 			})
 		},
 		strike: func(s *site) { s.patchJob(`{"spec":{"minReplicas":3}}`) },
-		sequel: func(s *site) { s.startsAttempt(2, 4) },
+		sequel: func(s *site) { s.startsAnew(4) },
 	})
 	plain = tell(story{
 		name: "a job without torchrun is created, loses surplus and starts anew", slug: "plain", gpus: 3, rare: true,
 		leaves: append(fullSize[:4:4], fullSize[5:]...),
 		strike: func(s *site) {
-			s.submit(2, 3, func(job *v1alpha1.ElasticTrainingJob) {
+			s.submit(3, func(job *v1alpha1.ElasticTrainingJob) {
 				job.Spec.Rendezvous.Backend, job.Spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, true
 				job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](0)
 			})
@@ -80,7 +80,7 @@ var (
 		sequel: func(s *site) {
 			s.trains(3, "the job runs")
 			s.Evict(jobName, 2)
-			s.startsAttempt(2, 3)
+			s.startsAnew(3)
 		},
 	})
 	expiring = tell(story{
@@ -93,17 +93,17 @@ var (
 	})
 )
 
-// startsAttempt awaits a job that trains in that attempt with so many workers.
-func (s *site) startsAttempt(number int32, workers int) {
+// startsAnew awaits a job that trains in its second attempt with so many workers.
+func (s *site) startsAnew(workers int) {
 	s.Eventually(s.Fetch(jobName)).Should(And(testutil.Train(workers), Satisfy(upToDate),
-		HaveField("Status.Attempt.Number", number)), "every worker is created anew")
+		HaveField("Status.Attempt.Number", BeEquivalentTo(2))), "every worker is created anew")
 }
 
 // ownsItsParts checks that nothing is left of an earlier job, and nothing was adopted from it.
 func ownsItsParts(s *site) {
 	job := s.Read(jobName)
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &schedulingv1beta1.PodGroupList{}} {
-		s.Expect(s.Client.List(s.t.Context(), list, client.InNamespace(s.Namespace))).To(Succeed(), "what there is is listed")
+		s.Expect(s.Client.List(s.t.Context(), list, client.InNamespace(s.Namespace))).To(Succeed(), "the parts are listed")
 		s.Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			if part, ok := o.(client.Object); !ok || !metav1.IsControlledBy(part, job) {
 				return fmt.Errorf("%T belongs to somebody else: %v", o, o)

@@ -71,7 +71,7 @@ var (
 var (
 	growing = tell(story{
 		name: "a job is created, runs and grows", slug: "grow", gpus: 4, leaves: fullSize,
-		strike: func(s *site) { s.submit(2, 4) },
+		strike: func(s *site) { s.submit(4) },
 		sequel: func(s *site) { s.trains(4, "the job grows to its maximum") },
 	})
 	givingWay = tell(story{
@@ -155,9 +155,9 @@ var (
 // cooldown is long enough that a gang which has had its turn is gone before it has passed.
 const cooldown = 5 * time.Second
 
-// submit creates the job of the story.
-func (s *site) submit(minimum, maximum int32, changes ...func(*v1alpha1.ElasticTrainingJob)) {
-	b := s.Job(jobName).Range(minimum, maximum).Cooldown(cooldown)
+// submit creates the job of the story, for at least 2 workers.
+func (s *site) submit(maximum int32, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+	b := s.Job(jobName).Range(2, maximum).Cooldown(cooldown)
 	for _, change := range changes {
 		b.With(change)
 	}
@@ -166,7 +166,7 @@ func (s *site) submit(minimum, maximum int32, changes ...func(*v1alpha1.ElasticT
 
 // runs creates a job for 2 to 4 workers and returns when it is at rest with so many.
 func (s *site) runs(n int, changes ...func(*v1alpha1.ElasticTrainingJob)) {
-	s.submit(2, 4, changes...)
+	s.submit(4, changes...)
 	s.trains(n, "the job runs before the story begins")
 }
 
