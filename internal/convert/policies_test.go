@@ -14,6 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+const limit = "it is spec.runPolicy.maxRestarts now: training-operator fails the job when the restarts of its running " +
+	"containers reach it, Tideline when restarts within windowSeconds (86400) exceed it; evictions and lost nodes never count"
+
 func TestRunPolicy(t *testing.T) {
 	run := func(edit func(*kubeflowv1.RunPolicy)) func(*pytorchJob) {
 		return func(j *pytorchJob) { edit(&j.Spec.RunPolicy) }
@@ -22,9 +25,9 @@ func TestRunPolicy(t *testing.T) {
 		return func(j *pytorchJob) { j.Spec.RunPolicy.SchedulingPolicy = &s }
 	}
 	const path, queue = "spec.runPolicy", ".schedulingPolicy.queue = "
-	const limit = "it is spec.runPolicy.maxRestarts now: training-operator fails the job when the restarts of its running " +
-		"containers " +
-		"reach it, Tideline when restarts within windowSeconds (86400) exceed it; evictions and lost nodes never count"
+	const deadline = "training-operator counts from when it made the first pods, and looks only when something else happens to " +
+		"the job; Tideline has a timer, which runs only while the core trains; bound the wait for a place by " +
+		"spec.runPolicy.schedulingTimeoutSeconds"
 	check(t, map[string]rule{
 		"cleanPodPolicy": {run(func(r *kubeflowv1.RunPolicy) { r.CleanPodPolicy = ptr.To(kubeflowv1.CleanPodPolicyAll) }),
 			map[string]string{path + ".cleanPodPolicy": `"All"`}, nil},
@@ -34,14 +37,11 @@ func TestRunPolicy(t *testing.T) {
 			map[string]string{path + ".ttlSecondsAfterFinished": "31536000"},
 			[]string{path + ".ttlSecondsAfterFinished = 31536001: it may be 31536000 at most, and is 31536000 now"}},
 		"deadline": {run(func(r *kubeflowv1.RunPolicy) { r.ActiveDeadlineSeconds = ptr.To[int64](60) }),
-			map[string]string{path + ".activeDeadlineSeconds": "60"}, []string{path + ".activeDeadlineSeconds = 60: " +
-				"training-operator counts from the job's creation, Tideline only while the core trains; bound the wait for a place " +
-				"by spec.runPolicy.schedulingTimeoutSeconds"}},
+			map[string]string{path + ".activeDeadlineSeconds": "60"}, []string{path + ".activeDeadlineSeconds = 60: " + deadline}},
 		"deadline of ages": {run(func(r *kubeflowv1.RunPolicy) { r.ActiveDeadlineSeconds = ptr.To[int64](1 << 40) }),
 			map[string]string{path + ".activeDeadlineSeconds": "31536000"}, []string{
 				path + ".activeDeadlineSeconds = 1099511627776: it may be 31536000 at most, and is 31536000 now",
-				path + ".activeDeadlineSeconds = 1099511627776: training-operator counts from the job's creation, Tideline only " +
-					"while the core trains; bound the wait for a place by spec.runPolicy.schedulingTimeoutSeconds"}},
+				path + ".activeDeadlineSeconds = 1099511627776: " + deadline}},
 		"backoffLimit": {run(func(r *kubeflowv1.RunPolicy) { r.BackoffLimit = ptr.To[int32](3) }),
 			map[string]string{path + ".maxRestarts": "3"}, []string{path + ".backoffLimit = 3: " + limit}},
 		"backoffLimit beyond ours": {run(func(r *kubeflowv1.RunPolicy) { r.BackoffLimit = ptr.To[int32](101) }),
@@ -104,6 +104,12 @@ func TestFailurePolicy(t *testing.T) {
 	set := func(first, others kubeflowv1.RestartPolicy) func(*pytorchJob) {
 		return func(j *pytorchJob) { masterOf(j).RestartPolicy, workerOf(j).RestartPolicy = first, others }
 	}
+	limited := func(edit func(*pytorchJob), limit int32) func(*pytorchJob) {
+		return func(j *pytorchJob) {
+			edit(j)
+			j.Spec.RunPolicy.BackoffLimit = &limit
+		}
+	}
 	const never = ".restartPolicy = Never: it is a rule in spec.failurePolicy now, by which a worker that was deleted by " +
 		"somebody fails the job too; an eviction or a lost node no longer does"
 	const exitCode = ".restartPolicy = ExitCode: it is two rules in spec.failurePolicy now: codes 1 to 127 fail the job, " +
@@ -132,6 +138,11 @@ func TestFailurePolicy(t *testing.T) {
 			"spec.failurePolicy.rules.1": `{"action":"RestartWorker","name":"retryable","onEvents":["PodFailed"]}`,
 			"spec.failurePolicy.rules.2": "null", trainer + ".env.1": once,
 		}, []string{workerPath + exitCode}},
+		"ExitCode with a limit": {limited(set("OnFailure", "ExitCode"), 1), map[string]string{"spec.runPolicy.maxRestarts": "1"},
+			[]string{"spec.runPolicy.backoffLimit = 1: " + limit + "; with restartPolicy ExitCode training-operator replaces pods " +
+				"that fail, and never reached it", workerPath + exitCode}},
+		"ExitCode with none to spare": {limited(set("OnFailure", "ExitCode"), 0), map[string]string{"spec.runPolicy.maxRestarts": "0"},
+			[]string{"spec.runPolicy.backoffLimit = 0: " + limit, workerPath + exitCode}},
 		"Master Never, workers OnFailure": {set("Never", ""), map[string]string{
 			"spec.failurePolicy.rules": `[{"action":"FailJob","name":"never-restart","onEvents":["PodFailed"],"onWorkers":"Master"}]`,
 		}, []string{masterPath + never}},

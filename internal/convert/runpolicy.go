@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/utils/ptr"
@@ -32,7 +33,8 @@ func (c *conversion) runPolicy() {
 	if in.ActiveDeadlineSeconds != nil {
 		out.ActiveDeadlineSeconds = c.atMost(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds, longest)
 		c.note(path+".activeDeadlineSeconds", *in.ActiveDeadlineSeconds,
-			"training-operator counts from the job's creation, Tideline only while the core trains",
+			"training-operator counts from when it made the first pods, and looks only when something else happens to the job;"+
+				" Tideline has a timer, which runs only while the core trains",
 			"bound the wait for a place by spec.runPolicy.schedulingTimeoutSeconds")
 	}
 	c.backoffLimit()
@@ -69,10 +71,16 @@ func (c *conversion) backoffLimit() {
 		return
 	}
 	c.out.Spec.RunPolicy.MaxRestarts = c.atMost(path, int64(*limit), maxRestarts)
-	c.note(path, *limit, fmt.Sprintf("it is spec.runPolicy.maxRestarts now: training-operator fails the job when the"+
+	meaning := fmt.Sprintf("it is spec.runPolicy.maxRestarts now: training-operator fails the job when the"+
 		" restarts of its running containers reach it, Tideline when restarts within windowSeconds (%d) exceed it; evictions and"+
 		" lost nodes never count",
-		v1alpha1.DefaultWindowSeconds), "")
+		v1alpha1.DefaultWindowSeconds)
+	byCode := func(r kubeflowv1.ReplicaType) bool { return c.restartPolicy(r) == kubeflowv1.RestartPolicyExitCode }
+	if *limit > 0 && slices.ContainsFunc(c.roles(), byCode) {
+		// PastBackoffLimit adds up the restarts of pods that run, and these run for the first time.
+		meaning += "; with restartPolicy ExitCode training-operator replaces pods that fail, and never reached it"
+	}
+	c.note(path, *limit, meaning, "")
 }
 
 func (c *conversion) schedulingPolicy(s *kubeflowv1.SchedulingPolicy) {
