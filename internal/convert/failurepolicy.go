@@ -64,8 +64,9 @@ func (c *conversion) rulesOf(role kubeflowv1.ReplicaType, whose v1alpha1.WorkerR
 	case kubeflowv1.RestartPolicyAlways:
 		c.note(path, string(p), "a worker that exits with code 0 is not started again: the job ends when its workers do", "")
 	case kubeflowv1.RestartPolicyNever:
+		// UpdateJobReplicaStatuses: a pod that is being deleted counts as failed, whoever deletes it.
 		c.note(path, string(p), "it is a rule in spec.failurePolicy now, by which a worker that was deleted by somebody fails"+
-			" the job too; an eviction or a lost node no longer does", "")
+			" the job, as before; an eviction, a drained node or a lost one no longer does", "")
 		return []v1alpha1.FailureRule{
 			{Name: "never-restart", Action: v1alpha1.ActionFailJob, OnEvents: failed, OnWorkers: whose},
 		}

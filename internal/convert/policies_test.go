@@ -111,7 +111,7 @@ func TestFailurePolicy(t *testing.T) {
 		}
 	}
 	const never = ".restartPolicy = Never: it is a rule in spec.failurePolicy now, by which a worker that was deleted by " +
-		"somebody fails the job too; an eviction or a lost node no longer does"
+		"somebody fails the job, as before; an eviction, a drained node or a lost one no longer does"
 	const exitCode = ".restartPolicy = ExitCode: it is two rules in spec.failurePolicy now: codes 1 to 127 fail the job, " +
 		"any other restarts the worker; they see the code of the container, and torchrun exits with 1 whatever code the " +
 		"training script had; if the script's own code must decide, let it catch what is worth a retry"
