@@ -111,8 +111,11 @@ func (c *Cluster) etcdArguments(_ context.Context, ports []int) ([]string, error
 	}, nil
 }
 
-func (c *Cluster) etcdReady(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.etcdServer+"/health", nil)
+func (c *Cluster) etcdReady(ctx context.Context) error { return healthy(ctx, c.etcdServer+"/health") }
+
+// healthy returns why a health check fails.
+func healthy(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}

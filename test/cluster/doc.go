@@ -8,7 +8,11 @@
 // simulated by KWOK: a pod bound to a node becomes Running and Ready at once
 // and runs no code.
 //
-// Everything listens on the loopback interface only, on ports that were free at
+// Training-operator is started on a cluster by [Cluster.StartTrainingOperator],
+// for the one suite that needs it.
+//
+// Everything listens on the loopback interface only, but for the webhook of
+// training-operator, which cannot be told to, and on ports that were free at
 // the start, so clusters run side by side. Every process dies with the program
 // that called [Start], also when that program is killed.
 package cluster

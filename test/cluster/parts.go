@@ -64,6 +64,13 @@ var (
 		programs: []program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok", "1 min"}},
 		files:    stageFiles,
 	}
+	// trainingOperatorPart is built only where a suite starts it.
+	trainingOperatorPart = part{
+		name:     "trainingoperator",
+		module:   "github.com/kubeflow/training-operator",
+		programs: []program{{trainingOperator, "github.com/kubeflow/training-operator/cmd/training-operator.v1", "2 min"}},
+		files:    trainingOperatorManifests,
+	}
 )
 
 // clusterParts are the parts every cluster needs. Volcano's are among them also

@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
@@ -87,23 +84,12 @@ func (c *Cluster) schedulerConfPath() string {
 
 // volcanoObjects returns the objects of Volcano's own installation by kind.
 func (c *Cluster) volcanoObjects() (map[string][]*unstructured.Unstructured, error) {
-	manifest, err := c.parts[volcanoPart.name].file(volcanoManifest)
-	if err != nil {
-		return nil, err
+	objects, err := c.parts[volcanoPart.name].objects(volcanoManifest)
+	byKind := map[string][]*unstructured.Unstructured{}
+	for _, o := range objects {
+		byKind[o.GetKind()] = append(byKind[o.GetKind()], o)
 	}
-	objects := map[string][]*unstructured.Unstructured{}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
-	for {
-		o := &unstructured.Unstructured{}
-		err := decoder.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading Volcano's %s: %w", volcanoManifest, err)
-		}
-		objects[o.GetKind()] = append(objects[o.GetKind()], o)
-	}
+	return byKind, err
 }
 
 var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}

@@ -23,10 +23,10 @@ import (
 const usage = `Usage:
   localcluster up [flags]    start a cluster and return when it is ready; it stays up
   localcluster down [flags]  end the cluster of a kubeconfig
-  localcluster build         compile all parts into the cache, start none
+  localcluster build [flags] compile all parts into the cache, start none
   localcluster kubectl       print where kubectl is; build it when there is none on PATH
 
-"localcluster up -h" and "localcluster down -h" list the flags.
+"localcluster up -h", "localcluster down -h" and "localcluster build -h" list the flags.
 `
 
 func main() { os.Exit(report(os.Args[1:])) }
@@ -64,10 +64,7 @@ func run(ctx context.Context, args []string) error {
 	case "down":
 		return down(ctx, args)
 	case "build":
-		if err := parse(flag.NewFlagSet("build", flag.ContinueOnError), args); err != nil {
-			return err
-		}
-		return cluster.Build(ctx, os.Stderr)
+		return build(ctx, args)
 	case "kubectl":
 		return printKubectl(ctx, args)
 	case "help", "-h", "-help", "--help":
@@ -77,6 +74,19 @@ func run(ctx context.Context, args []string) error {
 		_, _ = fmt.Fprintf(os.Stderr, "localcluster: there is no command %q\n%s", command, usage)
 		return errReported
 	}
+}
+
+// build builds the parts that are not there yet.
+func build(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("build", flag.ContinueOnError)
+	trainingOperator := flags.Bool("training-operator", false, "build training-operator as well, which runs in one suite only")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	if err := cluster.Build(ctx, os.Stderr); err != nil || !*trainingOperator {
+		return err
+	}
+	return cluster.BuildTrainingOperator(ctx, os.Stderr)
 }
 
 // printKubectl prints where kubectl is, which it builds when there is none on PATH.
