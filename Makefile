@@ -118,7 +118,7 @@ docker-build: ## Build the image IMG with CONTAINER_TOOL.
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project cluster integration+stock+capacity faults
+	@exec test/run.sh unit project cluster integration+stock+capacity+pytorchjob faults
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.

@@ -112,6 +112,11 @@ capacity() {
 	specs capacity 60m integration/capacity
 }
 
+# pytorchjob gives PyTorchJobs to training-operator and, converted, to Tideline.
+pytorchjob() {
+	specs pytorchjob 12m integration/pytorchjob
+}
+
 # faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full. Its closing line is
 # followed by a table of what was tried.
 faults() {
@@ -124,7 +129,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | cluster | integration | stock | capacity | faults)
+	unit | project | cluster | integration | stock | capacity | pytorchjob | faults)
 		echo "== $1 tests"
 		"$1"
 		;;
@@ -155,6 +160,10 @@ failed=()
 for names in "$@"; do
 	IFS=+ read -r first others <<<"$names"
 	IFS=+ read -ra others <<<"${others:-}"
+	if [[ " ${others[*]} " == *" pytorchjob "* ]]; then
+		# A compiler would disturb the stages that run beside it.
+		run go run ./test/cluster/cmd/localcluster build -training-operator
+	fi
 	for name in "${others[@]}"; do
 		aside "$name"
 	done

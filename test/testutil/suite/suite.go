@@ -23,12 +23,16 @@ type Suite struct {
 	installation *testutil.Installation
 }
 
-// New registers a cluster with Tideline for the suite; it is called once, at the top level.
-func New(o cluster.Options) *Suite {
+// New registers a cluster with Tideline for the suite; it is called once, at the top level. What else runs on the cluster is
+// started by further.
+func New(o cluster.Options, further ...func(context.Context, *cluster.Cluster) error) *Suite {
 	s := &Suite{}
 	ginkgo.SynchronizedBeforeSuite(func(ctx context.Context) []byte {
 		paths, err := s.start(ctx, o)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the cluster starts and the operator runs on it")
+		for _, start := range further {
+			gomega.Expect(start(ctx, s.installation.Cluster)).To(gomega.Succeed(), "all that belongs to the suite runs")
+		}
 		return paths
 	}, func(shared []byte) {
 		gomega.Expect(s.join(shared)).To(gomega.Succeed(), "the cluster is reached")
