@@ -123,7 +123,7 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 		model := capacity.New(inputs.snapshot)
 		waiting := inputs.waiting()
 		if g := model.Resume(inputs.preempted, waiting); g != nil {
-			verdicts[g.Job] = capacity.Verdict{Resume: true}
+			verdicts[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
 			waiting = append(waiting, g)
 		}
 		for job, limit := range model.Share(inputs.growers, waiting) {

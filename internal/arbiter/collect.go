@@ -162,8 +162,8 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	}
 }
 
-// placed is a pod on its node. One that terminates stands in no queue's books, as in Volcano's plugins, which count it no more; one
-// that should be gone by now is nobody's, so that nothing is expected of it.
+// placed is a pod on its node. One that terminates stands in no queue's books, as in Volcano's plugins, which count it no more;
+// one that should be gone by now is nobody's, so that nothing is expected of it.
 func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
 	pod := capacity.Pod{
 		Node: p.Spec.NodeName, Requests: capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
@@ -286,8 +286,8 @@ func ours(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 
 func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	if st.Attempt == nil || job.Spec.RunPolicy.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil || st.CompletionTime != nil ||
-		job.DeletionTimestamp != nil {
+	if st.Attempt == nil || job.Spec.RunPolicy.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil ||
+		st.CompletionTime != nil || job.DeletionTimestamp != nil {
 		return
 	}
 	if missing := st.Attempt.MinReplicas - c.bound[key]; missing > 0 {

@@ -106,9 +106,9 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 	return short
 }
 
-// Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already or will
-// once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang whose worker 0 has a shape of its own, it is the
-// smallest set for worker 0 and then the smallest for the others.
+// Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already or
+// will once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang whose worker 0
+// has a shape of its own, it is the smallest set for worker 0 and then the smallest for the others.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.unmodelled() != "" {
 		return nil
@@ -235,8 +235,8 @@ func (m *Model) settle(g *Gang) bool {
 	return true
 }
 
-// place takes the room of n workers of the gang, wherever they fit into a vector of the nodes, and books them to its queue. What is
-// free may become less than nothing by a gang that is placed where others still leave.
+// place takes the room of n workers of the gang, wherever they fit into a vector of the nodes, and books them to its queue.
+// What is free may become less than nothing by a gang that is placed where others still leave.
 func (m *Model) place(g *Gang, n int32, vector func(*node) []int64) {
 	a := m.compile(&g.Shape)
 	q := m.queues[g.Queue]

@@ -150,8 +150,8 @@ func TestRoomOnItsWayIsNotThereYet(t *testing.T) {
 	g.Expect(m.Resume([]*Gang{named("stopped", 5, time.Hour)}, nil)).To(BeNil())
 }
 
-// TestWhoLeavesCountsAsGone judges one gang in random clusters of which some pods leave, and in the same with these pods gone: the
-// same must be told to leave, and nobody when the gang fits into what is free together with what is on its way.
+// TestWhoLeavesCountsAsGone judges one gang in random clusters of which some pods leave, and in the same with these pods gone:
+// the same must be told to leave, and nobody when the gang fits into what is free together with what is on its way.
 func TestWhoLeavesCountsAsGone(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	awaited, told := 0, 0
@@ -192,7 +192,9 @@ func leavingScene(random *rand.Rand) (s, gone Snapshot) {
 	}
 	s = Snapshot{Nodes: nodes, Queues: []Queue{queue}}
 	for i := range 3 {
-		s.Running = append(s.Running, Running{Job: job(fmt.Sprint("r", i)), Queue: "default", Tier: "low", Created: born.Add(time.Duration(i))})
+		s.Running = append(s.Running, Running{
+			Job: job(fmt.Sprint("r", i)), Queue: "default", Tier: "low", Created: born.Add(time.Duration(i)),
+		})
 	}
 	gone = s
 	gone.Queues = []Queue{{Name: "default", Capability: queue.Capability, Allocated: Amounts{}}}

@@ -57,20 +57,39 @@ func (g *Gang) resources() iter.Seq[corev1.ResourceName] {
 	}
 }
 
-// choose is the model of accelerator that the gang should wait for: its own if it fits, else the first other on which it fits,
-// else its own.
-func (m *Model) choose(g *Gang, fits bool) string {
-	if fits {
-		return g.Model
-	}
-	for _, other := range g.Others {
-		on := *g
-		on.Shape, on.Master = other.Shape, other.Master
-		if m.fits(&on) {
-			return other.Model
+// variants yields the gang on each model of accelerator that it may choose, its own first.
+func (g *Gang) variants() iter.Seq[*Gang] {
+	return func(yield func(*Gang) bool) {
+		if !yield(g) {
+			return
+		}
+		for _, other := range g.Others {
+			on := *g
+			on.Model, on.Shape, on.Master = other.Model, other.Shape, other.Master
+			if !yield(&on) {
+				return
+			}
 		}
 	}
-	return g.Model
+}
+
+// choose says of each gang on which model of accelerator it should wait: its own if it fits there, else the first other on
+// which it fits, else its own. Who comes before it in the order has its room first, so that not all of them move to the same.
+func (m *Model) choose(waiting []*Gang, verdicts map[types.NamespacedName]Verdict) {
+	if !slices.ContainsFunc(waiting, func(g *Gang) bool { return len(g.Others) > 0 }) {
+		return
+	}
+	rest := m.clone()
+	for _, g := range waiting {
+		for on := range g.variants() {
+			if rest.settle(on) {
+				v := verdicts[g.Job]
+				v.Model = on.Model
+				verdicts[g.Job] = v
+				break
+			}
+		}
+	}
 }
 
 // freeOn, soonOn and allOf are the vectors of a node in which room is looked for: what is free now, what will be once those who

@@ -3,6 +3,7 @@ package capacity
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -93,7 +94,7 @@ func TestShareOfAQueueCountsTheMasterAndTheOthers(t *testing.T) {
 		}}).Victims(withMaster(3, 4, 1), anybody)
 	}
 	g.Expect(victims(6)).To(HaveLen(3))
-	g.Expect(victims(5)).To(BeEmpty(), "the whole gang is more than its queue's share, worker 0 and the others by themselves are not")
+	g.Expect(victims(5)).To(BeEmpty(), "the whole gang is more than its queue's share, its parts by themselves are not")
 }
 
 // Whatever leaves makes the gang fit, and what fits is what some placement of worker 0 shows.
@@ -160,20 +161,34 @@ func TestModelOnWhichAGangFits(t *testing.T) {
 		return Shape{Requests: Amounts{gpu: 1}, NodeSelector: map[string]string{"model": model}}
 	}
 	m := cluster([]Node{of("a", "A100", 2), of("b", "H100", 4), of("c", "B200", 4)})
-	chosen := func(workers int32, now string) string {
-		ask := &Gang{Job: job("x"), Queue: "default", Workers: workers, Shape: on(now), Model: now}
+	asking := func(name string, workers int32, now string) *Gang {
+		ask := &Gang{Job: job(name), Queue: "default", Workers: workers, Shape: on(now), Model: now}
 		for _, other := range []string{"A100", "H100", "B200"} {
 			if other != now {
 				ask.Others = append(ask.Others, Variant{Model: other, Shape: on(other)})
 			}
 		}
-		verdicts, _, _ := m.Judge(docket(ask), born)
+		return ask
+	}
+	chosen := func(workers int32, now string) string {
+		verdicts, _, _ := m.Judge(docket(asking("x", workers, now)), born)
 		return verdicts[job("x")].Model
 	}
 	g.Expect(chosen(2, "A100")).To(Equal("A100"), "it fits")
 	g.Expect(chosen(3, "A100")).To(Equal("H100"), "the first listed on which it fits")
 	g.Expect(chosen(2, "H100")).To(Equal("H100"), "it fits there too, and is about to be placed")
 	g.Expect(chosen(5, "H100")).To(Equal("H100"), "it fits on none")
+
+	line := []*Gang{asking("first", 4, "A100"), asking("second", 4, "A100"), asking("third", 4, "A100"), asking("last", 2, "A100")}
+	for i, g := range line {
+		g.Created = born.Add(time.Duration(i) * time.Second)
+	}
+	verdicts, _, _ := m.Judge(docket(line...), born)
+	for name, model := range map[string]string{"first": "H100", "second": "B200", "third": "A100", "last": "A100"} {
+		g.Expect(verdicts[job(name)].Model).To(Equal(model), "%s: room is given away once", name)
+	}
+	stopped := asking("stopped", 4, "A100")
+	g.Expect(m.Resume([]*Gang{stopped}, line[:1])).To(HaveField("Model", "B200"), "where it fits beside who waits")
 }
 
 func TestSharesOfGPUsAreUnknown(t *testing.T) {

@@ -47,7 +47,7 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 
 // Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that wait, once
 // surplus that it may take has left, as long as no gang waits that would preempt it again; nil for none. It is one at a time,
-// because from then on it is a gang that waits.
+// because from then on it is a gang that waits. It is returned on the model of accelerator on which it fits.
 func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 	rest, may := m.clone(), newReach(func(types.NamespacedName) bool { return true })
 	for _, g := range ordered(waiting) {
@@ -59,9 +59,14 @@ func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
 	})
 	for _, p := range preempted {
-		a := rest.compile(&p.Shape)
-		if !again[inQueue{p.Queue, p.TierName}] && rest.fitsWithout(p, &a, may.of(rest, p).surplus) {
-			return p
+		if again[inQueue{p.Queue, p.TierName}] {
+			continue
+		}
+		for on := range p.variants() {
+			a := rest.compile(&on.Shape)
+			if rest.fitsWithout(on, &a, may.of(rest, on).surplus) {
+				return on
+			}
 		}
 	}
 	return nil

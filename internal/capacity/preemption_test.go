@@ -120,7 +120,7 @@ func TestResume(t *testing.T) {
 	g.Expect(next(6, unknown)).To(Equal("old"), "it preempts nobody")
 	same := stopped("also-old", 3, 2*time.Hour)
 	for _, order := range [][]*Gang{{old, same}, {same, old}} {
-		g.Expect(cluster(nodes).Resume(order, nil)).To(Equal(same), "of the same age the first by name, in whatever order they are listed")
+		g.Expect(cluster(nodes).Resume(order, nil)).To(Equal(same), "of the same age the first by name, in any order of the list")
 	}
 	full := cluster(nodes, used("a", 7), surplus("a", "x", 2, 1), surplus("a", "x", 3, 2))
 	g.Expect(full.Resume([]*Gang{old}, nil)).To(Equal(old), "a core comes before anybody's surplus")

@@ -59,13 +59,13 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 	waiting := ordered(d.Waiting)
 	verdicts := make(map[types.NamespacedName]Verdict, len(waiting))
 	for i, g := range waiting {
-		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g)}
-		v.Model = m.choose(g, v.Answer.Fits)
+		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g), Model: g.Model}
 		if !v.Answer.Fits && v.Answer.Leaving == nil {
 			v.Holders = m.holders(g)
 		}
 		verdicts[g.Job] = v
 	}
+	m.choose(waiting, verdicts)
 	shrinks, again := m.shrink(d, waiting, now)
 	if s := shrinks.Current; s != nil {
 		served := verdicts[s.For]
@@ -86,9 +86,9 @@ func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict
 	return verdicts, shrinks, again
 }
 
-// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor room on its
-// way serves; not for one that was not placed in time after a shrink, because something that the model does not see keeps it out.
-// It returns when the next will have starved.
+// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor room on
+// its way serves; not for one that was not placed in time after a shrink, because something that the model does not see keeps
+// it out. It returns when the next will have starved.
 func (m *Model) preemptFor(
 	d Docket, waiting []*Gang, futile []Shrink, verdicts map[types.NamespacedName]Verdict,
 ) time.Duration {
@@ -162,12 +162,13 @@ func (m *Model) Share(growers []Grower, waiting []*Gang) map[types.NamespacedNam
 
 // reserve keeps for a waiting gang what it needs, or all that is free on its nodes while they have too little.
 func (m *Model) reserve(g *Gang) {
-	answer := m.Ask(g)
-	if answer.Fits {
-		m.place(g, g.Workers, freeOn)
-		return
+	for on := range g.variants() {
+		if m.fits(on) {
+			m.place(on, on.Workers, freeOn)
+			return
+		}
 	}
-	if answer.Unknown != "" || answer.QueueLimit {
+	if answer := m.Ask(g); answer.Unknown != "" || answer.QueueLimit {
 		return
 	}
 	a := m.compile(&g.Shape)

@@ -40,7 +40,8 @@ type ruling struct {
 	rule string
 }
 
-// ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come later.
+// ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come
+// later.
 func (p *planner) ruleOn(l *loss) ruling {
 	if !l.ran && l.disruption != "" {
 		return ruling{action: v1alpha1.ActionRestartWorker}

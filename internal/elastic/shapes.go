@@ -54,8 +54,8 @@ func says(data, wanted map[string]string) bool {
 	return true
 }
 
-// model is the model of accelerator for a new attempt: the one on which the core fits as far as is known, else that of the attempt
-// before, which has fitted or was chosen, else the first listed.
+// model is the model of accelerator for a new attempt: the one on which the core fits as far as is known, else that of the
+// attempt before, which has fitted or was chosen, else the first listed.
 func (p *planner) model() string {
 	a := p.spec.Accelerator
 	switch {
