@@ -96,6 +96,7 @@ func saidIn(patch []byte) string {
 			Phase, Reason, ReadyWorkers string
 			Attempt                     *struct{ Number int }
 			Restarts                    int
+			Elasticity                  struct{ LastEvictionTime string }
 		}
 	}{}
 	if err := json.Unmarshal(patch, &said); err != nil {
@@ -113,6 +114,9 @@ func saidIn(patch []byte) string {
 	}
 	if st.Restarts != 0 {
 		words = append(words, fmt.Sprintf("restarts %d", st.Restarts))
+	}
+	if st.Elasticity.LastEvictionTime != "" {
+		words = append(words, "evicted")
 	}
 	return strings.Join(words, ", ")
 }

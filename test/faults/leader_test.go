@@ -58,6 +58,9 @@ func paused(n int) func() weather {
 			},
 			clear: func(s *site) {
 				if !s.missed() {
+					s.rests(longerThanHeldBack) // unless it is paused at one of the last writes
+				}
+				if !s.missed() {
 					return
 				}
 				s.Expect(s.deputy.operator.AwaitReady(s.t.Context())).To(Succeed(), "the other leads")

@@ -24,7 +24,7 @@ var _ = Describe("when the API server is gone", func() {
 	itEndsTheSame("for the operator alone", func(ctx context.Context, count *tally) (string, error) {
 		told, last := []*story{losing, scaling}, 2
 		if fullGrid {
-			told, last = slices.Concat(stories, rareStories), 6
+			told, last = slices.Concat(stories, rareStories), 4
 		}
 		weathers := []func() weather{unreachable(0)}
 		for n := 2; n <= last; n++ {

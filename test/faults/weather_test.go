@@ -18,23 +18,29 @@ import (
 var _ = Describe("in bad weather", func() {
 	itEndsTheSame("watches tell late what happens", func(ctx context.Context, count *tally) (string, error) {
 		weathers := []func() weather{late(time.Second), late(5 * time.Second), late(5*time.Second, "pods")}
-		told := stories
 		if fullGrid {
-			told = slices.Concat(stories, rareStories)
-			weathers = nil
-			for _, by := range []time.Duration{time.Second, 5 * time.Second, 30 * time.Second} {
+			weathers = []func() weather{late(30 * time.Second), late(30*time.Second, jobsResource)}
+			for _, by := range []time.Duration{time.Second, 5 * time.Second} {
 				weathers = append(weathers, late(by), late(by, "pods"), late(by, jobsResource), late(by, "podgroups", "services"))
 			}
 		}
-		return inWeather(ctx, count, told, weathers)
+		return inWeather(ctx, count, stories, weathers)
 	})
 	itEndsTheSame("a job is deleted and created anew while watches sleep", func(ctx context.Context, count *tally) (string, error) {
-		return inWeather(ctx, count, []*story{replacing}, []func() weather{late(5 * time.Second), late(5*time.Second, jobsResource)})
+		delays := []time.Duration{5 * time.Second}
+		if fullGrid {
+			delays = append(delays, 30*time.Second)
+		}
+		var weathers []func() weather
+		for _, by := range delays {
+			weathers = append(weathers, late(by), late(by, "pods"), late(by, jobsResource))
+		}
+		return inWeather(ctx, count, []*story{replacing}, weathers)
 	})
 	itEndsTheSame("requests are refused or get no answer", func(ctx context.Context, count *tally) (string, error) {
 		tries := map[int]uint64{20: 2, 50: 1}
 		if fullGrid {
-			tries = map[int]uint64{5: 10, 20: 10, 50: 10}
+			tries = map[int]uint64{5: 5, 20: 8, 50: 5}
 		}
 		var weathers []func() weather
 		for _, percent := range slices.Sorted(maps.Keys(tries)) {
