@@ -73,7 +73,7 @@ func paused(n int) func() weather {
 				}
 				log, err := s.operator.Log()
 				s.Expect(err).NotTo(HaveOccurred(), "the log is read")
-				s.Expect(string(log)).To(ContainSubstring("leader election lost"), "it says why it ended")
+				s.Expect(string(log)).To(ContainSubstring(`"The operator ends","error":"leader election lost"`), "it says why it ended")
 				late := s.proxy.counted()[before:]
 				said := []string{fmt.Sprintf("%d writes came late", len(late))}
 				for _, c := range late {
