@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,15 +18,14 @@ import (
 var _ = Describe("of two operators", func() {
 	itEndsTheSame("the one that leads is paused past its lease, and goes on when the other leads",
 		func(ctx context.Context, count *tally) (string, error) {
-			told, last := []*story{losing, suspending}, 2
+			tellings := slices.Concat(each([]*story{losing}, paused(0)), each([]*story{suspending}, paused(2)))
 			if fullGrid {
-				told, last = []*story{losing, suspending, givingWay, scaling, finishing}, 8
+				tellings = nil
+				for n := range 9 {
+					tellings = append(tellings, each([]*story{losing, suspending, givingWay, scaling, finishing}, paused(n))...)
+				}
 			}
-			weathers := []func() weather{paused(0)}
-			for n := 2; n <= last; n++ {
-				weathers = append(weathers, paused(n))
-			}
-			return inWeather(ctx, count, told, weathers)
+			return inWeather(ctx, count, tellings)
 		})
 })
 

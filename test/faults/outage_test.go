@@ -22,18 +22,14 @@ import (
 
 var _ = Describe("when the API server is gone", func() {
 	itEndsTheSame("for the operator alone", func(ctx context.Context, count *tally) (string, error) {
-		told, last := []*story{losing, scaling}, 2
+		tellings := slices.Concat(each([]*story{losing}, unreachable(0)), each([]*story{scaling}, unreachable(2)))
 		if fullGrid {
-			told, last = slices.Concat(stories, rareStories), 4
+			tellings = each(slices.Concat(stories, rareStories), unreachable(0), unreachable(2), unreachable(3), unreachable(4))
 		}
-		weathers := []func() weather{unreachable(0)}
-		for n := 2; n <= last; n++ {
-			weathers = append(weathers, unreachable(n))
-		}
-		return inWeather(ctx, count, told, weathers)
+		return inWeather(ctx, count, tellings)
 	})
 	itEndsTheSameAlone("for everybody, because it is killed", func(ctx context.Context, count *tally) (string, error) {
-		told := []*story{losing, scaling, suspending}
+		told := []*story{losing, scaling}
 		if fullGrid {
 			told = stories
 		}
@@ -43,11 +39,11 @@ var _ = Describe("when the API server is gone", func() {
 
 var _ = Describe("when the webhooks do not answer", func() {
 	itEndsTheSame("jobs that are there go on", func(ctx context.Context, count *tally) (string, error) {
-		told := []*story{givingWay, suspending}
+		told := []*story{suspending}
 		if fullGrid {
 			told = []*story{givingWay, suspending, losing, failing, finishing, scaling, saving, restarting, ranging, expiring}
 		}
-		return inWeather(ctx, count, told, []func() weather{deaf})
+		return inWeather(ctx, count, each(told, deaf))
 	})
 })
 

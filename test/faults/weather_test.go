@@ -17,38 +17,39 @@ import (
 
 var _ = Describe("in bad weather", func() {
 	itEndsTheSame("watches tell late what happens", func(ctx context.Context, count *tally) (string, error) {
-		weathers := []func() weather{late(time.Second), late(5 * time.Second), late(5*time.Second, "pods")}
+		tellings := slices.Concat(
+			each([]*story{growing, losing, scaling}, late(time.Second)),
+			each(stories, late(5*time.Second), late(5*time.Second, "pods")))
 		if fullGrid {
-			weathers = []func() weather{late(30 * time.Second), late(30*time.Second, jobsResource)}
+			tellings = each(stories, late(30*time.Second), late(30*time.Second, jobsResource))
 			for _, by := range []time.Duration{time.Second, 5 * time.Second} {
-				weathers = append(weathers, late(by), late(by, "pods"), late(by, jobsResource), late(by, "podgroups", "services"))
+				tellings = append(tellings,
+					each(stories, late(by), late(by, "pods"), late(by, jobsResource), late(by, "podgroups", "services"))...)
 			}
 		}
-		return inWeather(ctx, count, stories, weathers)
+		return inWeather(ctx, count, tellings)
 	})
 	itEndsTheSame("a job is deleted and created anew while watches sleep", func(ctx context.Context, count *tally) (string, error) {
-		delays := []time.Duration{5 * time.Second}
+		told := []*story{replacing}
+		tellings := each(told, late(5*time.Second), late(5*time.Second, jobsResource))
 		if fullGrid {
-			delays = append(delays, 30*time.Second)
+			tellings = append(tellings, each(told, late(5*time.Second, "pods"), late(30*time.Second), late(30*time.Second, "pods"),
+				late(30*time.Second, jobsResource))...)
 		}
-		var weathers []func() weather
-		for _, by := range delays {
-			weathers = append(weathers, late(by), late(by, "pods"), late(by, jobsResource))
-		}
-		return inWeather(ctx, count, []*story{replacing}, weathers)
+		return inWeather(ctx, count, tellings)
 	})
 	itEndsTheSame("requests are refused or get no answer", func(ctx context.Context, count *tally) (string, error) {
-		tries := map[int]uint64{20: 2, 50: 1}
+		tries := map[int]uint64{20: 1, 50: 1}
 		if fullGrid {
 			tries = map[int]uint64{5: 5, 20: 8, 50: 5}
 		}
-		var weathers []func() weather
+		var tellings []telling
 		for _, percent := range slices.Sorted(maps.Keys(tries)) {
 			for seed := uint64(1); seed <= tries[percent]; seed++ {
-				weathers = append(weathers, refusing(percent, seed))
+				tellings = append(tellings, each([]*story{life}, refusing(percent, seed))...)
 			}
 		}
-		return inWeather(ctx, count, []*story{life}, weathers)
+		return inWeather(ctx, count, tellings)
 	})
 })
 
@@ -68,26 +69,41 @@ type weather struct {
 	check func(*site) (verdict, string)
 }
 
-// inWeather runs each story in each weather.
-func inWeather(ctx context.Context, count *tally, stories []*story, weathers []func() weather) (string, error) {
-	var trials []func() error
-	results := make([]string, len(stories)*len(weathers))
-	for i, st := range stories {
-		for j, weather := range weathers {
-			w, result := weather(), &results[i*len(weathers)+j]
-			what := w.name
-			if len(stories) == 1 {
-				what += ": " + st.name
-			}
-			count.plan(what)
-			trials = append(trials, func() error {
-				return count.count(what, func() (verdict, error) {
-					v, said, err := st.tryWeather(ctx, w)
-					*result = strings.TrimSuffix(fmt.Sprintf("%s, %s: %s, %s", st.name, w.name, v, said), ", ")
-					return v, err
-				})
-			})
+// telling is a story in a weather, which is made anew for each run.
+type telling struct {
+	*story
+	weather func() weather
+}
+
+// each tells each story in each weather.
+func each(stories []*story, weathers ...func() weather) []telling {
+	var tellings []telling
+	for _, st := range stories {
+		for _, w := range weathers {
+			tellings = append(tellings, telling{st, w})
 		}
+	}
+	return tellings
+}
+
+// inWeather runs stories in weathers.
+func inWeather(ctx context.Context, count *tally, tellings []telling) (string, error) {
+	var trials []func() error
+	results := make([]string, len(tellings))
+	for i, t := range tellings {
+		w := t.weather()
+		what := w.name
+		if !slices.ContainsFunc(tellings, func(other telling) bool { return other.story != t.story }) {
+			what += ": " + t.name
+		}
+		count.plan(what)
+		trials = append(trials, func() error {
+			return count.count(what, func() (verdict, error) {
+				v, said, err := t.tryWeather(ctx, w)
+				results[i] = strings.TrimSuffix(fmt.Sprintf("%s, %s: %s, %s", t.name, w.name, v, said), ", ")
+				return v, err
+			})
+		})
 	}
 	err := abreast(trials...)
 	return strings.Join(results, "\n"), err
