@@ -2,10 +2,15 @@ package elastic
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // Obstacle is something that keeps a job from going on.
@@ -21,7 +26,7 @@ type Obstacle struct {
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
-		p.invalidSpec, p.managedByKueue, p.unknownTier, p.unknownAccelerator, p.volcanoMissing, p.queueRefuses,
+		p.invalidSpec, p.managedByKueue, p.unknownTier, p.unknownAccelerator, p.requestsBelowZero, p.volcanoMissing, p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -64,6 +69,29 @@ func (p *planner) unknownTier() *Obstacle {
 			"delete the job and create it with one of these.", p.spec.Tier, p.o.Tiers.Names()),
 		Stalled: true,
 	}
+}
+
+// requestsBelowZero keeps a gang from Volcano that asks for less than nothing: its scheduler does not reckon with that, and ends
+// (pkg/scheduler/api/resource_info.go, Sub). The API server would refuse the pods, but only after the gang was submitted.
+func (p *planner) requestsBelowZero() *Obstacle {
+	if p.o.Core != nil {
+		return nil
+	}
+	for i, requests := range []corev1.ResourceList{
+		worker.Requests(&p.spec.Template.Spec), worker.CoreRequests(p.o.Job, 1),
+	} {
+		for _, name := range slices.Sorted(maps.Keys(requests)) {
+			if quantity := requests[name]; quantity.Sign() < 0 {
+				return &Obstacle{
+					Reason: v1alpha1.ReasonRejected,
+					Message: fmt.Sprintf("%s asks for %s of %s, and no pod may ask for less than nothing: delete the job and create it "+
+						"with resources of 0 or more.", []string{"A worker", "Worker 0"}[i], quantity.String(), name),
+					Stalled: true,
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (p *planner) volcanoMissing() *Obstacle {

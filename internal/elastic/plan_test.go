@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -116,6 +117,14 @@ func TestObstacles(t *testing.T) {
 	}{
 		{"invalid", func(o *Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec, []string{"spec.x: wrong"}},
 		{"tier", func(o *Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier, []string{`"gold"`, "main-traffic"}},
+		{"below zero", func(o *Observed) {
+			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("-1")
+		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for -1 of cpu"}},
+		{"below zero, worker 0", func(o *Observed) {
+			o.Job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Gi")},
+			}}
+		}, true, v1alpha1.ReasonRejected, []string{"Worker 0 asks for -1Gi of memory"}},
 		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
 		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
