@@ -26,7 +26,8 @@ type Obstacle struct {
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
-		p.invalidSpec, p.managedByKueue, p.unknownTier, p.unknownAccelerator, p.requestsBelowZero, p.volcanoMissing, p.queueRefuses,
+		p.invalidSpec, p.managedByKueue, p.unknownTier, p.unknownAccelerator, p.uncountableRequests, p.volcanoMissing,
+		p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -71,21 +72,27 @@ func (p *planner) unknownTier() *Obstacle {
 	}
 }
 
-// requestsBelowZero keeps a gang from Volcano that asks for less than nothing: its scheduler does not reckon with that, and ends
-// (pkg/scheduler/api/resource_info.go, Sub). The API server would refuse the pods, but only after the gang was submitted.
-func (p *planner) requestsBelowZero() *Obstacle {
+// uncountableRequests keeps a gang from Volcano that asks for less than nothing, or for so much that it reads as that: its
+// scheduler does not reckon with it, and ends (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub). The API server would
+// refuse pods with such requests, but only after the gang was submitted.
+func (p *planner) uncountableRequests() *Obstacle {
 	if p.o.Core != nil {
 		return nil
 	}
-	for i, requests := range []corev1.ResourceList{
-		worker.Requests(&p.spec.Template.Spec), worker.CoreRequests(p.o.Job, 1),
+	for _, ask := range []struct {
+		who      string
+		requests corev1.ResourceList
+	}{
+		{"A worker", worker.Requests(&p.spec.Template.Spec)},
+		{"Worker 0", worker.CoreRequests(p.o.Job, 1)},
+		{"The core", worker.CoreRequests(p.o.Job, p.spec.MinReplicas)},
 	} {
-		for _, name := range slices.Sorted(maps.Keys(requests)) {
-			if quantity := requests[name]; quantity.Sign() < 0 {
+		for _, name := range slices.Sorted(maps.Keys(ask.requests)) {
+			if q := ask.requests[name]; q.Sign() < 0 || q.Value() < 0 || q.MilliValue() < 0 {
 				return &Obstacle{
 					Reason: v1alpha1.ReasonRejected,
-					Message: fmt.Sprintf("%s asks for %s of %s, and no pod may ask for less than nothing: delete the job and create it "+
-						"with resources of 0 or more.", []string{"A worker", "Worker 0"}[i], quantity.String(), name),
+					Message: fmt.Sprintf("%s asks for %s of %s, which is less than nothing or more than can be counted: delete the job "+
+						"and create it with other resources.", ask.who, q.String(), name),
 					Stalled: true,
 				}
 			}

@@ -125,6 +125,9 @@ func TestObstacles(t *testing.T) {
 				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Gi")},
 			}}
 		}, true, v1alpha1.ReasonRejected, []string{"Worker 0 asks for -1Gi of memory"}},
+		{"beyond counting", func(o *Observed) {
+			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("8Ei")
+		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "more than can be counted"}},
 		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
 		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
