@@ -130,7 +130,7 @@ histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, wi
 
 .PHONY: fuzz
 fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTIME (1m).
-	@exec go test -run='^$$' -fuzz='^FuzzPlan$$' -fuzztime=$(FUZZTIME) ./internal/elastic
+	@exec go test -run='^$$' -fuzz='^FuzzPlan$$' -fuzztime=$(FUZZTIME) -fuzzminimizetime=100x ./internal/elastic
 
 .PHONY: test-all
 test-all: ## Run every suite this machine can run, and say what was not run and why.
