@@ -84,7 +84,7 @@ func killAPIServer(ctx context.Context, count *tally, told []*story) (string, er
 	const what = "the API server is killed and started again"
 	count.plan(what)
 	var struck sync.WaitGroup
-	back := make(chan struct{})
+	down, back := make(chan struct{}), make(chan struct{})
 	results := make([]string, len(told))
 	var trials []func() error
 	for i, st := range told {
@@ -95,7 +95,7 @@ func killAPIServer(ctx context.Context, count *tally, told []*story) (string, er
 		trials = append(trials, func() error {
 			results[i] = fmt.Sprintf("%s: %s", st.name, failed)
 			return count.count(what, func() (verdict, error) {
-				err := try(ctx, st.name+", "+what, func(t *trial) { st.outlives(t, sync.OnceFunc(struck.Done), back) })
+				err := try(ctx, st.name+", "+what, func(t *trial) { st.outlives(t, sync.OnceFunc(struck.Done), down, back) })
 				if err == nil {
 					results[i] = fmt.Sprintf("%s: %s", st.name, passed)
 				}
@@ -108,6 +108,7 @@ func killAPIServer(ctx context.Context, count *tally, told []*story) (string, er
 		defer close(back)
 		struck.Wait()
 		shared.cluster.KillAPIServer()
+		close(down)
 		restarted = shared.cluster.StartAPIServer(ctx)
 	}()
 	err := abreast(trials...)
@@ -115,16 +116,20 @@ func killAPIServer(ctx context.Context, count *tally, told []*story) (string, er
 	return strings.Join(results, "\n"), errors.Join(err, restarted)
 }
 
-// outlives runs the story, of which the second part begins when the API server is back. What an API server carried out and did
+// outlives runs the story, whose second part begins when the API server is back. As behind a load balancer, the operator does not
+// reach one that is not ready: it would be refused, because its role is not known yet. What an API server carried out and did
 // not write into its audit log any more cannot be counted, so that the writes are not compared.
-func (st *story) outlives(t *trial, happened func(), back <-chan struct{}) {
+func (st *story) outlives(t *trial, happened func(), down, back <-chan struct{}) {
 	t.Cleanup(happened) // if the trial fails before
 	s := st.begin(t)
 	s.isPatient(time.Minute)
 	s.loseSight()
 	st.strike(s)
 	happened()
+	<-down
+	s.proxy.vanish(time.Hour)
 	<-back
+	s.proxy.reappear()
 	st.sequel(s)
 	s.rests(longerThanHeldBack)
 	st.looksSame(s)

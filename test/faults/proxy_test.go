@@ -114,6 +114,9 @@ func (p *proxy) vanish(d time.Duration) {
 	go p.server.CloseClientConnections() // which waits for who asks for it
 }
 
+// reappear has connections be accepted again.
+func (p *proxy) reappear() { p.downUntil.Store(time.Now().UnixNano()) }
+
 func (p *proxy) down() bool { return time.Now().UnixNano() < p.downUntil.Load() }
 
 // gate closes what connects while the API server is not to be reached.
