@@ -142,11 +142,10 @@ func (w *world) leave(uid types.UID) {
 }
 
 // endPods takes away the pods that were asked to leave.
-func (w *world) endPods() *world {
+func (w *world) endPods() {
 	for i := len(w.o.Workers) - 1; i >= 0; i-- {
 		if w.o.Workers[i].Terminating {
 			w.remove(w.o.Workers[i].UID)
 		}
 	}
-	return w
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,17 +87,17 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 
 // picture is how the pods stand, in a line.
 func (w *world) picture() string {
-	text := ""
+	var text strings.Builder
 	for _, p := range w.o.Workers {
-		text += fmt.Sprintf(" %s=%d/%s/%s", p.UID, p.Index, p.Attempt, p.Phase)
+		fmt.Fprintf(&text, " %s=%d/%s/%s", p.UID, p.Index, p.Attempt, p.Phase)
 		if p.Terminating {
-			text += "/leaves"
+			text.WriteString("/leaves")
 		}
 		if p.Disruption != "" {
-			text += "/" + p.Disruption
+			text.WriteString("/" + p.Disruption)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // calmDown takes away what is in the way of the job, gives it time, and tells whether it came to rest each time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,14 +31,11 @@ func scrape(ctx context.Context, address string) samples {
 	read := samples{}
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
-			labels := ""
-			for i, l := range m.GetLabel() {
-				if i > 0 {
-					labels += ","
-				}
-				labels += fmt.Sprintf("%s=%q", l.GetName(), l.GetValue())
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
 			}
-			read[name+"{"+labels+"}"] = value(m)
+			read[name+"{"+strings.Join(labels, ",")+"}"] = value(m)
 		}
 	}
 	return read
