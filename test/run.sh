@@ -79,10 +79,11 @@ cluster() {
 	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/demo/... ./test/testutil/...
 }
 
-# specs NAME TIMEOUT FOLDER runs the suite test/FOLDER. Its specs run side by side on one cluster; most of the time they wait.
+# specs NAME TIMEOUT FOLDER [PROCESSES] runs the suite test/FOLDER. Its specs run side by side on one cluster; most of the time
+# they wait.
 specs() {
 	local status=0 name=$1 report=$TMPDIR/$1.xml
-	run go tool ginkgo run --procs=4 -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" \
+	run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" \
 		--junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
 	[[ ! -s $report ]] || awk -v name="$name" '
@@ -99,7 +100,7 @@ specs() {
 
 # integration runs the numbered scenarios.
 integration() {
-	specs integration 12m integration
+	specs integration 12m integration 6
 }
 
 # stock runs the scenarios of shrinking on Volcano as it is shipped.
@@ -160,10 +161,6 @@ failed=()
 for names in "$@"; do
 	IFS=+ read -r first others <<<"$names"
 	IFS=+ read -ra others <<<"${others:-}"
-	if [[ " ${others[*]} " == *" pytorchjob "* ]]; then
-		# A compiler would disturb the stages that run beside it.
-		run go run ./test/cluster/cmd/localcluster build -training-operator
-	fi
 	for name in "${others[@]}"; do
 		aside "$name"
 	done

@@ -94,8 +94,9 @@ func (st *story) decided(changes map[string]int) map[string]int {
 	changes = maps.Clone(changes)
 	if st.shared {
 		maps.DeleteFunc(changes, func(does string, _ int) bool {
-			// The Service of a job that is deleted may be seen to go before the job is, and be created once more.
-			return strings.HasPrefix(does, "delete pods ") || does == "create services "+importantName+"-workers"
+			// What belongs to a job that is deleted may be seen to go before the job is, and be created once more.
+			return strings.HasPrefix(does, "delete pods ") ||
+				slices.Contains([]string{"create services " + importantName + "-workers", "create podgroups " + importantName}, does)
 		})
 	}
 	return changes

@@ -18,8 +18,9 @@ import (
 var _ = Describe("in bad weather", func() {
 	itEndsTheSame("watches tell late what happens", func(ctx context.Context, count *tally) (string, error) {
 		tellings := slices.Concat(
-			each([]*story{growing, losing, scaling}, late(time.Second)),
-			each(stories, late(5*time.Second), late(5*time.Second, "pods")))
+			each([]*story{growing, scaling}, late(time.Second)),
+			each([]*story{givingWay, losing, suspending, preempting}, late(5*time.Second)),
+			each([]*story{failing, finishing, suspending}, late(5*time.Second, "pods")))
 		if fullGrid {
 			tellings = each(stories, late(30*time.Second), late(30*time.Second, jobsResource))
 			for _, by := range []time.Duration{time.Second, 5 * time.Second} {
