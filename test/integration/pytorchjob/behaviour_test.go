@@ -66,13 +66,14 @@ var _ = Describe("Behaviour", func() {
 func exits(rank int, codes ...int) func(*side) {
 	return func(s *side) {
 		GinkgoHelper()
+		last := len(codes) - 1
 		if limit := s.given.Spec.RunPolicy.BackoffLimit; !s.ours && limit != nil && restartsInPlace(s.pod(rank)) {
-			codes = codes[:min(len(codes), int(*limit))] // Training-operator deletes the pods then.
+			last = min(last, int(*limit)-1) // Training-operator deletes the pods then.
 		}
 		for n, code := range codes {
 			before := s.pod(rank)
 			s.exit(rank, code, "last words "+strings.Repeat("x", n))
-			if n == len(codes)-1 {
+			if n == last {
 				return
 			}
 			if s.ours {

@@ -142,7 +142,7 @@ var behaviours = []behaviour{
 		why: "Training-operator writes no completion time then, and never finds the job old enough",
 	},
 	{
-		what: "`activeDeadlineSeconds: 3`: the time passes", job: pyTorchJob(1, 1, deadline(3)),
+		what: "`activeDeadlineSeconds: 20`: the time passes", job: pyTorchJob(1, 1, deadline(20)),
 		theirs: runs, ours: failed + oursRuns,
 		why: "Tideline has a timer; training-operator looks at the clock only when something else happens to the job",
 	},
