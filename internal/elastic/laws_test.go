@@ -30,12 +30,13 @@ var laws = []struct {
 	{"no worker of the core that did not end badly is deleted while the job trains", (*moment).coreStays},
 	{"worker 0 is never chosen to leave", (*moment).masterStays},
 	{"nobody is deleted who is a living member in the written status", (*moment).memoryComesFirst},
+	{"nobody is replaced who is a living member in the written status", (*moment).lossComesFirst},
 	{"workers are deleted once, and by the name that they have", (*moment).deletesWhatIsThere},
 	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*moment).lastInFirstOut},
 	{"surplus within the maximum leaves only when status says that it does", (*moment).choosesNobodyElse},
 	{"workers are created only while the job trains, for the attempt that is in status", (*moment).createsForTheAttempt},
 	{"no worker beyond the maximum is created, and none twice", (*moment).createsWhatIsMissing},
-	{"the lowest missing worker is created first", (*moment).createsTheLowest},
+	{"the lowest missing worker is created first, of those whose loss is written", (*moment).createsTheLowest},
 	{"surplus is created once the core runs", (*moment).coreComesFirst},
 	{"surplus that gave way waits for the cooldown", (*moment).coolsDown},
 	{"no more surplus is created than fits", (*moment).createsWhatFits},
@@ -119,6 +120,15 @@ func (m *moment) memoryComesFirst() bool {
 	return !slices.ContainsFunc(m.d.DeletePods, func(p Worker) bool { return m.alive(&p) })
 }
 
+func (m *moment) lossComesFirst() bool {
+	return !slices.ContainsFunc(m.d.CreateWorkers, m.livesAt)
+}
+
+// livesAt tells whether the written status has a living member at the index.
+func (m *moment) livesAt(i int32) bool {
+	return slices.ContainsFunc(m.was.Members, func(k v1alpha1.Member) bool { return k.Index == i && !k.Lost })
+}
+
 func (m *moment) deletesWhatIsThere() bool {
 	for i := range m.d.DeletePods {
 		p := &m.d.DeletePods[i]
@@ -187,7 +197,7 @@ func (m *moment) createsTheLowest() bool {
 	}
 	for i := range m.d.CreateWorkers[len(m.d.CreateWorkers)-1] {
 		left := slices.ContainsFunc(m.st.Members, func(k v1alpha1.Member) bool { return k.Index == i && k.Left })
-		if !m.podAt(i) && !left && !m.evicted(i) && !slices.Contains(m.d.CreateWorkers, i) {
+		if !m.podAt(i) && !left && !m.evicted(i) && !m.livesAt(i) && !slices.Contains(m.d.CreateWorkers, i) {
 			return false
 		}
 	}

@@ -102,9 +102,13 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 			all = append(all, l)
 		}
 	}
-	// Pods that came and went between two writes of status.
+	// Pods that came and went between two writes of status. One whose successor lives on record went before that was written:
+	// another operator recorded it, while the one that remembers it was paused.
 	for _, d := range p.o.Departures {
-		if d.Index < p.maximum && p.current(d) && members[d.Index].UID != d.UID && d.Disruption != "" {
+		if d.Index >= p.maximum || !p.current(d) || d.Disruption == "" {
+			continue
+		}
+		if known := members[d.Index]; known.UID != d.UID && (known.UID == "" || known.Lost) {
 			all = append(all, p.gone(d.Index, d.UID))
 		}
 	}
@@ -336,6 +340,13 @@ func (p *planner) replaceFailed() {
 		}
 		p.delete(w)
 	}
+}
+
+// livesOnRecord tells whether the status at the API server has a living member at the index.
+func (p *planner) livesOnRecord(i int32) bool {
+	recorded := p.o.Job.Status.Members
+	at, known := slices.BinarySearchFunc(recorded, i, compareIndex)
+	return known && !recorded[at].Lost
 }
 
 // recordedMember tells whether the status at the API server has the pod as a living member.

@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -50,8 +51,10 @@ func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
 				w.restart()
 			}
 			w.step()
-			g.Expect(w.last.CreateWorkers).To(Equal([]int32{0}), "at once")
-			g.Expect(w.status().Restarts).To(Equal(int32(1)))
+			g.Expect(w.last.CreateWorkers).To(BeEmpty(), "the loss is not in status yet")
+			g.Expect(w.status().Restarts).To(Equal(int32(1)), "at once")
+			w.step()
+			g.Expect(w.last.CreateWorkers).To(Equal([]int32{0}))
 			g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/Recovering"))
 			w.settle().run().settle()
 			g.Expect(w.status().Restarts).To(Equal(int32(1)))
@@ -92,10 +95,25 @@ func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 func TestEvictedCoreWorkerIsReplacedAndNotCounted(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains().evict(1).step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "the loss is not in status yet")
+	w.step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
 	w.settle().run().settle()
 	g.Expect(w.status().Restarts).To(BeZero())
 	g.Expect(w.status().Elasticity).To(BeNil())
+}
+
+func TestEvictionThatAnotherOperatorRecordedIsNotRecordedAgain(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().evict(3)
+	remembered := slices.Clone(w.o.Departures)
+	w.settle().pass(20 * time.Minute).settle().run().settle()
+	g.Expect(w.status().ReadyReplicas).To(Equal(int32(4)), "another took its place")
+	before := w.written
+	w.o.Departures = remembered
+	w.settle()
+	g.Expect(w.written).To(Equal(before))
+	g.Expect(w.status().Elasticity.Evicted).To(BeEmpty())
 }
 
 func TestEvictedSurplusThatEndsWellIsStillEvicted(t *testing.T) {

@@ -328,10 +328,11 @@ func order(b bool) int {
 }
 
 // createMissing creates the workers of [from, to) that have no pod, lowest index first. A pod that is still leaving holds its
-// name, and is waited for.
+// name, and is waited for. A lost one is replaced once its loss is in status, which cannot be written of a job that was deleted:
+// the workers of such a job may be seen to go long before the job is.
 func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
-		if p.at[i] == nil && !p.hasLeft(i) && !p.strayAt(i) {
+		if p.at[i] == nil && !p.hasLeft(i) && !p.strayAt(i) && !p.livesOnRecord(i) {
 			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
 		}
 	}

@@ -80,7 +80,7 @@ func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 	g.Expect(w.last.CreateSSHKeys).To(BeTrue())
 	w.run().settle()
 	g.Expect(w.last.CreateSSHKeys).To(BeFalse())
-	w.run().settle().deletePod(1).step()
+	w.run().settle().deletePod(1).step().step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
 	g.Expect(w.last.CreateSSHKeys).To(BeTrue(), "it may have been lost as well")
 }
