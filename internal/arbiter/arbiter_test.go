@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -265,4 +266,36 @@ func TestPlainVolcanoGangsWaitToo(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-7"}))
 	g.Expect(a.Verdict(key("ctr")).To).To(Equal(key("vcjob")))
+}
+
+func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
+	for name, tc := range map[string]struct {
+		began   time.Duration
+		resumes bool
+	}{
+		"it has just begun":         {began: time.Second},
+		"it should be there by now": {began: arriving, resumes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			for _, running := range []string{"a", "b", "c"} {
+				s.job(running, 2, 2)
+			}
+			goesOn, next := s.job("ranker", 2, 0), s.job("speech", 2, 0)
+			s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool {
+				kind := o.GetObjectKind().GroupVersionKind().Kind
+				return kind == gang.NewPodGroup().GetObjectKind().GroupVersionKind().Kind && metav1.IsControlledBy(o, goesOn)
+			})
+			goesOn.Status.Queue, goesOn.Status.Attempt.StartTime = "default", metav1.NewTime(now.Add(-tc.began))
+			next.Status.Queue, next.Status.Preemption = "default", &v1alpha1.PreemptionStatus{}
+			a := s.arbiter()
+			again, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("speech")).Resume).To(Equal(tc.resumes))
+			if !tc.resumes {
+				g.Expect(again).To(BeNumerically("<=", arriving-tc.began), "it is looked at again")
+			}
+		})
+	}
 }

@@ -27,6 +27,10 @@ const starvation = 60 * time.Second
 // a process that cannot be killed or a finalizer holds it.
 const overdue = 60 * time.Second
 
+// arriving is how long an attempt that has begun is counted on to have its PodGroup soon. One that gets none, because a quota or
+// a policy refuses it, keeps nobody else from the room.
+const arriving = 10 * time.Second
+
 // inputs is what one evaluation works on.
 type inputs struct {
 	snapshot capacity.Snapshot
@@ -277,6 +281,23 @@ func (c *collector) gangs() {
 			})
 		}
 	}
+	for key, job := range c.jobs {
+		if _, there := c.groups[key]; !there && c.arrives(job) {
+			c.ourGang(key, gang.Membership{Queue: job.Status.Queue}, job)
+		}
+	}
+}
+
+// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room already.
+func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
+	if job.Status.Attempt == nil || job.Status.RunningSince != nil {
+		return false
+	}
+	left := job.Status.Attempt.StartTime.Add(arriving).Sub(c.now)
+	if left > 0 {
+		c.in.again = sooner(c.in.again, left)
+	}
+	return left > 0
 }
 
 // ours tells whether the PodGroup is the core of the job.
