@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,6 +91,13 @@ func parseFlags() options {
 	return o
 }
 
+// leaseName names the Lease by which one of several operators leads. Another may take it when it was not renewed for so long, which
+// is controller-runtime's default.
+const (
+	leaseName     = "tideline.tideline.io"
+	leaseDuration = 15 * time.Second
+)
+
 func run(ctx context.Context, log logr.Logger) error {
 	o := parseFlags()
 	cfg, err := ctrl.GetConfig()
@@ -97,6 +105,7 @@ func run(ctx context.Context, log logr.Logger) error {
 		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
 	}
 	cfg.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	cfg.Wrap(kube.NewFence(leaseName, leaseDuration).Wrap)
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -113,9 +122,10 @@ func run(ctx context.Context, log logr.Logger) error {
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "tideline.tideline.io",
+		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(leaseDuration),
 		Cache: cache.Options{
 			SyncPeriod: &o.resync, DefaultTransform: kube.StripMetadata, ByObject: objects,
 		},
