@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
@@ -46,66 +47,89 @@ import (
 var version = "development"
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "convert" {
-		os.Exit(convert.Run(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	log := zap.New()
-	ctrl.SetLogger(log)
-	klog.SetLogger(log.WithName("client-go"))
-	if len(os.Args) > 1 && os.Args[1] == "doctor" {
+	command := ""
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		command = os.Args[1]
 		os.Args = slices.Delete(os.Args, 1, 2)
+	}
+	switch command {
+	case "":
+		os.Exit(operate(ctrl.SetupSignalHandler()))
+	case "convert":
+		os.Exit(convert.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case "doctor":
 		os.Exit(examine(ctrl.SetupSignalHandler()))
 	}
-	if err := run(ctrl.SetupSignalHandler(), log); err != nil {
-		log.Error(err, "The operator ends")
-		os.Exit(1)
-	}
+	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use convert or doctor.\n", command)
+	os.Exit(exitUsage)
 }
 
-// examineTimeout bounds each request of the doctor.
-const examineTimeout = 10 * time.Second
-
-// options are the operator's flags.
-type options struct {
-	metricsAddress, probeAddress string
-	leaderElect                  bool
-	leaderElectionNamespace      string
-	resync                       time.Duration
-	webhooks                     webhook.Options
-}
-
-func parseFlags() options {
-	var o options
-	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "0",
-		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
-	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
-		`address that serves /healthz and /readyz; "0" serves none`)
-	flag.BoolVar(&o.leaderElect, "leader-elect", false,
-		"let only one of several operators act; needs a Lease in the operator's namespace")
-	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
-		"namespace of the Lease; default: the operator's own when it runs in the cluster")
-	flag.DurationVar(&o.resync, "resync-period", 10*time.Hour,
-		"how often every object is looked at again although nothing changed")
-	o.webhooks.AddFlags(flag.CommandLine)
-	flag.Parse()
-	return o
-}
-
-// leaseName names the Lease by which one of several operators leads. Another may take it when it was not renewed for so long, which
-// is controller-runtime's default.
+// Exit codes, beside 0. That of a wrong use is the one of package flag.
 const (
-	leaseName     = "tideline.tideline.io"
-	leaseDuration = 15 * time.Second
+	exitFailed = 1
+	exitUsage  = 2
 )
 
-func run(ctx context.Context, log logr.Logger) error {
-	o := parseFlags()
-	cfg, err := ctrl.GetConfig()
+// configure returns the configuration: flags go before defaults. Its error is for people.
+func configure() (*config.Configuration, error) {
+	cfg := config.Defaults()
+	cfg.AddFlags(flag.CommandLine)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return nil, fmt.Errorf("%q is no flag: flags begin with --, and a value follows its flag after =", flag.Arg(0))
+	}
+	return cfg, cfg.Override(flag.CommandLine)
+}
+
+// newLog returns the log, which all libraries share from now on.
+func newLog(c config.Log) logr.Logger {
+	level, traced := zapcore.InfoLevel, zapcore.PanicLevel
+	switch c.Level {
+	case config.LogError:
+		level = zapcore.ErrorLevel
+	case config.LogDebug:
+		// An error's words say what happened. Where it passed in the code is for whoever works on the code.
+		level, traced = zapcore.DebugLevel, zapcore.ErrorLevel
+	}
+	options := []zap.Opts{zap.Level(level), zap.StacktraceLevel(traced)}
+	if c.Format == config.LogText {
+		options = append(options, zap.ConsoleEncoder())
+	}
+	log := zap.New(options...)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client-go"))
+	return log
+}
+
+// operate is `tideline`: it runs the operator.
+func operate(ctx context.Context) int {
+	cfg, err := configure()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	}
+	log := newLog(cfg.Log)
+	if err := run(ctx, cfg, log); err != nil {
+		log.Error(err, "The operator ends")
+		return exitFailed
+	}
+	return 0
+}
+
+// leaseName names the Lease by which one of several operators leads.
+const leaseName = "tideline.tideline.io"
+
+func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error {
+	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
 	}
-	cfg.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
-	cfg.Wrap(kube.NewFence(leaseName, leaseDuration).Wrap)
+	cluster.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	if cfg.ClientQPS > 0 {
+		cluster.QPS, cluster.Burst = float32(cfg.ClientQPS), int(cfg.ClientBurst)
+	}
+	lease := config.Seconds(cfg.LeaderElection.LeaseDurationSeconds)
+	cluster.Wrap(kube.NewFence(leaseName, lease).Wrap)
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -116,34 +140,38 @@ func run(ctx context.Context, log logr.Logger) error {
 	}
 	namespace := ownNamespace()
 	maps.Copy(objects, webhook.CachedObjects(namespace))
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        log,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:        o.probeAddress,
-		LeaderElection:                o.leaderElect,
+		Metrics:                       metricsserver.Options{BindAddress: cfg.Metrics.BindAddress},
+		HealthProbeBindAddress:        cfg.Health.BindAddress,
+		LeaderElection:                cfg.LeaderElection.Enabled,
 		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionNamespace:       cfg.LeaderElection.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptr.To(leaseDuration),
+		LeaseDuration:                 &lease,
+		RenewDeadline:                 ptr.To(config.Seconds(cfg.LeaderElection.RenewDeadlineSeconds)),
+		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
 		Cache: cache.Options{
-			SyncPeriod: &o.resync, DefaultTransform: kube.StripMetadata, ByObject: objects,
+			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
+			DefaultTransform: kube.StripMetadata,
+			ByObject:         objects,
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+		return fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
 		return err
 	}
-	if err := elastictrainingjob.Setup(ctx, mgr, config.DefaultTiers(), o.webhooks.Enabled); err != nil {
+	if err := elastictrainingjob.Setup(ctx, mgr, cfg); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
 		}
 		return err
 	}
-	if o.webhooks.Enabled {
-		if err := webhook.Setup(mgr, config.DefaultTiers(), namespace, o.webhooks); err != nil {
+	if cfg.Webhooks.Enabled {
+		if err := webhook.Setup(mgr, cfg, namespace); err != nil {
 			return err
 		}
 	} else {
@@ -155,7 +183,7 @@ func run(ctx context.Context, log logr.Logger) error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	log.Info("Tideline starts", "version", version, "server", cfg.Host)
+	log.Info("Tideline starts", "version", version, "server", cluster.Host, "configuration", cfg)
 	return mgr.Start(ctx)
 }
 
@@ -176,10 +204,18 @@ const (
 	exitNotExamined = 2
 )
 
+// examineTimeout bounds each request of the doctor.
+const examineTimeout = 10 * time.Second
+
 // examine is `tideline doctor`: it prints what it finds about the cluster, and what to do.
 func examine(ctx context.Context) int {
-	flag.Parse()
-	findings, err := diagnose(ctx)
+	cfg, err := configure()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitNotExamined
+	}
+	newLog(cfg.Log)
+	findings, err := diagnose(ctx, cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Cannot examine the cluster:", err)
 		return exitNotExamined
@@ -194,29 +230,29 @@ func examine(ctx context.Context) int {
 	return 0
 }
 
-func diagnose(ctx context.Context) ([]doctor.Finding, error) {
-	cfg, err := ctrl.GetConfig()
+func diagnose(ctx context.Context, cfg *config.Configuration) ([]doctor.Finding, error) {
+	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
 	}
-	cfg.Timeout = examineTimeout
+	cluster.Timeout = examineTimeout
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	c, err := client.New(cluster, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	d, err := discovery.NewDiscoveryClientForConfig(cluster)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the API server at %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
 	facts, err := doctor.Gather(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}
-	return doctor.Examine(facts, config.DefaultTiers()), nil
+	return doctor.Examine(facts, cfg.Tiers), nil
 }
 
 func newScheme() (*k8sruntime.Scheme, error) {

@@ -50,8 +50,6 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 const (
-	// workers is how many jobs are reconciled at a time.
-	workers = 8
 	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
 	staleInterval = 2 * time.Second
 	// waitInterval is how often something that no watch tells of is looked at again.
@@ -70,7 +68,7 @@ type Reconciler struct {
 	// scheduler reads the configuration of Volcano's scheduler.
 	scheduler cache.Cache
 	recorder  events.EventRecorder
-	tiers     config.Tiers
+	config    *config.Configuration
 	guard     *guard.Guard
 	volcano   *kube.Kinds
 	writes    *kube.Writes
@@ -79,13 +77,10 @@ type Reconciler struct {
 	metrics   *metrics
 	arbiter   *arbiter.Arbiter
 	now       func() time.Time
-	// webhooks is false for an operator without webhooks: nobody checks who creates a job.
-	webhooks bool
 }
 
-// Setup registers the reconciler with the manager of an operator with or without webhooks. It returns an error if the API server
-// does not answer.
-func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers, webhooks bool) error {
+// Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) error {
 	g, err := guard.New(crd.ElasticTrainingJob)
 	if err != nil {
 		return err
@@ -99,16 +94,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers, webhooks b
 		client:    mgr.GetClient(),
 		creator:   kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
 		recorder:  mgr.GetEventRecorder("tideline"),
-		tiers:     tiers,
+		config:    cfg,
 		guard:     g,
 		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
 		writes:    kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
 		pacer:     kube.NewPacer(),
 		memory:    newMemory(),
 		now:       time.Now,
-		webhooks:  webhooks,
 	}
-	r.arbiter = arbiter.New(mgr.GetClient(), tiers, func() bool {
+	r.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
 		obstacles, err := schedulerObstacles(ctx, scheduler)
 		return err == nil && len(obstacles) == 0
 	}, mgr.GetLogger().WithName("arbiter"))
@@ -116,7 +110,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, tiers config.Tiers, webhooks b
 	if err != nil {
 		return err
 	}
-	r.metrics = newMetrics(tiers, r.now, jobs, mgr.Elected())
+	r.metrics = newMetrics(cfg.Tiers, r.now, jobs, mgr.Elected())
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return fmt.Errorf("register the metrics of jobs: %w", err)
 	}
@@ -169,7 +163,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		WatchesRawSource(source.Kind[client.Object](r.scheduler, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
+			MaxConcurrentReconciles: int(r.config.Concurrency.ElasticTrainingJobs),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 			LogConstructor: func(req *reconcile.Request) logr.Logger {
 				log := mgr.GetLogger().WithName("elastictrainingjob")

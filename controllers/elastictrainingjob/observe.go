@@ -19,7 +19,7 @@ import (
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, bool, error) {
 	o := elastic.Observed{
-		Job: job, Tiers: r.tiers, WebhooksOff: !r.webhooks, VolcanoMissing: r.volcano.Missing(),
+		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.volcano.Missing(),
 		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)),
 	}
 	var err error

@@ -40,7 +40,7 @@ type telling struct {
 // Arbiter holds the verdicts.
 type Arbiter struct {
 	reader client.Reader
-	tiers  config.Tiers
+	config *config.Configuration
 	log    logr.Logger
 	now    func() time.Time
 	// served tells whether Volcano itself lets surplus give way.
@@ -56,9 +56,9 @@ type Arbiter struct {
 }
 
 // New returns an Arbiter over the caches that reader reads.
-func New(reader client.Reader, tiers config.Tiers, served func() bool, log logr.Logger) *Arbiter {
+func New(reader client.Reader, cfg *config.Configuration, served func() bool, log logr.Logger) *Arbiter {
 	return &Arbiter{
-		reader: reader, tiers: tiers, log: log, now: time.Now, served: served,
+		reader: reader, config: cfg, log: log, now: time.Now, served: served,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
 		verdicts: map[types.NamespacedName]capacity.Verdict{}, shrinks: map[string]capacity.Shrinks{},
 		told: map[types.NamespacedName]telling{},

@@ -92,7 +92,7 @@ func (s *scene) arbiter() *Arbiter {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
 		NewWithT(s.t).Expect(add(scheme)).To(Succeed())
 	}
-	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), config.DefaultTiers(),
+	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), config.Defaults(),
 		func() bool { return s.served }, logr.Discard())
 	go func() {
 		for range a.Woken() { //nolint:revive // nobody is there to wake

@@ -209,7 +209,7 @@ func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) 
 // job takes in a job that runs, that was preempted, or that is being stopped.
 func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
+	tier, _ := c.arbiter.config.Tiers.Find(job.Spec.Tier)
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
 		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
@@ -222,7 +222,7 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 	case st.RunningSince != nil:
 		c.in.snapshot.Running = append(c.in.snapshot.Running, capacity.Running{
 			Job: key, Queue: st.Queue, Tier: tier.Name, Priority: tier.Priority, Created: job.CreationTimestamp.Time,
-			Unmodelled: shapeOf(job, st.Attempt.Model, 0).Unmodelled+shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
+			Unmodelled: c.shapeOf(job, st.Attempt.Model, 0).Unmodelled+c.shapeOf(job, st.Attempt.Model, 1).Unmodelled != "",
 		})
 	}
 }
@@ -262,7 +262,7 @@ func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 }
 
 func (c *collector) priority(job *v1alpha1.ElasticTrainingJob) int32 {
-	tier, _ := c.arbiter.tiers.Find(job.Spec.Tier)
+	tier, _ := c.arbiter.config.Tiers.Find(job.Spec.Tier)
 	return tier.Priority
 }
 
@@ -320,7 +320,7 @@ func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1
 		placed := c.bound[types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}]
 		ask := c.ask(key, g.Queue, job)
 		ask.Workers = st.Attempt.MaxReplicas - st.Attempt.MinReplicas - placed
-		ask.Shape = shapeOf(job, st.Attempt.Model, 1)
+		ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
 		c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})
 	}
 }

@@ -6,13 +6,18 @@ import (
 	"strings"
 )
 
-// modelLabels are the node labels in which the model of an accelerator stands, by its resource: those of NVIDIA's GPU feature
-// discovery, which speaks of the same devices whether they are shared or not, and of AMD's node labeller.
-var modelLabels = map[string]string{
-	"nvidia.com/gpu":         "nvidia.com/gpu.product",
-	"nvidia.com/gpu.shared":  "nvidia.com/gpu.product",
-	"volcano.sh/vgpu-number": "nvidia.com/gpu.product",
-	"amd.com/gpu":            "amd.com/gpu.product-name",
+// Accelerators are the node labels in which the model of an accelerator stands, by the accelerator's resource.
+type Accelerators map[string]string
+
+// DefaultAccelerators returns the labels of NVIDIA's GPU feature discovery, which speaks of the same devices whether they are
+// shared or not, and of AMD's node labeller.
+func DefaultAccelerators() Accelerators {
+	return Accelerators{
+		"nvidia.com/gpu":         "nvidia.com/gpu.product",
+		"nvidia.com/gpu.shared":  "nvidia.com/gpu.product",
+		"volcano.sh/vgpu-number": "nvidia.com/gpu.product",
+		"amd.com/gpu":            "amd.com/gpu.product-name",
+	}
 }
 
 // defaultAccelerator is the resource of an accelerator that names none.
@@ -28,12 +33,12 @@ func AcceleratorResource(resource string) string {
 
 // ModelLabel returns the node label that names the model of an accelerator's resource, and false for a resource of whose label
 // the operator knows nothing.
-func ModelLabel(resource string) (string, bool) {
-	label, ok := modelLabels[AcceleratorResource(resource)]
+func (a Accelerators) ModelLabel(resource string) (string, bool) {
+	label, ok := a[AcceleratorResource(resource)]
 	return label, ok
 }
 
-// AcceleratorNames lists the resources whose label is known, for messages.
-func AcceleratorNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(modelLabels)), ", ")
+// Names lists the resources whose label is known, for messages.
+func (a Accelerators) Names() string {
+	return strings.Join(slices.Sorted(maps.Keys(a)), ", ")
 }

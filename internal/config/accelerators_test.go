@@ -9,15 +9,16 @@ import (
 
 func TestModelLabel(t *testing.T) {
 	g := NewWithT(t)
+	accelerators := DefaultAccelerators()
 	for resource, want := range map[string]string{
 		"": "nvidia.com/gpu.product", "nvidia.com/gpu": "nvidia.com/gpu.product", "amd.com/gpu": "amd.com/gpu.product-name",
 	} {
-		label, known := ModelLabel(resource)
+		label, known := accelerators.ModelLabel(resource)
 		g.Expect(known).To(BeTrue())
 		g.Expect(label).To(Equal(want))
 	}
-	_, known := ModelLabel("example.com/npu")
+	_, known := accelerators.ModelLabel("example.com/npu")
 	g.Expect(known).To(BeFalse())
-	g.Expect(strings.Split(AcceleratorNames(), ", ")).To(ConsistOf("nvidia.com/gpu", "nvidia.com/gpu.shared",
+	g.Expect(strings.Split(accelerators.Names(), ", ")).To(ConsistOf("nvidia.com/gpu", "nvidia.com/gpu.shared",
 		"volcano.sh/vgpu-number", "amd.com/gpu"))
 }

@@ -1,20 +1,29 @@
-// Package config is the operator's own configuration: for now its built-in tiers.
 package config
 
-import "strings"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
 
 // Tier is one level of importance. Core workers carry its PriorityClass tideline-NAME, surplus workers
 // tideline-NAME-surplus; a class's value cannot be changed once it exists.
 type Tier struct {
 	// Name of the tier, a DNS-1035 label of at most 40 characters.
-	Name string
-	// Priority of core workers, positive: every core comes before anybody's surplus, in all tiers.
-	Priority int32
+	Name string `json:"name"`
+	// Priority of core workers, from 1 to 1000000000: every core comes before anybody's surplus, in all tiers.
+	Priority int32 `json:"priority"`
 	// SurplusPriority of surplus workers, below -10: any waiting gang takes their place, and cluster-autoscaler, which
 	// ignores pending pods below -10 by default, buys no nodes for them.
-	SurplusPriority int32
-	// Preempts names the tiers whose gangs are stopped whole for a waiting gang of this one, when surplus is not enough.
-	Preempts []string
+	SurplusPriority int32 `json:"surplusPriority"`
+	// Preempts names the less important tiers whose gangs are stopped whole for a waiting gang of this one, when surplus is
+	// not enough. Default: none.
+	Preempts []string `json:"preempts,omitempty"`
+	// Default marks the tier of jobs that name none. Default: the first tier.
+	Default bool `json:"default,omitempty"`
 }
 
 // ClassName is the name of the PriorityClass of the tier's core workers.
@@ -23,13 +32,31 @@ func (t Tier) ClassName() string { return "tideline-" + t.Name }
 // SurplusClassName is the name of the PriorityClass of the tier's surplus workers.
 func (t Tier) SurplusClassName() string { return t.ClassName() + "-surplus" }
 
-// Tiers are the tiers in rising importance. The first is the default.
+// Classes are the PriorityClasses that the tier needs, that of the core first.
+func (t Tier) Classes() []schedulingv1.PriorityClass {
+	class := func(name, description string, value int32) schedulingv1.PriorityClass {
+		return schedulingv1.PriorityClass{
+			TypeMeta:    metav1.TypeMeta{APIVersion: schedulingv1.SchemeGroupVersion.String(), Kind: "PriorityClass"},
+			ObjectMeta:  metav1.ObjectMeta{Name: name},
+			Value:       value,
+			Description: description,
+		}
+	}
+	core := class(t.ClassName(), "Core workers of jobs of tier "+t.Name+".", t.Priority)
+	surplus := class(t.SurplusClassName(),
+		"Surplus workers of jobs of tier "+t.Name+". They give way to any gang that waits.", t.SurplusPriority)
+	// Surplus runs on what is free and takes from nobody.
+	surplus.PreemptionPolicy = ptr.To(corev1.PreemptNever)
+	return []schedulingv1.PriorityClass{core, surplus}
+}
+
+// Tiers are the tiers in rising importance.
 type Tiers []Tier
 
 // DefaultTiers returns the tiers that the operator knows without configuration.
 func DefaultTiers() Tiers {
 	return Tiers{
-		{Name: "exploratory", Priority: 1000, SurplusPriority: -300},
+		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, Default: true},
 		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200},
 		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, Preempts: []string{"exploratory"}},
 	}
@@ -37,11 +64,8 @@ func DefaultTiers() Tiers {
 
 // Find returns the tier of that name, the default tier for an empty name, and false for a name that is no tier.
 func (ts Tiers) Find(name string) (Tier, bool) {
-	if name == "" {
-		return ts[0], true
-	}
 	for _, t := range ts {
-		if t.Name == name {
+		if t.Name == name || (name == "" && t.Default) {
 			return t, true
 		}
 	}

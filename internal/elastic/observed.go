@@ -13,8 +13,8 @@ import (
 
 // Observed is all that Plan knows of a job.
 type Observed struct {
-	Job   *v1alpha1.ElasticTrainingJob
-	Tiers config.Tiers
+	Job    *v1alpha1.ElasticTrainingJob
+	Config *config.Configuration
 	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
 	Invalid string
 	// WebhooksOff is true when the operator serves no webhooks.

@@ -61,13 +61,13 @@ func (p *planner) managedByKueue() *Obstacle {
 }
 
 func (p *planner) unknownTier() *Obstacle {
-	if _, ok := p.o.Tiers.Find(p.spec.Tier); ok {
+	if _, ok := p.o.Config.Tiers.Find(p.spec.Tier); ok {
 		return nil
 	}
 	return &Obstacle{
 		Reason: v1alpha1.ReasonUnknownTier,
 		Message: fmt.Sprintf("spec.tier: %q is not a tier of the operator's configuration, which knows %s: "+
-			"delete the job and create it with one of these.", p.spec.Tier, p.o.Tiers.Names()),
+			"delete the job and create it with one of these.", p.spec.Tier, p.o.Config.Tiers.Names()),
 		Stalled: true,
 	}
 }

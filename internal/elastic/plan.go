@@ -208,8 +208,10 @@ func (p *planner) adoptRange() bool {
 // keepRunning brings the workers of the attempt to what the spec asks. What happened to them is settled first: an obstacle keeps
 // the job from creating anything, not from seeing the end or a loss.
 func (p *planner) keepRunning() {
-	tier, _ := p.o.Tiers.Find(p.spec.Tier)
-	p.d.Blueprint = worker.Blueprint{Job: p.o.Job, Attempt: p.st.Attempt, Tier: tier, Queue: p.queue()}
+	tier, _ := p.o.Config.Tiers.Find(p.spec.Tier)
+	p.d.Blueprint = worker.Blueprint{
+		Job: p.o.Job, Attempt: p.st.Attempt, Tier: tier, Queue: p.queue(), Accelerators: p.o.Config.Accelerators,
+	}
 	p.deleteStrays()
 	if p.completing() {
 		return

@@ -90,14 +90,14 @@ func (p *planner) unknownAccelerator() *Obstacle {
 		return nil
 	}
 	resource := config.AcceleratorResource(p.spec.Accelerator.Resource)
-	if _, known := config.ModelLabel(resource); known {
+	if _, known := p.o.Config.Accelerators.ModelLabel(resource); known {
 		return nil
 	}
 	return &Obstacle{
 		Reason: v1alpha1.ReasonUnknownAccelerator,
 		Message: fmt.Sprintf("spec.accelerator.resource: in which label nodes name the model of %q is not known, as it is for %s: "+
 			"delete the job and create it with one of these, or without accelerator and with a nodeSelector.",
-			resource, config.AcceleratorNames()),
+			resource, p.o.Config.Accelerators.Names()),
 		Stalled: true,
 	}
 }

@@ -138,4 +138,12 @@ func TestUnknownAcceleratorIsRefusedWithWords(t *testing.T) {
 	g.Expect(d.Status.Reason).To(Equal(v1alpha1.ReasonUnknownAccelerator))
 	g.Expect(d.Status.Message).To(And(ContainSubstring(`"google.com/tpu"`), ContainSubstring("nvidia.com/gpu"),
 		ContainSubstring("nodeSelector")))
+
+	w.o.Config.Accelerators["google.com/tpu"] = "cloud.google.com/gke-tpu-accelerator"
+	w.settle()
+	g.Expect(w.status().Attempt.Model).To(Equal("v5e"), "the configuration says in which label it stands")
+	placed := w.last.Blueprint.Pod(0).Spec.Affinity
+	g.Expect(placed).NotTo(BeNil(), "the model is required")
+	terms := placed.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	g.Expect(terms[0].MatchExpressions[0].Key).To(Equal("cloud.google.com/gke-tpu-accelerator"))
 }

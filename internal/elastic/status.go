@@ -23,7 +23,7 @@ func (p *planner) summarize() {
 
 func (p *planner) sayAll() {
 	p.st.Queue = p.queue()
-	if tier, ok := p.o.Tiers.Find(p.spec.Tier); ok {
+	if tier, ok := p.o.Config.Tiers.Find(p.spec.Tier); ok {
 		p.st.Tier = tier.Name
 	}
 	p.sayOwner()

@@ -84,7 +84,7 @@ func newWorld(t *testing.T, minimum, maximum int32) *world {
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
 	}}
 	return &world{t: t, now: start, o: Observed{
-		Job: job, Tiers: config.DefaultTiers(), Queue: Queue{Name: "default", State: gang.QueueOpen},
+		Job: job, Config: config.Defaults(), Queue: Queue{Name: "default", State: gang.QueueOpen},
 	}}
 }
 

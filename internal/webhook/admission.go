@@ -33,7 +33,7 @@ func defaultOwner(_ context.Context, req admission.Request) admission.Response {
 // validator refuses jobs that their schema allows.
 type validator struct {
 	client client.Client
-	tiers  config.Tiers
+	config *config.Configuration
 }
 
 // Handle asks the API server for the right to assign-owner only when it is needed.
@@ -42,7 +42,7 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if err := json.Unmarshal(req.Object.Raw, job); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the job: %w", err))
 	}
-	d := Decide(&job.Spec, req.UserInfo.Username, v.tiers)
+	d := Decide(&job.Spec, req.UserInfo.Username, v.config)
 	if d.NamesAnother {
 		allowed, err := v.mayAssignOwner(ctx, req)
 		if err != nil {

@@ -90,7 +90,7 @@ func TestValidator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &reviewer{allowed: c.may, err: c.err}
-			response := (&validator{client: r, tiers: config.DefaultTiers()}).Handle(t.Context(), creation(c.job))
+			response := (&validator{client: r, config: config.Defaults()}).Handle(t.Context(), creation(c.job))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
 			if !c.asks {
 				g.Expect(r.asked).To(BeNil(), "it asks only when it must")
@@ -108,7 +108,7 @@ func TestValidator(t *testing.T) {
 func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 	g := NewWithT(t)
 	r := &reviewer{}
-	(&validator{client: r, tiers: config.DefaultTiers()}).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
+	(&validator{client: r, config: config.Defaults()}).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
 	g.Expect(*r.asked).To(Equal(authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -97,18 +97,3 @@ func TestHostIsWhereTheAPIServerCalls(t *testing.T) {
 		g.Expect(hostOf(&config)).To(Equal(want))
 	}
 }
-
-func TestFlagsAreChecked(t *testing.T) {
-	g := NewWithT(t)
-	for address, port := range map[string]int{
-		":9443": 9443, "localhost:65535": 65535, "9443": 0, ":0": 0, ":70000": 0, ":https": 0,
-	} {
-		_, got, err := hostPort(address)
-		if port == 0 {
-			g.Expect(err).To(HaveOccurred(), address)
-		} else {
-			g.Expect(err).NotTo(HaveOccurred(), address)
-			g.Expect(got).To(Equal(port), address)
-		}
-	}
-}

@@ -21,11 +21,11 @@ type Decision struct {
 }
 
 // Decide judges what the schema of a job cannot: its owner, by who creates it, and its tier, by the operator's configuration.
-func Decide(spec *v1alpha1.ElasticTrainingJobSpec, user string, tiers config.Tiers) Decision {
+func Decide(spec *v1alpha1.ElasticTrainingJobSpec, user string, cfg *config.Configuration) Decision {
 	var d Decision
-	if _, known := tiers.Find(spec.Tier); !known {
+	if _, known := cfg.Tiers.Find(spec.Tier); !known {
 		d.Refused = append(d.Refused, field.Invalid(field.NewPath("spec", "tier"), spec.Tier, fmt.Sprintf(
-			"is not a tier of the operator's configuration, which knows %s: name one of these", tiers.Names())))
+			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names())))
 	}
 	// A job without an owner was not seen by the mutating webhook. It is nobody's, which takes no right.
 	d.NamesAnother = spec.Owner != "" && spec.Owner != user

@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			d := Decide(&v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier}, c.user, config.DefaultTiers())
+			d := Decide(&v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier}, c.user, config.Defaults())
 			g.Expect(d.NamesAnother).To(Equal(c.want))
 			if c.refused == "" {
 				g.Expect(d.Refused).To(BeEmpty())

@@ -4,12 +4,8 @@ package webhook
 
 import (
 	"crypto/tls"
-	"errors"
-	"flag"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,33 +43,6 @@ const (
 	defaultPath, validatePath = "/default-elastictrainingjob", "/validate-elastictrainingjob"
 )
 
-// Where certificates come from.
-const (
-	certsRotate = "rotate"
-	certsFiles  = "files"
-)
-
-// Options are the flags about webhooks.
-type Options struct {
-	// Enabled is false for an operator without webhooks.
-	Enabled bool
-
-	address, certs, certDir string
-}
-
-// AddFlags adds the flags to a set.
-func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.BoolVar(&o.Enabled, "webhooks", true,
-		"serve the admission webhooks of config/webhook; without them jobs get no owner by themselves, and nobody checks the owners "+
-			"that they name")
-	flags.StringVar(&o.address, "webhook-bind-address", ":9443", "address that serves the webhooks")
-	flags.StringVar(&o.certs, "webhook-certs", certsRotate,
-		`where the webhooks' certificate comes from: "rotate", the operator makes and renews it, keeps it in Secret `+CertificatesName+
-			` and writes its CA into the webhook configurations; "files", others do and mount it (OLM, cert-manager)`)
-	flags.StringVar(&o.certDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs",
-		"folder with tls.crt and tls.key, with --webhook-certs=files; files that change are read again")
-}
-
 // CachedObjects says how the manager's cache holds what tells of the certificates: each object by its name alone.
 func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
@@ -86,15 +55,13 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 
 // Setup adds the webhooks to the manager, which is ready only when they can be called. Namespace is the operator's own. Every
 // replica serves them and keeps the certificates, whoever leads.
-func Setup(mgr ctrl.Manager, tiers config.Tiers, namespace string, o Options) error {
-	host, port, err := hostPort(o.address)
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
+	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
 	if err != nil {
-		return fmt.Errorf("--webhook-bind-address=%s: %w", o.address, err)
+		return fmt.Errorf("serve webhooks at %s: %w", cfg.Webhooks.BindAddress, err)
 	}
-	served := webhook.Options{Host: host, Port: port, CertDir: o.certDir}
-	switch o.certs {
-	case certsFiles:
-	case certsRotate:
+	served := webhook.Options{Host: host, Port: port, CertDir: cfg.Webhooks.Certificates.Directory}
+	if cfg.Webhooks.Certificates.Mode == config.CertificatesRotate {
 		certs := newCertificates(mgr.GetClient(), mgr.GetAPIReader(), client.ObjectKey{Namespace: namespace, Name: CertificatesName})
 		if err := certs.addTo(mgr); err != nil {
 			return fmt.Errorf("set up the certificates of the webhooks: %w", err)
@@ -103,26 +70,12 @@ func Setup(mgr ctrl.Manager, tiers config.Tiers, namespace string, o Options) er
 		if err := mgr.AddReadyzCheck("webhook-certificates", func(*http.Request) error { return certs.ready() }); err != nil {
 			return err
 		}
-	default:
-		return fmt.Errorf("--webhook-certs=%s: it must be %s or %s", o.certs, certsRotate, certsFiles)
 	}
 	server := webhook.NewServer(served)
 	server.Register(defaultPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultOwner)})
-	server.Register(validatePath, &admission.Webhook{Handler: &validator{client: mgr.GetClient(), tiers: tiers}})
+	server.Register(validatePath, &admission.Webhook{Handler: &validator{client: mgr.GetClient(), config: cfg}})
 	if err := mgr.Add(server); err != nil {
 		return err
 	}
 	return mgr.AddReadyzCheck("webhooks", server.StartedChecker())
-}
-
-func hostPort(address string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0, err
-	}
-	port, err = strconv.Atoi(text)
-	if err == nil && (port < 1 || port > 65535) {
-		err = errors.New("the port must be from 1 to 65535")
-	}
-	return host, port, err
 }

@@ -77,7 +77,7 @@ func (b Blueprint) Hosts(surplus []int32) map[string]string {
 		indices = append(indices, i)
 	}
 	slots := func(i int32) int64 {
-		containers := Spec(b.Job, "", min(i, 1)).Containers
+		containers := Spec(b.Job, nil, "", min(i, 1)).Containers
 		return rendezvous.Processes(b.Job, &containers[rendezvous.TrainerIndex(containers)])
 	}
 	master, others := slots(0), slots(1)

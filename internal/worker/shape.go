@@ -19,9 +19,9 @@ func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
 }
 
 // Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, and the models of accelerator
-// that will do. Model is the one that the attempt uses; empty for all that the job lists. What Tideline adds for Volcano and the
-// rendezvous is not in it.
-func Spec(job *v1alpha1.ElasticTrainingJob, model string, i int32) *corev1.PodSpec {
+// that will do, whose node labels are given. Model is the one that the attempt uses; empty for all that the job lists. What
+// Tideline adds for Volcano and the rendezvous is not in it.
+func Spec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
 	trainer := &spec.Containers[rendezvous.TrainerIndex(spec.Containers)]
 	asked := trainer.Resources
@@ -38,7 +38,7 @@ func Spec(job *v1alpha1.ElasticTrainingJob, model string, i int32) *corev1.PodSp
 	}
 	if a := job.Spec.Accelerator; a != nil {
 		resource := corev1.ResourceName(config.AcceleratorResource(a.Resource))
-		if label, known := config.ModelLabel(a.Resource); known && (!asks(asked, resource) || asks(trainer.Resources, resource)) {
+		if label, known := labels.ModelLabel(a.Resource); known && (!asks(asked, resource) || asks(trainer.Resources, resource)) {
 			models := slices.Clone(a.Models)
 			if model != "" {
 				models = []string{model}
@@ -106,7 +106,7 @@ func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList
 		add(Requests(&job.Spec.Template.Spec), n)
 		return total
 	}
-	add(Requests(Spec(job, "", 0)), 1)
+	add(Requests(Spec(job, nil, "", 0)), 1)
 	if n > 1 {
 		add(Requests(&job.Spec.Template.Spec), n-1)
 	}

@@ -24,6 +24,8 @@ type Blueprint struct {
 	Attempt *v1alpha1.AttemptStatus
 	Tier    config.Tier
 	Queue   string
+	// Accelerators are the node labels in which the models that the job asks for stand.
+	Accelerators config.Accelerators
 }
 
 // Pod returns worker i's pod.
@@ -38,7 +40,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Annotations:     b.podAnnotations(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
-		Spec: *Spec(b.Job, b.Attempt.Model, i),
+		Spec: *Spec(b.Job, b.Accelerators, b.Attempt.Model, i),
 	}
 	pod.Spec.Hostname = name
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)

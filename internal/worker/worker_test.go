@@ -33,7 +33,7 @@ func blueprint() Blueprint {
 	}
 	tier, _ := config.DefaultTiers().Find("small-traffic")
 	return Blueprint{
-		Job: j, Tier: tier, Queue: "gpus",
+		Job: j, Tier: tier, Queue: "gpus", Accelerators: config.DefaultAccelerators(),
 		Attempt: &v1alpha1.AttemptStatus{
 			Number: 1, StartTime: metav1.NewTime(time.Unix(1700000000, 0)), MinReplicas: 2, MaxReplicas: 4,
 		},

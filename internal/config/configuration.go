@@ -1,0 +1,164 @@
+// Package config is the operator's own configuration: one versioned file, which this package reads, checks and completes by
+// defaults. It opens no file itself.
+package config
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"time"
+)
+
+// APIVersion and Kind begin every configuration file.
+const (
+	APIVersion = "config.tideline.io/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration is what the operator is told when it starts. docs/configuration.md lists its fields, with ranges; Defaults is
+// what they are when a file leaves them out. It is logged as a whole: what is secret never stands in it, only where it is found.
+type Configuration struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
+	// Tiers are the levels of importance, in rising order. A file that has the field replaces all built-in tiers.
+	Tiers Tiers `json:"tiers"`
+	// Accelerators are the node labels in which models of accelerators stand, by resource. A file adds to the built-in ones.
+	Accelerators Accelerators `json:"accelerators"`
+	// Limits are what the operator refuses although the schema allows it.
+	Limits Limits `json:"limits"`
+
+	// Concurrency is how much is done at a time.
+	Concurrency Concurrency `json:"concurrency"`
+	// ClientQPS is how many requests per second the operator sends at most, watches apart, from 0 to 10000; 0 for no limit but
+	// that of the API server (API Priority and Fairness). Default: 0.
+	ClientQPS int32 `json:"clientQPS"`
+	// ClientBurst is how many requests may be sent at once, from ClientQPS to 10000; 0 when ClientQPS is 0. Default: 0.
+	ClientBurst int32 `json:"clientBurst"`
+	// ResyncPeriodSeconds is how often every object is looked at again although nothing changed, from 1 to 604800 (a week).
+	// Default: 36000.
+	ResyncPeriodSeconds int32 `json:"resyncPeriodSeconds"`
+
+	Log            Log            `json:"log"`
+	Metrics        Metrics        `json:"metrics"`
+	Health         Health         `json:"health"`
+	LeaderElection LeaderElection `json:"leaderElection"`
+	Webhooks       Webhooks       `json:"webhooks"`
+}
+
+// Limits are what the operator refuses although the schema allows it.
+type Limits struct {
+	// MaxWorkersPerJob is the largest maxReplicas of a job, from 1 to 4096, which is the schema's bound. Default: 4096.
+	MaxWorkersPerJob int32 `json:"maxWorkersPerJob"`
+}
+
+// Concurrency is how much is done at a time.
+type Concurrency struct {
+	// ElasticTrainingJobs is how many jobs are reconciled at a time, from 1 to 256. Default: 8.
+	ElasticTrainingJobs int32 `json:"elasticTrainingJobs"`
+}
+
+// Formats and levels of the log.
+const (
+	LogJSON, LogText            = "json", "text"
+	LogError, LogInfo, LogDebug = "error", "info", "debug"
+)
+
+// Log is how the operator logs, on standard error.
+type Log struct {
+	// Format is json, one object a line, or text. Default: json.
+	Format string `json:"format"`
+	// Level is the least important that is logged: error, info or debug, which adds a stack trace to each error. Default: info.
+	Level string `json:"level"`
+}
+
+// Metrics is how Prometheus reads metrics.
+type Metrics struct {
+	// BindAddress is HOST:PORT or :PORT, or "0" to serve none. Default: "0".
+	BindAddress string `json:"bindAddress"`
+}
+
+// Health is how the kubelet asks for health.
+type Health struct {
+	// BindAddress serves /healthz and /readyz: HOST:PORT or :PORT, or "0" to serve none. Default: ":8081".
+	BindAddress string `json:"bindAddress"`
+}
+
+// LeaderElection is how one of several operators becomes the one that acts. Default of its times: those of controller-runtime.
+type LeaderElection struct {
+	// Enabled lets only the holder of a Lease act. Default: false.
+	Enabled bool `json:"enabled"`
+	// Namespace of the Lease. Default: the operator's own when it runs in the cluster.
+	Namespace string `json:"namespace"`
+	// LeaseDurationSeconds is how long another operator waits for a leader that is silent, from 2 to 3600. Default: 15.
+	LeaseDurationSeconds int32 `json:"leaseDurationSeconds"`
+	// RenewDeadlineSeconds is how long the leader tries to renew its Lease before it gives up and ends, less than
+	// LeaseDurationSeconds. Default: 10.
+	RenewDeadlineSeconds int32 `json:"renewDeadlineSeconds"`
+	// RetryPeriodSeconds is the time between two tries. 1.2 times as much, which is its jitter, is less than
+	// RenewDeadlineSeconds. Default: 2.
+	RetryPeriodSeconds int32 `json:"retryPeriodSeconds"`
+}
+
+// Webhooks is how the operator serves its admission webhooks.
+type Webhooks struct {
+	// Enabled is false for an operator without webhooks. Default: true.
+	Enabled bool `json:"enabled"`
+	// BindAddress is HOST:PORT or :PORT. Default: ":9443".
+	BindAddress string `json:"bindAddress"`
+	// Certificates is where the certificate comes from.
+	Certificates Certificates `json:"certificates"`
+}
+
+// Where the certificate of the webhooks comes from.
+const (
+	CertificatesRotate, CertificatesFiles = "rotate", "files"
+)
+
+// Certificates is where the certificate of the webhooks comes from.
+type Certificates struct {
+	// Mode is rotate, for a certificate that the operator makes and renews, or files, for one that others do. Default: rotate.
+	Mode string `json:"mode"`
+	// Directory has tls.crt and tls.key in mode files; files that change are read again. Default:
+	// /tmp/k8s-webhook-server/serving-certs.
+	Directory string `json:"directory"`
+}
+
+// Defaults returns the configuration of an operator that is told nothing.
+func Defaults() *Configuration {
+	return &Configuration{
+		APIVersion:          APIVersion,
+		Kind:                Kind,
+		Tiers:               DefaultTiers(),
+		Accelerators:        DefaultAccelerators(),
+		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
+		Concurrency:         Concurrency{ElasticTrainingJobs: 8},
+		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
+		Log:                 Log{Format: LogJSON, Level: LogInfo},
+		Metrics:             Metrics{BindAddress: noAddress},
+		Health:              Health{BindAddress: ":8081"},
+		LeaderElection:      LeaderElection{LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2},
+		Webhooks: Webhooks{
+			Enabled: true, BindAddress: ":9443",
+			Certificates: Certificates{Mode: CertificatesRotate, Directory: "/tmp/k8s-webhook-server/serving-certs"},
+		},
+	}
+}
+
+// noAddress stands for an address that is not served.
+const noAddress = "0"
+
+// SplitAddress splits HOST:PORT, whose host may be empty. It returns an error that says what an address must be.
+func SplitAddress(address string) (host string, port int, err error) {
+	host, number, err := net.SplitHostPort(address)
+	if err == nil {
+		port, err = strconv.Atoi(number)
+	}
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, errors.New("it must be HOST:PORT or :PORT, with a port from 1 to 65535")
+	}
+	return host, port, nil
+}
+
+// Seconds is a field of so many seconds as a duration.
+func Seconds(n int32) time.Duration { return time.Duration(n) * time.Second }

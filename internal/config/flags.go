@@ -1,0 +1,77 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"time"
+)
+
+// flagOf names the flag that overrides a field.
+var flagOf = map[string]string{
+	"metrics.bindAddress":             "metrics-bind-address",
+	"health.bindAddress":              "health-probe-bind-address",
+	"leaderElection.enabled":          "leader-elect",
+	"leaderElection.namespace":        "leader-election-namespace",
+	"resyncPeriodSeconds":             "resync-period",
+	"webhooks.enabled":                "webhooks",
+	"webhooks.bindAddress":            "webhook-bind-address",
+	"webhooks.certificates.mode":      "webhook-certs",
+	"webhooks.certificates.directory": "webhook-cert-dir",
+}
+
+// AddFlags adds the flags that override fields of the configuration: what differs from process to process, or must be said where
+// there is no file. Everything else is in the file only.
+func (c *Configuration) AddFlags(flags *flag.FlagSet) {
+	text := func(path string, value *string, usage string) { flags.StringVar(value, flagOf[path], *value, usage) }
+	yes := func(path string, value *bool, usage string) { flags.BoolVar(value, flagOf[path], *value, usage) }
+	text("metrics.bindAddress", &c.Metrics.BindAddress,
+		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
+	text("health.bindAddress", &c.Health.BindAddress, `address that serves /healthz and /readyz; "0" serves none`)
+	yes("leaderElection.enabled", &c.LeaderElection.Enabled,
+		"let only one of several operators act; needs a Lease in the operator's namespace")
+	text("leaderElection.namespace", &c.LeaderElection.Namespace,
+		"namespace of the Lease; default: the operator's own when it runs in the cluster")
+	flags.Var((*period)(&c.ResyncPeriodSeconds), flagOf["resyncPeriodSeconds"],
+		"how often every object is looked at again although nothing changed, a `duration` of whole seconds")
+	yes("webhooks.enabled", &c.Webhooks.Enabled,
+		"serve the admission webhooks of config/webhook; without them jobs get no owner by themselves, and nobody checks the owners "+
+			"that they name")
+	text("webhooks.bindAddress", &c.Webhooks.BindAddress, "address that serves the webhooks")
+	text("webhooks.certificates.mode", &c.Webhooks.Certificates.Mode,
+		`where the webhooks' certificate comes from: "rotate", the operator makes and renews it, keeps it in a Secret and writes its `+
+			`CA into the webhook configurations; "files", others do and mount it (OLM, cert-manager)`)
+	text("webhooks.certificates.directory", &c.Webhooks.Certificates.Directory,
+		"folder with tls.crt and tls.key, with --webhook-certs=files; files that change are read again")
+}
+
+// Override sets fields of c to what the flags in given say: those of AddFlags that the process was started with. It returns an
+// error of one sentence a line if a flag breaks a rule.
+func (c *Configuration) Override(given *flag.FlagSet) error {
+	override := flag.NewFlagSet("", flag.ContinueOnError)
+	c.AddFlags(override)
+	given.Visit(func(f *flag.Flag) {
+		if override.Lookup(f.Name) != nil {
+			_ = override.Set(f.Name, f.Value.String()) // a value of the same kind has taken it before
+		}
+	})
+	return c.validate().errorf(func(path string) string { return "--" + flagOf[path] })
+}
+
+// period is a field of seconds as a flag, which takes durations such as 10h or 5s.
+type period int32
+
+func (p *period) String() string { return Seconds(int32(*p)).String() }
+
+// Set reads a duration.
+func (p *period) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	seconds := int32(d / time.Second)
+	if Seconds(seconds) != d {
+		return fmt.Errorf("it must be a number of whole seconds, at most %d s", maxResync)
+	}
+	*p = period(seconds)
+	return nil
+}

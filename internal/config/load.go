@@ -1,0 +1,194 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Load reads a configuration file, of which name says where it was found. What the file leaves out has its default. The error has
+// one sentence a line, for all that is wrong: file, field, value, and what must stand there.
+func Load(name string, content []byte) (*Configuration, error) {
+	c := Defaults()
+	if err := c.read(content).errorf(func(string) string { return name }); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// read fills the configuration with what a file says, and completes and checks it.
+func (c *Configuration) read(content []byte) problems {
+	tree, found := parse(content)
+	if tree == nil {
+		return found
+	}
+	root, _ := tree.(map[string]any)
+	if version, given := root["apiVersion"]; given && version != APIVersion {
+		found.value("apiVersion", version, "it must be "+APIVersion+", the only version that this operator reads")
+		return found // The rest may be right for its version.
+	}
+	for _, field := range []struct{ name, want string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
+		if _, given := root[field.name]; root != nil && !given {
+			found.add(field.name, "is missing: it must be "+field.want)
+		}
+	}
+	found.decode("", tree, reflect.ValueOf(c).Elem())
+	c.complete()
+	for _, p := range c.validate() {
+		if !found.at(p.path) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// complete fills in what follows from the rest.
+func (c *Configuration) complete() {
+	for _, t := range c.Tiers {
+		if t.Default {
+			return
+		}
+	}
+	if len(c.Tiers) > 0 {
+		c.Tiers[0].Default = true
+	}
+}
+
+// problem is one thing that is wrong.
+type problem struct {
+	// path of the field, for example tiers[1].priority; empty for the file as a whole.
+	path string
+	// says what is there and what must be.
+	says string
+}
+
+type problems []problem
+
+func (p *problems) add(path, says string) {
+	*p = append(*p, problem{path, says})
+}
+
+// value adds a value that breaks a rule, which says what it must be.
+func (p *problems) value(path string, value any, rule string) {
+	p.add(path, "is "+quote(value)+": "+rule)
+}
+
+// at tells whether something is wrong at a path.
+func (p problems) at(path string) bool {
+	for _, other := range p {
+		if other.path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// errorf makes an error of all problems, each after where it was found, which depends on its path; nil if there are none.
+func (p problems) errorf(where func(path string) string) error {
+	sentences := make([]error, len(p))
+	for i, problem := range p {
+		path := problem.path
+		if path != "" {
+			path += " "
+		}
+		sentences[i] = fmt.Errorf("%s: %s%s.", where(problem.path), path, problem.says) //nolint:staticcheck // a sentence for people
+	}
+	return errors.Join(sentences...)
+}
+
+// longest is how many characters of a value are quoted.
+const longest = 60
+
+// quote is a value as it would stand in a file, on one line and not too long.
+func quote(value any) string {
+	text := fmt.Sprintf("%q", value)
+	if _, isText := value.(string); !isText {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Sprintf("a %T", value)
+		}
+		text = string(encoded)
+	}
+	if shown := []rune(text); len(shown) > longest {
+		return string(shown[:longest]) + "…"
+	}
+	return text
+}
+
+// parse returns what YAML says as maps, lists, strings, bools and json.Numbers; nil for a file that says nothing.
+func parse(content []byte) (any, problems) {
+	var found problems
+	if documents(content) > 1 {
+		found.add("", "it has several documents: leave one, without a line --- or ... between fields")
+		return nil, found
+	}
+	encoded, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		// A field that stands twice is an error only of the strict reader; the other one finds what else is wrong.
+		for _, line := range yamlErrors(err) {
+			found.add("", line)
+		}
+		if encoded, err = yaml.YAMLToJSON(content); err != nil {
+			return nil, found
+		}
+	}
+	var tree any
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
+		found.add("", "it cannot be read: "+err.Error()+": correct the YAML")
+		return nil, found
+	}
+	if tree == nil {
+		found.add("", fmt.Sprintf("it says nothing: begin it with apiVersion: %s and kind: %s", APIVersion, Kind))
+	}
+	return tree, found
+}
+
+// twice is how the YAML reader says that a field stands twice.
+var twice = regexp.MustCompile(`^line (\d+): key (.*) already set in map$`)
+
+// yamlErrors are the words of the YAML reader, a sentence for each thing that is wrong.
+func yamlErrors(err error) []string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = strings.TrimPrefix(text, "unmarshal errors:")
+	var says []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if match := twice.FindStringSubmatch(line); match != nil {
+			says = append(says, fmt.Sprintf("it has field %s twice, again in line %s: leave one", match[2], match[1]))
+		} else {
+			says = append(says, "it is no YAML: "+line+": correct it there")
+		}
+	}
+	return says
+}
+
+// separator is a line that ends a YAML document or begins the next.
+var separator = regexp.MustCompile(`^(---|\.\.\.)(\s|$)`)
+
+// documents counts the YAML documents that say something. The YAML reader would pass over all but the first.
+func documents(content []byte) int {
+	n, empty := 0, true
+	for line := range strings.Lines(string(content)) {
+		if mark := separator.FindString(line); mark != "" {
+			line, empty = line[len(mark):], true
+		}
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' || line[0] == '%' {
+			continue
+		}
+		if empty {
+			n, empty = n+1, false
+		}
+	}
+	return n
+}

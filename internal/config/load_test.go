@@ -1,0 +1,164 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+)
+
+const header = "apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\n"
+
+func TestDefaults(t *testing.T) {
+	g := NewWithT(t)
+	c, err := Load("file", []byte(header))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Tiers).To(Equal(Tiers{
+		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, Default: true},
+		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200},
+		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, Preempts: []string{"exploratory"}},
+	}))
+	g.Expect(c.Accelerators).To(Equal(Accelerators{
+		"nvidia.com/gpu": "nvidia.com/gpu.product", "nvidia.com/gpu.shared": "nvidia.com/gpu.product",
+		"volcano.sh/vgpu-number": "nvidia.com/gpu.product", "amd.com/gpu": "amd.com/gpu.product-name",
+	}))
+	g.Expect(c.Limits.MaxWorkersPerJob).To(Equal(int32(4096)))
+	g.Expect(c.Concurrency.ElasticTrainingJobs).To(Equal(int32(8)))
+	g.Expect(c.ClientQPS).To(BeZero())
+	g.Expect(c.ClientBurst).To(BeZero())
+	g.Expect(c.ResyncPeriodSeconds).To(Equal(int32(36000)))
+	g.Expect(c.Log).To(Equal(Log{Format: "json", Level: "info"}))
+	g.Expect(c.Metrics.BindAddress).To(Equal("0"))
+	g.Expect(c.Health.BindAddress).To(Equal(":8081"))
+	g.Expect(c.LeaderElection).To(Equal(LeaderElection{
+		LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2,
+	}))
+	g.Expect(c.Webhooks).To(Equal(Webhooks{Enabled: true, BindAddress: ":9443", Certificates: Certificates{
+		Mode: "rotate", Directory: "/tmp/k8s-webhook-server/serving-certs",
+	}}))
+	g.Expect(c.validate()).To(BeEmpty())
+	g.Expect(c).To(Equal(Defaults()))
+}
+
+// other differs from the defaults in every field.
+func other() *Configuration {
+	return &Configuration{
+		APIVersion: APIVersion, Kind: Kind,
+		Tiers: Tiers{
+			{Name: "low", Priority: 1, SurplusPriority: -12},
+			{Name: "high", Priority: 2, SurplusPriority: -11, Preempts: []string{"low"}, Default: true},
+		},
+		Accelerators:        Accelerators{"example.com/npu": "example.com/npu.product"},
+		Limits:              Limits{MaxWorkersPerJob: 64},
+		Concurrency:         Concurrency{ElasticTrainingJobs: 16},
+		ClientQPS:           50,
+		ClientBurst:         100,
+		ResyncPeriodSeconds: 3600,
+		Log:                 Log{Format: "text", Level: "debug"},
+		Metrics:             Metrics{BindAddress: ":8080"},
+		Health:              Health{BindAddress: "0"},
+		LeaderElection: LeaderElection{
+			Enabled: true, Namespace: "ops", LeaseDurationSeconds: 5, RenewDeadlineSeconds: 4, RetryPeriodSeconds: 1,
+		},
+		Webhooks: Webhooks{BindAddress: "localhost:1", Certificates: Certificates{Mode: "files", Directory: "/certs"}},
+	}
+}
+
+func TestEveryFieldIsRead(t *testing.T) {
+	g := NewWithT(t)
+	want := other()
+	differ(t, "", reflect.ValueOf(*Defaults()), reflect.ValueOf(*want))
+	content, err := yaml.Marshal(want)
+	g.Expect(err).NotTo(HaveOccurred())
+	c, err := Load("file", content)
+	g.Expect(err).NotTo(HaveOccurred())
+	for resource, label := range DefaultAccelerators() {
+		want.Accelerators[resource] = label
+	}
+	g.Expect(c).To(Equal(want))
+}
+
+// differ checks that no field of two values is the same, down to those that hold no fields.
+func differ(t *testing.T, path string, a, b reflect.Value) {
+	t.Helper()
+	for i, name := range Fields(a.Type()) {
+		switch field := a.Field(i); {
+		case field.Kind() == reflect.Struct:
+			differ(t, path+name+".", field, b.Field(i))
+		case path+name == "apiVersion" || path+name == "kind":
+		case reflect.DeepEqual(field.Interface(), b.Field(i).Interface()):
+			t.Errorf("%s%s does not differ from its default, so nobody would see that it is not read", path, name)
+		}
+	}
+}
+
+func TestWhatIsLeftOutOrEmptyHasItsDefault(t *testing.T) {
+	for name, content := range map[string]string{
+		"fields without a value": "tiers:\naccelerators:\nlog:\nwebhooks:\n  certificates:\n  bindAddress:\nclientQPS:\n",
+		"one of several fields":  "log:\n  level: info\n",
+		"a separator":            "---\n",
+		"a document end":         "...\n",
+	} {
+		g := NewWithT(t)
+		if strings.HasPrefix(content, "---") {
+			content += header
+		} else {
+			content = header + content
+		}
+		c, err := Load("file", []byte(content))
+		g.Expect(err).NotTo(HaveOccurred(), name)
+		g.Expect(c).To(Equal(Defaults()), name)
+	}
+	g := NewWithT(t)
+	c, err := Load("file", []byte(`{"apiVersion": "`+APIVersion+`", "kind": "`+Kind+`", "clientQPS": 1, "clientBurst": 1}`))
+	g.Expect(err).NotTo(HaveOccurred(), "JSON is YAML")
+	g.Expect(c.ClientQPS).To(Equal(int32(1)))
+}
+
+func TestFirstTierIsTheDefaultUnlessOneIsMarked(t *testing.T) {
+	g := NewWithT(t)
+	const low = "tiers:\n- {name: low, priority: 1, surplusPriority: -12}\n"
+	const high = "- {name: high, priority: 2, surplusPriority: -11"
+	c, err := Load("file", []byte(header+low+high+"}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	tier, found := c.Tiers.Find("")
+	g.Expect(found).To(BeTrue())
+	g.Expect(tier.Name).To(Equal("low"))
+	c, err = Load("file", []byte(header+low+high+", default: true}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	tier, _ = c.Tiers.Find("")
+	g.Expect(tier.Name).To(Equal("high"))
+}
+
+// FuzzLoad: whatever a file has, it is refused in sentences, or what comes of it can be written to a file that means the same.
+func FuzzLoad(f *testing.F) {
+	for _, c := range wrongFiles {
+		f.Add([]byte(c.content))
+		f.Add([]byte(header + c.content))
+	}
+	whole, err := yaml.Marshal(other())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		c, err := Load("file", content)
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				if line = strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, "file: ") || !strings.HasSuffix(line, ".") {
+					t.Errorf("%q is no sentence about the file", line)
+				}
+			}
+			return
+		}
+		written, err := yaml.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := Load("again", written); err != nil || !reflect.DeepEqual(again, c) {
+			t.Errorf("%s\nis read as %+v, %v", written, again, err)
+		}
+	})
+}

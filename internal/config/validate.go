@@ -1,0 +1,186 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Bounds of fields.
+const (
+	// maxWorkers is the bound of minReplicas and maxReplicas in the schema.
+	maxWorkers = 4096
+	// maxResync is a week, in seconds.
+	maxResync = 7 * 24 * 60 * 60
+	// maxPriority is the largest value that the API server lets users give a PriorityClass
+	// (scheduling.HighestUserDefinablePriority).
+	maxPriority = 1_000_000_000
+	// ignoredPriority is the value below which cluster-autoscaler ignores pending pods (--expendable-pods-priority-cutoff).
+	ignoredPriority = -10
+	// maxTierName leaves room for what is put before and after it in names of objects.
+	maxTierName = 40
+	// electionJitter is how many times RetryPeriodSeconds a try of the leader may take (leaderelection.JitterFactor).
+	electionJitter = 1.2
+)
+
+// validate returns all fields that break a rule.
+func (c *Configuration) validate() problems {
+	var p problems
+	if c.Kind != Kind {
+		p.value("kind", c.Kind, "it must be "+Kind)
+	}
+	p.tiers(c.Tiers)
+	p.accelerators(c.Accelerators)
+	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
+	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
+	p.client(c.ClientQPS, c.ClientBurst)
+	p.between("resyncPeriodSeconds", c.ResyncPeriodSeconds, 1, maxResync)
+	p.oneOf("log.format", c.Log.Format, LogJSON, LogText)
+	p.oneOf("log.level", c.Log.Level, LogError, LogInfo, LogDebug)
+	p.address("metrics.bindAddress", c.Metrics.BindAddress, true)
+	p.address("health.bindAddress", c.Health.BindAddress, true)
+	p.leaderElection(c.LeaderElection)
+	p.address("webhooks.bindAddress", c.Webhooks.BindAddress, false)
+	p.oneOf("webhooks.certificates.mode", c.Webhooks.Certificates.Mode, CertificatesRotate, CertificatesFiles)
+	if c.Webhooks.Certificates.Directory == "" {
+		p.value("webhooks.certificates.directory", "", "it must be the path of a folder")
+	}
+	return p
+}
+
+func (p *problems) tiers(ts Tiers) {
+	if len(ts) == 0 {
+		p.value("tiers", []string{}, "it must list one tier at least; leave it out for the built-in tiers")
+	}
+	byDefault := ""
+	classes := map[string]string{} // what each name of a PriorityClass is for
+	for i, t := range ts {
+		path := fmt.Sprintf("tiers[%d]", i)
+		p.tierName(path+".name", t, ts[:i], classes)
+		p.between(path+".priority", t.Priority, 1, maxPriority)
+		if t.SurplusPriority >= ignoredPriority {
+			p.value(path+".surplusPriority", t.SurplusPriority, fmt.Sprintf("it must be less than %d, so that any gang comes before "+
+				"surplus and cluster-autoscaler buys no nodes for it", ignoredPriority))
+		}
+		if i > 0 {
+			p.rises(path+".priority", t.Priority, ts[i-1].Priority, ts[i-1].Name)
+			p.rises(path+".surplusPriority", t.SurplusPriority, ts[i-1].SurplusPriority, ts[i-1].Name)
+		}
+		p.preempts(path+".preempts", t.Preempts, ts[:i])
+		if t.Default && byDefault != "" {
+			p.value(path+".default", true, fmt.Sprintf("tier %s is the default already: leave one", quote(byDefault)))
+		} else if t.Default {
+			byDefault = t.Name
+		}
+	}
+}
+
+func (p *problems) tierName(path string, t Tier, before Tiers, classes map[string]string) {
+	switch {
+	case len(t.Name) > maxTierName || len(validation.IsDNS1035Label(t.Name)) > 0:
+		p.value(path, t.Name, fmt.Sprintf("it must be a DNS-1035 label of at most %d characters: lower-case letters, digits and "+
+			"dashes, a letter first and no dash last", maxTierName))
+		return
+	case slices.ContainsFunc(before, func(o Tier) bool { return o.Name == t.Name }):
+		p.value(path, t.Name, "another tier has this name: give each its own")
+		return
+	}
+	for _, name := range []string{t.ClassName(), t.SurplusClassName()} {
+		if other, taken := classes[name]; taken {
+			p.value(path, t.Name, fmt.Sprintf("its PriorityClass %s is that of tier %s too: choose another name", name, quote(other)))
+		}
+		classes[name] = t.Name
+	}
+}
+
+// rises holds a value of a tier to be more than that of the tier before it.
+func (p *problems) rises(path string, value, before int32, name string) {
+	if value <= before {
+		p.value(path, value, fmt.Sprintf("it must be more than %d, that of tier %s before it: tiers are listed in rising importance",
+			before, quote(name)))
+	}
+}
+
+func (p *problems) preempts(path string, names []string, before Tiers) {
+	for i, name := range names {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case slices.Contains(names[:i], name):
+			p.value(at, name, "it is listed twice: leave one")
+		case slices.ContainsFunc(before, func(t Tier) bool { return t.Name == name }):
+		case len(before) == 0:
+			p.value(at, name, "the first tier preempts nobody: leave preempts out")
+		default:
+			p.value(at, name, "it must be a tier that is listed before this one: "+before.Names())
+		}
+	}
+}
+
+func (p *problems) accelerators(labels Accelerators) {
+	for _, resource := range slices.Sorted(maps.Keys(labels)) {
+		path := entry("accelerators", resource)
+		if len(validation.IsQualifiedName(resource)) > 0 {
+			p.add(path, "does not name a resource: write it as nodes do, for example example.com/npu")
+		}
+		if len(validation.IsQualifiedName(labels[resource])) > 0 {
+			p.value(path, labels[resource], "it must be the name of a node label, for example example.com/npu.product")
+		}
+	}
+}
+
+func (p *problems) client(qps, burst int32) {
+	const most = 10_000
+	p.between("clientQPS", qps, 0, most)
+	switch {
+	case qps == 0 && burst != 0:
+		p.value("clientBurst", burst, "it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS")
+	case qps > 0 && qps <= most:
+		p.between("clientBurst", burst, qps, most)
+	}
+}
+
+func (p *problems) leaderElection(l LeaderElection) {
+	if l.Namespace != "" && len(validation.IsDNS1123Label(l.Namespace)) > 0 {
+		p.value("leaderElection.namespace", l.Namespace, "it must be the name of a namespace, or empty for the operator's own")
+	}
+	p.between("leaderElection.leaseDurationSeconds", l.LeaseDurationSeconds, 2, 3600)
+	p.between("leaderElection.retryPeriodSeconds", l.RetryPeriodSeconds, 1, 3600)
+	switch renew := l.RenewDeadlineSeconds; {
+	case renew >= l.LeaseDurationSeconds:
+		p.value("leaderElection.renewDeadlineSeconds", renew, fmt.Sprintf(
+			"it must be less than leaseDurationSeconds (%d), so that a leader ends before another begins", l.LeaseDurationSeconds))
+	case float64(renew) <= electionJitter*float64(l.RetryPeriodSeconds):
+		p.value("leaderElection.renewDeadlineSeconds", renew, fmt.Sprintf(
+			"it must be more than %g times retryPeriodSeconds (%d), so that there is a second try", electionJitter, l.RetryPeriodSeconds))
+	}
+}
+
+func (p *problems) between(path string, value, least, most int32) {
+	if value < least || value > most {
+		p.value(path, value, fmt.Sprintf("it must be from %d to %d", least, most))
+	}
+}
+
+func (p *problems) oneOf(path, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		last := len(allowed) - 1
+		p.value(path, value, "it must be "+strings.Join(allowed[:last], ", ")+" or "+allowed[last])
+	}
+}
+
+// address holds an address to its form; one that may be "0" need not be served.
+func (p *problems) address(path, value string, optional bool) {
+	if optional && value == noAddress {
+		return
+	}
+	if _, _, err := SplitAddress(value); err != nil {
+		rule := err.Error()
+		if optional {
+			rule += `, or "0" to serve none`
+		}
+		p.value(path, value, rule)
+	}
+}

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// wrongFiles are files without their header, and all that is said of them, without the file's name.
+var wrongFiles = []struct {
+	name, content string
+	says          []string
+}{
+	{"an unknown field", "metricz: {}\n", []string{
+		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
+			"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
+	}},
+	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
+	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
+		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
+			"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
+		"log.Level is not a field: there may be format, level.",
+	}},
+	{"a field twice, and something else", "log: {level: loud}\nlog: {level: loud}\n", []string{
+		`it has field "log" twice, again in line 4: leave one.`,
+		`log.level is "loud": it must be error, info or debug.`,
+	}},
+	{"no YAML", "log: {level\n", []string{"it is no YAML: line 3: did not find expected ',' or '}': correct it there."}},
+	{"several documents", "---\nlog: {level: debug}\n", []string{
+		"it has several documents: leave one, without a line --- or ... between fields.",
+	}},
+	{"what stands after the end", "...\nlog: {level: debug}\n", []string{
+		"it has several documents: leave one, without a line --- or ... between fields.",
+	}},
+	{"what JSON has no words for", "clientQPS: .inf\n", []string{
+		"it is no YAML: json: unsupported value: +Inf: correct it there.",
+	}},
+	{"wrong types", "webhooks: 3\ntiers: {}\nlog: {level: 7, format: [json]}\nclientQPS: \"8\"\nclientBurst: 3000000000\n" +
+		"resyncPeriodSeconds: 1.5\nmetrics:\n- bindAddress\nleaderElection: {enabled: \"true\", namespace: {}}\n" +
+		"accelerators: {example.com/npu: 1, example.com/tpu: {}}\n", []string{
+		`accelerators["example.com/npu"] is 1: it must be text: put it in quotes.`,
+		`accelerators["example.com/tpu"] is {}: it must be text: put it in quotes.`,
+		`clientBurst is 3000000000: it must be a whole number, without quotes and of at most nine digits.`,
+		`clientQPS is "8": it must be a whole number, without quotes and of at most nine digits.`,
+		`leaderElection.enabled is "true": it must be true or false, without quotes.`,
+		`leaderElection.namespace is {}: it must be text: put it in quotes.`,
+		`log.format is ["json"]: it must be text: put it in quotes.`,
+		`log.level is 7: it must be text: put it in quotes.`,
+		`metrics is ["bindAddress"]: it must be a mapping: fields on lines of their own, indented below it.`,
+		`resyncPeriodSeconds is 1.5: it must be a whole number, without quotes and of at most nine digits.`,
+		`tiers is {}: it must be a list: lines that begin with a dash.`,
+		`webhooks is 3: it must be a mapping: fields on lines of their own, indented below it.`,
+	}},
+	{"no tiers", "tiers: []\n", []string{
+		"tiers is []: it must list one tier at least; leave it out for the built-in tiers.",
+	}},
+	{"names of tiers", "tiers:\n- {name: Gold, priority: 1, surplusPriority: -20}\n- {priority: 2, surplusPriority: -19}\n" +
+		"- {name: a, priority: 3, surplusPriority: -18}\n- {name: a, priority: 4, surplusPriority: -17}\n" +
+		"- {name: a-surplus, priority: 5, surplusPriority: -16}\n" +
+		"- {name: a2345678901234567890123456789012345678901, priority: 6, surplusPriority: -15}\n", []string{
+		`tiers[0].name is "Gold": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
+			`letter first and no dash last.`,
+		`tiers[1].name is "": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a letter ` +
+			`first and no dash last.`,
+		`tiers[3].name is "a": another tier has this name: give each its own.`,
+		`tiers[4].name is "a-surplus": its PriorityClass tideline-a-surplus is that of tier "a" too: choose another name.`,
+		`tiers[5].name is "a2345678901234567890123456789012345678901": it must be a DNS-1035 label of at most 40 characters: ` +
+			`lower-case letters, digits and dashes, a letter first and no dash last.`,
+	}},
+	{"priorities", "tiers:\n- {name: a, priority: 0, surplusPriority: -10}\n" +
+		"- {name: b, priority: 1000000001, surplusPriority: -12}\n- {name: c, priority: 7, surplusPriority: -12}\n", []string{
+		"tiers[0].priority is 0: it must be from 1 to 1000000000.",
+		"tiers[0].surplusPriority is -10: it must be less than -10, so that any gang comes before surplus and cluster-autoscaler " +
+			"buys no nodes for it.",
+		"tiers[1].priority is 1000000001: it must be from 1 to 1000000000.",
+		`tiers[1].surplusPriority is -12: it must be more than -10, that of tier "a" before it: tiers are listed in rising importance.`,
+		`tiers[2].priority is 7: it must be more than 1000000001, that of tier "b" before it: tiers are listed in rising importance.`,
+		`tiers[2].surplusPriority is -12: it must be more than -12, that of tier "b" before it: tiers are listed in rising importance.`,
+	}},
+	{"who preempts whom", "tiers:\n- {name: a, priority: 1, surplusPriority: -20, preempts: [b], default: true}\n" +
+		"- {name: b, priority: 2, surplusPriority: -19, preempts: [a, a, b, c], default: true}\n" +
+		"- {name: c, priority: 3, surplusPriority: -18, preempts: b}\n", []string{
+		"tiers[2].preempts is \"b\": it must be a list: lines that begin with a dash.",
+		`tiers[0].preempts[0] is "b": the first tier preempts nobody: leave preempts out.`,
+		`tiers[1].preempts[1] is "a": it is listed twice: leave one.`,
+		`tiers[1].preempts[2] is "b": it must be a tier that is listed before this one: a.`,
+		`tiers[1].preempts[3] is "c": it must be a tier that is listed before this one: a.`,
+		`tiers[1].default is true: tier "a" is the default already: leave one.`,
+	}},
+	{"accelerators", "accelerators: {\"a b\": x, example.com/npu: \"\"}\n", []string{
+		`accelerators["a b"] does not name a resource: write it as nodes do, for example example.com/npu.`,
+		`accelerators["example.com/npu"] is "": it must be the name of a node label, for example example.com/npu.product.`,
+	}},
+	{"numbers", "limits: {maxWorkersPerJob: 4097}\nconcurrency: {elasticTrainingJobs: 0}\nresyncPeriodSeconds: 604801\n" +
+		"clientQPS: -1\n", []string{
+		"limits.maxWorkersPerJob is 4097: it must be from 1 to 4096.",
+		"concurrency.elasticTrainingJobs is 0: it must be from 1 to 256.",
+		"clientQPS is -1: it must be from 0 to 10000.",
+		"resyncPeriodSeconds is 604801: it must be from 1 to 604800.",
+	}},
+	{"a burst without a rate", "clientBurst: 5\n", []string{
+		"clientBurst is 5: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.",
+	}},
+	{"a burst below the rate", "clientQPS: 20\n", []string{"clientBurst is 0: it must be from 20 to 10000."}},
+	{"words", "log: {format: xml, level: warn}\nwebhooks: {certificates: {mode: olm, directory: \"\"}}\n", []string{
+		`log.format is "xml": it must be json or text.`,
+		`log.level is "warn": it must be error, info or debug.`,
+		`webhooks.certificates.mode is "olm": it must be rotate or files.`,
+		`webhooks.certificates.directory is "": it must be the path of a folder.`,
+	}},
+	{"addresses", "metrics: {bindAddress: \"8080\"}\nhealth: {bindAddress: \":0\"}\nwebhooks: {bindAddress: \"0\"}\n", []string{
+		`metrics.bindAddress is "8080": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or "0" to serve none.`,
+		`health.bindAddress is ":0": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or "0" to serve none.`,
+		`webhooks.bindAddress is "0": it must be HOST:PORT or :PORT, with a port from 1 to 65535.`,
+	}},
+	{"a lease that is renewed too late", "leaderElection: {renewDeadlineSeconds: 15, namespace: Ops}\n", []string{
+		`leaderElection.namespace is "Ops": it must be the name of a namespace, or empty for the operator's own.`,
+		"leaderElection.renewDeadlineSeconds is 15: it must be less than leaseDurationSeconds (15), so that a leader ends before " +
+			"another begins.",
+	}},
+	{"a lease that is renewed too rarely", "leaderElection: {retryPeriodSeconds: 9}\n", []string{
+		"leaderElection.renewDeadlineSeconds is 10: it must be more than 1.2 times retryPeriodSeconds (9), so that there is a second " +
+			"try.",
+	}},
+	{"a lease out of bounds", "leaderElection: {leaseDurationSeconds: 3601, retryPeriodSeconds: 0}\n", []string{
+		"leaderElection.leaseDurationSeconds is 3601: it must be from 2 to 3600.",
+		"leaderElection.retryPeriodSeconds is 0: it must be from 1 to 3600.",
+	}},
+	{"a long value", "log: {level: " + strings.Repeat("é", 100) + "}\n", []string{
+		`log.level is "` + strings.Repeat("é", 59) + `…: it must be error, info or debug.`,
+	}},
+}
+
+func TestWrongFilesEndWithSentences(t *testing.T) {
+	for _, c := range wrongFiles {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			loaded, err := Load("/etc/tideline/configuration.yaml", []byte(header+c.content))
+			g.Expect(loaded).To(BeNil())
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(strings.Split(err.Error(), "\n")).To(Equal(located(c.says)))
+		})
+	}
+}
+
+func located(says []string) []string {
+	lines := make([]string, len(says))
+	for i, s := range says {
+		lines[i] = "/etc/tideline/configuration.yaml: " + s
+	}
+	return lines
+}
+
+func TestFilesThatAreNoConfiguration(t *testing.T) {
+	const begin = "begin it with apiVersion: config.tideline.io/v1alpha1 and kind: Configuration."
+	for content, says := range map[string][]string{
+		"":                          {"it says nothing: " + begin},
+		"# nothing\n---\n":          {"it says nothing: " + begin},
+		"- tiers\n":                 {"it is no mapping of fields: " + begin},
+		"tiers\n":                   {"it is no mapping of fields: " + begin},
+		"kind: Configuration":       {"apiVersion is missing: it must be config.tideline.io/v1alpha1."},
+		"apiVersion: " + APIVersion: {"kind is missing: it must be Configuration."},
+		"log: {level: loud}\n": {
+			"apiVersion is missing: it must be config.tideline.io/v1alpha1.", "kind is missing: it must be Configuration.",
+			`log.level is "loud": it must be error, info or debug.`,
+		},
+		"apiVersion: config.tideline.io/v2\nkind: Configuration\nnew: 1\n": {
+			`apiVersion is "config.tideline.io/v2": it must be config.tideline.io/v1alpha1, the only version that this operator reads.`,
+		},
+		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
+			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
+				"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
+			`kind is "ConfigMap": it must be Configuration.`,
+		},
+	} {
+		g := NewWithT(t)
+		_, err := Load("/etc/tideline/configuration.yaml", []byte(content))
+		g.Expect(err).To(HaveOccurred(), content)
+		g.Expect(strings.Split(err.Error(), "\n")).To(Equal(located(says)), content)
+	}
+}
