@@ -107,6 +107,8 @@ const (
 	ReasonManagedByKueue = "ManagedByKueue"
 	// ReasonUnknownTier: spec.tier is not a tier of the operator's configuration.
 	ReasonUnknownTier = "UnknownTier"
+	// ReasonLimitExceeded: the job asks for more than a limit of the operator's configuration allows.
+	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonUnknownAccelerator: the operator does not know in which node label the models of spec.accelerator.resource stand.
 	ReasonUnknownAccelerator = "UnknownAccelerator"
 	// ReasonNameTaken: a name the job needs belongs to an object of somebody else.

@@ -54,7 +54,8 @@ func (c *Configuration) Override(given *flag.FlagSet) error {
 			_ = override.Set(f.Name, f.Value.String()) // a value of the same kind has taken it before
 		}
 	})
-	return c.validate().errorf(func(path string) string { return "--" + flagOf[path] })
+	found := c.validate()
+	return found.sentences(func(path string) string { return "--" + flagOf[path] })
 }
 
 // period is a field of seconds as a flag, which takes durations such as 10h or 5s.

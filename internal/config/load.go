@@ -16,7 +16,8 @@ import (
 // one sentence a line, for all that is wrong: file, field, value, and what must stand there.
 func Load(name string, content []byte) (*Configuration, error) {
 	c := Defaults()
-	if err := c.read(content).errorf(func(string) string { return name }); err != nil {
+	found := c.read(content)
+	if err := found.sentences(func(string) string { return name }); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -80,8 +81,8 @@ func (p *problems) value(path string, value any, rule string) {
 }
 
 // at tells whether something is wrong at a path.
-func (p problems) at(path string) bool {
-	for _, other := range p {
+func (p *problems) at(path string) bool {
+	for _, other := range *p {
 		if other.path == path {
 			return true
 		}
@@ -89,15 +90,15 @@ func (p problems) at(path string) bool {
 	return false
 }
 
-// errorf makes an error of all problems, each after where it was found, which depends on its path; nil if there are none.
-func (p problems) errorf(where func(path string) string) error {
-	sentences := make([]error, len(p))
-	for i, problem := range p {
+// sentences makes an error of all problems, each after where it was found, which depends on its path; nil if there are none.
+func (p *problems) sentences(where func(path string) string) error {
+	sentences := make([]error, len(*p))
+	for i, problem := range *p {
 		path := problem.path
 		if path != "" {
 			path += " "
 		}
-		sentences[i] = fmt.Errorf("%s: %s%s.", where(problem.path), path, problem.says) //nolint:staticcheck // a sentence for people
+		sentences[i] = errors.New(where(problem.path) + ": " + path + problem.says + ".")
 	}
 	return errors.Join(sentences...)
 }

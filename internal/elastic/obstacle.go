@@ -26,8 +26,8 @@ type Obstacle struct {
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
-		p.invalidSpec, p.managedByKueue, p.unknownTier, p.unknownAccelerator, p.uncountableRequests, p.volcanoMissing,
-		p.queueRefuses,
+		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.unknownAccelerator, p.uncountableRequests,
+		p.volcanoMissing, p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -56,6 +56,19 @@ func (p *planner) managedByKueue() *Obstacle {
 		Reason: v1alpha1.ReasonManagedByKueue,
 		Message: fmt.Sprintf("Label %s (%s) leaves the job to Kueue, and runPolicy.managedBy does not: remove the label for Volcano "+
 			"to schedule it here, or create the job with runPolicy.managedBy %s.", kueueQueueLabel, queue, v1alpha1.ManagedByMultiKueue),
+		Stalled: true,
+	}
+}
+
+func (p *planner) limitExceeded() *Obstacle {
+	most := p.o.Config.Limits.MaxWorkersPerJob
+	if p.spec.MaxReplicas <= most {
+		return nil
+	}
+	return &Obstacle{
+		Reason: v1alpha1.ReasonLimitExceeded,
+		Message: fmt.Sprintf("spec.maxReplicas: %d is more than the %d workers that the operator's configuration allows a job "+
+			"(limits.maxWorkersPerJob): lower maxReplicas, or ask for the limit to be raised.", p.spec.MaxReplicas, most),
 		Stalled: true,
 	}
 }

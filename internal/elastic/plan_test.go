@@ -128,6 +128,8 @@ func TestObstacles(t *testing.T) {
 		{"beyond counting", func(o *Observed) {
 			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("8Ei")
 		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "more than can be counted"}},
+		{"limit", func(o *Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
+			[]string{"spec.maxReplicas: 4 is more than the 3 workers", "limits.maxWorkersPerJob", "lower maxReplicas"}},
 		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
 		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},

@@ -20,12 +20,17 @@ type Decision struct {
 	NamesAnother bool
 }
 
-// Decide judges what the schema of a job cannot: its owner, by who creates it, and its tier, by the operator's configuration.
+// Decide judges what the schema of a job cannot: its owner, by who creates it, and its tier and size, by the
+// operator's configuration.
 func Decide(spec *v1alpha1.ElasticTrainingJobSpec, user string, cfg *config.Configuration) Decision {
 	var d Decision
 	if _, known := cfg.Tiers.Find(spec.Tier); !known {
 		d.Refused = append(d.Refused, field.Invalid(field.NewPath("spec", "tier"), spec.Tier, fmt.Sprintf(
 			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names())))
+	}
+	if most := cfg.Limits.MaxWorkersPerJob; spec.MaxReplicas > most {
+		d.Refused = append(d.Refused, field.Invalid(field.NewPath("spec", "maxReplicas"), spec.MaxReplicas, fmt.Sprintf(
+			"is more than the %d workers that the operator's configuration allows a job (limits.maxWorkersPerJob): ask for fewer", most)))
 	}
 	// A job without an owner was not seen by the mutating webhook. It is nobody's, which takes no right.
 	d.NamesAnother = spec.Owner != "" && spec.Owner != user
