@@ -177,6 +177,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	} else {
 		log.Info("Webhooks are off: jobs get no owner by themselves, and nobody checks the owners they name")
 	}
+	examineTiers(ctx, mgr.GetAPIReader(), cfg.Tiers, log)
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
@@ -185,6 +186,18 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	}
 	log.Info("Tideline starts", "version", version, "server", cluster.Host, "configuration", cfg)
 	return mgr.Start(ctx)
+}
+
+// examineTiers says which tiers lack PriorityClasses, or have others than the configuration says. The operator goes on: jobs of
+// other tiers are none the worse for it, and classes may come later.
+func examineTiers(ctx context.Context, reader client.Reader, tiers config.Tiers, log logr.Logger) {
+	findings, err := doctor.ExamineTiers(ctx, reader, tiers)
+	if err != nil {
+		log.Error(err, "Cannot tell whether the tiers have their PriorityClasses")
+	}
+	for _, f := range findings {
+		log.Error(nil, f.What, "do", f.Do, "manifest", f.Manifest)
+	}
 }
 
 // namespaceFile is where a pod finds the namespace of its ServiceAccount.

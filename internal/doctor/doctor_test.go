@@ -58,9 +58,13 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		"no queue":     {func(f *Facts) { f.Queues = nil }, "There is no Volcano Queue"},
 		"closed queue": {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 2 Queues are not open: team (Closed)"},
 		"unseen queue": {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
-		"no class":     {func(f *Facts) { delete(f.Classes, "tideline-exploratory") }, "tideline-exploratory (missing)"},
+		"no class": {
+			func(f *Facts) { delete(f.Classes, "tideline-exploratory") },
+			"PriorityClasses of tier exploratory are not as configured: tideline-exploratory is missing.",
+		},
 		"wrong class": {
-			func(f *Facts) { f.Classes["tideline-exploratory"] = Class{5, corev1.PreemptLowerPriority} }, "must be 1000",
+			func(f *Facts) { f.Classes["tideline-exploratory"] = Class{5, corev1.PreemptLowerPriority} },
+			"tideline-exploratory is 5 PreemptLowerPriority and must be 1000 PreemptLowerPriority.",
 		},
 		"rights": {func(f *Facts) { f.Denied = []string{"create pods"} }, "may not: create pods"},
 	} {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/tideline-io/tideline/internal/config"
@@ -15,12 +14,6 @@ import (
 
 // oldestVolcano is the oldest Volcano whose behaviour Tideline rests on.
 var oldestVolcano = version.MustParseSemantic("v1.14.0")
-
-// Class is a PriorityClass as the cluster has it.
-type Class struct {
-	Value  int32
-	Policy corev1.PreemptionPolicy
-}
 
 // Facts are what was found in the cluster.
 type Facts struct {
@@ -54,14 +47,16 @@ type Finding struct {
 	What string
 	// Do says how to mend it; empty when OK.
 	Do string
+	// Manifest is the YAML that Do speaks of; empty for most findings.
+	Manifest string
 }
 
 // Examine judges the facts, in the order in which a person would mend them.
 func Examine(f Facts, tiers config.Tiers) []Finding {
 	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
-	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f), classes(f, tiers),
-		permissions(f))
-	return findings
+	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
+	findings = append(findings, classes(f.Classes, tiers)...)
+	return append(findings, permissions(f))
 }
 
 func kinds(f Facts) Finding {
@@ -157,31 +152,6 @@ func orUnknown(state string) string {
 		return "state unknown"
 	}
 	return state
-}
-
-func classes(f Facts, tiers config.Tiers) Finding {
-	var wrong []string
-	for _, t := range tiers {
-		for name, want := range map[string]Class{
-			t.ClassName():        {t.Priority, corev1.PreemptLowerPriority},
-			t.SurplusClassName(): {t.SurplusPriority, corev1.PreemptNever},
-		} {
-			switch have, ok := f.Classes[name]; {
-			case !ok:
-				wrong = append(wrong, name+" (missing)")
-			case have != want:
-				wrong = append(wrong, fmt.Sprintf("%s (is %d %s, must be %d %s)", name, have.Value, have.Policy, want.Value, want.Policy))
-			}
-		}
-	}
-	slices.Sort(wrong)
-	if len(wrong) > 0 {
-		return Finding{
-			What: "PriorityClasses are not as Tideline needs them: " + strings.Join(wrong, ", ") + ".",
-			Do:   "Apply config/scheduling (kubectl apply -k); delete a class of another value first, because a class cannot change.",
-		}
-	}
-	return Finding{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers are there (%d).", 2*len(tiers))}
 }
 
 func permissions(f Facts) Finding {

@@ -13,7 +13,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -28,7 +27,7 @@ import (
 
 // Gather collects the facts with the rights of whoever asks. It returns an error when the cluster cannot be asked.
 func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface) (Facts, error) {
-	f := Facts{Queues: map[string]string{}, Classes: map[string]Class{}}
+	f := Facts{Queues: map[string]string{}}
 	server, err := d.ServerVersion()
 	if err != nil {
 		return f, fmt.Errorf("ask the API server for its version: %w", err)
@@ -80,18 +79,9 @@ func gatherQueues(ctx context.Context, c client.Client, f *Facts) error {
 }
 
 func gatherClasses(ctx context.Context, c client.Client, f *Facts) error {
-	classes := &schedulingv1.PriorityClassList{}
-	if err := c.List(ctx, classes); err != nil {
-		return fmt.Errorf("list PriorityClasses: %w", err)
-	}
-	for _, class := range classes.Items {
-		policy := corev1.PreemptLowerPriority
-		if class.PreemptionPolicy != nil {
-			policy = *class.PreemptionPolicy
-		}
-		f.Classes[class.Name] = Class{Value: class.Value, Policy: policy}
-	}
-	return nil
+	classes, err := readClasses(ctx, c)
+	f.Classes = classes
+	return err
 }
 
 func gatherWebhooks(ctx context.Context, c client.Client, f *Facts) error {

@@ -21,6 +21,9 @@ func Print(w io.Writer, findings []Finding) (wrong int, err error) {
 				return wrong, err
 			}
 		}
+		if _, err := io.WriteString(w, f.Manifest); err != nil {
+			return wrong, err
+		}
 	}
 	if wrong == 0 {
 		_, err = fmt.Fprintln(w, "\nThe cluster is set up for Tideline.")

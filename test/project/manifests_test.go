@@ -3,6 +3,7 @@ package project
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,27 +49,20 @@ func decode(t *testing.T, r *resource.Resource, into any) {
 	}
 }
 
-// Pods name the classes that internal/config computes; a class that is installed with another value would reverse who
-// gives way to whom.
+// Pods name the classes that internal/config computes, and the doctor prints; a class that is installed with another value would
+// reverse who gives way to whom.
 func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
-	type class struct {
-		value int32
-		never bool
-	}
-	want := map[string]class{}
+	want := map[string]schedulingv1.PriorityClass{}
 	for _, tier := range config.DefaultTiers() {
-		want[tier.ClassName()] = class{value: tier.Priority}
-		want[tier.SurplusClassName()] = class{value: tier.SurplusPriority, never: true}
+		for _, class := range tier.Classes() {
+			want[class.Name] = class
+		}
 	}
 	for _, r := range build(t, "config/scheduling") {
 		var installed schedulingv1.PriorityClass
 		decode(t, r, &installed)
-		never := installed.PreemptionPolicy != nil && *installed.PreemptionPolicy == corev1.PreemptNever
-		if got := (class{installed.Value, never}); got != want[installed.Name] {
-			t.Errorf("%s: %+v is installed, the operator expects %+v", installed.Name, got, want[installed.Name])
-		}
-		if installed.GlobalDefault {
-			t.Errorf("%s would apply to pods of others", installed.Name)
+		if !reflect.DeepEqual(installed, want[installed.Name]) {
+			t.Errorf("%+v is installed, the operator expects %+v", installed, want[installed.Name])
 		}
 		delete(want, installed.Name)
 	}

@@ -1,0 +1,103 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// Class is what counts of a PriorityClass.
+type Class struct {
+	Value  int32
+	Policy corev1.PreemptionPolicy
+}
+
+func (c Class) String() string { return fmt.Sprintf("%d %s", c.Value, c.Policy) }
+
+func classOf(c *schedulingv1.PriorityClass) Class {
+	return Class{Value: c.Value, Policy: ptr.Deref(c.PreemptionPolicy, corev1.PreemptLowerPriority)}
+}
+
+// readClasses lists the PriorityClasses by name.
+func readClasses(ctx context.Context, c client.Reader) (map[string]Class, error) {
+	list := &schedulingv1.PriorityClassList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list PriorityClasses: %w", err)
+	}
+	classes := make(map[string]Class, len(list.Items))
+	for i := range list.Items {
+		classes[list.Items[i].Name] = classOf(&list.Items[i])
+	}
+	return classes, nil
+}
+
+// ExamineTiers returns a finding for each tier whose PriorityClasses are not what the configuration says.
+func ExamineTiers(ctx context.Context, c client.Reader, tiers config.Tiers) ([]Finding, error) {
+	have, err := readClasses(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return unfit(have, tiers), nil
+}
+
+// classes judges the PriorityClasses of all tiers: one finding for each tier that is to be mended, or one for all.
+func classes(have map[string]Class, tiers config.Tiers) []Finding {
+	if wrong := unfit(have, tiers); len(wrong) > 0 {
+		return wrong
+	}
+	return []Finding{{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers are there (%d).", 2*len(tiers))}}
+}
+
+func unfit(have map[string]Class, tiers config.Tiers) []Finding {
+	var findings []Finding
+	for _, t := range tiers {
+		var problems, others []string
+		needed := t.Classes()
+		for i := range needed {
+			name, want := needed[i].Name, classOf(&needed[i])
+			switch is, found := have[name]; {
+			case !found:
+				problems = append(problems, name+" is missing")
+			case is != want:
+				problems = append(problems, fmt.Sprintf("%s is %s and must be %s", name, is, want))
+				others = append(others, name)
+			}
+		}
+		if len(problems) == 0 {
+			continue
+		}
+		f := Finding{
+			What:     fmt.Sprintf("PriorityClasses of tier %s are not as configured: %s.", t.Name, strings.Join(problems, "; ")),
+			Do:       "Apply what follows (kubectl apply -f FILE):",
+			Manifest: manifest(needed),
+		}
+		if len(others) > 0 {
+			f.Do = fmt.Sprintf("Name the tier otherwise, or delete %s, because a class cannot change, which leaves running pods as they "+
+				"are, and apply what follows (kubectl apply -f FILE):", strings.Join(others, " and "))
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// manifest is the YAML of PriorityClasses, a document each.
+func manifest(classes []schedulingv1.PriorityClass) string {
+	var b strings.Builder
+	for i := range classes {
+		document, err := yaml.Marshal(&classes[i])
+		if err != nil {
+			return "" // of a type whose fields all can be written
+		}
+		b.WriteString("---\n")
+		b.Write(document)
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+const goldClasses = `---
+apiVersion: scheduling.k8s.io/v1
+description: Core workers of jobs of tier gold.
+kind: PriorityClass
+metadata:
+  name: tideline-gold
+value: 200000
+---
+apiVersion: scheduling.k8s.io/v1
+description: Surplus workers of jobs of tier gold. They give way to any gang that
+  waits.
+kind: PriorityClass
+metadata:
+  name: tideline-gold-surplus
+preemptionPolicy: Never
+value: -50
+`
+
+// Each tier that is not as configured is said with the YAML that mends it, by the doctor and when the operator starts.
+func TestTiersWithoutTheirClasses(t *testing.T) {
+	gold := config.Tier{Name: "gold", Priority: 200000, SurplusPriority: -50}
+	core := schedulingv1.PriorityClass{Value: 200000}
+	core.Name = gold.ClassName()
+	surplus := schedulingv1.PriorityClass{Value: -60}
+	surplus.Name = gold.SurplusClassName()
+	for name, c := range map[string]struct {
+		installed []schedulingv1.PriorityClass
+		what, do  string
+	}{
+		"both missing": {nil,
+			"PriorityClasses of tier gold are not as configured: tideline-gold is missing; tideline-gold-surplus is missing.",
+			"Apply what follows (kubectl apply -f FILE):",
+		},
+		"another value": {[]schedulingv1.PriorityClass{core, surplus},
+			"PriorityClasses of tier gold are not as configured: tideline-gold-surplus is -60 PreemptLowerPriority and must be -50 Never.",
+			"Name the tier otherwise, or delete tideline-gold-surplus, because a class cannot change, which leaves running pods as they " +
+				"are, and apply what follows (kubectl apply -f FILE):",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			classes := gold.Classes()[:0]
+			for _, tier := range config.DefaultTiers() {
+				classes = append(classes, tier.Classes()...)
+			}
+			builder := fake.NewClientBuilder().WithScheme(scheme.Scheme)
+			for i := range classes {
+				builder.WithObjects(&classes[i])
+			}
+			for i := range c.installed {
+				builder.WithObjects(&c.installed[i])
+			}
+			tiers := append(config.DefaultTiers(), gold)
+			want := Finding{What: c.what, Do: c.do, Manifest: goldClasses}
+			found, err := ExamineTiers(t.Context(), builder.Build(), tiers)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found).To(Equal([]Finding{want}))
+
+			f := healthy()
+			for i := range c.installed {
+				f.Classes[c.installed[i].Name] = Class{c.installed[i].Value, corev1.PreemptLowerPriority}
+			}
+			findings := Examine(f, tiers)
+			g.Expect(findings).To(ContainElement(want), "and nothing of the other tiers")
+			var said strings.Builder
+			wrong, err := Print(&said, findings)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(wrong).To(Equal(1))
+			g.Expect(said.String()).To(ContainSubstring("WRONG " + c.what + "\n      -> " + c.do + "\n" + goldClasses))
+		})
+	}
+}
