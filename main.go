@@ -1,6 +1,6 @@
 // Tideline is a Kubernetes operator for machine-learning training clusters scheduled by Volcano.
 //
-// `tideline` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert -f FILE` turns
+// `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert -f FILE` turns
 // PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it could not
 // carry over (-f - reads standard input; several -f may be given).
 package main
@@ -70,13 +70,24 @@ const (
 	exitUsage  = 2
 )
 
-// configure returns the configuration: flags go before defaults. Its error is for people.
+// configure reads the configuration: flags go before the file, and the file before defaults. Its error is for people.
 func configure() (*config.Configuration, error) {
 	cfg := config.Defaults()
+	file := flag.String("config", "",
+		"`FILE` with the operator's configuration (docs/configuration.md); flags that are given go before it")
 	cfg.AddFlags(flag.CommandLine)
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("%q is no flag: flags begin with --, and a value follows its flag after =", flag.Arg(0))
+	}
+	if *file != "" {
+		content, err := os.ReadFile(*file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the configuration (--config): %w", err)
+		}
+		if cfg, err = config.Load(*file, content); err != nil {
+			return nil, err
+		}
 	}
 	return cfg, cfg.Override(flag.CommandLine)
 }

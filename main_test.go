@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// asProgram has the test binary be the program.
+const asProgram = "TIDELINE_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// tideline runs the program where there is no cluster, and returns what it said on standard error and its exit code.
+func tideline(t *testing.T, folder string, arguments ...string) (said string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], arguments...)
+	cmd.Dir = folder
+	cmd.Env = []string{asProgram + "=1", "HOME=" + folder, "KUBECONFIG=" + filepath.Join(folder, "none")}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// Whoever starts the operator wrongly reads sentences, and no stack trace.
+func TestWrongStartsEndInWords(t *testing.T) {
+	const wrong = "wrong.yaml: log.fromat is not a field: there may be format, level.\n" +
+		"wrong.yaml: clientBurst is 3: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.\n"
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"right.yaml": "log: {level: info}\n", "debug.yaml": "log: {level: debug, format: text}\n",
+		"wrong.yaml": "log: {fromat: text}\nclientBurst: 3\n",
+	} {
+		content = "apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\n" + content
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		arguments, says string
+		code            int
+	}{
+		{"--config=wrong.yaml", wrong, 1},
+		{"doctor --config=wrong.yaml", wrong, 2},
+		{"--config=none.yaml", "cannot read the configuration (--config): open none.yaml: no such file or directory\n", 1},
+		{"--config=right.yaml --webhook-certs=olm",
+			"--webhook-certs: webhooks.certificates.mode is \"olm\": it must be rotate or files.\n", 1},
+		{"docter", "There is no command \"docter\": leave it out to run the operator, or use convert or doctor.\n", 2},
+		{"--webhooks false", "\"false\" is no flag: flags begin with --, and a value follows its flag after =\n", 1},
+	} {
+		said, code := tideline(t, folder, strings.Fields(c.arguments)...)
+		g := NewWithT(t)
+		g.Expect(said).To(Equal(c.says), c.arguments)
+		g.Expect(code).To(Equal(c.code), c.arguments)
+	}
+
+	g := NewWithT(t)
+	said, code := tideline(t, folder, "--config=right.yaml")
+	g.Expect(code).To(Equal(1))
+	g.Expect(strings.Count(said, "\n")).To(Equal(1), said)
+	g.Expect(said).To(And(HavePrefix(`{"level":"error"`), ContainSubstring(`find a cluster (set KUBECONFIG, or run in one)`),
+		Not(ContainSubstring("stacktrace"))))
+	said, _ = tideline(t, folder, "--config=debug.yaml")
+	g.Expect(said).To(ContainSubstring("ERROR\tThe operator ends"), "the log is as the file says")
+}

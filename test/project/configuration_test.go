@@ -1,0 +1,96 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/resource"
+
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// mounted is the file that the operator's --config names, as the ConfigMap has it from which it is mounted, and that ConfigMap's
+// name.
+func mounted(t *testing.T, all []*resource.Resource) (content, name string) {
+	t.Helper()
+	var deployment appsv1.Deployment
+	files := map[string]corev1.ConfigMap{}
+	for _, r := range all {
+		switch r.GetKind() {
+		case "Deployment":
+			decode(t, r, &deployment)
+		case "ConfigMap":
+			var file corev1.ConfigMap
+			decode(t, r, &file)
+			files[file.Namespace+"/"+file.Name] = file
+		}
+	}
+	pod := deployment.Spec.Template.Spec
+	path := ""
+	for _, arg := range pod.Containers[0].Args {
+		if value, is := strings.CutPrefix(arg, "--config="); is {
+			path = value
+		}
+	}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		for _, volume := range pod.Volumes {
+			if mount.Name == volume.Name && mount.MountPath == filepath.Dir(path) && volume.ConfigMap != nil {
+				return files[deployment.Namespace+"/"+volume.ConfigMap.Name].Data[filepath.Base(path)], volume.ConfigMap.Name
+			}
+		}
+	}
+	t.Fatalf("nothing is mounted where --config=%s is", path)
+	return "", ""
+}
+
+func TestOperatorIsGivenItsConfiguration(t *testing.T) {
+	content, _ := mounted(t, build(t, "config/default"))
+	installed, err := config.Load("configuration.yaml", []byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(installed, config.Defaults()) {
+		t.Errorf("%+v is installed, the defaults are %+v", installed, config.Defaults())
+	}
+}
+
+// The kustomization that docs/configuration.md shows installs another file, under another name, so that the Deployment rolls.
+func TestConfigurationCanBeReplaced(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?s)```yaml\n(apiVersion: kustomize[^`]*)```").FindSubmatch(page)
+	if shown == nil {
+		t.Fatal("docs/configuration.md shows no kustomization")
+	}
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := t.TempDir()
+	from, err := filepath.Rel(own, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mine = "apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\nlog: {level: debug}\n"
+	for name, content := range map[string]string{
+		"kustomization.yaml": strings.ReplaceAll(string(shown[1]), "github.com/tideline-io/tideline", from),
+		"configuration.yaml": mine,
+	} {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, before := mounted(t, build(t, "config/default"))
+	content, name := mounted(t, buildAt(t, own))
+	if content != mine || name == before {
+		t.Errorf("ConfigMap %s, formerly %s, has %q", name, before, content)
+	}
+}
