@@ -1,8 +1,8 @@
 // Tideline is a Kubernetes operator for machine-learning training clusters scheduled by Volcano.
 //
-// `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert -f FILE` turns
-// PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it could not
-// carry over (-f - reads standard input; several -f may be given).
+// `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert
+// -f FILE` turns PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it
+// could not carry over (-f - reads standard input; several -f may be given).
 package main
 
 import (

@@ -53,8 +53,8 @@ type ElasticTrainingJobSpec struct {
 	Template corev1.PodTemplateSpec `json:"template"`
 
 	// Tier is the importance of the job: by default exploratory, small-traffic or main-traffic, in rising order; the
-	// operator's configuration may define others. It decides the PriorityClass of core and surplus. Default: exploratory.
-	// Immutable.
+	// operator's configuration may define others. It decides the PriorityClass of core and surplus. Default: the
+	// configuration's default tier, exploratory unless it names another. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`

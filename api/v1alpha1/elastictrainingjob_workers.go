@@ -112,7 +112,7 @@ type Accelerator struct {
 	// +kubebuilder:validation:MaxLength=316
 	Resource string `json:"resource,omitempty"`
 	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or
-	// amd.com/gpu.product-name for amd.com/gpu.
+	// amd.com/gpu.product-name for amd.com/gpu; the operator's configuration may name labels of other resources.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/config/crd"
 )
 
 const header = "apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\n"
@@ -40,6 +43,14 @@ func TestDefaults(t *testing.T) {
 	}}))
 	g.Expect(c.validate()).To(BeEmpty())
 	g.Expect(c).To(Equal(Defaults()))
+}
+
+func TestWorkersAreLimitedAsInTheSchema(t *testing.T) {
+	g := NewWithT(t)
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	g.Expect(yaml.Unmarshal(crd.ElasticTrainingJob, definition)).To(Succeed())
+	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	g.Expect(*spec.Properties["maxReplicas"].Maximum).To(BeEquivalentTo(Defaults().Limits.MaxWorkersPerJob))
 }
 
 // other differs from the defaults in every field.
