@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (p *problems) decodeStruct(path string, tree any, into reflect.Value) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		i := slices.Index(fields, key)
 		if i < 0 {
-			p.add(join(path, key), "is not a field: there may be "+strings.Join(slices.Sorted(slices.Values(fields)), ", "))
+			p.add(join(path, shown(key)), "is not a field: there may be "+strings.Join(slices.Sorted(slices.Values(fields)), ", "))
 			continue
 		}
 		p.decode(join(path, key), object[key], into.Field(i))
@@ -107,6 +108,16 @@ func Fields(of reflect.Type) []string {
 	return names
 }
 
+// shown is a name that somebody made up, in quotes unless it looks like a field.
+func shown(name string) string {
+	if len(name) <= longest && fieldLike.MatchString(name) {
+		return name
+	}
+	return quote(name)
+}
+
+var fieldLike = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 // join is the path of a field below a path.
 func join(path, field string) string {
 	if path == "" {
@@ -116,4 +127,4 @@ func join(path, field string) string {
 }
 
 // entry is the path of a map's entry: keys of maps have dots and slashes.
-func entry(path, key string) string { return path + "[" + strconv.Quote(key) + "]" }
+func entry(path, key string) string { return path + "[" + quote(key) + "]" }

@@ -114,7 +114,11 @@ func (p *problems) preempts(path string, names []string, before Tiers) {
 		case len(before) == 0:
 			p.value(at, name, "the first tier preempts nobody: leave preempts out")
 		default:
-			p.value(at, name, "it must be a tier that is listed before this one: "+before.Names())
+			listed := make([]string, len(before))
+			for j, t := range before {
+				listed[j] = quote(t.Name)
+			}
+			p.value(at, name, "it must be a tier that is listed before this one: "+strings.Join(listed, ", "))
 		}
 	}
 }

@@ -17,6 +17,17 @@ var wrongFiles = []struct {
 			"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
+	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
+		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
+		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
+		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
+			`leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.`,
+		`log."c.d" is not a field: there may be format, level.`,
+		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
+			`letter first and no dash last.`,
+		`tiers[1].preempts[0] is "h": it must be a tier that is listed before this one: "e\nf".`,
+		`accelerators["x\ny"] does not name a resource: write it as nodes do, for example example.com/npu.`,
+	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
 			"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
@@ -84,8 +95,8 @@ var wrongFiles = []struct {
 		"tiers[2].preempts is \"b\": it must be a list: lines that begin with a dash.",
 		`tiers[0].preempts[0] is "b": the first tier preempts nobody: leave preempts out.`,
 		`tiers[1].preempts[1] is "a": it is listed twice: leave one.`,
-		`tiers[1].preempts[2] is "b": it must be a tier that is listed before this one: a.`,
-		`tiers[1].preempts[3] is "c": it must be a tier that is listed before this one: a.`,
+		`tiers[1].preempts[2] is "b": it must be a tier that is listed before this one: "a".`,
+		`tiers[1].preempts[3] is "c": it must be a tier that is listed before this one: "a".`,
 		`tiers[1].default is true: tier "a" is the default already: leave one.`,
 	}},
 	{"accelerators", "accelerators: {\"a b\": x, example.com/npu: \"\"}\n", []string{
