@@ -37,6 +37,50 @@ func buildAt(t *testing.T, folder string) []*resource.Resource {
 	return built.Resources()
 }
 
+// installation makes a kustomization as users write theirs, of config/default with components, and returns its folder.
+func installation(t *testing.T, components ...string) string {
+	t.Helper()
+	own := t.TempDir()
+	folder, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := filepath.Rel(own, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := "resources:\n- " + from + "/config/default\ncomponents:\n"
+	for _, component := range components {
+		content += "- " + from + "/config/components/" + component + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+// installations are the folders to build for everything that can be installed: config/default alone, with each component, and with
+// all of them; and what stands beside it.
+func installations(t *testing.T) map[string]string {
+	t.Helper()
+	folders, err := os.ReadDir(filepath.Join(repository, "config", "components"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var components []string
+	all := map[string]string{
+		"default": filepath.Join(repository, "config", "default"),
+		"samples": filepath.Join(repository, "config", "samples"),
+		"volcano": filepath.Join(repository, "config", "volcano"),
+	}
+	for _, folder := range folders {
+		components = append(components, folder.Name())
+		all["default with "+folder.Name()] = installation(t, folder.Name())
+	}
+	all["default with everything"] = installation(t, components...)
+	return all
+}
+
 // decode turns a resource into its Go type and refuses fields that the type does not have.
 func decode(t *testing.T, r *resource.Resource, into any) {
 	t.Helper()
@@ -170,21 +214,8 @@ func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 			}
 		}
 	}
-	folder, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := t.TempDir()
-	from, err := filepath.Rel(own, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content := "resources:\n- " + from + "/config/default\ncomponents:\n- " + from + "/config/components/ssh-keys\n"
-	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	installed, granted := map[string]bool{}, false
-	all := buildAt(t, own)
+	all := buildAt(t, installation(t, "ssh-keys"))
 	for _, r := range all {
 		installed[r.GetKind()+"/"+r.GetNamespace()+"/"+r.GetName()] = true
 		if rights := rightsOnSecrets(t, r); len(rights) > 0 {
