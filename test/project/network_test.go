@@ -1,0 +1,94 @@
+package project
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Every port that is served is opened, and no other: a policy that forgets the webhooks' port lets nobody create a job. The probes
+// are the kubelet's, which no policy keeps out of its own node.
+func TestNetworkPoliciesOpenWhatIsServed(t *testing.T) {
+	for name, folder := range installations(t) {
+		if !strings.HasPrefix(name, "default") {
+			continue
+		}
+		var manager appsv1.Deployment
+		var policies []networkingv1.NetworkPolicy
+		for _, r := range buildAt(t, folder) {
+			switch r.GetKind() {
+			case "Deployment":
+				decode(t, r, &manager)
+			case "NetworkPolicy":
+				var policy networkingv1.NetworkPolicy
+				decode(t, r, &policy)
+				policies = append(policies, policy)
+			}
+		}
+		served := map[int32]bool{}
+		for _, port := range manager.Spec.Template.Spec.Containers[0].Ports {
+			if port.Name != "health" {
+				served[port.ContainerPort] = true
+			}
+		}
+		opened := openedPorts(t, policies, &manager.Spec.Template)
+		if !maps.Equal(served, opened) {
+			t.Errorf("%s: the operator serves %v, the policies open %v", name, served, opened)
+		}
+	}
+}
+
+// openedPorts are the ports of pods that policies open, by number: not every network knows the names.
+func openedPorts(t *testing.T, policies []networkingv1.NetworkPolicy, pod *corev1.PodTemplateSpec) map[int32]bool {
+	t.Helper()
+	opened, isolated := map[int32]bool{}, map[networkingv1.PolicyType]bool{}
+	for _, policy := range policies {
+		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+			t.Errorf("policy %s does not select the operator's pods (%v)", policy.Name, err)
+		}
+		for _, kind := range policy.Spec.PolicyTypes {
+			isolated[kind] = true
+		}
+		for _, rule := range policy.Spec.Ingress {
+			if len(rule.Ports) == 0 {
+				t.Errorf("policy %s opens every port", policy.Name)
+			}
+			for _, port := range rule.Ports {
+				opened[port.Port.IntVal] = true
+			}
+		}
+	}
+	if !isolated[networkingv1.PolicyTypeIngress] || !isolated[networkingv1.PolicyTypeEgress] {
+		t.Errorf("only %v is limited", isolated)
+	}
+	return opened
+}
+
+// The operator calls the API server, and asks for its name.
+func TestNetworkPolicyLetsTheOperatorOut(t *testing.T) {
+	var policy networkingv1.NetworkPolicy
+	for _, r := range build(t, "config/network-policy") {
+		decode(t, r, &policy)
+	}
+	var out []string
+	for _, rule := range policy.Spec.Egress {
+		for _, port := range rule.Ports {
+			if port.EndPort != nil || port.Port.Type != intstr.Int {
+				t.Errorf("egress to %v", port)
+			}
+			out = append(out, string(*port.Protocol)+" "+port.Port.String())
+		}
+	}
+	if want := []string{"TCP 443", "TCP 6443", "UDP 53", "TCP 53"}; !slices.Equal(out, want) {
+		t.Errorf("egress to %v, want %v", out, want)
+	}
+}
