@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -37,9 +38,16 @@ func buildAt(t *testing.T, folder string) []*resource.Resource {
 	return built.Resources()
 }
 
-// installation makes a kustomization as users write theirs, of config/default with components, and returns its folder.
-func installation(t *testing.T, components ...string) string {
+// builds keeps what was built, because the CRD takes most of a second each time.
+var builds sync.Map
+
+// installation returns what a kustomization as users write theirs makes of config/default with components.
+func installation(t *testing.T, components ...string) []*resource.Resource {
 	t.Helper()
+	key := strings.Join(components, " ")
+	if built, ok := builds.Load(key); ok {
+		return built.([]*resource.Resource)
+	}
 	own := t.TempDir()
 	folder, err := filepath.Abs(repository)
 	if err != nil {
@@ -56,23 +64,20 @@ func installation(t *testing.T, components ...string) string {
 	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return own
+	built := buildAt(t, own)
+	builds.Store(key, built)
+	return built
 }
 
-// installations are the folders to build for everything that can be installed: config/default alone, with each component, and with
-// all of them; and what stands beside it.
-func installations(t *testing.T) map[string]string {
+// installations are all that can be installed: config/default alone, with each component, and with all of them.
+func installations(t *testing.T) map[string][]*resource.Resource {
 	t.Helper()
 	folders, err := os.ReadDir(filepath.Join(repository, "config", "components"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var components []string
-	all := map[string]string{
-		"default": filepath.Join(repository, "config", "default"),
-		"samples": filepath.Join(repository, "config", "samples"),
-		"volcano": filepath.Join(repository, "config", "volcano"),
-	}
+	all := map[string][]*resource.Resource{"default": installation(t)}
 	for _, folder := range folders {
 		components = append(components, folder.Name())
 		all["default with "+folder.Name()] = installation(t, folder.Name())
@@ -215,7 +220,7 @@ func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 		}
 	}
 	installed, granted := map[string]bool{}, false
-	all := buildAt(t, installation(t, "ssh-keys"))
+	all := installation(t, "ssh-keys")
 	for _, r := range all {
 		installed[r.GetKind()+"/"+r.GetNamespace()+"/"+r.GetName()] = true
 		if rights := rightsOnSecrets(t, r); len(rights) > 0 {

@@ -3,7 +3,6 @@ package project
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,13 +16,10 @@ import (
 // Every port that is served is opened, and no other: a policy that forgets the webhooks' port lets nobody create a job. The probes
 // are the kubelet's, which no policy keeps out of its own node.
 func TestNetworkPoliciesOpenWhatIsServed(t *testing.T) {
-	for name, folder := range installations(t) {
-		if !strings.HasPrefix(name, "default") {
-			continue
-		}
+	for name, all := range installations(t) {
 		var manager appsv1.Deployment
 		var policies []networkingv1.NetworkPolicy
-		for _, r := range buildAt(t, folder) {
+		for _, r := range all {
 			switch r.GetKind() {
 			case "Deployment":
 				decode(t, r, &manager)

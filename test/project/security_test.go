@@ -14,14 +14,14 @@ import (
 // The namespace enforces the strictest level of Pod Security, and the API server would refuse the operator's pods silently, in the
 // events of a ReplicaSet, if they asked for more.
 func TestOperatorMeetsThePodSecurityThatItsNamespaceEnforces(t *testing.T) {
-	for name, folder := range installations(t) {
+	for name, all := range installations(t) {
 		var namespace corev1.Namespace
-		for _, r := range buildAt(t, folder) {
+		for _, r := range all {
 			if r.GetKind() == "Namespace" {
 				decode(t, r, &namespace)
 			}
 		}
-		for _, r := range buildAt(t, folder) {
+		for _, r := range all {
 			if r.GetKind() != "Deployment" {
 				continue
 			}

@@ -1,0 +1,121 @@
+package project
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/kustomize/api/resource"
+)
+
+// named returns the one object of a kind and name.
+func named(t *testing.T, all []*resource.Resource, kind, name string) *resource.Resource {
+	t.Helper()
+	i := slices.IndexFunc(all, func(r *resource.Resource) bool { return r.GetKind() == kind && r.GetName() == name })
+	if i < 0 {
+		t.Fatalf("there is no %s %s", kind, name)
+	}
+	return all[i]
+}
+
+const manager = "tideline-controller-manager"
+
+// Two operators that both act would undo each other's work, and a budget that lets nobody leave holds up every drain.
+func TestHighAvailability(t *testing.T) {
+	all := installation(t, "ha")
+	d := deployment(t, named(t, all, "Deployment", manager))
+	pod := d.Spec.Template
+	if *d.Spec.Replicas != 2 || !slices.Contains(pod.Spec.Containers[0].Args, "--leader-elect") {
+		t.Errorf("%d replicas with %v", *d.Spec.Replicas, pod.Spec.Containers[0].Args)
+	}
+	if len(pod.Spec.TopologySpreadConstraints) == 0 {
+		t.Error("both may be on one node")
+	}
+	for _, spread := range pod.Spec.TopologySpreadConstraints {
+		if !selects(t, spread.LabelSelector, pod.Labels) || spread.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			t.Errorf("spread over %s: %+v", spread.TopologyKey, spread)
+		}
+	}
+	var budget policyv1.PodDisruptionBudget
+	decode(t, named(t, all, "PodDisruptionBudget", manager), &budget)
+	if !selects(t, budget.Spec.Selector, pod.Labels) || budget.Namespace != d.Namespace {
+		t.Errorf("the budget is for %v in %s, the pods are %v", budget.Spec.Selector, budget.Namespace, pod.Labels)
+	}
+	if budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 {
+		t.Errorf("the budget lets %v leave of %d", budget.Spec.MaxUnavailable, *d.Spec.Replicas)
+	}
+}
+
+func selects(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !s.Empty() && s.Matches(labels.Set(set))
+}
+
+// The certificate is for the name by which the API server calls, is where the operator looks for it, and its CA reaches the API
+// server; the operator itself may touch no Secret.
+func TestCertManagerMakesTheCertificate(t *testing.T) {
+	all := installation(t, "cert-manager")
+	certificate := named(t, all, "Certificate", "tideline-webhook")
+	text := func(path string) string {
+		value, err := certificate.GetFieldValue(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok := value.(string)
+		if !ok {
+			t.Fatalf("%s of the certificate is %v", path, value)
+		}
+		return s
+	}
+	// The CA stays when the certificate is renewed.
+	signer, err := named(t, all, "Issuer", text("spec.issuerRef.name")).GetString("spec.ca.secretName")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := named(t, all, "Certificate", "tideline-ca").GetString("spec.secretName"); err != nil || kept != signer {
+		t.Errorf("the issuer signs by Secret %s, the CA is in %s (%v)", signer, kept, err)
+	}
+	hosts, err := certificate.GetSlice("spec.dnsNames")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"Mutating", "Validating"} {
+		var configuration admissionregistrationv1.ValidatingWebhookConfiguration // of mutating ones, what they share
+		manifest := named(t, all, kind+"WebhookConfiguration", "tideline-"+strings.ToLower(kind)+"-webhook")
+		if from := manifest.GetAnnotations()["cert-manager.io/inject-ca-from"]; from != "tideline-system/"+certificate.GetName() {
+			t.Errorf("%s has the CA of %q", manifest.GetName(), from)
+		}
+		if kind == "Mutating" {
+			continue
+		}
+		decode(t, manifest, &configuration)
+		to := configuration.Webhooks[0].ClientConfig.Service
+		if host := to.Name + "." + to.Namespace + ".svc"; !slices.Contains(hosts, any(host)) {
+			t.Errorf("the certificate is for %v, the API server calls %s", hosts, host)
+		}
+	}
+	pod := deployment(t, named(t, all, "Deployment", manager)).Spec.Template.Spec
+	container := pod.Containers[0]
+	if !slices.Contains(container.Args, "--webhook-certs=files") || len(container.VolumeMounts) != 1 ||
+		!slices.Contains(container.Args, "--webhook-cert-dir="+container.VolumeMounts[0].MountPath) {
+		t.Errorf("the operator runs with %v and finds at %+v what it needs", container.Args, container.VolumeMounts)
+	}
+	if secret := pod.Volumes[0].Secret; secret == nil || secret.SecretName != text("spec.secretName") || ptr.Deref(secret.Optional, false) {
+		t.Errorf("the operator mounts %+v, the certificate is in %s", secret, text("spec.secretName"))
+	}
+	for _, r := range all {
+		if strings.HasSuffix(r.GetKind(), "Role") && strings.Contains(r.MustYaml(), "- secrets") {
+			t.Errorf("%s %s has rights to Secrets", r.GetKind(), r.GetName())
+		}
+	}
+}
