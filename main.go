@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -154,7 +155,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        log,
-		Metrics:                       metricsserver.Options{BindAddress: cfg.Metrics.BindAddress},
+		Metrics:                       metricsOptions(cfg.Metrics),
 		HealthProbeBindAddress:        cfg.Health.BindAddress,
 		LeaderElection:                cfg.LeaderElection.Enabled,
 		LeaderElectionID:              leaseName,
@@ -209,6 +210,16 @@ func examineTiers(ctx context.Context, reader client.Reader, tiers config.Tiers,
 	for _, f := range findings {
 		log.Error(nil, f.What, "do", f.Do, "manifest", f.Manifest)
 	}
+}
+
+// metricsOptions say how metrics are served. Without a certificate in the folder where controller-runtime looks for one, it makes
+// one that is signed by nobody.
+func metricsOptions(m config.Metrics) metricsserver.Options {
+	served := metricsserver.Options{BindAddress: m.BindAddress, SecureServing: m.Secure}
+	if m.Secure {
+		served.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return served
 }
 
 // namespaceFile is where a pod finds the namespace of its ServiceAccount.

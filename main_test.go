@@ -2,14 +2,23 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tideline-io/tideline/internal/config"
 )
 
 // asProgram has the test binary be the program.
@@ -79,4 +88,61 @@ func TestWrongStartsEndInWords(t *testing.T) {
 		Not(ContainSubstring("stacktrace"))))
 	said, _ = tideline(t, folder, "--config=debug.yaml")
 	g.Expect(said).To(ContainSubstring("ERROR\tThe operator ends"), "the log is as the file says")
+}
+
+// Prometheus reads metrics by its token, and nobody reads them without one or without the right.
+func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(answerReviews))
+	defer server.Close()
+	served := metricsOptions(config.Metrics{BindAddress: ":8443", Secure: true})
+	if !served.SecureServing {
+		t.Error("tokens are sent in clear")
+	}
+	filter, err := served.FilterProvider(&rest.Config{Host: server.URL}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := filter(logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]int{
+		"": http.StatusUnauthorized, "alice": http.StatusForbidden, "prometheus": http.StatusOK,
+		"unknown": http.StatusInternalServerError, // so says controller-runtime of a token that is nobody's
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		if answer.Code != want {
+			t.Errorf("whoever has token %q is answered %d, want %d", token, answer.Code, want)
+		}
+	}
+	if open := metricsOptions(config.Metrics{BindAddress: ":8080"}); open.SecureServing || open.FilterProvider != nil {
+		t.Error("metrics.secure: false asks for tokens")
+	}
+}
+
+// answerReviews knows alice and prometheus by tokens that are their names, and lets the latter get /metrics.
+func answerReviews(w http.ResponseWriter, r *http.Request) {
+	var answer any
+	switch r.URL.Path {
+	case "/apis/authentication.k8s.io/v1/tokenreviews":
+		review := &authenticationv1.TokenReview{}
+		_ = json.NewDecoder(r.Body).Decode(review)
+		name := review.Spec.Token
+		review.Status.Authenticated = name == "alice" || name == "prometheus"
+		review.Status.User.Username = name
+		answer = review
+	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+		review := &authorizationv1.SubjectAccessReview{}
+		_ = json.NewDecoder(r.Body).Decode(review)
+		path := review.Spec.NonResourceAttributes
+		review.Status.Allowed = review.Spec.User == "prometheus" && path != nil && path.Path == "/metrics" && path.Verb == "get"
+		answer = review
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
 }

@@ -76,6 +76,8 @@ type Log struct {
 type Metrics struct {
 	// BindAddress is HOST:PORT or :PORT, or "0" to serve none. Default: "0".
 	BindAddress string `json:"bindAddress"`
+	// Secure serves them by HTTPS, and only to who may get the path /metrics in the cluster. Default: true.
+	Secure bool `json:"secure"`
 }
 
 // Health is how the kubelet asks for health.
@@ -135,7 +137,7 @@ func Defaults() *Configuration {
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},
-		Metrics:             Metrics{BindAddress: noAddress},
+		Metrics:             Metrics{BindAddress: noAddress, Secure: true},
 		Health:              Health{BindAddress: ":8081"},
 		LeaderElection:      LeaderElection{LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2},
 		Webhooks: Webhooks{

@@ -9,6 +9,7 @@ import (
 // flagOf names the flag that overrides a field.
 var flagOf = map[string]string{
 	"metrics.bindAddress":             "metrics-bind-address",
+	"metrics.secure":                  "metrics-secure",
 	"health.bindAddress":              "health-probe-bind-address",
 	"leaderElection.enabled":          "leader-elect",
 	"leaderElection.namespace":        "leader-election-namespace",
@@ -26,6 +27,9 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	yes := func(path string, value *bool, usage string) { flags.BoolVar(value, flagOf[path], *value, usage) }
 	text("metrics.bindAddress", &c.Metrics.BindAddress,
 		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
+	yes("metrics.secure", &c.Metrics.Secure,
+		"serve metrics by HTTPS, and only to who may get the path /metrics in the cluster; needs the right to create "+
+			"tokenreviews and subjectaccessreviews")
 	text("health.bindAddress", &c.Health.BindAddress, `address that serves /healthz and /readyz; "0" serves none`)
 	yes("leaderElection.enabled", &c.LeaderElection.Enabled,
 		"let only one of several operators act; needs a Lease in the operator's namespace")

@@ -27,7 +27,8 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		var err error
 		metrics, err = testutil.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
-		in = suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h", "--metrics-bind-address="+metrics)
+		in = suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h",
+			"--metrics-bind-address="+metrics, "--metrics-secure=false")
 	})
 
 	It("says on every job, and once in its log, that Volcano is missing, and goes on when it is installed", func(ctx SpecContext) {

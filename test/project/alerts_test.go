@@ -1,0 +1,175 @@
+package project
+
+import (
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"sigs.k8s.io/yaml"
+)
+
+const alertsPage = "docs/metrics.md"
+
+// alerts are the rules of component monitoring, as Prometheus reads them.
+func alerts(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(repository, "config", "components", "monitoring", "prometheusrule.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object struct{ Spec map[string]any }
+	if err := yaml.Unmarshal(content, &object); err != nil {
+		t.Fatal(err)
+	}
+	// prometheus-operator hands the spec on to Prometheus as its file of rules.
+	file, err := yaml.Marshal(object.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, problems := rulefmt.Parse(file, false, model.UTF8Validation, promQL, slog.New(slog.DiscardHandler))
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if groups == nil {
+		t.Fatal("there are no rules")
+	}
+	var rules []rulefmt.Rule
+	for _, group := range groups.Groups {
+		rules = append(rules, group.Rules...)
+	}
+	return rules
+}
+
+// Whoever is woken by an alert reads what it means, and finds what to do.
+func TestAlertsAreExplained(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(repository, alertsPage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^### (Tideline\w+)$`).FindAllStringSubmatch(string(content), -1) {
+		explained[heading[1]] = true
+	}
+	for _, rule := range alerts(t) {
+		if !explained[rule.Alert] {
+			t.Errorf("%s has no paragraph on %s", alertsPage, rule.Alert)
+		}
+		delete(explained, rule.Alert)
+		link := "https://github.com/tideline-io/tideline/blob/main/" + alertsPage + "#" + strings.ToLower(rule.Alert)
+		if rule.Annotations["runbook_url"] != link {
+			t.Errorf("%s leads to %q, its paragraph is %s", rule.Alert, rule.Annotations["runbook_url"], link)
+		}
+		if rule.Annotations["summary"] == "" || len(rule.Annotations["description"]) < 40 {
+			t.Errorf("%s does not say what happened: %v", rule.Alert, rule.Annotations)
+		}
+		if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) {
+			t.Errorf("%s has severity %q", rule.Alert, rule.Labels["severity"])
+		}
+		checkMetrics(t, rule.Alert, rule.Expr)
+	}
+	for _, alert := range slices.Sorted(maps.Keys(explained)) {
+		t.Errorf("%s explains %s, which is no alert", alertsPage, alert)
+	}
+}
+
+// What each alert sees: series by the notation of promtool, a sample a minute, and whether it is there at a minute.
+func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
+	const job = `job="tideline-metrics"`
+	cases := map[string][]struct {
+		name   string
+		series []string
+		at     int // minutes
+		want   string
+	}{
+		"TidelineDown": {
+			{"nobody is asked", nil, 10, "{}"},
+			{"one of two answers", []string{"up{" + job + `,pod="a"} 0x10`, "up{" + job + `,pod="b"} 1x10`}, 10, ""},
+			{"none answers", []string{"up{" + job + "} 1x5 0x5"}, 10, "{}"},
+		},
+		"TidelineNotLeading": {
+			{"one leads", []string{"leader_election_master_status{" + job + `,pod="a"} 0x9`, "leader_election_master_status{" + job + "} 1x9"}, 9, ""},
+			{"none leads", []string{"leader_election_master_status{" + job + "} 0x9"}, 9, "{}"},
+		},
+		"TidelineReconcileErrors": {
+			{"one in a hundred", reconciles(100, 1), 30, ""},
+			{"one in four", reconciles(100, 25), 30, `{controller="elastictrainingjob"}`},
+		},
+		"TidelineReconcilePanics": {
+			{"none", []string{"controller_runtime_reconcile_panics_total{" + job + `,controller="a"} 1x60`}, 60, ""},
+			{"one", []string{"controller_runtime_reconcile_panics_total{" + job + `,controller="a"} 0x30 1x30`}, 60, `{controller="a"}`},
+		},
+		"TidelineQueueSlow": {
+			{"milliseconds", buckets("workqueue_queue_duration_seconds", job+`,controller="a"`, "0.1", "100"), 10, ""},
+			{"a minute", buckets("workqueue_queue_duration_seconds", job+`,controller="a"`, "100", "1000"), 10, `{controller="a"}`},
+		},
+		"TidelineReconcileStuck": {
+			{"seconds", []string{"workqueue_longest_running_processor_seconds{" + job + `,controller="a"} 3x9`}, 9, ""},
+			{"minutes", []string{"workqueue_longest_running_processor_seconds{" + job + `,controller="a"} 0+60x9`}, 9, `{controller="a"}`},
+		},
+		"TidelineWebhookSlow": {
+			{"milliseconds", buckets("controller_runtime_webhook_latency_seconds", job+`,webhook="/a"`, "0.1", "10"), 10, ""},
+			{"seconds", buckets("controller_runtime_webhook_latency_seconds", job+`,webhook="/a"`, "10", "30"), 10, `{webhook="/a"}`},
+		},
+		"TidelineWebhookCertificate": {
+			{"jobs fail", []string{"controller_runtime_reconcile_errors_total{" + job + `,controller="elastictrainingjob"} 0+1x60`}, 60, ""},
+			{"made by the operator", []string{"controller_runtime_reconcile_errors_total{" + job + `,controller="webhook-certificates"} 0+1x60`}, 60, "{}"},
+			{"made by others", []string{"certwatcher_read_certificate_errors_total{" + job + "} 0+1x60"}, 60, "{}"},
+		},
+		"TidelineNothingStarts": {
+			{"nobody waits", []string{`tideline_jobs{phase="Pending"} 3x60 0x60`, "tideline_job_placement_seconds_count 5x120"}, 120, ""},
+			{"others start", []string{`tideline_jobs{phase="Pending"} 3x120`, "tideline_job_placement_seconds_count 0+1x120"}, 120, ""},
+			{"none starts", []string{`tideline_jobs{phase="Pending"} 3x120`, "tideline_job_placement_seconds_count 5x120"}, 120, "{}"},
+			{"a new leader", []string{`tideline_jobs{phase="Pending",pod="b"} 3x120`}, 120, "{}"},
+		},
+		"TidelineJobsWaitLong": {
+			{"minutes", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "600", "14400"), 360, ""},
+			{"a day", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "86400", "259200"), 360, `{tier="exploratory"}`},
+		},
+		"TidelineRestartsSurge": {
+			{"few", []string{`tideline_restarts_total{cause="oom"} 0x1380 1+1x9 10x50`}, 1440, ""},
+			{"as always", []string{`tideline_restarts_total{cause="oom"} 0+1x1440`}, 1440, ""},
+			{"many at once", []string{`tideline_restarts_total{cause="oom"} 0x1400 0+2x40`}, 1440, `{cause="oom"}`},
+		},
+		"TidelineEvictionStorm": {
+			{"as always", []string{`tideline_evictions_total{reason="scheduler"} 0+10x1440`}, 1440, ""},
+			{"a rack is lost", []string{`tideline_evictions_total{reason="node_lost"} 0x1435 64x5`}, 1440, `{reason="node_lost"}`},
+		},
+	}
+	for _, rule := range alerts(t) {
+		if len(cases[rule.Alert]) < 2 {
+			t.Errorf("%s: nothing shows when it is there, or when it is not", rule.Alert)
+		}
+		for _, c := range cases[rule.Alert] {
+			if got := evaluate(t, rule.Expr, c.series, c.at); got != c.want {
+				t.Errorf("%s, %s: it is there for %q, want %q", rule.Alert, c.name, got, c.want)
+			}
+		}
+	}
+}
+
+// reconciles are the counters of a controller, with so many reconciles and errors a minute.
+func reconciles(all, failed int) []string {
+	const of = `{job="tideline-metrics",controller="elastictrainingjob"`
+	return []string{
+		"controller_runtime_reconcile_total" + of + `,result="success"} 0+` + strconv.Itoa(all-failed) + "x30",
+		"controller_runtime_reconcile_total" + of + `,result="error"} 0+` + strconv.Itoa(failed) + "x30",
+		"controller_runtime_reconcile_errors_total" + of + "} 0+" + strconv.Itoa(failed) + "x30",
+	}
+}
+
+// buckets are a histogram to which each minute adds ten values, all of them up to a bound; above is the next.
+func buckets(name, of, bound, above string) []string {
+	var series []string
+	for _, le := range []string{bound, above, "+Inf"} {
+		series = append(series, name+"_bucket{"+of+`,le="`+le+`"} 0+10x360`)
+	}
+	return append(series, name+"_bucket{"+of+`,le="0.001"} 0x360`)
+}
