@@ -50,12 +50,8 @@ func alerts(t *testing.T) []rulefmt.Rule {
 
 // Whoever is woken by an alert reads what it means, and finds what to do.
 func TestAlertsAreExplained(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(repository, alertsPage))
-	if err != nil {
-		t.Fatal(err)
-	}
 	explained := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^### (Tideline\w+)$`).FindAllStringSubmatch(string(content), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^### (Tideline\w+)$`).FindAllStringSubmatch(readPage(t, alertsPage), -1) {
 		explained[heading[1]] = true
 	}
 	for _, rule := range alerts(t) {
@@ -82,7 +78,11 @@ func TestAlertsAreExplained(t *testing.T) {
 
 // What each alert sees: series by the notation of promtool, a sample a minute, and whether it is there at a minute.
 func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
-	const job = `job="tideline-metrics"`
+	const (
+		job      = `job="tideline-metrics"`
+		leads    = "leader_election_master_status{" + job
+		failures = "controller_runtime_reconcile_errors_total{" + job
+	)
 	cases := map[string][]struct {
 		name   string
 		series []string
@@ -95,8 +95,8 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"none answers", []string{"up{" + job + "} 1x5 0x5"}, 10, "{}"},
 		},
 		"TidelineNotLeading": {
-			{"one leads", []string{"leader_election_master_status{" + job + `,pod="a"} 0x9`, "leader_election_master_status{" + job + "} 1x9"}, 9, ""},
-			{"none leads", []string{"leader_election_master_status{" + job + "} 0x9"}, 9, "{}"},
+			{"one leads", []string{leads + `,pod="a"} 0x9`, leads + "} 1x9"}, 9, ""},
+			{"none leads", []string{leads + "} 0x9"}, 9, "{}"},
 		},
 		"TidelineReconcileErrors": {
 			{"one in a hundred", reconciles(100, 1), 30, ""},
@@ -119,8 +119,8 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"seconds", buckets("controller_runtime_webhook_latency_seconds", job+`,webhook="/a"`, "10", "30"), 10, `{webhook="/a"}`},
 		},
 		"TidelineWebhookCertificate": {
-			{"jobs fail", []string{"controller_runtime_reconcile_errors_total{" + job + `,controller="elastictrainingjob"} 0+1x60`}, 60, ""},
-			{"made by the operator", []string{"controller_runtime_reconcile_errors_total{" + job + `,controller="webhook-certificates"} 0+1x60`}, 60, "{}"},
+			{"jobs fail", []string{failures + `,controller="elastictrainingjob"} 0+1x60`}, 60, ""},
+			{"made by the operator", []string{failures + `,controller="webhook-certificates"} 0+1x60`}, 60, "{}"},
 			{"made by others", []string{"certwatcher_read_certificate_errors_total{" + job + "} 0+1x60"}, 60, "{}"},
 		},
 		"TidelineNothingStarts": {

@@ -1,6 +1,9 @@
 package project
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,12 +113,53 @@ func TestCertManagerMakesTheCertificate(t *testing.T) {
 		!slices.Contains(container.Args, "--webhook-cert-dir="+container.VolumeMounts[0].MountPath) {
 		t.Errorf("the operator runs with %v and finds at %+v what it needs", container.Args, container.VolumeMounts)
 	}
-	if secret := pod.Volumes[0].Secret; secret == nil || secret.SecretName != text("spec.secretName") || ptr.Deref(secret.Optional, false) {
-		t.Errorf("the operator mounts %+v, the certificate is in %s", secret, text("spec.secretName"))
+	kept := text("spec.secretName")
+	if secret := pod.Volumes[0].Secret; secret == nil || secret.SecretName != kept || ptr.Deref(secret.Optional, false) {
+		t.Errorf("the operator mounts %+v, the certificate is in %s", secret, kept)
 	}
 	for _, r := range all {
 		if strings.HasSuffix(r.GetKind(), "Role") && strings.Contains(r.MustYaml(), "- secrets") {
 			t.Errorf("%s %s has rights to Secrets", r.GetKind(), r.GetName())
+		}
+	}
+}
+
+const installationPage = "docs/installation.md"
+
+func readPage(t *testing.T, page string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// shownKustomization is the one that the page on installation shows.
+func shownKustomization(t *testing.T) string {
+	t.Helper()
+	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(readPage(t, installationPage))
+	if shown == nil {
+		t.Fatalf("%s shows no kustomization", installationPage)
+	}
+	return shown[1]
+}
+
+func TestInstallationPageShowsWhatBuilds(t *testing.T) {
+	all := buildOwn(t, shownKustomization(t))
+	d := deployment(t, named(t, all, "Deployment", manager))
+	if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example/tideline:dev" || *d.Spec.Replicas != 2 {
+		t.Errorf("%d replicas of image %s", *d.Spec.Replicas, image)
+	}
+	egress := named(t, all, "NetworkPolicy", manager).MustYaml()
+	if !strings.Contains(egress, "port: 6443") || !strings.Contains(egress, "port: 16443") {
+		t.Errorf("the operator may call\n%s", egress)
+	}
+	page := readPage(t, installationPage)
+	for name := range installations(t) {
+		if component, found := strings.CutPrefix(name, "default with "); found && component != "everything" &&
+			!strings.Contains(page, "| `config/components/"+component+"` |") {
+			t.Errorf("the page does not say what component %s adds", component)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestPrometheusFindsTheOperator(t *testing.T) {
 		t.Errorf("the ServiceMonitor reads port %v of %v (%v)", port, service.Spec.Ports, err)
 	}
 	for _, rule := range alerts(t) {
-		if strings.Contains(rule.Expr, `job="`) && strings.Count(rule.Expr, `job="`) != strings.Count(rule.Expr, `job="`+service.Name+`"`) {
+		if strings.Count(rule.Expr, `job="`) != strings.Count(rule.Expr, `job="`+service.Name+`"`) {
 			t.Errorf("%s is about other jobs than that of Service %s: %s", rule.Alert, service.Name, rule.Expr)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Every port that is served is opened, and no other: a policy that forgets the webhooks' port lets nobody create a job. The probes
-// are the kubelet's, which no policy keeps out of its own node.
+// Every port that is served is opened, and no other: a policy that forgets the webhooks' port lets nobody create a job. The
+// probes are the kubelet's, which no policy keeps out of its own node.
 func TestNetworkPoliciesOpenWhatIsServed(t *testing.T) {
 	for name, all := range installations(t) {
 		var manager appsv1.Deployment

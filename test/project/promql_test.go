@@ -85,10 +85,7 @@ func checkMetrics(t *testing.T, where, query string) {
 		t.Errorf("%s: %v", where, err)
 		return
 	}
-	page, err := os.ReadFile(filepath.Join(repository, alertsPage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readPage(t, alertsPage)
 	known := registered()
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		selector, ok := node.(*parser.VectorSelector)
@@ -103,7 +100,7 @@ func checkMetrics(t *testing.T, where, query string) {
 		if name != "up" && !strings.HasPrefix(name, "tideline_") && !known[name] {
 			t.Errorf("%s: nobody counts %s", where, name)
 		}
-		if !strings.Contains(string(page), "| `"+name+"` |") {
+		if !strings.Contains(page, "| `"+name+"` |") {
 			t.Errorf("%s: %s does not list %s", where, alertsPage, name)
 		}
 		return nil

@@ -1,10 +1,8 @@
 package project
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,32 +17,25 @@ import (
 // jsonSchema is a schema, or one inside of it.
 type jsonSchema = map[string]any
 
-// TestManifestsConform holds everything that is installed to the schemas of the Kubernetes that the suites run on and of the CRDs
-// of others, by kubeconform. A field that no schema has is an error, as `kubectl apply` would drop it.
+// Everything that is installed is held to the schemas of the Kubernetes that the suites run on and of the CRDs of others, by
+// kubeconform. A field that no schema has is an error: `kubectl apply` would drop it.
 func TestManifestsConform(t *testing.T) {
 	conform := conformer(t)
 	all := installations(t)
 	for _, folder := range []string{"config/samples", "config/volcano"} {
 		all[folder] = build(t, folder)
 	}
+	all[installationPage] = buildOwn(t, shownKustomization(t))
 	for name, manifests := range all {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range manifests {
-				manifest, err := r.AsYAML()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := conform(manifest); err != nil {
+				if err := conform([]byte(r.MustYaml())); err != nil {
 					t.Errorf("%s %s: %v", r.GetKind(), r.GetName(), err)
 				}
 			}
 		})
 	}
-}
-
-// A check that lets everything pass says nothing of the manifests above.
-func TestManifestsThatDoNotConformAreRefused(t *testing.T) {
-	conform := conformer(t)
+	// A check that lets everything pass says nothing of the manifests above.
 	for name, manifest := range map[string]string{
 		"a field that does not exist":     "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {selectors: {a: b}}",
 		"a field of a list that does not": "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{ports: 1}]}",
@@ -52,7 +43,7 @@ func TestManifestsThatDoNotConformAreRefused(t *testing.T) {
 		"a field that is missing":         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {}",
 		"a kind that nobody has":          "apiVersion: apps/v1\nkind: Deploymint\nmetadata: {name: a}",
 		"a version that nobody serves":    "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}",
-		"a field that a CRD has not":      "apiVersion: tideline.io/v1alpha1\nkind: ElasticTrainingJob\nmetadata: {name: a}\nspec: {replicas: 2}",
+		"a field that a CRD has not":      "apiVersion: tideline.io/v1alpha1\nkind: ElasticTrainingJob\nspec: {size: 2}",
 		"a CRD of others": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a}\n" +
 			"spec: {selector: {}, endpoints: [{interval: 30}]}",
 	} {
@@ -82,7 +73,19 @@ func conformer(t *testing.T) func(manifest []byte) error {
 	}
 }
 
-// writeSchemas writes a schema for every kind that there is in a cluster with Tideline, cert-manager and prometheus-operator.
+// customKinds are where the CustomResourceDefinitions of others are whose kinds we install, by module.
+var customKinds = map[string][]string{
+	"github.com/cert-manager/cert-manager": {
+		"deploy/crds/cert-manager.io_certificates.yaml",
+		"deploy/crds/cert-manager.io_issuers.yaml",
+	},
+	"github.com/prometheus-operator/prometheus-operator": {
+		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
+	},
+}
+
+// writeSchemas writes a schema for every kind of Kubernetes, of ours and of others.
 func writeSchemas(folder string) error {
 	kubernetes, err := module("test/cluster/modules/kubernetes", "k8s.io/kubernetes")
 	if err != nil {
@@ -91,19 +94,21 @@ func writeSchemas(folder string) error {
 	if err := writeBuiltIn(folder, filepath.Join(kubernetes, "api", "openapi-spec", "swagger.json")); err != nil {
 		return err
 	}
-	folders := []string{filepath.Join(repository, "config", "crd", "bases")}
-	for path, where := range map[string]string{
-		"github.com/cert-manager/cert-manager":               "deploy/crds",
-		"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
-	} {
+	crds, err := filepath.Glob(filepath.Join(repository, "config", "crd", "bases", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for path, files := range customKinds {
 		others, err := module("test/project/schemas", path)
 		if err != nil {
 			return err
 		}
-		folders = append(folders, filepath.Join(others, where))
+		for _, file := range files {
+			crds = append(crds, filepath.Join(others, filepath.FromSlash(file)))
+		}
 	}
-	for _, from := range folders {
-		if err := writeCustom(folder, from); err != nil {
+	for _, crd := range crds {
+		if err := writeCustom(folder, crd); err != nil {
 			return err
 		}
 	}
@@ -183,48 +188,37 @@ func reach(name string, all, needed map[string]jsonSchema) {
 	walk(all[name])
 }
 
-// writeCustom writes a schema for each version of the CustomResourceDefinitions in a folder.
-func writeCustom(folder, from string) error {
-	found := 0
-	err := filepath.WalkDir(from, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".yaml" {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var crd struct {
-			Spec struct {
-				Group    string
-				Names    struct{ Kind string }
-				Versions []struct {
-					Name   string
-					Schema struct{ OpenAPIV3Schema jsonSchema }
-				}
-			}
-		}
-		if err := yaml.Unmarshal(content, &crd); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		found++
-		for _, version := range crd.Spec.Versions {
-			s := version.Schema.OpenAPIV3Schema
-			properties, _ := s["properties"].(jsonSchema)
-			if metadata, ok := properties["metadata"].(jsonSchema); ok {
-				metadata["additionalProperties"] = true // What a CRD says of metadata comes on top of what all objects have.
-			}
-			tighten(s)
-			if err := writeSchema(folder, crd.Spec.Names.Kind, crd.Spec.Group, version.Name, s); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil && found == 0 {
-		err = fmt.Errorf("%s has no CustomResourceDefinition", from)
+// writeCustom writes a schema for each version of a CustomResourceDefinition.
+func writeCustom(folder, path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
 	}
-	return err
+	var crd struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Kind string }
+			Versions []struct {
+				Name   string
+				Schema struct{ OpenAPIV3Schema jsonSchema }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(content, &crd); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, version := range crd.Spec.Versions {
+		s := version.Schema.OpenAPIV3Schema
+		properties, _ := s["properties"].(jsonSchema)
+		if metadata, ok := properties["metadata"].(jsonSchema); ok {
+			metadata["additionalProperties"] = true // What a CRD says of metadata comes on top of what all objects have.
+		}
+		tighten(s)
+		if err := writeSchema(folder, crd.Spec.Names.Kind, crd.Spec.Group, version.Name, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeSchema names a schema as kubeconform looks for it.
@@ -234,11 +228,11 @@ func writeSchema(folder, kind, group, version string, s jsonSchema) error {
 		first, _, _ := strings.Cut(group, ".")
 		name += "-" + first
 	}
-	var content bytes.Buffer
-	if err := json.NewEncoder(&content).Encode(s); err != nil {
+	content, err := json.Marshal(s)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, strings.ToLower(name+"-"+version)+".json"), content.Bytes(), 0o600)
+	return os.WriteFile(filepath.Join(folder, strings.ToLower(name+"-"+version)+".json"), content, 0o600)
 }
 
 // tighten makes a schema of Kubernetes one that refuses fields it does not have, and says in JSON schema what Kubernetes says by

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/kustomize/api/resource"
 )
 
-// The namespace enforces the strictest level of Pod Security, and the API server would refuse the operator's pods silently, in the
-// events of a ReplicaSet, if they asked for more.
+// The namespace enforces the strictest level of Pod Security. If the operator's pods asked for more, they would be refused, and
+// only the events of a ReplicaSet would say so.
 func TestOperatorMeetsThePodSecurityThatItsNamespaceEnforces(t *testing.T) {
 	for name, all := range installations(t) {
 		var namespace corev1.Namespace
@@ -60,7 +60,7 @@ func TestPodsThatAskForMoreAreRefused(t *testing.T) {
 // What the level does not ask for, and we hold the operator to all the same.
 func TestOperatorAsksForLittle(t *testing.T) {
 	tokens := map[string]bool{}
-	for _, r := range build(t, "config/default") {
+	for _, r := range installation(t) {
 		switch r.GetKind() {
 		case "ServiceAccount":
 			var account corev1.ServiceAccount
