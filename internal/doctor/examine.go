@@ -35,6 +35,8 @@ type Facts struct {
 	MissingWebhooks []string
 	// UntrustedWebhooks are those without a CA, so that every job is refused.
 	UntrustedWebhooks []string
+	// certManager is whether cert-manager makes the certificate of our webhooks.
+	certManager bool
 	// Denied are requests that the operator's ServiceAccount may not make.
 	Denied []string
 }

@@ -101,6 +101,9 @@ func gatherWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 	return nil
 }
 
+// injectCA is the annotation by which cert-manager knows where to write its CA.
+const injectCA = "cert-manager.io/inject-ca-from"
+
 // gatherOwnWebhooks reads whether the API server knows our webhooks, and whom it trusts to be them.
 func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 	for _, o := range webhook.Configurations() {
@@ -110,6 +113,7 @@ func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 		case err != nil:
 			return fmt.Errorf("read %T %s: %w", o, o.GetName(), err)
 		}
+		f.certManager = f.certManager || o.GetAnnotations()[injectCA] != ""
 		for _, config := range webhook.ClientConfigs(o) {
 			if len(config.CABundle) == 0 {
 				f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
@@ -119,7 +123,8 @@ func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 	return nil
 }
 
-// gatherDenied asks for every right of the operator's roles whether its ServiceAccount has it.
+// gatherDenied asks for every right of the operator's roles whether its ServiceAccount has it. Those in its own namespace are for
+// the certificate that it makes, and not installed where cert-manager does.
 func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(rbac.Roles), 4096); ; {
 		role := &rbacv1.Role{} // a ClusterRole has the same fields and no namespace
@@ -127,6 +132,9 @@ func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("read the operator's roles: %w", err)
+		}
+		if role.Namespace != "" && f.certManager {
+			continue
 		}
 		for _, rule := range role.Rules {
 			if err := gatherDeniedBy(ctx, c, role.Namespace, rule, f); err != nil {
