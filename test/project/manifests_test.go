@@ -209,6 +209,30 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 	}
 }
 
+// What Kubernetes adds to its own roles is what their names promise, and nothing else of ours is in them.
+func TestUserRolesAreAggregated(t *testing.T) {
+	want := map[string][]string{"tideline-edit": {"admin", "edit"}, "tideline-view": {"admin", "edit", "view"}}
+	for _, r := range installations(t)["default with everything"] {
+		if r.GetKind() != "ClusterRole" {
+			continue
+		}
+		var into []string
+		for label, value := range r.GetLabels() {
+			if role, found := strings.CutPrefix(label, "rbac.authorization.k8s.io/aggregate-to-"); found && value == "true" {
+				into = append(into, role)
+			}
+		}
+		slices.Sort(into)
+		if !slices.Equal(into, want[r.GetName()]) {
+			t.Errorf("%s is added to %v, want %v", r.GetName(), into, want[r.GetName()])
+		}
+		delete(want, r.GetName())
+	}
+	for name := range want {
+		t.Errorf("there is no %s", name)
+	}
+}
+
 // The operator may do nothing with users' Secrets unless somebody adds the component, and with it create them only. In its own
 // namespace it reads and changes the one with its certificate, by name.
 func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
