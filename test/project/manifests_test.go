@@ -49,11 +49,11 @@ func installation(t *testing.T, components ...string) []*resource.Resource {
 		return built.([]*resource.Resource)
 	}
 	const from = "github.com/tideline-io/tideline/config"
-	content := "resources:\n- " + from + "/default\ncomponents:\n"
+	lines := []string{"resources:", "- " + from + "/default", "components:"}
 	for _, component := range components {
-		content += "- " + from + "/components/" + component + "\n"
+		lines = append(lines, "- "+from+"/components/"+component)
 	}
-	built := buildOwn(t, content)
+	built := buildOwn(t, strings.Join(lines, "\n"))
 	builds.Store(key, built)
 	return built
 }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -57,7 +58,7 @@ func TestManifestsConform(t *testing.T) {
 func conformer(t *testing.T) func(manifest []byte) error {
 	t.Helper()
 	folder := t.TempDir()
-	if err := writeSchemas(folder); err != nil {
+	if err := writeSchemas(t.Context(), folder); err != nil {
 		t.Fatal(err)
 	}
 	location := filepath.Join(folder, "{{.ResourceKind}}{{.KindSuffix}}.json")
@@ -86,8 +87,8 @@ var customKinds = map[string][]string{
 }
 
 // writeSchemas writes a schema for every kind of Kubernetes, of ours and of others.
-func writeSchemas(folder string) error {
-	kubernetes, err := module("test/cluster/modules/kubernetes", "k8s.io/kubernetes")
+func writeSchemas(ctx context.Context, folder string) error {
+	kubernetes, err := module(ctx, "test/cluster/modules/kubernetes", "k8s.io/kubernetes")
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func writeSchemas(folder string) error {
 		return err
 	}
 	for path, files := range customKinds {
-		others, err := module("test/project/schemas", path)
+		others, err := module(ctx, "test/project/schemas", path)
 		if err != nil {
 			return err
 		}
@@ -116,8 +117,8 @@ func writeSchemas(folder string) error {
 }
 
 // module returns the folder of a module, in the version that a module of the repository requires.
-func module(requiredBy, path string) (string, error) {
-	cmd := exec.Command("go", "mod", "download", "-json", path)
+func module(ctx context.Context, requiredBy, path string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
 	cmd.Dir = filepath.Join(repository, filepath.FromSlash(requiredBy))
 	out, err := cmd.Output()
 	if err != nil {
