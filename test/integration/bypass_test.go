@@ -14,7 +14,6 @@ import (
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/badinput"
-	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // What becomes of objects that reached the API server while the rules of their definition were off, as before an upgrade that
@@ -25,7 +24,7 @@ var _ = Describe("An object that bypassed validation", Ordered, ContinueOnFailur
 	namespace := func(i int) string { return fmt.Sprintf("bypass-%d", i) }
 
 	BeforeAll(func(ctx SpecContext) {
-		in = suite.Own(ctx, cluster.Options{GPUNodes: 1})
+		in = shared.Own(ctx, cluster.Options{GPUNodes: 1})
 		Expect(relax(ctx, in)).To(Succeed(), "the rules are off")
 		for i, c := range badinput.Cases() {
 			ns := &corev1.Namespace{}

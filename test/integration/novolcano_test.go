@@ -14,7 +14,6 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
-	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // A cluster of its own, because it begins without Volcano. Its operator looks at objects when a watch tells of them and not every
@@ -27,7 +26,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		var err error
 		metrics, err = testutil.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
-		in = suite.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h",
+		in = shared.Own(ctx, cluster.Options{GPUNodes: -1, NoVolcano: true}, "--resync-period=10h",
 			"--metrics-bind-address="+metrics, "--metrics-secure=false")
 	})
 

@@ -26,7 +26,12 @@ func TestIntegration(t *testing.T) {
 
 // Volcano admits gangs by what the whole cluster holds. One large node that no scenario uses keeps a scenario whose nodes are
 // full from holding up the others.
-var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256})
+//
+// A right that no scenario needs is one that the operator should not have. The one to set owner references that block is never a
+// request of its own: it is looked at while children are created, where admission plugin OwnerReferencesPermissionEnforcement is
+// on, as on OpenShift.
+var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256}).
+	UseEveryRight("update elastictrainingjobs/finalizers.tideline.io")
 
 func newScenario(name string, gpus ...int64) *testutil.Scenario {
 	GinkgoHelper()

@@ -24,7 +24,6 @@ import (
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/badinput"
-	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 const (
@@ -48,7 +47,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 		probes, err := testutil.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred(), "there is a port for probes")
-		in = suite.Own(ctx, cluster.Options{GPUNodes: -1},
+		in = shared.Own(ctx, cluster.Options{GPUNodes: -1},
 			"--webhooks", "--webhook-bind-address="+address, "--health-probe-bind-address="+probes)
 		Expect(readiness(ctx, probes)).To(Equal(http.StatusInternalServerError), "the operator reconciles, and is not ready")
 		Expect(in.InstallWebhooks(ctx, address)).To(Succeed(), "the webhooks answer")

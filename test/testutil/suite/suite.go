@@ -4,12 +4,17 @@ package suite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -21,6 +26,18 @@ type Suite struct {
 
 	// installation is set in the first process only.
 	installation *testutil.Installation
+	// rights are set where every right of the operator's role must be used.
+	rights *rights
+}
+
+// rights say what is known of rights that may be unused.
+type rights struct{ except []string }
+
+// UseEveryRight has the suite fail, when all of its specs ran, if the operator's role has a right that no request of the operator
+// needed, on any of the clusters of the suite. What except names need not be used.
+func (s *Suite) UseEveryRight(except ...string) *Suite {
+	s.rights = &rights{except}
+	return s
 }
 
 // New registers a cluster with Tideline for the suite; it is called once, at the top level. What else runs on the cluster is
@@ -49,6 +66,10 @@ func New(o cluster.Options, further ...func(context.Context, *cluster.Cluster) e
 		switch {
 		case s.installation == nil:
 		case r.SuiteSucceeded:
+			if s.rights != nil && complete(r) {
+				gomega.Expect(s.unusedRights()).To(gomega.BeEmpty(),
+					"the operator's role (config/rbac) allows what it needs; the audit logs are in %s", s.installation.Logs())
+			}
 			gomega.Expect(s.installation.RemoveLogs()).To(gomega.Succeed(), "nothing is left behind")
 		default:
 			fmt.Println("The logs of all processes are in", s.installation.Logs())
@@ -60,9 +81,43 @@ func New(o cluster.Options, further ...func(context.Context, *cluster.Cluster) e
 // paths are what the first process tells the others.
 type paths struct{ Kubeconfig, AuditLog string }
 
+// complete holds when no spec was left out.
+func complete(r ginkgo.Report) bool {
+	specs := r.SpecReports.WithLeafNodeType(types.NodeTypeIt)
+	return len(specs) == len(specs.WithState(types.SpecStatePassed))
+}
+
+// unusedRights are the rights of the operator's role that no request in the audit logs of the suite needed.
+func (s *Suite) unusedRights() ([]string, error) {
+	logs, err := filepath.Glob(filepath.Join(s.installation.Logs(), "*"+auditSuffix))
+	if err != nil {
+		return nil, err
+	}
+	return testutil.Unused(rbac.Roles, s.rights.except, logs...)
+}
+
+// auditSuffix ends the names of audit logs.
+const auditSuffix = "audit.log"
+
+// Own is the function Own, on a cluster whose requests count for [Suite.UseEveryRight].
+func (s *Suite) Own(ctx context.Context, o cluster.Options, flags ...string) *testutil.Installation {
+	ginkgo.GinkgoHelper()
+	return own(ctx, o, func(in *testutil.Installation) error {
+		return os.Rename(in.AuditLog, filepath.Join(filepath.Dir(s.World.AuditLog), filepath.Base(in.Logs())+"-"+auditSuffix))
+	}, flags...)
+}
+
 // Own starts a cluster with Tideline for the specs of one container, which change what other specs rely on. It is called in
 // BeforeAll, and ends with the container. The operator may be given further flags.
 func Own(ctx context.Context, o cluster.Options, flags ...string) *testutil.Installation {
+	ginkgo.GinkgoHelper()
+	return own(ctx, o, func(*testutil.Installation) error { return nil }, flags...)
+}
+
+// own is [Own]; keep saves what is needed of the logs before they are removed.
+func own(
+	ctx context.Context, o cluster.Options, keep func(*testutil.Installation) error, flags ...string,
+) *testutil.Installation {
 	ginkgo.GinkgoHelper()
 	o.Log = ginkgo.GinkgoWriter
 	in, err := testutil.Start(ctx, o, flags...)
@@ -74,7 +129,7 @@ func Own(ctx context.Context, o cluster.Options, flags ...string) *testutil.Inst
 			ginkgo.AddReportEntry("The logs of all processes are in " + in.Logs())
 			return
 		}
-		gomega.Expect(in.RemoveLogs()).To(gomega.Succeed(), "nothing is left behind")
+		gomega.Expect(errors.Join(keep(in), in.RemoveLogs())).To(gomega.Succeed(), "nothing is left behind")
 	})
 	return in
 }
