@@ -80,10 +80,18 @@ manifests: ## Generate CRDs, the operator's roles and its webhooks under config/
 	echo "generating config/webhook/manifests.yaml"
 	"$$controller_gen" webhook paths=./internal/webhook/... output:webhook:dir=config/webhook
 
+.PHONY: bundle
+bundle: manifests ## Generate bundle/, by which OLM installs the operator. VERSION and IMG stand in it if given here.
+	@kustomize=$$($(TOOL) kustomize)
+	echo "generating bundle/"
+	"$$kustomize" build config/manifests | go -C test/tools/bundle run . -repository='$(CURDIR)' \
+		$(if $(filter command,$(origin VERSION)),-version='$(VERSION)') $(if $(filter command,$(origin IMG)),-image='$(IMG)')
+
 .PHONY: tidy
-tidy: ## Bring go.mod up to date, here and in test/project, which follows it.
+tidy: ## Bring go.mod up to date, here and in test/project, which follows it, and in test/tools/bundle.
 	@go mod tidy
 	go -C test/project mod tidy
+	go -C test/tools/bundle mod tidy
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -96,14 +104,18 @@ vet: ## Run go vet.
 	go vet ./...
 	echo "go vet ./... in test/project"
 	go -C test/project vet ./...
+	echo "go vet ./... in test/tools/bundle"
+	go -C test/tools/bundle vet ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint, import rules included.
 	@golangci_lint=$$($(TOOL) golangci-lint)
 	echo "golangci-lint run"
 	"$$golangci_lint" run
-	echo "golangci-lint run in test/project"
-	cd test/project && "$$golangci_lint" run --config ../../.golangci.yml
+	for module in test/project test/tools/bundle; do
+		echo "golangci-lint run in $$module"
+		(cd "$$module" && "$$golangci_lint" run --config '$(CURDIR)/.golangci.yml')
+	done
 
 .PHONY: run
 run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags.
@@ -118,7 +130,7 @@ docker-build: ## Build the image IMG with CONTAINER_TOOL.
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project cluster integration+stock+capacity faults
+	@exec test/run.sh unit project bundle cluster integration+stock+capacity faults
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.

@@ -73,6 +73,16 @@ project() {
 	return "$status"
 }
 
+# bundle runs the tests of what makes the bundle for OLM, and of the bundle, which are a module of their own. Without the race
+# detector: nothing there runs side by side, and OLM's libraries would be built a second time for it.
+bundle() {
+	local status=0 race=()
+	cd test/tools/bundle
+	gotests bundle pkgname -timeout=5m ./... || status=$?
+	cd ../../..
+	return "$status"
+}
+
 # cluster runs the tests of the local cluster and of what is built on it. One package at a time, because each starts
 # clusters; named test by test, because a minute may pass between two.
 cluster() {
@@ -130,7 +140,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | cluster | integration | stock | capacity | pytorchjob | faults)
+	unit | project | bundle | cluster | integration | stock | capacity | pytorchjob | faults)
 		echo "== $1 tests"
 		"$1"
 		;;

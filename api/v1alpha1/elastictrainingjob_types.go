@@ -206,6 +206,9 @@ const (
 // ElasticTrainingJob trains with as few as minReplicas and as many as maxReplicas workers. Volcano places its core all
 // together; surplus workers use what is free and give way to waiting gangs.
 //
+// +operator-sdk:csv:customresourcedefinitions:displayName="Elastic Training Job"
+// +operator-sdk:csv:customresourcedefinitions:resources={{Pod,v1,""},{Service,v1,""},{ConfigMap,v1,""},{Secret,v1,""},{Event,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:resources={{PodGroup,v1beta1,podgroups.scheduling.volcano.sh}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.maxReplicas,statuspath=.status.replicas,selectorpath=.status.selector
