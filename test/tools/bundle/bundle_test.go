@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/xml"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +30,7 @@ const (
 // rendered are the manifests that `make bundle` hands to this program.
 var rendered = sync.OnceValues(func() ([]byte, error) {
 	const build = `"$(test/tools/build.sh kustomize)" build config/manifests`
-	command := exec.Command("bash", "-c", build) //nolint:noctx // no test outlives it
+	command := exec.Command("bash", "-c", build)
 	command.Dir = repository
 	command.Stderr = os.Stderr
 	return command.Output()
@@ -260,7 +262,8 @@ func TestOperatorTakesItsCertificateFromOLM(t *testing.T) {
 			t.Errorf("%s is called at port %v of %s, path %v", w.GenerateName, w.TargetPort, w.DeploymentName, *w.WebhookPath)
 		}
 	}
-	if !slices.Equal(kinds, []v1alpha1.WebhookAdmissionType{v1alpha1.MutatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook}) {
+	want := []v1alpha1.WebhookAdmissionType{v1alpha1.MutatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook}
+	if !slices.Equal(kinds, want) {
 		t.Errorf("webhooks %v, want one that sets and one that checks", kinds)
 	}
 }
@@ -289,5 +292,26 @@ func TestImageOfTheBundleSaysWhatItsFilesSay(t *testing.T) {
 	}
 	if len(labels) < 6 || !reflect.DeepEqual(labels, file.Annotations) {
 		t.Errorf("labels %v\nannotations %v", labels, file.Annotations)
+	}
+}
+
+// Consoles show nothing for an icon that is no image.
+func TestIconIsAPicture(t *testing.T) {
+	icon := committedCSV(t).Spec.Icon[0]
+	content, err := base64.StdEncoding.DecodeString(icon.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var picture struct {
+		XMLName xml.Name
+		ViewBox string     `xml:"viewBox,attr"`
+		Paths   []struct{} `xml:"path"`
+	}
+	if err := xml.Unmarshal(content, &picture); err != nil {
+		t.Fatal(err)
+	}
+	name := xml.Name{Space: "http://www.w3.org/2000/svg", Local: "svg"}
+	if picture.XMLName != name || picture.ViewBox != "0 0 256 256" || len(picture.Paths) == 0 || icon.MediaType != "image/svg+xml" {
+		t.Errorf("the icon of type %s is %+v", icon.MediaType, picture)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,7 +129,7 @@ func (p *parts) portOf(w admissionregistrationv1.MutatingWebhook) (corev1.Servic
 	case to == nil || len(p.services[to.Name].Spec.Ports) != 1:
 		return corev1.ServicePort{}, fmt.Errorf("its Service %v is not among the manifests, or has not one port", to)
 	case w.NamespaceSelector != nil || len(w.MatchConditions) > 0:
-		return corev1.ServicePort{}, fmt.Errorf("a bundle cannot say namespaceSelector or matchConditions")
+		return corev1.ServicePort{}, errors.New("a bundle cannot say namespaceSelector or matchConditions")
 	}
 	return p.services[to.Name].Spec.Ports[0], nil
 }

@@ -42,13 +42,15 @@ func TestWhatABundleCannotSayIsRefused(t *testing.T) {
 			"  name: tideline-controller-manager\n  namespace: tideline-system\n---", "  name: other\n  namespace: tideline-system\n---",
 			"binds others than the operator",
 		},
-		"role that is not there": {"  kind: Role\n  name: tideline-manager\n", "  kind: Role\n  name: other\n", "binds Role/other, which"},
-		"namespaceSelector":      {"  failurePolicy: Fail\n", "  failurePolicy: Fail\n  namespaceSelector: {}\n", "cannot say namespaceSelector"},
-		"webhook elsewhere":      {"      name: tideline-webhook\n", "      name: other\n", "is not among the manifests"},
-		"unknown field":          {"  replicas: 1\n", "  replicaz: 1\n", `unknown field "spec.replicaz"`},
-		"no Deployment":          {"kind: Deployment\n", "kind: ConfigMap\n", "0 Deployments and 1 CustomResourceDefinitions"},
+		"role not there": {"  kind: Role\n  name: tideline-manager\n", "  kind: Role\n  name: other\n", "binds Role/other, which"},
+		"namespaceSelector": {
+			"  failurePolicy: Fail\n", "  failurePolicy: Fail\n  namespaceSelector: {}\n", "cannot say namespaceSelector",
+		},
+		"webhook elsewhere": {"      name: tideline-webhook\n", "      name: other\n", "is not among the manifests"},
+		"unknown field":     {"  replicas: 1\n", "  replicaz: 1\n", `unknown field "spec.replicaz"`},
+		"no Deployment":     {"kind: Deployment\n", "kind: ConfigMap\n", "0 Deployments and 1 CustomResourceDefinitions"},
 		"two of a name": {
-			"name: tideline-exploratory\n", "name: tideline-main-traffic\n", "two manifests would be bundle/manifests/tideline-main-traffic_",
+			"name: tideline-exploratory\n", "name: tideline-main-traffic\n", "two manifests would be bundle/manifests/",
 		},
 	} {
 		changed := bytes.ReplaceAll(manifests, []byte(test.old), []byte(test.with))

@@ -21,7 +21,8 @@ import (
 func main() {
 	repository := flag.String("repository", ".", "folder of the repository")
 	version := flag.String("version", "", "version of the operator; default: spec.version of the base in config/manifests")
-	image := flag.String("image", "", "image of the operator; default: annotation containerImage of the base, with the version as tag")
+	image := flag.String("image", "",
+		"image of the operator; default: annotation containerImage of the base in config/manifests, with the version as tag")
 	flag.Parse()
 	if err := run(*repository, os.Stdin, *version, *image); err != nil {
 		fmt.Fprintln(os.Stderr, "bundle:", err)

@@ -77,8 +77,8 @@ func sortOut(objects []*unstructured.Unstructured) (*parts, error) {
 		}
 	}
 	if p.base.Name == "" || len(p.deployments) != 1 || len(p.crds) == 0 {
-		return nil, fmt.Errorf("the manifests have %d Deployments and %d CustomResourceDefinitions, want 1 and at least 1, and a base %q",
-			len(p.deployments), len(p.crds), p.base.Name)
+		return nil, fmt.Errorf("the manifests have %d Deployments and %d CustomResourceDefinitions, want 1 and at least 1, and a "+
+			"ClusterServiceVersion, which is %q", len(p.deployments), len(p.crds), p.base.Name)
 	}
 	if err := p.sortRights(rights); err != nil {
 		return nil, err
@@ -134,7 +134,8 @@ func (p *parts) sortRights(objects []*unstructured.Unstructured) error {
 	}
 	for _, binding := range bindings {
 		if !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == account }) {
-			return fmt.Errorf("%s %s binds others than the operator, %s: leave it out in config/manifests", binding.Kind, binding.Name, account)
+			return fmt.Errorf("%s %s binds others than the operator, %s: leave it out in config/manifests",
+				binding.Kind, binding.Name, account)
 		}
 		key := binding.RoleRef.Kind + "/" + binding.RoleRef.Name
 		role, ok := roles[key]

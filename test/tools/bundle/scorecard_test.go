@@ -74,23 +74,28 @@ func TestScorecard(t *testing.T) {
 }
 
 func TestScorecardSeesWhatIsMissing(t *testing.T) {
-	for want, change := range map[string]func(*v1alpha1.ClusterServiceVersion, *apiextensionsv1.CustomResourceDefinition){
-		"owned CRDs do not have resources specified": func(c *v1alpha1.ClusterServiceVersion, _ *apiextensionsv1.CustomResourceDefinition) {
+	type definition = apiextensionsv1.CustomResourceDefinition
+	for want, change := range map[string]func(*serviceVersion, *definition){
+		"owned CRDs do not have resources specified": func(c *serviceVersion, _ *definition) {
 			c.Spec.CustomResourceDefinitions.Owned[0].Resources = nil
 		},
-		"resnet has no spec": func(c *v1alpha1.ClusterServiceVersion, _ *apiextensionsv1.CustomResourceDefinition) {
-			c.Annotations[annotationExamples] = `[{"apiVersion": "tideline.io/v1alpha1", "kind": "ElasticTrainingJob", "metadata": {"name": "resnet"}}]`
+		"resnet has no spec": func(c *serviceVersion, _ *definition) {
+			c.Annotations[annotationExamples] = `[{"kind": "ElasticTrainingJob", "metadata": {"name": "resnet"}}]`
 		},
-		"no validation for spec.minReplicas": func(_ *v1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomResourceDefinition) {
+		"no validation for spec.minReplicas": func(_ *serviceVersion, crd *definition) {
 			delete(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "minReplicas")
 		},
-		"no descriptor for spec.template": func(c *v1alpha1.ClusterServiceVersion, _ *apiextensionsv1.CustomResourceDefinition) {
+		"no descriptor for spec.template": func(c *serviceVersion, _ *definition) {
 			owned := &c.Spec.CustomResourceDefinitions.Owned[0]
-			owned.SpecDescriptors = slices.DeleteFunc(owned.SpecDescriptors, func(d v1alpha1.SpecDescriptor) bool { return d.Path == "template" })
+			owned.SpecDescriptors = slices.DeleteFunc(owned.SpecDescriptors, func(d v1alpha1.SpecDescriptor) bool {
+				return d.Path == "template"
+			})
 		},
-		"no descriptor for status.phase": func(c *v1alpha1.ClusterServiceVersion, _ *apiextensionsv1.CustomResourceDefinition) {
+		"no descriptor for status.phase": func(c *serviceVersion, _ *definition) {
 			owned := &c.Spec.CustomResourceDefinitions.Owned[0]
-			owned.StatusDescriptors = slices.DeleteFunc(owned.StatusDescriptors, func(d v1alpha1.StatusDescriptor) bool { return d.Path == "phase" })
+			owned.StatusDescriptors = slices.DeleteFunc(owned.StatusDescriptors, func(d v1alpha1.StatusDescriptor) bool {
+				return d.Path == "phase"
+			})
 		},
 	} {
 		csv, crd := committedCSV(t), committedCRD(t)

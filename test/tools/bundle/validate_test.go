@@ -17,6 +17,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
+// serviceVersion has a shorter name here.
+type serviceVersion = v1alpha1.ClusterServiceVersion
+
 // newestKubernetes is the version up to which no API that the bundle uses may have been removed.
 const newestKubernetes = "1.36"
 
@@ -89,12 +92,12 @@ var broken = map[string]struct {
 	want   string
 }{
 	"no CRD": {remove(crdFile), `owned CRD "tideline.io/v1alpha1, Kind=ElasticTrainingJob" not found`},
-	"CRD that nobody owns": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }),
+	"CRD that nobody owns": {csv(func(c *serviceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }),
 		"not defined in CSV"},
-	"other version of the API": {csv(func(c *v1alpha1.ClusterServiceVersion) {
+	"other version of the API": {csv(func(c *serviceVersion) {
 		c.Spec.CustomResourceDefinitions.Owned[0].Version = "v1"
 	}), `owned CRD "tideline.io/v1, Kind=ElasticTrainingJob" not found`},
-	"kind without a description": {csv(func(c *v1alpha1.ClusterServiceVersion) {
+	"kind without a description": {csv(func(c *serviceVersion) {
 		c.Spec.CustomResourceDefinitions.Owned[0].Description = ""
 	}), "has an empty description"},
 	"CRD under a wrong name": {replace(crdFile, "name: elastictrainingjobs.tideline.io", "name: jobs.tideline.io"),
@@ -102,39 +105,40 @@ var broken = map[string]struct {
 	"no ClusterServiceVersion": {remove(csvFile), "unable to find a csv"},
 	"no version": {replace(csvFile, "\n  version: 0.1.0\n", "\n"),
 		"csv.Spec.Version must be set"},
-	"name without a version": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Name = "tideline" }), "not following the versioning"},
-	"no install mode":        {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.InstallModes = nil }), "install modes not found"},
-	"bad install mode": {csv(func(c *v1alpha1.ClusterServiceVersion) {
+	"name without a version": {csv(func(c *serviceVersion) { c.Name = "tideline" }), "not following the versioning"},
+	"no install mode":        {csv(func(c *serviceVersion) { c.Spec.InstallModes = nil }), "install modes not found"},
+	"bad install mode": {csv(func(c *serviceVersion) {
 		c.Spec.InstallModes = []v1alpha1.InstallMode{{Type: v1alpha1.InstallModeTypeAllNamespaces}}
 	}), "none of InstallModeTypes are supported"},
 	"unknown category":   {annotate("categories", "AI"), `value "AI" is not in the set of standard categories`},
 	"unknown capability": {annotate("capabilities", "Everything"), `"Everything" is not a valid capabilities level`},
-	"no icon":            {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Icon = nil }), "csv.Spec.Icon not specified"},
-	"icon of no type": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Icon[0].MediaType = "image/x" }),
+	"no icon":            {csv(func(c *serviceVersion) { c.Spec.Icon = nil }), "csv.Spec.Icon not specified"},
+	"icon of no type": {csv(func(c *serviceVersion) { c.Spec.Icon[0].MediaType = "image/x" }),
 		"does not have a valid mediatype"},
-	"no minKubeVersion": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.MinKubeVersion = "" }), "csv.Spec.minKubeVersion is not informed"},
-	"bad minKubeVersion": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.MinKubeVersion = "1.29" }),
+	"no minKubeVersion": {csv(func(c *serviceVersion) { c.Spec.MinKubeVersion = "" }),
+		"csv.Spec.minKubeVersion is not informed"},
+	"bad minKubeVersion": {csv(func(c *serviceVersion) { c.Spec.MinKubeVersion = "1.29" }),
 		"csv.Spec.MinKubeVersion has an invalid value"},
-	"no provider": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Provider.Name = "" }), "csv.Spec.Provider.Name not specified"},
-	"maintainer without address": {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Maintainers[0].Email = "" }),
+	"no provider": {csv(func(c *serviceVersion) { c.Spec.Provider.Name = "" }), "csv.Spec.Provider.Name not specified"},
+	"maintainer without address": {csv(func(c *serviceVersion) { c.Spec.Maintainers[0].Email = "" }),
 		"csv.Spec.Maintainers elements should contain both name and email"},
-	"link to nowhere":       {csv(func(c *v1alpha1.ClusterServiceVersion) { c.Spec.Links[0].URL = "tideline" }), "csv.Spec.Links url"},
-	"no examples":           {annotate(annotationExamples, "[]"), "provided API should have an example annotation"},
-	"examples of no JSON":   {annotate(annotationExamples, "[{]"), "invalid example"},
-	"example of other kind": {annotate(annotationExamples, `[{"apiVersion":"v1","kind":"Pod"}]`), "example must have a provided API"},
-	"container without requests": {csv(func(c *v1alpha1.ClusterServiceVersion) {
+	"link to nowhere":     {csv(func(c *serviceVersion) { c.Spec.Links[0].URL = "tideline" }), "csv.Spec.Links url"},
+	"no examples":         {annotate(annotationExamples, "[]"), "provided API should have an example annotation"},
+	"examples of no JSON": {annotate(annotationExamples, "[{]"), "invalid example"},
+	"example of a Pod":    {annotate(annotationExamples, `[{"apiVersion":"v1","kind":"Pod"}]`), "example must have a provided API"},
+	"container without requests": {csv(func(c *serviceVersion) {
 		c.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Resources.Requests = nil
 	}), "unable to find the resource requests"},
-	"operator that makes CRDs": {csv(func(c *v1alpha1.ClusterServiceVersion) {
+	"operator that makes CRDs": {csv(func(c *serviceVersion) {
 		c.Spec.InstallStrategy.StrategySpec.ClusterPermissions[0].Rules = []rbacv1.PolicyRule{{
 			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"create"},
 		}}
 	}), "CSV contains permissions to create CRD"},
-	"ServiceAccount twice": {add("account.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: tideline-controller-manager\n"),
+	"ServiceAccount twice": {add("account.yaml", manifest("v1", "ServiceAccount", "tideline-controller-manager")),
 		"invalid service account found in bundle"},
-	"kind that OLM does not carry": {add("deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: other\n"),
+	"kind that OLM does not carry": {add("deployment.yaml", manifest("apps/v1", "Deployment", "other")),
 		"Deployment is not supported type for registryV1 bundle"},
-	"API that was removed": {add("budget.yaml", "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata:\n  name: tideline\n"),
+	"API that was removed": {add("budget.yaml", manifest("policy/v1beta1", "PodDisruptionBudget", "tideline")),
 		"this bundle is using APIs which were deprecated and removed in v1.25"},
 	"no annotations":    {remove("metadata/annotations.yaml"), "Could not find annotations file"},
 	"no package":        {replace("metadata/annotations.yaml", labelPackage, "other"), `Missing annotation "` + labelPackage},
@@ -169,6 +173,10 @@ func remove(name string) func(*testing.T, string) {
 	}
 }
 
+func manifest(apiVersion, kind, name string) string {
+	return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata:\n  name: " + name + "\n"
+}
+
 func add(name, content string) func(*testing.T, string) {
 	return func(t *testing.T, folder string) {
 		t.Helper()
@@ -198,11 +206,11 @@ func replace(name, old, with string) func(*testing.T, string) {
 }
 
 func annotate(key, value string) func(*testing.T, string) {
-	return csv(func(c *v1alpha1.ClusterServiceVersion) { c.Annotations[key] = value })
+	return csv(func(c *serviceVersion) { c.Annotations[key] = value })
 }
 
 // csv changes the ClusterServiceVersion.
-func csv(change func(*v1alpha1.ClusterServiceVersion)) func(*testing.T, string) {
+func csv(change func(*serviceVersion)) func(*testing.T, string) {
 	return func(t *testing.T, folder string) {
 		t.Helper()
 		c := readCSV(t, folder)
