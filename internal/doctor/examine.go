@@ -35,8 +35,9 @@ type Facts struct {
 	MissingWebhooks []string
 	// UntrustedWebhooks are those without a CA, so that every job is refused.
 	UntrustedWebhooks []string
-	// certManager is whether cert-manager makes the certificate of our webhooks.
-	certManager bool
+	// OthersCertificate holds where somebody else than the operator keeps the certificate of our webhooks: cert-manager, or OLM,
+	// which names the configurations itself.
+	OthersCertificate bool
 	// Denied are requests that the operator's ServiceAccount may not make.
 	Denied []string
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -104,22 +106,41 @@ func gatherWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 // injectCA is the annotation by which cert-manager knows where to write its CA.
 const injectCA = "cert-manager.io/inject-ca-from"
 
+// ownWebhook ends the names of our webhooks. Their configurations have names of OLM's making where OLM installs them.
+const ownWebhook = ".elastictrainingjobs.tideline.io"
+
 // gatherOwnWebhooks reads whether the API server knows our webhooks, and whom it trusts to be them.
 func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
-	for _, o := range webhook.Configurations() {
-		switch err := c.Get(ctx, client.ObjectKeyFromObject(o), o); {
-		case apierrors.IsNotFound(err):
-			f.MissingWebhooks = append(f.MissingWebhooks, o.GetName())
-		case err != nil:
-			return fmt.Errorf("read %T %s: %w", o, o.GetName(), err)
+	mutating := &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	if err := c.List(ctx, mutating); err != nil {
+		return fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	if err := c.List(ctx, validating); err != nil {
+		return fmt.Errorf("list ValidatingWebhookConfigurations: %w", err)
+	}
+	missing := map[string]bool{webhook.MutatingConfiguration: true, webhook.ValidatingConfiguration: true}
+	see := func(installed string, o client.Object, called string, config admissionregistrationv1.WebhookClientConfig) {
+		if !strings.HasSuffix(called, ownWebhook) {
+			return
 		}
-		f.certManager = f.certManager || o.GetAnnotations()[injectCA] != ""
-		for _, config := range webhook.ClientConfigs(o) {
-			if len(config.CABundle) == 0 {
-				f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
-			}
+		delete(missing, installed)
+		f.OthersCertificate = f.OthersCertificate || o.GetName() != installed || o.GetAnnotations()[injectCA] != ""
+		if len(config.CABundle) == 0 {
+			f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
 		}
 	}
+	for _, o := range mutating.Items {
+		for _, w := range o.Webhooks {
+			see(webhook.MutatingConfiguration, &o, w.Name, w.ClientConfig)
+		}
+	}
+	for _, o := range validating.Items {
+		for _, w := range o.Webhooks {
+			see(webhook.ValidatingConfiguration, &o, w.Name, w.ClientConfig)
+		}
+	}
+	f.MissingWebhooks = slices.Sorted(maps.Keys(missing))
 	return nil
 }
 
@@ -133,15 +154,20 @@ func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 		} else if err != nil {
 			return fmt.Errorf("read the operator's roles: %w", err)
 		}
-		if role.Namespace != "" && f.certManager {
-			continue
-		}
 		for _, rule := range role.Rules {
+			if f.OthersCertificate && aboutCertificates(rule) {
+				continue
+			}
 			if err := gatherDeniedBy(ctx, c, role.Namespace, rule, f); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// aboutCertificates holds for rights that the operator needs only where it keeps the certificate of its webhooks itself.
+func aboutCertificates(rule rbacv1.PolicyRule) bool {
+	return slices.Contains(rule.APIGroups, admissionregistrationv1.GroupName) || slices.Contains(rule.Resources, "secrets")
 }
 
 // gatherDeniedBy asks for the rights of one rule, in a namespace, or in all for none.
