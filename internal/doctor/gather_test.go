@@ -63,7 +63,10 @@ func TestOwnWebhooksAreKnownByTheirOwnNames(t *testing.T) {
 			objects: configurations("default.elastictrainingjobs.tideline.io-x7k2p", "validate.elastictrainingjobs.tideline.io-m9q4d", ca),
 			others:  true,
 		},
-		"cert-manager's": {objects: injected(configurations("tideline-mutating-webhook", "tideline-validating-webhook", ca)), others: true},
+		"cert-manager's": {
+			objects: injected(configurations("tideline-mutating-webhook", "tideline-validating-webhook", ca)),
+			others:  true,
+		},
 		"without a CA": {
 			objects:   configurations("tideline-mutating-webhook", "tideline-validating-webhook", nil),
 			untrusted: []string{"tideline-mutating-webhook", "tideline-validating-webhook"},
