@@ -37,7 +37,7 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=list;watch;delete
+// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/status,verbs=patch
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete

@@ -30,7 +30,10 @@ func (r *Reconciler) report(
 	wait, err := r.writeWhenDue(ctx, o, &wanted, d.Losses, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return reconcile.Result{RequeueAfter: staleInterval}, r.catchUp(ctx, o.Job)
+		if err := r.catchUp(ctx, o.Job); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
