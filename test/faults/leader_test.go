@@ -96,7 +96,7 @@ func electLeader(s *site) {
 	operator, err := s.As("system:serviceaccount:" + testutil.OperatorNamespace + ":" + testutil.OperatorServiceAccount)
 	s.Expect(err).NotTo(HaveOccurred(), "the operator's rights are tried")
 	s.Eventually(func() error {
-		lease := client.ObjectKey{Namespace: s.Namespace, Name: "any"}
+		lease := client.ObjectKey{Namespace: s.Namespace, Name: "tideline.tideline.io"}
 		return client.IgnoreNotFound(operator.Get(s.t.Context(), lease, &coordinationv1.Lease{}))
 	}).Should(Succeed(), "the API server has seen the role")
 	s.flags = append(s.flags, "--leader-elect", "--leader-election-namespace="+s.Namespace)
