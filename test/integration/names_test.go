@@ -48,7 +48,7 @@ var _ = Describe("A name that is taken", func() {
 			s := newScenario("s13-taken", 2)
 			taken := makeObject(s.Namespace)
 			s.Create(taken)
-			s.Submit(s.Job("a").Range(2, 2))
+			s.Submit(s.Job("a").Range(2, 2).With(plain)) // which has all kinds of objects
 			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1alpha1.ReasonNameTaken), "the job says so")
 			Expect(s.Read("a").Status.Message).To(And(
 				ContainSubstring(name+" exists and does not belong to this job"),
@@ -78,6 +78,9 @@ var _ = Describe("A name that is taken", func() {
 			return &corev1.Service{ObjectMeta: object(namespace, "a-workers"), Spec: corev1.ServiceSpec{
 				Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "shop"},
 			}}
+		}),
+		Entry("a ConfigMap", "configmaps", "ConfigMap a-hosts", func(namespace string) client.Object {
+			return &corev1.ConfigMap{ObjectMeta: object(namespace, "a-hosts")}
 		}),
 		Entry("a PodGroup", "podgroups", "PodGroup a", func(namespace string) client.Object {
 			return &schedulingv1beta1.PodGroup{ObjectMeta: object(namespace, "a"), Spec: schedulingv1beta1.PodGroupSpec{MinMember: 7}}

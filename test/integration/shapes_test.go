@@ -18,9 +18,10 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-var _ = Describe("Workers of other shapes", func() {
-	plain := func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Rendezvous.Backend = v1alpha1.BackendNone }
+// plain has a job train without torchrun.
+func plain(job *v1alpha1.ElasticTrainingJob) { job.Spec.Rendezvous.Backend = v1alpha1.BackendNone }
 
+var _ = Describe("Workers of other shapes", func() {
 	It("are told of each other without torchrun, in a ConfigMap that follows who runs", func() {
 		s := newScenario("plain", 3)
 		s.Submit(s.Job("a").Range(2, 3).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) {
