@@ -8,23 +8,30 @@ import (
 
 // flagOf names the flag that overrides a field.
 var flagOf = map[string]string{
-	"metrics.bindAddress":             "metrics-bind-address",
-	"metrics.secure":                  "metrics-secure",
-	"health.bindAddress":              "health-probe-bind-address",
-	"leaderElection.enabled":          "leader-elect",
-	"leaderElection.namespace":        "leader-election-namespace",
-	"resyncPeriodSeconds":             "resync-period",
-	"webhooks.enabled":                "webhooks",
-	"webhooks.bindAddress":            "webhook-bind-address",
-	"webhooks.certificates.mode":      "webhook-certs",
-	"webhooks.certificates.directory": "webhook-cert-dir",
+	"metrics.bindAddress":                 "metrics-bind-address",
+	"metrics.secure":                      "metrics-secure",
+	"health.bindAddress":                  "health-probe-bind-address",
+	"leaderElection.enabled":              "leader-elect",
+	"leaderElection.namespace":            "leader-election-namespace",
+	"leaderElection.leaseDurationSeconds": "leader-election-lease-duration",
+	"leaderElection.renewDeadlineSeconds": "leader-election-renew-deadline",
+	"leaderElection.retryPeriodSeconds":   "leader-election-retry-period",
+	"resyncPeriodSeconds":                 "resync-period",
+	"webhooks.enabled":                    "webhooks",
+	"webhooks.bindAddress":                "webhook-bind-address",
+	"webhooks.certificates.mode":          "webhook-certs",
+	"webhooks.certificates.directory":     "webhook-cert-dir",
 }
 
-// AddFlags adds the flags that override fields of the configuration: what differs from process to process, or must be said where
-// there is no file. Everything else is in the file only.
+// AddFlags adds the flags that override fields of the configuration: what differs from process to process, must be said where
+// there is no file, or is for a component of config to say, which can add an argument and not change a file. Everything else is in
+// the file only.
 func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	text := func(path string, value *string, usage string) { flags.StringVar(value, flagOf[path], *value, usage) }
 	yes := func(path string, value *bool, usage string) { flags.BoolVar(value, flagOf[path], *value, usage) }
+	seconds := func(path string, value *int32, most int32, usage string) {
+		flags.Var(&period{value, most}, flagOf[path], usage+", a `duration` of whole seconds")
+	}
 	text("metrics.bindAddress", &c.Metrics.BindAddress,
 		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
 	yes("metrics.secure", &c.Metrics.Secure,
@@ -35,8 +42,13 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 		"let only one of several operators act; needs a Lease in the operator's namespace")
 	text("leaderElection.namespace", &c.LeaderElection.Namespace,
 		"namespace of the Lease; default: the operator's own when it runs in the cluster")
-	flags.Var((*period)(&c.ResyncPeriodSeconds), flagOf["resyncPeriodSeconds"],
-		"how often every object is looked at again although nothing changed, a `duration` of whole seconds")
+	seconds("leaderElection.leaseDurationSeconds", &c.LeaderElection.LeaseDurationSeconds, maxLease,
+		"how long another operator waits for a leader that is silent")
+	seconds("leaderElection.renewDeadlineSeconds", &c.LeaderElection.RenewDeadlineSeconds, maxLease,
+		"how long the leader tries to renew its Lease before it ends")
+	seconds("leaderElection.retryPeriodSeconds", &c.LeaderElection.RetryPeriodSeconds, maxLease, "the time between two tries")
+	seconds("resyncPeriodSeconds", &c.ResyncPeriodSeconds, maxResync,
+		"how often every object is looked at again although nothing changed")
 	yes("webhooks.enabled", &c.Webhooks.Enabled,
 		"serve the admission webhooks of config/webhook; without them jobs get no owner by themselves, and nobody checks the owners "+
 			"that they name")
@@ -63,9 +75,18 @@ func (c *Configuration) Override(given *flag.FlagSet) error {
 }
 
 // period is a field of seconds as a flag, which takes durations such as 10h or 5s.
-type period int32
+type period struct {
+	seconds *int32
+	most    int32
+}
 
-func (p *period) String() string { return Seconds(int32(*p)).String() }
+// String is the duration. Package flag asks a period without a field, too.
+func (p *period) String() string {
+	if p.seconds == nil {
+		return ""
+	}
+	return Seconds(*p.seconds).String()
+}
 
 // Set reads a duration.
 func (p *period) Set(text string) error {
@@ -75,8 +96,8 @@ func (p *period) Set(text string) error {
 	}
 	seconds := int32(d / time.Second)
 	if Seconds(seconds) != d {
-		return fmt.Errorf("it must be a number of whole seconds, at most %d s", maxResync)
+		return fmt.Errorf("it must be a number of whole seconds, at most %d s", p.most)
 	}
-	*p = period(seconds)
+	*p.seconds = seconds
 	return nil
 }

@@ -28,12 +28,13 @@ func TestFlagsGoBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	g.Expect(c).To(Equal(other()), "no flag says otherwise")
 
 	c, err = started(t, other(), "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--leader-elect=false",
-		"--leader-election-namespace=", "--resync-period=5s", "--webhooks", "--webhook-bind-address=:2", "--webhook-certs=rotate",
+		"--leader-election-namespace=", "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s",
+		"--leader-election-retry-period=2s", "--resync-period=5s", "--webhooks", "--webhook-bind-address=:2", "--webhook-certs=rotate",
 		"--webhook-cert-dir=/mine")
 	g.Expect(err).NotTo(HaveOccurred())
 	want := other()
 	want.Metrics.BindAddress, want.Health.BindAddress, want.ResyncPeriodSeconds = "0", ":1", 5
-	want.LeaderElection.Enabled, want.LeaderElection.Namespace = false, ""
+	want.LeaderElection = LeaderElection{LeaseDurationSeconds: 8, RenewDeadlineSeconds: 6, RetryPeriodSeconds: 2}
 	want.Webhooks = Webhooks{Enabled: true, BindAddress: ":2", Certificates: Certificates{Mode: "rotate", Directory: "/mine"}}
 	g.Expect(c).To(Equal(want))
 }
@@ -49,6 +50,10 @@ func TestWrongFlagsEndWithSentences(t *testing.T) {
 		"--webhook-certs=olm": `--webhook-certs: webhooks.certificates.mode is "olm": it must be rotate or files.`,
 		"--webhook-bind-address=9443": `--webhook-bind-address: webhooks.bindAddress is "9443": it must be HOST:PORT or :PORT, ` +
 			`with a port from 1 to 65535.`,
+		"--leader-election-lease-duration=1000000h": `invalid value "1000000h" for flag -leader-election-lease-duration: it must be a ` +
+			`number of whole seconds, at most 3600 s`,
+		"--leader-election-lease-duration=8s": "--leader-election-renew-deadline: leaderElection.renewDeadlineSeconds is 10: it must be " +
+			"less than leaseDurationSeconds (8), so that a leader ends before another begins.",
 		"--leader-election-namespace=A": `--leader-election-namespace: leaderElection.namespace is "A": it must be the name of a ` +
 			`namespace, or empty for the operator's own.`,
 	} {

@@ -13,8 +13,9 @@ import (
 const (
 	// maxWorkers is the bound of minReplicas and maxReplicas in the schema.
 	maxWorkers = 4096
-	// maxResync is a week, in seconds.
+	// maxResync is a week, in seconds, and maxLease an hour.
 	maxResync = 7 * 24 * 60 * 60
+	maxLease  = 60 * 60
 	// maxPriority is the largest value that the API server lets users give a PriorityClass
 	// (scheduling.HighestUserDefinablePriority).
 	maxPriority = 1_000_000_000
@@ -150,8 +151,8 @@ func (p *problems) leaderElection(l LeaderElection) {
 	if l.Namespace != "" && len(validation.IsDNS1123Label(l.Namespace)) > 0 {
 		p.value("leaderElection.namespace", l.Namespace, "it must be the name of a namespace, or empty for the operator's own")
 	}
-	p.between("leaderElection.leaseDurationSeconds", l.LeaseDurationSeconds, 2, 3600)
-	p.between("leaderElection.retryPeriodSeconds", l.RetryPeriodSeconds, 1, 3600)
+	p.between("leaderElection.leaseDurationSeconds", l.LeaseDurationSeconds, 2, maxLease)
+	p.between("leaderElection.retryPeriodSeconds", l.RetryPeriodSeconds, 1, maxLease)
 	switch renew := l.RenewDeadlineSeconds; {
 	case renew >= l.LeaseDurationSeconds:
 		p.value("leaderElection.renewDeadlineSeconds", renew, fmt.Sprintf(

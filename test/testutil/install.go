@@ -85,14 +85,23 @@ func readObjects(file string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := ParseObjects(content)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return objects, nil
+}
+
+// ParseObjects reads the objects of a manifest.
+func ParseObjects(manifest []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096); ; {
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096); ; {
 		o := &unstructured.Unstructured{}
 		switch err := decoder.Decode(&o.Object); {
 		case errors.Is(err, io.EOF):
 			return objects, nil
 		case err != nil:
-			return nil, fmt.Errorf("read %s: %w", file, err)
+			return nil, err
 		case len(o.Object) > 0:
 			objects = append(objects, o)
 		}

@@ -43,14 +43,21 @@ var operatorFlags = []string{
 }
 
 // BuildOperator builds the operator with the race detector into dir, and returns the program's path. Without a C compiler,
-// which the race detector needs, it builds without.
+// which the race detector needs, it builds without. The source tree is the one around the working directory.
 func BuildOperator(ctx context.Context, dir string) (string, error) {
+	return BuildOperatorOf(ctx, "", dir)
+}
+
+// BuildOperatorOf is BuildOperator for the source tree around root.
+func BuildOperatorOf(ctx context.Context, root, dir string) (string, error) {
 	target := filepath.Join(dir, "tideline")
 	args := []string{"build", "-buildvcs=false", "-o", target}
 	if cgo, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED").Output(); err == nil && bytes.HasPrefix(cgo, []byte("1")) {
 		args = append(args, "-race")
 	}
-	out, err := exec.CommandContext(ctx, "go", append(args, rootPackage)...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", append(args, rootPackage)...)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
 	}

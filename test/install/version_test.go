@@ -1,0 +1,116 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// version is a version of Tideline.
+type version struct {
+	// name is its tag or commit, root its source tree, and program the operator that was built from it.
+	name, root, program string
+}
+
+// thisRoot is the source tree that is tested.
+const thisRoot = "../.."
+
+// thisVersion builds the operator that is tested.
+func thisVersion(ctx context.Context) version {
+	GinkgoHelper()
+	program, err := testutil.BuildOperator(ctx, GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred(), "the operator is built")
+	return version{"this version", thisRoot, program}
+}
+
+// installation is what a kustomization makes of a version.
+type installation struct {
+	version   version
+	objects   []*unstructured.Unstructured
+	arguments []string // of the operator
+}
+
+// render returns what kustomize makes of a version's config/default with components, in a kustomization as users write theirs.
+func (v version) render(ctx context.Context, components ...string) installation {
+	GinkgoHelper()
+	own := GinkgoT().TempDir()
+	root, err := filepath.Abs(v.root)
+	Expect(err).NotTo(HaveOccurred(), "there is a source tree")
+	from, err := filepath.Rel(own, filepath.Join(root, "config"))
+	Expect(err).NotTo(HaveOccurred(), "the source tree has a path")
+	lines := []string{"resources:", "- " + from + "/default", "components:"}
+	for _, component := range components {
+		lines = append(lines, "- "+from+"/components/"+component)
+	}
+	Expect(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(strings.Join(lines, "\n")), 0o600)).To(Succeed())
+
+	kustomize := strings.TrimSpace(string(output(ctx, nil, nil, filepath.Join(thisRoot, "test", "tools", "build.sh"), "kustomize")))
+	objects, err := testutil.ParseObjects(output(ctx, nil, nil, kustomize, "build", own))
+	Expect(err).NotTo(HaveOccurred(), "kustomize makes YAML")
+	return installation{v, objects, arguments(objects)}
+}
+
+// arguments are those of the operator's Deployment, with paths of files that were written instead of mounted.
+func arguments(objects []*unstructured.Unstructured) []string {
+	GinkgoHelper()
+	var deployment appsv1.Deployment
+	files := map[string]map[string]string{}
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "Deployment":
+			convert(o, &deployment)
+		case "ConfigMap":
+			var file corev1.ConfigMap
+			convert(o, &file)
+			files[file.Name] = file.Data
+		}
+	}
+	pod := deployment.Spec.Template.Spec
+	Expect(pod.Containers).To(HaveLen(1), "the Deployment runs the operator")
+	all := pod.Containers[0].Args
+	for _, volume := range pod.Volumes {
+		if volume.ConfigMap == nil {
+			continue
+		}
+		dir := GinkgoT().TempDir()
+		for name, content := range files[volume.ConfigMap.Name] {
+			Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed(), "the file is there")
+		}
+		for _, mount := range pod.Containers[0].VolumeMounts {
+			for i := range all {
+				if mount.Name == volume.Name {
+					all[i] = strings.Replace(all[i], mount.MountPath, dir, 1)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func convert(from *unstructured.Unstructured, into any) {
+	GinkgoHelper()
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into)).To(Succeed(), "%s is one", from.GetKind())
+}
+
+// output runs a command that must succeed, and returns what it prints.
+func output(ctx context.Context, environment []string, input []byte, name string, arguments ...string) []byte {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, name, arguments...)
+	cmd.Env, cmd.Stdin = append(os.Environ(), environment...), bytes.NewReader(input)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	Expect(cmd.Run()).To(Succeed(), "%s %s: %s", filepath.Base(name), strings.Join(arguments, " "), &stderr)
+	return stdout.Bytes()
+}
