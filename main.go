@@ -187,7 +187,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 			return err
 		}
 	} else {
-		log.Info("Webhooks are off: jobs get no owner by themselves, and nobody checks the owners they name")
+		log.Info("Webhooks are off: jobs get no owner by themselves, and nobody checks the owners and ServiceAccounts they name")
 	}
 	examineTiers(ctx, mgr.GetAPIReader(), cfg.Tiers, log)
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

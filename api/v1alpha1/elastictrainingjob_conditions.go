@@ -21,7 +21,7 @@ const (
 	// attempt.
 	ConditionSuspended = "Suspended"
 	// ConditionOwnerChecked is present and False, for good, when the job came to an operator without webhooks: nobody set or checked
-	// its owner.
+	// its owner, nor checked the ServiceAccount that its template names.
 	ConditionOwnerChecked = "OwnerChecked"
 	// ConditionSucceeded is True for good once the success policy was met and the other workers ended or the completion grace
 	// passed, or once a rule of the failure policy completed the job.

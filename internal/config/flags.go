@@ -51,7 +51,7 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 		"how often every object is looked at again although nothing changed")
 	yes("webhooks.enabled", &c.Webhooks.Enabled,
 		"serve the admission webhooks of config/webhook; without them jobs get no owner by themselves, and nobody checks the owners "+
-			"that they name")
+			"and ServiceAccounts that they name")
 	text("webhooks.bindAddress", &c.Webhooks.BindAddress, "address that serves the webhooks")
 	text("webhooks.certificates.mode", &c.Webhooks.Certificates.Mode,
 		`where the webhooks' certificate comes from: "rotate", the operator makes and renews it, keeps it in a Secret and writes its `+

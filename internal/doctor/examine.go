@@ -122,10 +122,10 @@ func ownWebhooks(f Facts) Finding {
 				"--webhooks=false the configurations must be deleted.",
 		}
 	case len(f.MissingWebhooks) > 0:
-		return Finding{OK: true, What: "Owners are neither set nor checked, because these are not installed: " +
+		return Finding{OK: true, What: "Owners are neither set nor checked, nor ServiceAccounts, because these are not installed: " +
 			strings.Join(f.MissingWebhooks, ", ") + " (config/webhook)."}
 	}
-	return Finding{OK: true, What: "Tideline's webhooks set the owners of jobs and check them."}
+	return Finding{OK: true, What: "Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts."}
 }
 
 func queues(f Facts) Finding {

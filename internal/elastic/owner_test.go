@@ -31,6 +31,20 @@ func TestOwnerThatNobodyCheckedIsSaidForGood(t *testing.T) {
 	}
 }
 
+func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
+	for account, says := range map[string]string{
+		"":        "counted for a person.",
+		"default": "counted for a person.",
+		"trainer": `counted for a person. Nor did they check whether its creator may have workers run as ServiceAccount "trainer".`,
+	} {
+		w := newWorld(t, 1, 2)
+		w.o.Job.Spec.Template.Spec.ServiceAccountName, w.o.WebhooksOff = account, true
+		w.step()
+		said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
+		NewWithT(t).Expect(said.Message).To(HaveSuffix(says))
+	}
+}
+
 func TestOwnerThatWasCheckedStaysSo(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 1, 2).step()

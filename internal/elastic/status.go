@@ -351,8 +351,8 @@ func (p *planner) sayScheduler() {
 			"shrinkBy Auto leaves on the operator's word, when a gang has starved.", strings.Join(p.o.SchedulerObstacles, "; ")))
 }
 
-// sayOwner tells, with the first words of a job and for good, that nobody checked its owner. An owner is checked when the job is
-// created and does not change, so webhooks that are switched on or off later say nothing about it.
+// sayOwner tells, with the first words of a job and for good, that nobody checked its owner and its ServiceAccount. Both are
+// checked when the job is created and do not change, so webhooks that are switched on or off later say nothing about them.
 func (p *planner) sayOwner() {
 	if !p.o.WebhooksOff || p.o.Job.Status.ObservedGeneration != 0 {
 		return
@@ -362,6 +362,9 @@ func (p *planner) sayOwner() {
 	if p.spec.Owner != "" {
 		message = fmt.Sprintf("The job came while the operator ran without webhooks (--webhooks=false), which check the owner: "+
 			"%q is what its creator wrote.", p.spec.Owner)
+	}
+	if account, _ := worker.Account(&p.spec.Template.Spec); account != "" && account != worker.DefaultAccount {
+		message += fmt.Sprintf(" Nor did they check whether its creator may have workers run as ServiceAccount %q.", account)
 	}
 	p.set(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -36,20 +39,28 @@ type validator struct {
 	config *config.Configuration
 }
 
-// Handle asks the API server for the right to assign-owner only when it is needed.
+// reviewTimeout is how long the API server may take to answer for a user's rights, all in all. It is well below the time that the
+// API server gives a webhook, so that the user reads what was asked and not that a webhook was late.
+const reviewTimeout = 5 * time.Second
+
+// Handle asks the API server for rights of the user only when the job claims something.
 func (v *validator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	job := &v1alpha1.ElasticTrainingJob{}
 	if err := json.Unmarshal(req.Object.Raw, job); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the job: %w", err))
 	}
-	d := Decide(&job.Spec, req.UserInfo.Username, v.config)
-	if d.NamesAnother {
-		allowed, err := v.mayAssignOwner(ctx, req)
+	d := Decide(&job.Spec, Creation{
+		User: req.UserInfo.Username, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
+	}, v.config)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	for _, claim := range d.Claims {
+		allowed, err := v.mayOne(ctx, req.UserInfo, claim.Rights)
 		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
+			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("%s: %w", claim.Refusal.Field, err))
 		}
 		if !allowed {
-			d.Refused = append(d.Refused, notAssignable(job.Spec.Owner, req.UserInfo.Username, req.Namespace))
+			d.Refused = append(d.Refused, claim.Refusal)
 		}
 	}
 	if len(d.Refused) == 0 {
@@ -62,22 +73,25 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	return response
 }
 
-// mayAssignOwner asks whether the user who makes the request may name somebody else.
-func (v *validator) mayAssignOwner(ctx context.Context, req admission.Request) (bool, error) {
-	user := req.UserInfo
+// mayOne asks whether the user has one of these rights.
+func (v *validator) mayOne(
+	ctx context.Context, user authenticationv1.UserInfo, rights []authorizationv1.ResourceAttributes,
+) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: assignOwner, Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource,
-			Namespace: req.Namespace, Name: req.Name,
-		},
-	}}
-	if err := v.client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("ask whether %s may %s: %w", user.Username, assignOwner, err)
+	for i := range rights {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: &rights[i],
+		}}
+		if err := v.client.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("the API server does not say whether %s may %s %s in namespace %s (%w): create the job again "+
+				"in a moment", user.Username, rights[i].Verb, rights[i].Resource, rights[i].Namespace, err)
+		}
+		if review.Status.Allowed {
+			return true, nil
+		}
 	}
-	return review.Status.Allowed, nil
+	return false, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"gomodules.xyz/jsonpatch/v2"
@@ -52,54 +53,103 @@ func TestOwnerDefaultsToTheUser(t *testing.T) {
 	}
 }
 
-// reviewer answers SubjectAccessReviews and keeps what it was asked last.
+// reviewer answers SubjectAccessReviews by the verb, and keeps what it was asked.
 type reviewer struct {
 	client.Client
 
-	allowed bool
-	err     error
-	asked   *authorizationv1.SubjectAccessReviewSpec
+	may   string
+	err   error
+	asked []authorizationv1.SubjectAccessReviewSpec
+	// patience is how long it might have taken for the last answer.
+	patience time.Duration
 }
 
-func (r *reviewer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	if review, ok := o.(*authorizationv1.SubjectAccessReview); ok {
-		r.asked, review.Status.Allowed = &review.Spec, r.allowed
+		r.asked = append(r.asked, review.Spec)
+		review.Status.Allowed = review.Spec.ResourceAttributes.Verb == r.may
+	}
+	if until, bounded := ctx.Deadline(); bounded {
+		r.patience = time.Until(until)
 	}
 	return r.err
+}
+
+// verbs are those that were asked for.
+func (r *reviewer) verbs() []string {
+	var all []string
+	for i := range r.asked {
+		all = append(all, r.asked[i].ResourceAttributes.Verb)
+	}
+	return all
 }
 
 func TestValidator(t *testing.T) {
 	const refusal = `ElasticTrainingJob.tideline.io "ctr" is invalid: spec.owner: Forbidden: "bob" is not "alice", ` +
 		`who creates the job, and naming somebody else takes the right to assign-owner on elastictrainingjobs.tideline.io in ` +
 		`namespace ads: leave the owner out, or have an admin bind ClusterRole tideline-assign-owner`
+	const (
+		own     = `{"spec":{"owner":"alice"}}`
+		others  = `{"spec":{"owner":"bob"}}`
+		account = `{"spec":{"owner":"alice","template":{"spec":{"serviceAccountName":"trainer"}}}}`
+		both    = `{"spec":{"owner":"bob","template":{"spec":{"serviceAccount":"trainer"}}}}`
+
+		accountRefusal = `ElasticTrainingJob.tideline.io "ctr" is invalid: spec.template.spec.serviceAccountName: Forbidden: workers ` +
+			`that run as ServiceAccount "trainer" take the right to create pods in namespace ads, or to use serviceaccounts trainer ` +
+			`there, and "alice" has neither: leave serviceAccountName out, or have an admin give one of these rights`
+		unanswered = `spec.template.spec.serviceAccountName: the API server does not say whether alice may create pods in namespace ` +
+			`ads (late): create the job again in a moment`
+	)
 	for name, c := range map[string]struct {
 		job  string
-		may  bool
+		may  string
 		err  error
-		asks bool
+		asks []string
 		code int32 // 0 for allowed
-		says string
+		says []string
 	}{
-		"oneself":                     {job: `{"spec":{"owner":"alice"}}`},
-		"somebody else":               {job: `{"spec":{"owner":"bob"}}`, asks: true, code: 422, says: refusal},
-		"somebody else, by right":     {job: `{"spec":{"owner":"bob"}}`, may: true, asks: true},
-		"somebody else, unanswerable": {job: `{"spec":{"owner":"bob"}}`, err: errors.New("late"), asks: true, code: 500, says: "late"},
-		"no job":                      {job: `{"spec":3}`, code: 400, says: "read the job"},
-		"an unknown tier":             {job: `{"spec":{"owner":"alice","tier":"gold"}}`, code: 422, says: `spec.tier: Invalid`},
+		"oneself":                 {job: own},
+		"somebody else":           {job: others, asks: []string{"assign-owner"}, code: 422, says: []string{refusal}},
+		"somebody else, by right": {job: others, may: "assign-owner", asks: []string{"assign-owner"}},
+		"somebody else, unanswerable": {
+			job: others, err: errors.New("late"), asks: []string{"assign-owner"}, code: 500, says: []string{"spec.owner: ", "late"},
+		},
+		"an account": {job: account, asks: []string{"create", "use"}, code: 422, says: []string{accountRefusal}},
+		"an account, by creating pods": {
+			job: account, may: "create", asks: []string{"create"},
+		},
+		"an account, by its own right": {job: account, may: "use", asks: []string{"create", "use"}},
+		"an account, unanswerable": {
+			job: account, may: "create", err: errors.New("late"), asks: []string{"create"}, code: 500, says: []string{unanswered},
+		},
+		"an account, by a right to something else": {
+			job: account, may: "assign-owner", asks: []string{"create", "use"}, code: 422, says: []string{accountRefusal},
+		},
+		"both, and a right to one": {
+			job: both, may: "assign-owner", asks: []string{"assign-owner", "create", "use"}, code: 422,
+			says: []string{"spec.template.spec.serviceAccount: Forbidden"},
+		},
+		"both": {
+			job: both, asks: []string{"assign-owner", "create", "use"}, code: 422,
+			says: []string{"spec.owner: Forbidden", "spec.template.spec.serviceAccount: Forbidden"},
+		},
+		"no job":          {job: `{"spec":3}`, code: 400, says: []string{"read the job"}},
+		"an unknown tier": {job: `{"spec":{"owner":"alice","tier":"gold"}}`, code: 422, says: []string{`spec.tier: Invalid`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := &reviewer{allowed: c.may, err: c.err}
+			r := &reviewer{may: c.may, err: c.err}
 			response := (&validator{client: r, config: config.Defaults()}).Handle(t.Context(), creation(c.job))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
-			if !c.asks {
-				g.Expect(r.asked).To(BeNil(), "it asks only when it must")
-			} else {
-				g.Expect(r.asked).NotTo(BeNil(), "it asks")
+			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
+			if len(c.asks) > 0 {
+				g.Expect(r.patience).To(And(BeNumerically(">", 0), BeNumerically("<=", reviewTimeout)), "it does not wait for ever")
 			}
 			if c.code != 0 {
 				g.Expect(response.Result.Code).To(Equal(c.code))
-				g.Expect(response.Result.Message).To(ContainSubstring(c.says))
+				for _, says := range c.says {
+					g.Expect(response.Result.Message).To(ContainSubstring(says))
+				}
 			}
 		})
 	}
@@ -109,7 +159,7 @@ func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 	g := NewWithT(t)
 	r := &reviewer{}
 	(&validator{client: r, config: config.Defaults()}).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
-	g.Expect(*r.asked).To(Equal(authorizationv1.SubjectAccessReviewSpec{
+	g.Expect(r.asked).To(ConsistOf(authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "assign-owner", Group: "tideline.io", Version: "v1alpha1", Resource: "elastictrainingjobs",

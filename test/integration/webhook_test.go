@@ -87,6 +87,50 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(s.Read("a").Spec.Owner).To(Equal(bob), "the job is bob's")
 	})
 
+	It("let nobody run workers as a ServiceAccount as which they could not run a pod", func() {
+		s := scenario("account", 1)
+		for _, name := range []string{"trainer", "mighty"} {
+			s.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}})
+		}
+		named := func(account string) *v1alpha1.ElasticTrainingJob {
+			return s.Job("a").Template(func(t *corev1.PodTemplateSpec) { t.Spec.ServiceAccountName = account }).Obj()
+		}
+		// Who may create jobs and no pods.
+		_ = as(s, alice, "tideline-view")
+		hers := as(s, alice, "tideline-edit")
+		submit := func(c client.Client, job *v1alpha1.ElasticTrainingJob) func() error {
+			return func() error { return c.Create(s.Context(), job.DeepCopy(), client.DryRunAll) }
+		}
+		for _, account := range []string{"", "default"} {
+			Eventually(submit(hers, named(account))).Should(Succeed(), "account %q is for everybody", account)
+		}
+		refusal := func(account, field string) string {
+			return fmt.Sprintf(denied+`spec.template.spec.%s: Forbidden: workers that run as ServiceAccount %q take the right to create `+
+				`pods in namespace %s, or to use serviceaccounts %s there, and %q has neither: leave %s out, or have an admin give one of `+
+				`these rights`, field, account, s.Namespace, account, alice, field)
+		}
+		Expect(submit(hers, named("trainer"))()).To(MatchError(refusal("trainer", "serviceAccountName")), "the whole answer")
+		older := s.Job("a").Template(func(t *corev1.PodTemplateSpec) {
+			t.Spec.DeprecatedServiceAccount = "trainer"
+		}).Obj()
+		Expect(submit(hers, older)()).To(MatchError(refusal("trainer", "serviceAccount")), "nor by the older field")
+
+		s.Create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "use-trainer"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"trainer"}, Verbs: []string{"use"}},
+		}}, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "use-trainer"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: alice}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "use-trainer"},
+		})
+		Eventually(submit(hers, named("trainer"))).Should(Succeed(), "with the right to use it she may")
+		Expect(submit(hers, named("mighty"))()).To(MatchError(refusal("mighty", "serviceAccountName")), "that one alone")
+		Eventually(submit(as(s, bob, "edit"), named("mighty"))).Should(Succeed(), "who may create pods may run them as anybody")
+
+		Expect(hers.Create(s.Context(), named("trainer"))).To(Succeed(), "she submits it")
+		Eventually(s.Fetch("a")).Should(testutil.Train(1), "it trains")
+		Expect(s.Worker("a", 0).Spec.ServiceAccountName).To(Equal("trainer"), "as whom she was allowed to")
+	})
+
 	It("leave it to the schema that an owner stays", func() {
 		s := scenario("stays")
 		Expect(as(s, alice, "edit").Create(s.Context(), s.Job("a").Obj())).To(Succeed(), "alice creates a job")
@@ -121,7 +165,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	It("are found by the doctor", func(ctx SpecContext) {
 		said, _, err := in.Doctor(ctx)
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
-		Expect(said).To(ContainSubstring("ok    Tideline's webhooks set the owners of jobs and check them.\n"), "it says so")
+		Expect(said).To(ContainSubstring("ok    Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts.\n"),
+			"it says so")
 		Expect(said).To(ContainSubstring("ok    The operator's ServiceAccount has every right of its role"), "and the rights are there")
 	})
 
