@@ -88,10 +88,10 @@ func (w *world) group(name string) **gang.State {
 	return &w.o.Surplus
 }
 
-// createWorkers creates pods. A name that is taken is refused.
+// createWorkers creates pods. A name that is taken is refused, and so is every pod while the API server refuses them.
 func (w *world) createWorkers(d *Decision) bool {
 	for _, i := range d.CreateWorkers {
-		if w.worker(i) != nil || !w.do(func() {
+		if w.worker(i) != nil || w.refuses != "" || !w.do(func() {
 			w.o.Workers = append(w.o.Workers, Worker{
 				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
 			})

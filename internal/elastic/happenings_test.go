@@ -174,7 +174,7 @@ func someVerdict(w *world, c chance) capacity.Verdict {
 // someObstacle bars the way of the job, or opens it.
 func someObstacle(w *world, c chance) {
 	w.open()
-	switch c.IntN(6) {
+	switch c.IntN(7) {
 	case 1:
 		w.o.Invalid = "spec: is not as it should be"
 	case 2:
@@ -185,6 +185,8 @@ func someObstacle(w *world, c chance) {
 		w.o.Queue.State, w.o.Queue.Missing = "", true
 	case 5:
 		w.o.SchedulerObstacles = []string{"action preempt is missing"}
+	case 6:
+		w.refuses = "Cannot create pod: violates PodSecurity."
 	}
 }
 
@@ -192,6 +194,7 @@ func someObstacle(w *world, c chance) {
 func (w *world) open() {
 	w.o.Invalid, w.o.VolcanoMissing, w.o.SchedulerObstacles = "", "", nil
 	w.o.Queue.State, w.o.Queue.Missing = gang.QueueOpen, false
+	w.refuses = ""
 }
 
 // report has the training say something on worker 0's pod.

@@ -35,6 +35,7 @@ var laws = []struct {
 	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*moment).lastInFirstOut},
 	{"surplus within the maximum leaves only when status says that it does", (*moment).choosesNobodyElse},
 	{"workers are created only while the job trains, for the attempt that is in status", (*moment).createsForTheAttempt},
+	{"no gang waits for workers that the API server refuses, of which one alone is tried", (*moment).refusedHaveNoGang},
 	{"no worker beyond the maximum is created, and none twice", (*moment).createsWhatIsMissing},
 	{"the lowest missing worker is created first, of those whose loss is written", (*moment).createsTheLowest},
 	{"surplus is created once the core runs", (*moment).coreComesFirst},
@@ -174,7 +175,21 @@ func (m *moment) createsForTheAttempt() bool {
 		return true
 	}
 	return m.trains() && m.d.Blueprint.Attempt.ID() == m.was.Attempt.ID() &&
-		(m.o.Service != "" || m.d.CreateService) && (m.o.Core != nil || len(m.d.CreateGroups) > 0)
+		(m.o.Service != "" || m.d.CreateService) && (m.o.Core != nil || len(m.d.CreateGroups) > 0 || m.refused())
+}
+
+// refused tells whether the API server refuses the first worker, as the written status has it.
+func (m *moment) refused() bool {
+	stalled := meta.FindStatusCondition(m.was.Conditions, v1alpha1.ConditionStalled)
+	return m.trains() && len(m.o.Workers) == 0 && stalled != nil && stalled.Reason == v1alpha1.ReasonRejected
+}
+
+func (m *moment) refusedHaveNoGang() bool {
+	if !m.refused() {
+		return true
+	}
+	return len(m.d.CreateGroups)+len(m.d.RestoreGroups) == 0 && (len(m.d.CreateWorkers) == 0 ||
+		slices.Equal(m.d.CreateWorkers, []int32{0}) && m.o.Core == nil && m.o.Surplus == nil)
 }
 
 // podAt is true where a pod of any attempt holds the name.

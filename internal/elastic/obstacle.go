@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -157,6 +158,27 @@ func (p *planner) queueShut() *Obstacle {
 			Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, %s.", q.Name, state, mend),
 		}
 	}
+}
+
+// refused is what status says of a job whose first worker the API server refuses; nil for any other.
+func (p *planner) refused() *Obstacle {
+	said := meta.FindStatusCondition(p.o.Job.Status.Conditions, v1alpha1.ConditionStalled)
+	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(p.o.Workers) > 0 {
+		return nil
+	}
+	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}
+}
+
+// askAgain asks the API server for worker 0 alone, while the job has no gang: one that can have no workers would keep its
+// minResources in the books of its queue, and others would leave to make room for it. What status says stands until the worker is
+// there.
+func (p *planner) askAgain() {
+	if p.o.Core != nil || p.o.Surplus != nil {
+		p.deleteGroups()
+		return
+	}
+	p.createMissing(0, 1)
+	p.tellWorkers()
 }
 
 // Explain overlays a status with what kept its decision from being carried out.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +36,7 @@ type Decision struct {
 	RestoreGroups []Restore
 	// CreateWorkers are the indices of pods to create, in this order.
 	CreateWorkers []int32
-	// DeleteGroups and DeleteService remove what an ended job does not need.
+	// DeleteGroups and DeleteService remove what a job that ended, or that can have no workers, does not need.
 	DeleteGroups  []GroupRef
 	DeleteService types.UID
 	// RequestCheckpoint asks worker 0 for a checkpoint; nil for none.
@@ -240,8 +238,12 @@ func (p *planner) keepRunning() {
 		p.wake(wait)
 		return
 	}
-	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
 	p.d.CreateService = p.o.Service == ""
+	if p.obstacle = p.refused(); p.obstacle != nil {
+		p.askAgain()
+		return
+	}
+	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
 	p.createMissing(0, p.minimum)
 	p.tellWorkers()
 	if p.coreRuns() && !p.mustStop() {
@@ -467,34 +469,5 @@ func (p *planner) time() metav1.Time { return metav1.NewTime(p.now.Truncate(time
 func (p *planner) wake(d time.Duration) {
 	if p.d.RequeueAfter == 0 || d < p.d.RequeueAfter {
 		p.d.RequeueAfter = max(d, time.Millisecond)
-	}
-}
-
-// list writes rising indices for people: "6", "6 and 7", "2 to 5 and 7".
-func list(indices []int32) string {
-	var runs []string
-	for len(indices) > 0 {
-		n := 1
-		for n < len(indices) && indices[n] == indices[0]+int32(n) {
-			n++
-		}
-		first, last := strconv.Itoa(int(indices[0])), strconv.Itoa(int(indices[n-1]))
-		switch n {
-		case 1:
-			runs = append(runs, first)
-		case 2:
-			runs = append(runs, first, last)
-		default:
-			runs = append(runs, first+" to "+last)
-		}
-		indices = indices[n:]
-	}
-	switch n := len(runs); n {
-	case 0:
-		return "none"
-	case 1:
-		return runs[0]
-	default:
-		return strings.Join(runs[:n-1], ", ") + " and " + runs[n-1]
 	}
 }

@@ -3,6 +3,7 @@ package elastic
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -323,6 +324,35 @@ func workersNamed(indices []int32) string {
 		return "worker " + list(indices)
 	}
 	return "workers " + list(indices)
+}
+
+// list writes rising indices for people: "6", "6 and 7", "2 to 5 and 7".
+func list(indices []int32) string {
+	var runs []string
+	for len(indices) > 0 {
+		n := 1
+		for n < len(indices) && indices[n] == indices[0]+int32(n) {
+			n++
+		}
+		first, last := strconv.Itoa(int(indices[0])), strconv.Itoa(int(indices[n-1]))
+		switch n {
+		case 1:
+			runs = append(runs, first)
+		case 2:
+			runs = append(runs, first, last)
+		default:
+			runs = append(runs, first+" to "+last)
+		}
+		indices = indices[n:]
+	}
+	switch n := len(runs); n {
+	case 0:
+		return "none"
+	case 1:
+		return runs[0]
+	default:
+		return strings.Join(runs[:n-1], ", ") + " and " + runs[n-1]
+	}
 }
 
 func waits(n int32) string {

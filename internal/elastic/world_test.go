@@ -39,6 +39,8 @@ type world struct {
 	// changes counts what decisions did to objects other than the job.
 	changes int
 	trouble trouble
+	// refuses is what the API server says against pods; empty while it takes them.
+	refuses string
 	// late is what another operator saw that has not acted on it yet.
 	late *view
 	// judge, if set, sees every decision before it is carried out.
@@ -125,7 +127,11 @@ func (w *world) act(v view) {
 	w.judged(&v, &w.last)
 	wanted := w.last.Status
 	if !w.apply(&w.last) {
-		wanted = Explain(v.Observed, w.now, w.last, Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."})
+		obstacle := Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."}
+		if w.refuses != "" && !w.trouble.failing {
+			obstacle = Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
+		}
+		wanted = Explain(v.Observed, w.now, w.last, obstacle)
 		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
 	}
 	if v.version == w.version() && !w.trouble.refused {
