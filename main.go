@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"runtime"
@@ -94,7 +95,7 @@ func configure() (*config.Configuration, error) {
 }
 
 // newLog returns the log, which all libraries share from now on.
-func newLog(c config.Log) logr.Logger {
+func newLog(c config.Log, to io.Writer) logr.Logger {
 	level, traced := zapcore.InfoLevel, zapcore.PanicLevel
 	switch c.Level {
 	case config.LogError:
@@ -103,7 +104,7 @@ func newLog(c config.Log) logr.Logger {
 		// An error's words say what happened. Where it passed in the code is for whoever works on the code.
 		level, traced = zapcore.DebugLevel, zapcore.ErrorLevel
 	}
-	options := []zap.Opts{zap.Level(level), zap.StacktraceLevel(traced)}
+	options := []zap.Opts{zap.WriteTo(to), zap.Level(level), zap.StacktraceLevel(traced)}
 	if c.Format == config.LogText {
 		options = append(options, zap.ConsoleEncoder())
 	}
@@ -120,7 +121,7 @@ func operate(ctx context.Context) int {
 		fmt.Fprintln(os.Stderr, err)
 		return exitFailed
 	}
-	log := newLog(cfg.Log)
+	log := newLog(cfg.Log, os.Stderr)
 	if err := run(ctx, cfg, log); err != nil {
 		log.Error(err, "The operator ends")
 		return exitFailed
@@ -249,7 +250,7 @@ func examine(ctx context.Context) int {
 		fmt.Fprintln(os.Stderr, err)
 		return exitNotExamined
 	}
-	newLog(cfg.Log)
+	newLog(cfg.Log, os.Stderr)
 	findings, err := diagnose(ctx, cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Cannot examine the cluster:", err)

@@ -17,6 +17,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/tideline-io/tideline/internal/config"
 )
@@ -46,6 +47,22 @@ func tideline(t *testing.T, folder string, arguments ...string) (said string, co
 		t.Fatal(err)
 	}
 	return stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// What users write stands in values and errors of the log, and forges no line of it in any format.
+func TestWhatUsersWriteForgesNoLineOfTheLog(t *testing.T) {
+	const hostile = "\x1b[2J\r\n{\"level\":\"error\",\"msg\":\"forged\"}\n2026-11-20T20:00:00Z\tERROR\tforged\x00"
+	for _, format := range []string{config.LogJSON, config.LogText} {
+		g := NewWithT(t)
+		var written bytes.Buffer
+		log := newLog(config.Log{Format: format, Level: config.LogInfo}, &written)
+		log.Info("Job changed", "job", hostile, "message", hostile, "names", []string{hostile})
+		log.Error(errors.New(hostile), "Cannot clean up after the job", "job", hostile)
+		klog.ErrorS(errors.New(hostile), "Failed to watch", "reflector", hostile)
+		g.Expect(bytes.Count(written.Bytes(), []byte("\n"))).To(Equal(3), "%s: %s", format, &written)
+		g.Expect(written.String()).To(And(HaveSuffix("\n"), Not(ContainSubstring("\x1b")), Not(ContainSubstring("\r")),
+			Not(ContainSubstring("\x00"))), format)
+	}
 }
 
 // Whoever starts the operator wrongly reads sentences, and no stack trace.

@@ -66,20 +66,6 @@ func plainOrQuoted(s string) string {
 	return s
 }
 
-// escape writes what cannot be printed as Go does.
-func escape(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
-}
-
 func shorten(s string) string {
 	if runes := []rune(s); len(runes) > longestValue {
 		return string(runes[:longestValue-1]) + "…"

@@ -22,6 +22,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // Exit codes of `tideline convert`, beside 0 for documents that were all converted.
@@ -88,7 +89,7 @@ type printer struct {
 
 // say prints a line about a document. Names in it are a user's, and may neither break the line nor steer a terminal.
 func (p *printer) say(where, what string) {
-	tell(p.stderr, escape(where+": "+what)+"\n")
+	tell(p.stderr, text.Line(where+": "+what)+"\n")
 }
 
 // tell writes to standard error. When that fails, nobody is left who could be told.

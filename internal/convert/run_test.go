@@ -131,7 +131,7 @@ func TestRun(t *testing.T) {
 		"a name that would steer the terminal": {
 			strings.Replace(document("a"), "spec:\n          containers", "metadata:\n          annotations:\n"+
 				`            "volcano.sh/\x1b[31m\nb": "  x"`+"\n        spec:\n          containers", 1), converted("a"),
-			stdinPath + `: PyTorchJob a: ` + workerPath + `.template.metadata.annotations[volcano.sh/\x1b[31m\nb] =   x: ` +
+			stdinPath + `: PyTorchJob a: ` + workerPath + `.template.metadata.annotations[volcano.sh/\x1b[31m b] =   x: ` +
 				"Tideline speaks to Volcano for its pods; it is left out; see docs/convert.md for what takes its place\n" +
 				limited(stdinPath+": PyTorchJob a"), 0},
 		"a namespace": {strings.Replace(document("a"), "name: a", "name: a\n  namespace: ads", 1),

@@ -31,6 +31,17 @@ func screen(t *testing.T, f Facts) (string, int) {
 	return b.String(), wrong
 }
 
+func TestWhatOthersWroteSteersNoTerminal(t *testing.T) {
+	var said strings.Builder
+	wrong, err := Print(&said, []Finding{{What: "a\nok    \x1b[2Jforged", Do: "b\rc", Manifest: "kind: A\nname: b\n"}})
+	if err != nil || wrong != 1 {
+		t.Errorf("%d (%v)", wrong, err)
+	}
+	if want := "WRONG a ok    \\x1b[2Jforged\n      -> b c\nkind: A\nname: b\n"; !strings.HasPrefix(said.String(), want) {
+		t.Errorf("it says\n%q, not\n%q", &said, want)
+	}
+}
+
 func TestHealthyClusterIsOneScreenOfOK(t *testing.T) {
 	g := NewWithT(t)
 	text, wrong := screen(t, healthy())

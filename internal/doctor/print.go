@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"io"
+
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // Print writes the findings, one screen, and returns how many are wrong.
@@ -13,11 +15,11 @@ func Print(w io.Writer, findings []Finding) (wrong int, err error) {
 			mark = "WRONG "
 			wrong++
 		}
-		if _, err := fmt.Fprintln(w, mark+f.What); err != nil {
+		if _, err := fmt.Fprintln(w, mark+text.Line(f.What)); err != nil {
 			return wrong, err
 		}
 		if f.Do != "" {
-			if _, err := fmt.Fprintln(w, "      -> "+f.Do); err != nil {
+			if _, err := fmt.Fprintln(w, "      -> "+text.Line(f.Do)); err != nil {
 				return wrong, err
 			}
 		}

@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,9 @@ func (s *script) IntN(n int) int {
 	*s = (*s)[1:]
 	return int(b) % n
 }
+
+// hostile is what somebody may write who wants to forge lines, steer terminals, or fill a disk.
+var hostile = "\x1b[2J\r\nlevel=error msg=forged \u202e\x00\xff" + strings.Repeat("\U0001F4A3", 5000)
 
 func oneIn(c chance, n int) bool { return c.IntN(n) == n-1 }
 
@@ -182,18 +186,18 @@ func someObstacle(w *world, c chance) {
 	case 3:
 		w.o.Queue.State = pick(c, "Closed", "")
 	case 4:
-		w.o.Queue.State, w.o.Queue.Missing = "", true
+		w.o.Queue = Queue{Name: pick(c, "default", hostile), Missing: true}
 	case 5:
 		w.o.SchedulerObstacles = []string{"action preempt is missing"}
 	case 6:
-		w.refuses = "Cannot create pod: violates PodSecurity."
+		w.refuses = pick(c, "Cannot create pod: violates PodSecurity.", hostile)
 	}
 }
 
 // open takes every obstacle out of the way.
 func (w *world) open() {
 	w.o.Invalid, w.o.VolcanoMissing, w.o.SchedulerObstacles = "", "", nil
-	w.o.Queue.State, w.o.Queue.Missing = gang.QueueOpen, false
+	w.o.Queue = Queue{Name: "default", State: gang.QueueOpen}
 	w.refuses = ""
 }
 
@@ -258,7 +262,7 @@ func befall(w *world, c chance, p Worker) string {
 	case 6:
 		w.change(p.Index, func(p *Worker) {
 			p.Phase, p.Ready, p.Scheduled = corev1.PodFailed, false, true
-			p.Failure = Failure{ExitCode: 1, Reason: "Error", Message: pick(c, "", "a", "b")}
+			p.Failure = Failure{ExitCode: 1, Reason: pick(c, "Error", hostile), Message: pick(c, "", "a", "b", hostile)}
 		})
 		return "a worker fails"
 	case 7:

@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // moment is one decision and what it was made from.
@@ -46,7 +48,7 @@ var laws = []struct {
 	{"restarts are what losses cost", (*moment).restartsAreLosses},
 	{"members are in order, each once, with a UID", (*moment).membersAreInOrder},
 	{"the evicted are surplus, in order, each once", (*moment).evictedAreInOrder},
-	{"every condition has a reason and a message that fit, and no time to come", (*moment).speaks},
+	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*moment).speaks},
 	{"what time alone changes is never in the past", (*moment).looksAhead},
 	{"a job that is being deleted is left alone", (*moment).leavesTheDeletedAlone},
 }
@@ -365,13 +367,27 @@ func (m *moment) speaks() bool {
 	}
 	for i := range m.st.Conditions {
 		c := &m.st.Conditions[i]
-		if c.Reason == "" || c.Message == "" || len(c.Message) > 4096 || c.LastTransitionTime.After(m.now) ||
+		if c.Reason == "" || c.Message == "" || !speakable(c.Message, 4096) || c.LastTransitionTime.After(m.now) ||
 			(i > 0 && c.Type == m.st.Conditions[i-1].Type) {
 			return false
 		}
 	}
-	return m.st.Phase != "" && m.st.Reason != "" && m.st.Message != "" && len(m.st.Reason) <= 64 && len(m.st.Message) <= 4096
+	if f := m.st.LastFailure; f != nil && (!speakable(f.Reason, 256) || !speakable(f.Message, 1024)) {
+		return false
+	}
+	for _, e := range Events(m.was, m.st) {
+		if !speakable(e.Message, noteLimit) {
+			return false
+		}
+	}
+	if !speakable(m.st.Queue, validation.DNS1123SubdomainMaxLength) {
+		return false
+	}
+	return m.st.Phase != "" && m.st.Reason != "" && m.st.Message != "" && len(m.st.Reason) <= 64 && speakable(m.st.Message, 4096)
 }
+
+// speakable tells whether a text is one line that fits and steers no terminal, whoever wrote it.
+func speakable(s string, limit int) bool { return len(s) <= limit && text.Line(s) == s }
 
 // looksAhead: the clock of these worlds goes in whole seconds, so a shorter time is one that has passed.
 func (m *moment) looksAhead() bool { return m.d.RequeueAfter == 0 || m.d.RequeueAfter >= time.Second }

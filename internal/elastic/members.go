@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // told is the reason of an eviction on the operator's own word.
@@ -308,8 +309,11 @@ func (p *planner) recordEviction(l *loss) {
 	e.LastEvictionTime, e.LastEvictionReason = &t, clip(l.eviction, 256)
 }
 
-// clip shortens a text to n bytes, between two characters.
-func clip(s string, n int) string {
+// clip makes a text, which users and containers may have written, one line of at most n bytes.
+func clip(s string, n int) string { return shorten(text.Line(shorten(s, n)), n) }
+
+// shorten cuts a text to n bytes, between two characters.
+func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

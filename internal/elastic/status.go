@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -23,7 +24,7 @@ func (p *planner) summarize() {
 }
 
 func (p *planner) sayAll() {
-	p.st.Queue = p.queue()
+	p.st.Queue = clip(p.queue(), validation.DNS1123SubdomainMaxLength)
 	if tier, ok := p.o.Config.Tiers.Find(p.spec.Tier); ok {
 		p.st.Tier = tier.Name
 	}

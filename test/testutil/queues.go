@@ -34,7 +34,7 @@ func (s *Scenario) UseQueue(queue *schedulingv1beta1.Queue) {
 func (s *Scenario) Annotate(key, value string) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
-	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
+	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, inJSON(value)))
 }
 
 // CloseQueue closes a queue as `vcctl queue operate` does, and waits until it is not open any more; while gangs are in it, it

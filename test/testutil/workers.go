@@ -2,6 +2,7 @@ package testutil
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -151,7 +152,13 @@ func terminated(exitCode int, message string) string {
 	if exitCode == 0 {
 		reason = "Completed"
 	}
-	return fmt.Sprintf(`{"terminated":{"exitCode":%d,"reason":%q,"message":%q}}`, exitCode, reason, message)
+	return fmt.Sprintf(`{"terminated":{"exitCode":%d,"reason":%q,"message":%s}}`, exitCode, reason, inJSON(message))
+}
+
+// inJSON quotes any text, also one that Go quotes in another way.
+func inJSON(text string) []byte {
+	quoted, _ := json.Marshal(text) // A string cannot fail to be written.
+	return quoted
 }
 
 // RestartContainer does what a kubelet does when the container exits and restarts where it is, for the nth time.

@@ -1,0 +1,32 @@
+// Package text makes what others wrote fit to be shown: in a status, an event, a line of a log or a terminal.
+package text
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Line makes a text one line that steers no terminal: white space becomes blanks, and whatever else cannot be printed is written
+// as Go does in quotes, as in \x1b. A text that is such a line already stays as it is.
+func Line(s string) string {
+	s = strings.ToValidUTF8(s, string(unicode.ReplacementChar))
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -1,0 +1,38 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestLine(t *testing.T) {
+	for s, want := range map[string]string{
+		"":                             "",
+		"plain, and même 日本 \"q\" \\n": "plain, and même 日本 \"q\" \\n",
+		"a\nb\r\nc\td":                 "a b  c d",
+		"a\u2028b\u0085c\u00a0d":       "a b c d",
+		"\x1b[2J\x1b]0;title\a":        `\x1b[2J\x1b]0;title\a`,
+		"\u009b2J":                     `\u009b2J`,
+		"abc\u202edef":                 `abc\u202edef`,
+		"\x00\b\x7f":                   `\x00\b\x7f`,
+		"\xff\xfe":                     "\uFFFD",
+	} {
+		if have := Line(s); have != want {
+			t.Errorf("Line(%q) = %q, want %q", s, have, want)
+		}
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("\x1b[31m\n\u202e\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		line := Line(s)
+		if !utf8.ValidString(line) || strings.ContainsFunc(line, unprintable) {
+			t.Errorf("Line(%q) = %q", s, line)
+		}
+		if again := Line(line); again != line {
+			t.Errorf("Line(%q) = %q, is no line yet", line, again)
+		}
+	})
+}
