@@ -1,43 +1,20 @@
 package integration
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/story"
 )
 
-// Volcano schedules once a second: what has not happened within this time was decided against several times.
-const severalCycles = 5 * time.Second
+// severalCycles of Volcano are enough to know what was decided against.
+const severalCycles = story.SeveralCycles
 
 var _ = Describe("A gang", func() {
 	It("scenario 1: is not placed in part, says why it waits, and is placed all at once when a slot appears", func() {
-		s := newScenario("s1", 3)
-		s.Submit(s.Job("a").Range(4, 6))
-		Eventually(s.Fetch("a")).Should(And(
-			testutil.Wait(v1alpha1.ReasonUnschedulable),
-			testutil.HaveCondition(v1alpha1.ConditionScheduled, metav1.ConditionFalse, v1alpha1.ReasonUnschedulable),
-			testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUnschedulable),
-		), "the reason is on the job")
-		Expect(s.Read("a").Status.Message).To(And(
-			MatchRegexp(`^Place \d+ of \d+ waiting in queue default: `),
-			ContainSubstring("asks for the core of 4 workers (4 nvidia.com/gpu) all together. Free for it: 3 nvidia.com/gpu; "+
-				"the largest gang of such workers that fits now: 3. It is short of 1 nvidia.com/gpu."),
-		), "the message has the figures")
-		Consistently(s.Workers("a", testutil.Bound)).WithTimeout(severalCycles).Should(BeEmpty(), "three slots do not do for four")
-
-		appeared := time.Now()
-		Expect(s.SetGPUs(s.Context(), s.Node(0), 4)).To(Succeed(), "a slot appears")
-		Eventually(s.Fetch("a")).Should(testutil.Train(4), "the core runs")
-		bindings, err := s.Audit.Select(testutil.Doing("create", "pods/binding"))
-		Expect(err).NotTo(HaveOccurred(), "the audit log is read")
-		Expect(bindings).To(HaveLen(4), "each core worker was placed once, and nobody before the slot appeared")
-		Expect(bindings[0].Received).To(BeTemporally(">", appeared), "nobody was placed before the slot appeared")
-		Expect(bindings[3].Received).To(BeTemporally("~", bindings[0].Received, 2*time.Second), "all were placed at once")
+		story.GangIsPlacedWhole(newScenario("s1", 3))
 	})
 
 	It("scenario 2: two jobs of 2..4 on five slots each have their two, and the fifth goes to one", func() {
