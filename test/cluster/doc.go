@@ -9,10 +9,11 @@
 // and runs no code.
 //
 // Training-operator is started on a cluster by [Cluster.StartTrainingOperator],
-// for the one suite that needs it.
+// and the Operator Lifecycle Manager by [Cluster.StartOLM], for the one suite
+// each that needs them.
 //
 // Everything listens on the loopback interface only, but for the webhook of
-// training-operator, which cannot be told to, and on ports that were free at
-// the start, so clusters run side by side. Every process dies with the program
+// training-operator and OLM's programs, which cannot be told to, and on ports
+// that were free at the start, so clusters run side by side. Every process dies with the program
 // that called [Start], also when that program is killed.
 package cluster

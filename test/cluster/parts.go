@@ -13,6 +13,7 @@ type part struct {
 	programs []program
 	files    []string // slash-separated paths inside the module
 	ldflags  func(version string) string
+	tags     string // build tags, separated by commas
 }
 
 // A program is one main package of a part.
@@ -70,6 +71,18 @@ var (
 		module:   "github.com/kubeflow/training-operator",
 		programs: []program{{trainingOperator, "github.com/kubeflow/training-operator/cmd/training-operator.v1", "2 min"}},
 		files:    trainingOperatorManifests,
+	}
+	// olmPart is built only where a suite starts it.
+	olmPart = part{
+		name:   "olm",
+		module: "github.com/operator-framework/operator-lifecycle-manager",
+		programs: []program{
+			{olmOperator, "github.com/operator-framework/operator-lifecycle-manager/cmd/olm", "2 min"},
+			{catalogOperator, "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog", "10 s"},
+			{opm, "github.com/operator-framework/operator-registry/cmd/opm", "20 s"},
+		},
+		files: olmDefinitions,
+		tags:  "json1,containers_image_openpgp", // as OLM builds them; without C libraries
 	}
 )
 

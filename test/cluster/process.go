@@ -44,9 +44,9 @@ var spawner = sync.OnceValue(func() chan<- func() {
 })
 
 // startProcess starts the program in a working folder of its own below dir, with
-// an environment that says nothing about this machine or another cluster. What
-// it prints is appended to dir/name.log.
-func startProcess(dir, name, program string, args []string) (*process, error) {
+// an environment that says nothing about this machine or another cluster, but for
+// further variables. What it prints is appended to dir/name.log.
+func startProcess(dir, name, program string, args []string, env ...string) (*process, error) {
 	work := filepath.Join(dir, name)
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, err
@@ -60,12 +60,12 @@ func startProcess(dir, name, program string, args []string) (*process, error) {
 
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir = work
-	p.cmd.Env = []string{
+	p.cmd.Env = append([]string{
 		"HOME=" + work,
 		"TMPDIR=" + work,
 		"PATH=" + os.Getenv("PATH"),
 		"DEBUG_SOCKET_DIR=.", // where Volcano listens for log levels; relative, as socket paths are short
-	}
+	}, env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = childAttributes()
 	started := make(chan error)

@@ -80,13 +80,23 @@ func run(ctx context.Context, args []string) error {
 func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	trainingOperator := flags.Bool("training-operator", false, "build training-operator as well, which runs in one suite only")
+	olm := flags.Bool("olm", false, "build the Operator Lifecycle Manager as well, which runs in one suite only")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
-	if err := cluster.Build(ctx, os.Stderr); err != nil || !*trainingOperator {
-		return err
+	builds := []func(context.Context, io.Writer) error{cluster.Build}
+	if *trainingOperator {
+		builds = append(builds, cluster.BuildTrainingOperator)
 	}
-	return cluster.BuildTrainingOperator(ctx, os.Stderr)
+	if *olm {
+		builds = append(builds, cluster.BuildOLM)
+	}
+	for _, build := range builds {
+		if err := build(ctx, os.Stderr); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printKubectl prints where kubectl is, which it builds when there is none on PATH.
