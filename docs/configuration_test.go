@@ -93,7 +93,7 @@ func TestEveryFlagOfTheConfigurationIsListed(t *testing.T) {
 func TestConfigurationsThatAreShownLoad(t *testing.T) {
 	shown := 0
 	for _, page := range pages(t) {
-		for _, block := range blocks(read(t, page), "yaml") {
+		for _, block := range manifests(read(t, page)) {
 			if strings.Contains(block, "kind: "+config.Kind+"\n") {
 				shown++
 				if _, err := config.Load(page, []byte(block)); err != nil {

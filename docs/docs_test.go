@@ -23,6 +23,7 @@ import (
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
 const repository = ".."
@@ -39,13 +40,7 @@ func read(t *testing.T, path string) string {
 // pages are all pages, by their path from the root of the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
-	all := []string{"README.md", "CONTRIBUTING.md"}
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".md") {
-			all = append(all, filepath.Join("docs", path))
-		}
-		return err
-	})
+	all, err := markdown.Pages(os.DirFS(repository))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,17 +245,19 @@ func TestMakeTargetsExist(t *testing.T) {
 	}
 }
 
-// blocks are the texts of a page in fences of a language.
-func blocks(page, language string) []string {
+// manifests are the texts of a page that are whole YAML.
+func manifests(page string) []string {
 	var texts []string
-	for _, match := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page, -1) {
-		texts = append(texts, match[1])
+	for _, block := range markdown.In("yaml", markdown.Blocks(page)) {
+		if block.Note == "" {
+			texts = append(texts, block.Text)
+		}
 	}
 	return texts
 }
 
 func TestREADMEShowsTheSmallestSample(t *testing.T) {
-	shown := blocks(read(t, "README.md"), "yaml")
+	shown := manifests(read(t, "README.md"))
 	if sample := read(t, "config/samples/smallest.yaml"); !slices.Contains(shown, sample) {
 		t.Errorf("README.md shows %q, config/samples/smallest.yaml is %q", shown, sample)
 	}
@@ -285,7 +282,7 @@ func TestJobsAreValid(t *testing.T) {
 		jobs[path] = content
 	}
 	for _, page := range pages(t) {
-		for i, block := range blocks(read(t, page), "yaml") {
+		for i, block := range manifests(read(t, page)) {
 			jobs[page+" "+strconv.Itoa(i+1)] = []byte(block)
 		}
 	}
