@@ -140,6 +140,10 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.
 	@exec test/run.sh pytorchjob
 
+.PHONY: test-install
+test-install: ## Have OLM install the bundle on a local cluster, and show scenarios with the operator that it installed.
+	@exec test/run.sh bundle olm
+
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
 	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
@@ -152,6 +156,7 @@ fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTI
 test-all: ## Run every suite this machine can run, and say what was not run and why.
 	@$(MAKE) test
 	$(MAKE) test-pytorchjob
+	$(MAKE) test-install
 	$(MAKE) histories
 	$(MAKE) fuzz
 	$(MAKE) test-faults

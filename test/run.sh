@@ -128,6 +128,11 @@ pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
 }
 
+# olm has OLM install the bundle, and runs what it installed.
+olm() {
+	specs olm 15m olm 1
+}
+
 # faults hits the operator at each of its writes: once each, or with every fault if TIDELINE_FAULTS is full. Its closing line is
 # followed by a table of what was tried.
 faults() {
@@ -140,7 +145,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | pytorchjob | faults)
+	unit | project | bundle | cluster | integration | stock | capacity | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

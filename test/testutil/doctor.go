@@ -9,7 +9,7 @@ import (
 
 // Doctor runs `tideline doctor` as an admin, and returns what it printed on standard output and its exit code.
 func (in *Installation) Doctor(ctx context.Context) (said string, code int, err error) {
-	cmd := exec.CommandContext(ctx, in.Operator.options.Program, "doctor")
+	cmd := exec.CommandContext(ctx, in.program, "doctor")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+in.Kubeconfig)
 	out, err := cmd.Output()
 	var ended *exec.ExitError

@@ -16,11 +16,27 @@ type Installation struct {
 	Cluster  *cluster.Cluster
 	Operator *Operator
 
-	dir string
+	dir, program string
 }
 
 // Start starts a cluster, installs Tideline and starts the operator, with further flags if any. What o says of files is ignored.
-func Start(ctx context.Context, o cluster.Options, flags ...string) (_ *Installation, err error) {
+func Start(ctx context.Context, o cluster.Options, flags ...string) (*Installation, error) {
+	in, err := Prepare(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	err = in.Install(ctx)
+	if err == nil {
+		err = in.Operate(ctx, OperatorOptions{Args: flags})
+	}
+	if err != nil {
+		err = errors.Join(err, in.Stop())
+	}
+	return in, err
+}
+
+// Prepare builds the operator and starts a cluster without Tideline. What o says of files is ignored.
+func Prepare(ctx context.Context, o cluster.Options) (_ *Installation, err error) {
 	in := &Installation{}
 	if in.dir, err = os.MkdirTemp("", "tideline-suite-"); err != nil {
 		return nil, err
@@ -31,41 +47,46 @@ func Start(ctx context.Context, o cluster.Options, flags ...string) (_ *Installa
 		}
 	}()
 	// The program first: building it takes both cores, which the cluster needs then.
-	program, err := BuildOperator(ctx, in.dir)
-	if err != nil {
+	if in.program, err = BuildOperator(ctx, in.dir); err != nil {
 		return nil, err
 	}
 	o.AuditLog, o.Dir = filepath.Join(in.dir, "audit.log"), filepath.Join(in.dir, "cluster")
 	if in.Cluster, err = cluster.Start(ctx, o); err != nil {
 		return nil, err
 	}
-	if in.World, err = NewWorld(in.Cluster.KubeconfigPath(), o.AuditLog); err != nil {
-		return nil, err
-	}
-	if err := in.Install(ctx); err != nil {
-		return nil, err
-	}
-	kubeconfig := filepath.Join(in.dir, "operator.kubeconfig")
-	if err := in.Cluster.KubeconfigFor(ctx, OperatorNamespace, OperatorServiceAccount, kubeconfig); err != nil {
-		return nil, err
-	}
-	in.Operator, err = StartOperator(ctx, OperatorOptions{
-		Program: program, Kubeconfig: kubeconfig, Log: filepath.Join(in.dir, "operator.log"), Args: flags,
-	})
+	in.World, err = NewWorld(in.Cluster.KubeconfigPath(), o.AuditLog)
 	return in, err
+}
+
+// Operate starts the operator with the rights of its ServiceAccount; o says with which flags and variables.
+func (in *Installation) Operate(ctx context.Context, o OperatorOptions) error {
+	o.Program = in.program
+	o.Kubeconfig, o.Log = filepath.Join(in.dir, "operator.kubeconfig"), filepath.Join(in.dir, "operator.log")
+	if err := in.Cluster.KubeconfigFor(ctx, OperatorNamespace, OperatorServiceAccount, o.Kubeconfig); err != nil {
+		return err
+	}
+	in.Operator = NewOperator(o)
+	return in.Operator.Start(ctx)
 }
 
 // Stop ends operator and cluster. It returns an error if one of their processes had ended before, if the operator's log has what
 // it must never have, or if the operator asked for what its role does not allow. The logs stay.
 func (in *Installation) Stop() error {
-	var errs []error
-	if in.Operator != nil && in.Operator.current != nil {
-		errs = append(errs, in.Operator.Stop(), in.Operator.Misbehavior(), in.Forbidden())
-	}
+	err := in.StopOperator()
 	if in.Cluster != nil {
-		errs = append(errs, in.Cluster.Stop())
+		err = errors.Join(err, in.Cluster.Stop())
 	}
-	return errors.Join(errs...)
+	return err
+}
+
+// StopOperator ends the operator for good, and returns what Stop would say of it.
+func (in *Installation) StopOperator() error {
+	operator := in.Operator
+	if operator == nil || operator.current == nil {
+		return nil
+	}
+	in.Operator = nil
+	return errors.Join(operator.Stop(), operator.Misbehavior(), in.Forbidden())
 }
 
 // Logs is the folder with the logs of all processes and the audit log.

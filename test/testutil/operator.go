@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -26,6 +27,8 @@ type OperatorOptions struct {
 	Args []string
 	// Env are further variables, as NAME=value.
 	Env []string
+	// Bare starts it without the flags that every suite gives it, and without the variables of the test.
+	Bare bool
 }
 
 // Operator is the operator as a process, started anew as often as a test likes.
@@ -96,8 +99,12 @@ func (o *Operator) Launch(ctx context.Context) error {
 		return err
 	}
 	o.began = info.Size()
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), o.options.Program, append(operatorFlags, o.options.Args...)...)
-	cmd.Env = append(os.Environ(), append([]string{"KUBECONFIG=" + o.options.Kubeconfig}, o.options.Env...)...)
+	flags, env := operatorFlags, os.Environ()
+	if o.options.Bare {
+		flags, env = nil, nil
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), o.options.Program, slices.Concat(flags, o.options.Args)...)
+	cmd.Env = slices.Concat(env, []string{"KUBECONFIG=" + o.options.Kubeconfig}, o.options.Env)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := start(cmd)
 	if err != nil {

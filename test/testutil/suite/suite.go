@@ -122,6 +122,24 @@ func own(
 	o.Log = ginkgo.GinkgoWriter
 	in, err := testutil.Start(ctx, o, flags...)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the cluster starts and the operator runs on it")
+	stopAtTheEnd(in, keep)
+	return in
+}
+
+// Bare starts a cluster without Tideline for the specs of one container, which install it. It is called in BeforeAll, and ends
+// with the container.
+func Bare(ctx context.Context, o cluster.Options) *testutil.Installation {
+	ginkgo.GinkgoHelper()
+	o.Log = ginkgo.GinkgoWriter
+	in, err := testutil.Prepare(ctx, o)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "the cluster starts")
+	stopAtTheEnd(in, func(*testutil.Installation) error { return nil })
+	return in
+}
+
+// stopAtTheEnd ends an installation with the container that it is for. Logs stay if a spec failed.
+func stopAtTheEnd(in *testutil.Installation, keep func(*testutil.Installation) error) {
+	ginkgo.GinkgoHelper()
 	ginkgo.DeferCleanup(func() {
 		gomega.Expect(in.Stop()).To(gomega.Succeed(),
 			"no process ended early and the operator's log is clean; the logs are in %s", in.Logs())
@@ -131,7 +149,6 @@ func own(
 		}
 		gomega.Expect(errors.Join(keep(in), in.RemoveLogs())).To(gomega.Succeed(), "nothing is left behind")
 	})
-	return in
 }
 
 func (s *Suite) start(ctx context.Context, o cluster.Options) ([]byte, error) {
