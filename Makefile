@@ -12,6 +12,10 @@ endif
 MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# Seconds since 1970, of the commit: what is built bears the date of what it is built from, so that it is the same each time.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+DATE = $(shell { date -u -d '@$(SOURCE_DATE_EPOCH)' +%FT%TZ || date -u -r '$(SOURCE_DATE_EPOCH)' +%FT%TZ || echo unknown; } 2>/dev/null)
 IMG ?= tideline:latest
 CONTAINER_TOOL ?= docker
 ARGS ?=
@@ -26,8 +30,12 @@ AUDIT_LOG ?=
 ONESHOT ?=
 
 TOOL := test/tools/build.sh
+# Modules with code of ours, besides the root.
+MODULES := test/project test/tools/bundle test/tools/sbom
 # Without version control stamps: they fail in a checkout that belongs to somebody else, and bin/ is not released.
-GO_BUILD := CGO_ENABLED=0 go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+GO_BUILD = CGO_ENABLED=0 go build -buildvcs=false \
+	-ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
+IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE)
 KUBECTL_APPLY := apply --request-timeout=30s -f -
 KUBECTL_DELETE := delete --ignore-not-found --timeout=60s -f -
 
@@ -88,10 +96,9 @@ bundle: manifests ## Generate bundle/, by which OLM installs the operator. VERSI
 		$(if $(filter command,$(origin VERSION)),-version='$(VERSION)') $(if $(filter command,$(origin IMG)),-image='$(IMG)')
 
 .PHONY: tidy
-tidy: ## Bring go.mod up to date, here and in test/project, which follows it, and in test/tools/bundle.
+tidy: ## Bring go.mod up to date, here and in the other modules with code of ours, of which test/project follows it.
 	@go mod tidy
-	go -C test/project mod tidy
-	go -C test/tools/bundle mod tidy
+	for module in $(MODULES); do go -C "$$module" mod tidy; done
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -102,17 +109,17 @@ fmt: ## Format the code.
 vet: ## Run go vet.
 	@echo "go vet ./..."
 	go vet ./...
-	echo "go vet ./... in test/project"
-	go -C test/project vet ./...
-	echo "go vet ./... in test/tools/bundle"
-	go -C test/tools/bundle vet ./...
+	for module in $(MODULES); do
+		echo "go vet ./... in $$module"
+		go -C "$$module" vet ./...
+	done
 
 .PHONY: lint
 lint: ## Run golangci-lint, import rules included.
 	@golangci_lint=$$($(TOOL) golangci-lint)
 	echo "golangci-lint run"
 	"$$golangci_lint" run
-	for module in test/project test/tools/bundle; do
+	for module in $(MODULES); do
 		echo "golangci-lint run in $$module"
 		(cd "$$module" && "$$golangci_lint" run --config '$(CURDIR)/.golangci.yml')
 	done
@@ -124,7 +131,20 @@ run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; AR
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with CONTAINER_TOOL.
-	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+	@$(CONTAINER_TOOL) build $(IMAGE_ARGS) -t $(IMG) .
+
+# Without a provenance attestation, which has the time of the build: the same commit and base image make the same digest.
+.PHONY: docker-buildx
+docker-buildx: ## Build the image IMG for linux/amd64 and linux/arm64 with docker buildx, and push it.
+	@$(CONTAINER_TOOL) buildx build --platform=linux/amd64,linux/arm64 $(IMAGE_ARGS) \
+		--build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) --provenance=false \
+		--output type=image,name=$(IMG),push=true,rewrite-timestamp=true .
+
+.PHONY: sbom
+sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (CycloneDX) of bin/tideline.
+	@go -C test/tools/sbom run . '$(CURDIR)/bin/tideline' >bin/.tideline.cdx.json
+	mv bin/.tideline.cdx.json bin/tideline.cdx.json
+	echo "wrote bin/tideline.cdx.json"
 
 ##@ Tests
 
@@ -136,13 +156,13 @@ test: ## Run unit tests, and scenarios and faults on a real API server and Volca
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
 	@TIDELINE_FAULTS=full exec test/run.sh faults
 
+.PHONY: test-install
+test-install: ## Build the image's program, and have OLM install the bundle on a local cluster; some minutes.
+	@exec test/run.sh image bundle olm
+
 .PHONY: test-pytorchjob
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.
 	@exec test/run.sh pytorchjob
-
-.PHONY: test-install
-test-install: ## Have OLM install the bundle on a local cluster, and show scenarios with the operator that it installed.
-	@exec test/run.sh bundle olm
 
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
@@ -155,8 +175,8 @@ fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTI
 .PHONY: test-all
 test-all: ## Run every suite this machine can run, and say what was not run and why.
 	@$(MAKE) test
-	$(MAKE) test-pytorchjob
 	$(MAKE) test-install
+	$(MAKE) test-pytorchjob
 	$(MAKE) histories
 	$(MAKE) fuzz
 	$(MAKE) test-faults

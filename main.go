@@ -2,7 +2,7 @@
 //
 // `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert
 // -f FILE` turns PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it
-// could not carry over (-f - reads standard input; several -f may be given).
+// could not carry over (-f - reads standard input; several -f may be given); `tideline version` tells what it was built from.
 package main
 
 import (
@@ -45,9 +45,6 @@ import (
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
-// version is stamped at build time with -ldflags "-X main.version=...".
-var version = "development"
-
 func main() {
 	command := ""
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
@@ -61,8 +58,11 @@ func main() {
 		os.Exit(convert.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	case "doctor":
 		os.Exit(examine(ctrl.SetupSignalHandler()))
+	case "version":
+		fmt.Println(versionLine())
+		return
 	}
-	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use convert or doctor.\n", command)
+	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use convert, doctor or version.\n", command)
 	os.Exit(exitUsage)
 }
 
@@ -197,7 +197,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	log.Info("Tideline starts", "version", version, "server", cluster.Host, "configuration", cfg)
+	log.Info("Tideline starts", "version", version, "commit", commit, "server", cluster.Host, "configuration", cfg)
 	return mgr.Start(ctx)
 }
 

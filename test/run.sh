@@ -123,6 +123,13 @@ capacity() {
 	specs capacity 60m integration/capacity
 }
 
+# image runs the Dockerfile's build and holds the program to what the image promises. Without the race detector: nothing runs side
+# by side.
+image() {
+	local race=()
+	gotests image testname -timeout=30m ./test/image
+}
+
 # pytorchjob gives PyTorchJobs to training-operator and, converted, to Tideline.
 pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
@@ -145,7 +152,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | image | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;
