@@ -157,8 +157,8 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 	@TIDELINE_FAULTS=full exec test/run.sh faults
 
 .PHONY: test-install
-test-install: ## Build the image's program, and have OLM install the bundle on a local cluster; some minutes.
-	@exec test/run.sh image bundle olm
+test-install: ## Follow the documentation on a bare cluster, build the image's program, have OLM install the bundle; some minutes.
+	@exec test/run.sh quickstart image bundle olm
 
 .PHONY: test-pytorchjob
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.

@@ -256,10 +256,16 @@ func manifests(page string) []string {
 	return texts
 }
 
-func TestREADMEShowsTheSmallestSample(t *testing.T) {
-	shown := manifests(read(t, "README.md"))
-	if sample := read(t, "config/samples/smallest.yaml"); !slices.Contains(shown, sample) {
-		t.Errorf("README.md shows %q, config/samples/smallest.yaml is %q", shown, sample)
+// What a page shows of a file is what is in the file.
+func TestPagesShowTheirFiles(t *testing.T) {
+	for page, file := range map[string]string{
+		"README.md":               "config/samples/smallest.yaml",
+		"docs/elastic-pytorch.md": "docs/examples/elastic.yaml",
+	} {
+		shown := manifests(read(t, page))
+		if content := read(t, file); !slices.Contains(shown, content) {
+			t.Errorf("%s shows %q, %s is %q", page, shown, file, content)
+		}
 	}
 }
 
@@ -288,16 +294,18 @@ func TestJobsAreValid(t *testing.T) {
 	}
 	checked := 0
 	for where, content := range jobs {
-		if !bytes.Contains(content, []byte("kind: "+v1alpha1.ElasticTrainingJobKind+"\n")) {
-			continue
-		}
-		checked++
-		job := &v1alpha1.ElasticTrainingJob{}
-		if err := yaml.UnmarshalStrict(content, job); err != nil {
-			t.Errorf("%s: %v", where, err)
-		}
-		if problem, err := rules.Check(t.Context(), job); err != nil || problem != "" {
-			t.Errorf("%s: %s%v", where, problem, err)
+		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
+			if !bytes.Contains(document, []byte("kind: "+v1alpha1.ElasticTrainingJobKind+"\n")) {
+				continue
+			}
+			checked++
+			job := &v1alpha1.ElasticTrainingJob{}
+			if err := yaml.UnmarshalStrict(document, job); err != nil {
+				t.Errorf("%s: %v", where, err)
+			}
+			if problem, err := rules.Check(t.Context(), job); err != nil || problem != "" {
+				t.Errorf("%s: %s%v", where, problem, err)
+			}
 		}
 	}
 	if checked < 4 {

@@ -123,6 +123,11 @@ capacity() {
 	specs capacity 60m integration/capacity
 }
 
+# quickstart follows the documentation as a new user would.
+quickstart() {
+	specs quickstart 12m quickstart 1
+}
+
 # image runs the Dockerfile's build and holds the program to what the image promises. Without the race detector: nothing runs side
 # by side.
 image() {
@@ -152,7 +157,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | image | pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | quickstart | image | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

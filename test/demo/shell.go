@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // commandTimeout is generous for a machine that builds something else meanwhile.
@@ -26,16 +27,8 @@ type shell struct {
 // newShell prepares an environment in which kubectl is the given program and talks to the cluster. What kubectl caches goes
 // to dir.
 func newShell(p *printer, root, dir, kubectl, kubeconfig string) (*shell, error) {
-	path := os.Getenv("PATH")
-	if filepath.IsAbs(kubectl) {
-		bin := filepath.Join(dir, "bin")
-		if err := errors.Join(os.Mkdir(bin, 0o700), os.Symlink(kubectl, filepath.Join(bin, "kubectl"))); err != nil {
-			return nil, err
-		}
-		path = bin + string(os.PathListSeparator) + path
-	}
-	return &shell{printer: p, root: root, env: append(os.Environ(),
-		"PATH="+path, "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "kubectl-cache"))}, nil
+	env, err := testutil.Environment(dir, kubeconfig, kubectl)
+	return &shell{printer: p, root: root, env: env}, err
 }
 
 // show runs a command and shows it with what it printed.

@@ -6,8 +6,8 @@ import (
 	"testing/fstest"
 )
 
-const page = "# Page\n\n## First\n\n```sh\nmake a\n```\n\n## Second\n\n1. Then:\n\n   ```yaml fragment of spec\n   a:\n     b\n   ```\n" +
-	"```\nplain\n```\n"
+const page = "# Page\n\n## First\n\n```sh\nmake a\n```\n\n## Second\n\n1. Then:\n\n" +
+	"   ```yaml fragment of spec\n   a:\n     b\n   ```\n```\nplain\n```\n"
 
 func TestBlocks(t *testing.T) {
 	want := []Block{

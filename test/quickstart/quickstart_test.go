@@ -1,0 +1,96 @@
+package quickstart
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/markdown"
+)
+
+// In one order on one cluster, because each step is what the next one finds.
+var _ = Describe("A new user", Ordered, func() {
+	var n *node
+	var u *user
+	var bare []string
+	BeforeAll(func(ctx SpecContext) {
+		dir, err := os.MkdirTemp("", "tideline-quickstart-")
+		Expect(err).NotTo(HaveOccurred(), "there is a folder")
+		DeferCleanup(func() {
+			if CurrentSpecReport().Failed() {
+				AddReportEntry("The logs of all processes are in " + dir)
+				return
+			}
+			Expect(os.RemoveAll(dir)).To(Succeed(), "nothing is left behind")
+		})
+		n = newNode(ctx, dir)
+		u = newUser(ctx, dir, n)
+		u.do(ctx, "what a cluster has", "kubectl create namespace ads")
+		bare, err = objects(ctx, n.world.Config)
+		Expect(err).NotTo(HaveOccurred(), "the objects of the bare cluster are listed")
+	})
+	leavesNothing := func(ctx SpecContext) {
+		GinkgoHelper()
+		Eventually(func() ([]string, error) { return objects(ctx, n.world.Config) }).
+			Should(Equal(bare), "nothing is left of Tideline")
+	}
+
+	It("installs Tideline as README.md says", func(ctx SpecContext) {
+		u.follow(ctx, "README.md", markdown.Chapter(u.read("README.md"), "Install"))
+		Expect(u.engineRan()).To(MatchRegexp(
+			`^build (--build-arg \w+=\S+ )+-t registry\.example/tideline:dev \.\npush registry\.example/tideline:dev\n$`),
+			"the image is built and pushed under the name that is installed")
+	})
+
+	It("can apply all YAML that pages and samples show", func(ctx SpecContext) { applyAll(ctx, u) })
+
+	It("runs the samples and sees them at a glance", func(ctx SpecContext) {
+		u.do(ctx, "what one of the samples needs", "kubectl apply -f config/components/ssh-keys/role.yaml")
+		u.do(ctx, "samples", "kubectl apply -k config/samples")
+		Eventually(func() (string, error) { return u.run(ctx, "kubectl get tideline -A", "") }).Should(And(
+			MatchRegexp(`(?m)^NAMESPACE +NAME +PHASE +READY +QUEUE +TIER +WHY +RESTARTS +AGE$`),
+			MatchRegexp(`(?m)^default +ctr +Running +\d/\d \(2\.\.8\) +default +exploratory +\w+ +0 `),
+			MatchRegexp(`(?m)^default +ranker-large +Pending .* Unschedulable `),
+		), "some train, some wait, and each says so")
+	})
+
+	It("operates it as docs/operations.md says", func(ctx SpecContext) {
+		u.follow(ctx, "docs/operations.md", u.read("docs/operations.md"))
+		Expect(n.operator.Misbehavior()).To(Succeed(), "the operator's log is clean")
+	})
+
+	It("removes it all", func(ctx SpecContext) {
+		u.do(ctx, "docs/workers.md", "kubectl delete -f config/components/ssh-keys/role.yaml")
+		u.do(ctx, "README.md", "make undeploy")
+		u.do(ctx, "docs/volcano.md", "kubectl replace --force -f volcano-before.yaml")
+		u.do(ctx, "the namespace's annotation", "kubectl annotate namespace ads scheduling.volcano.sh/queue-name-")
+		leavesNothing(ctx)
+		Expect(n.conf).To(Equal(string(content(shipped))), "Volcano has its configuration back")
+	})
+
+	It("installs it as config/default is, in one command", func(ctx SpecContext) {
+		u.do(ctx, "kustomize", "kubectl apply -k config/default")
+		u.do(ctx, "kustomize", "kubectl rollout status -n tideline-system deployment/"+testutil.OperatorServiceAccount+" --timeout 1m")
+		u.do(ctx, "the same again", "kubectl apply -k config/default")
+		u.do(ctx, "kustomize", "kubectl delete -k config/default")
+		leavesNothing(ctx)
+	})
+
+	It("goes through docs/quickstart.md, and back", func(ctx SpecContext) {
+		u.follow(ctx, "docs/quickstart.md", u.read("docs/quickstart.md"))
+		leavesNothing(ctx)
+		Expect(n.conf).To(Equal(string(content(shipped))), "Volcano has its configuration back")
+		Expect(filepath.Join(u.clone, "my-tideline")).NotTo(BeADirectory(), "the clone is as it was")
+	})
+})
+
+// content is that of a file.
+func content(path string) []byte {
+	GinkgoHelper()
+	read, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred(), "%s is read", path)
+	return read
+}

@@ -1,0 +1,139 @@
+package quickstart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/test/testutil/markdown"
+)
+
+// dryRun is how objects are given to the API server, which asks all webhooks and keeps nothing.
+const dryRun = "kubectl apply --dry-run=server --validate=strict "
+
+// applyAll gives all YAML of samples, examples and pages to who reads it: objects to the API server, with webhooks and the kinds
+// of others; kustomizations to kustomize and then to the API server; configurations to the operator's loader; PyTorchJobs to
+// `tideline convert` and then to the API server. A fragment is completed first by what its fence says it is a part of.
+func applyAll(ctx context.Context, u *user) {
+	GinkgoHelper()
+	crds := monitoringKinds(ctx)
+	u.do(ctx, "the kinds of prometheus-operator", "kubectl apply --server-side "+crds)
+	defer u.do(ctx, "the kinds of prometheus-operator", "kubectl delete "+crds)
+
+	for _, pattern := range []string{"config/samples/*.yaml", "docs/examples/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(u.clone, pattern))
+		Expect(err).NotTo(HaveOccurred(), "%s is a pattern", pattern)
+		Expect(files).NotTo(BeEmpty(), "%s matches", pattern)
+		for _, file := range files {
+			if filepath.Base(file) != "kustomization.yaml" {
+				applyText(ctx, u, file, string(content(file)))
+			}
+		}
+	}
+	pages, err := markdown.Pages(os.DirFS(u.clone))
+	Expect(err).NotTo(HaveOccurred(), "the pages are listed")
+	applied := 0
+	for _, page := range pages {
+		configuration := ""
+		for _, block := range markdown.In("yaml", markdown.Blocks(u.read(page))) {
+			where := fmt.Sprintf("%s:%d", page, block.Line)
+			applied++
+			switch {
+			case block.Note != "":
+				applyFragment(ctx, u, where, block)
+			case strings.Contains(block.Text, "kind: "+config.Kind+"\n"):
+				_, err := config.Load(where, []byte(block.Text))
+				Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
+				configuration = block.Text
+			case strings.Contains(block.Text, "kind: Kustomization\n"):
+				applyKustomization(ctx, u, where, block.Text, configuration)
+			case strings.Contains(block.Text, "kind: PyTorchJob\n"):
+				converted, err := u.run(ctx, "bin/tideline convert -f - 2>/dev/null", block.Text)
+				Expect(err).NotTo(HaveOccurred(), "%s: it is converted", where)
+				applyText(ctx, u, where, converted)
+			default:
+				applyText(ctx, u, where, block.Text)
+			}
+		}
+	}
+	Expect(applied).To(BeNumerically(">=", 10), "pages have YAML")
+}
+
+func applyText(ctx context.Context, u *user, where, text string) {
+	GinkgoHelper()
+	out, err := u.run(ctx, dryRun+"-f -", text)
+	Expect(err).NotTo(HaveOccurred(), "%s is applied: %s\n%s", where, out, text)
+}
+
+// applyKustomization builds a kustomization of a user's, with the clone for what it names of the repository, and next to it the
+// configuration that its page shows.
+func applyKustomization(ctx context.Context, u *user, where, text, configuration string) {
+	GinkgoHelper()
+	folder, err := os.MkdirTemp(u.clone, "shown-")
+	Expect(err).NotTo(HaveOccurred(), "there is a folder")
+	text = strings.NewReplacer("github.com/tideline-io/tideline/", "../", "?ref=main", "").Replace(text)
+	for name, content := range map[string]string{"kustomization.yaml": text, "configuration.yaml": configuration} {
+		Expect(os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600)).To(Succeed(), "%s is written", name)
+	}
+	out, err := u.run(ctx, dryRun+"-k "+folder, "")
+	Expect(err).NotTo(HaveOccurred(), "%s is applied: %s\n%s", where, out, text)
+}
+
+// applyFragment completes a fragment: one of a job's spec by the smallest sample, one of Volcano's configuration by the shipped
+// one.
+func applyFragment(ctx context.Context, u *user, where string, block markdown.Block) {
+	GinkgoHelper()
+	switch block.Note {
+	case "fragment of spec":
+		const spec = "\nspec:\n"
+		sample := u.read("config/samples/smallest.yaml")
+		Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
+		applyText(ctx, u, where, strings.Replace(sample, spec, spec+block.Text, 1))
+	case "fragment of volcano-scheduler.conf":
+		key, _, _ := strings.Cut(block.Text, ":")
+		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(key) + `:.*\n`)
+		before := string(content(shipped))
+		Expect(line.FindAllString(before, -1)).To(HaveLen(1), "%s: the shipped configuration has one line %s", where, key)
+		checkSchedulerConf(ctx, u, where, line.ReplaceAllLiteralString(before, block.Text))
+	default:
+		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is a fragment of: spec, or volcano-scheduler.conf", where, block.Note))
+	}
+}
+
+// checkSchedulerConf has Volcano run with a configuration that a page tells to make, and the doctor find no action missing in it.
+func checkSchedulerConf(ctx context.Context, u *user, where, conf string) {
+	GinkgoHelper()
+	before := u.node.conf
+	Expect(u.node.cluster.SetSchedulerConf(ctx, conf)).To(Succeed(), "%s: Volcano gets it", where)
+	defer func() {
+		Expect(u.node.cluster.SetSchedulerConf(ctx, before)).To(Succeed(), "Volcano gets its configuration back")
+	}()
+	out, _ := u.run(ctx, "bin/tideline doctor", "") // which finds that plugins are not as they should be
+	Expect(out).To(And(ContainSubstring("plugin overcommit"), Not(MatchRegexp(`actions? \w+ is missing`))), "%s:\n%s", where, conf)
+	u.do(ctx, where, "kubectl apply -f config/samples/smallest.yaml && "+
+		"kubectl wait etj/resnet --for=condition=Ready --timeout=1m && kubectl delete etj/resnet")
+}
+
+// monitoringKinds are kubectl's arguments for the CustomResourceDefinitions of what component monitoring has.
+func monitoringKinds(ctx context.Context) string {
+	GinkgoHelper()
+	const module = "github.com/prometheus-operator/prometheus-operator"
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = filepath.Join(repository, "test", "project", "schemas")
+	out, err := cmd.Output()
+	Expect(err).NotTo(HaveOccurred(), "the module with the kinds of prometheus-operator is there")
+	var downloaded struct{ Dir string }
+	Expect(json.Unmarshal(out, &downloaded)).To(Succeed(), "its folder is known")
+	folder := filepath.Join(downloaded.Dir, "example", "prometheus-operator-crd")
+	return "-f " + filepath.Join(folder, "monitoring.coreos.com_prometheusrules.yaml") +
+		" -f " + filepath.Join(folder, "monitoring.coreos.com_servicemonitors.yaml")
+}
