@@ -31,7 +31,7 @@ ONESHOT ?=
 
 TOOL := test/tools/build.sh
 # Modules with code of ours, besides the root.
-MODULES := test/project test/tools/bundle test/tools/sbom
+MODULES := test/project test/tools/bundle test/tools/sbom test/tools/site
 # Without version control stamps: they fail in a checkout that belongs to somebody else, and bin/ is not released.
 GO_BUILD = CGO_ENABLED=0 go build -buildvcs=false \
 	-ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
@@ -95,6 +95,10 @@ bundle: manifests ## Generate bundle/, by which OLM installs the operator. VERSI
 	"$$kustomize" build config/manifests | go -C test/tools/bundle run . -repository='$(CURDIR)' \
 		$(if $(filter command,$(origin VERSION)),-version='$(VERSION)') $(if $(filter command,$(origin IMG)),-image='$(IMG)')
 
+.PHONY: site
+site: ## Build docs into bin/site, which a browser reads as it is.
+	@go -C test/tools/site run . -repository='$(CURDIR)' -out='$(CURDIR)/bin/site'
+
 .PHONY: tidy
 tidy: ## Bring go.mod up to date, here and in the other modules with code of ours, of which test/project follows it.
 	@go mod tidy
@@ -157,8 +161,8 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 	@TIDELINE_FAULTS=full exec test/run.sh faults
 
 .PHONY: test-install
-test-install: ## Follow the documentation on a bare cluster, build the image's program, have OLM install the bundle; some minutes.
-	@exec test/run.sh quickstart image bundle olm
+test-install: ## Follow the documentation on a bare cluster, build image and site, have OLM install the bundle; some minutes.
+	@exec test/run.sh quickstart image site bundle olm
 
 .PHONY: test-pytorchjob
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.

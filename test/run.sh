@@ -135,6 +135,15 @@ image() {
 	gotests image testname -timeout=30m ./test/image
 }
 
+# site runs the tests of what builds the documentation into a site, which are a module of their own.
+site() {
+	local status=0
+	cd test/tools/site
+	gotests site pkgname -timeout=5m ./... || status=$?
+	cd ../../..
+	return "$status"
+}
+
 # pytorchjob gives PyTorchJobs to training-operator and, converted, to Tideline.
 pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
@@ -157,7 +166,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | quickstart | image | pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | quickstart | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;
