@@ -161,8 +161,8 @@ test-faults: ## Hit every write of the operator with every fault; up to an hour.
 	@TIDELINE_FAULTS=full exec test/run.sh faults
 
 .PHONY: test-install
-test-install: ## Follow the documentation on a bare cluster, build image and site, have OLM install the bundle; some minutes.
-	@exec test/run.sh quickstart image site bundle olm
+test-install: ## Follow the documentation, upgrade and go back, crash one of two replicas, install by OLM, build image and site.
+	@exec test/run.sh quickstart install image site bundle olm
 
 .PHONY: test-pytorchjob
 test-pytorchjob: ## Hold training-operator, built for it, and what convert makes of its jobs to their documented differences.

@@ -144,6 +144,11 @@ site() {
 	return "$status"
 }
 
+# install applies what users install: component ha, and another version over the one before it.
+install() {
+	specs install 15m install 2
+}
+
 # pytorchjob gives PyTorchJobs to training-operator and, converted, to Tideline.
 pytorchjob() {
 	specs pytorchjob 12m integration/pytorchjob
@@ -166,7 +171,8 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | quickstart | image | site | pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | quickstart | install | image | site | pytorchjob | \
+		faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

@@ -142,7 +142,7 @@ func (p part) build(ctx context.Context, repo string, log io.Writer) (built, err
 	if err != nil {
 		return built{}, err
 	}
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return built{}, err
 	}

@@ -28,9 +28,9 @@ func repository() (string, error) {
 	}
 }
 
-// cacheDir returns the folder for programs and running clusters, outside of the
-// work tree.
-func cacheDir() (string, error) {
+// CacheDir returns the folder for programs and running clusters, outside of the
+// work tree: ${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}.
+func CacheDir() (string, error) {
 	if dir := os.Getenv("TIDELINE_CACHE"); dir != "" {
 		return filepath.Abs(dir)
 	}
@@ -49,7 +49,7 @@ func cacheDir() (string, error) {
 // of a cluster that is given no other: in the cache, or "" if there is no place
 // for a cache.
 func DefaultKubeconfig() string {
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return ""
 	}

@@ -129,7 +129,7 @@ func (s *stateDir) remove() error {
 
 // clustersDir returns the folder of the state folders, creating it if need be.
 func clustersDir() (string, error) {
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}

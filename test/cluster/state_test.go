@@ -46,8 +46,8 @@ func TestCacheDir(t *testing.T) {
 		t.Setenv("TIDELINE_CACHE", test.own)
 		t.Setenv("XDG_CACHE_HOME", test.xdg)
 		t.Setenv("HOME", test.home)
-		if got, err := cacheDir(); err != nil || got != test.want {
-			t.Errorf("cacheDir with %+v = %q, %v", test, got, err)
+		if got, err := CacheDir(); err != nil || got != test.want {
+			t.Errorf("CacheDir with %+v = %q, %v", test, got, err)
 		}
 	}
 }
