@@ -103,6 +103,13 @@ func (t *trial) begin() {
 		}
 	}))
 	Eventually(t.s.Fetch(t.name)).Should(testutil.Train(2), "%s trains", t.name)
+	if t.plain {
+		Eventually(func() (string, error) {
+			told := &corev1.ConfigMap{}
+			err := t.s.Client.Get(t.s.Context(), client.ObjectKey{Namespace: t.s.Namespace, Name: t.name + "-hosts"}, told)
+			return told.Data["hosts"], err
+		}).Should(ContainSubstring(testutil.WorkerName(t.name, 1)), "%s lists its surplus, after its status does", t.name)
+	}
 	t.job = t.s.Read(t.name)
 	var err error
 	t.children, err = t.look()
