@@ -129,6 +129,9 @@ const (
 	// ReasonSSHKeysForbidden: the operator may not create the Secret of rendezvous.sshKeys, because component ssh-keys is not
 	// installed.
 	ReasonSSHKeysForbidden = "SSHKeysForbidden"
+	// ReasonNetworkPolicyForbidden: the operator may not create the NetworkPolicy of a job with networkPolicy Isolated, because
+	// component job-network-policy is not installed.
+	ReasonNetworkPolicyForbidden = "NetworkPolicyForbidden"
 	// ReasonPredecessorLeaving: objects of an earlier job of the same name are still being deleted.
 	ReasonPredecessorLeaving = "PredecessorLeaving"
 	// ReasonAPIError: the API server did not carry out a request that will be tried again.

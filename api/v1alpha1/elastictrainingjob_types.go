@@ -13,6 +13,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.master) == has(oldSelf.master)",fieldPath=".master",message="master cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.accelerator) == has(oldSelf.accelerator)",fieldPath=".accelerator",message="accelerator cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.nprocPerNode) == has(oldSelf.nprocPerNode)",fieldPath=".nprocPerNode",message="nprocPerNode cannot be added or removed later, because running workers have read it when they started: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkPolicy) || self.networkPolicy != 'Isolated' || !has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork",fieldPath=".networkPolicy",message="networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"
 // +kubebuilder:validation:XValidation:rule="(has(self.rendezvous) && has(self.rendezvous.backend) && self.rendezvous.backend == 'None') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 type ElasticTrainingJobSpec struct {
 	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
@@ -116,7 +117,27 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:Maximum=256
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nprocPerNode is immutable, because running workers have read it when they started: delete the job and create it anew"
 	NprocPerNode *int32 `json:"nprocPerNode,omitempty"`
+
+	// NetworkPolicy says who may connect to the workers: None leaves it to the policies of the namespace; with Isolated, workers of
+	// this job may and nobody else, by a NetworkPolicy of the job, as far as the cluster's network enforces those. What workers
+	// connect to is not limited. Isolated needs the rights of component job-network-policy. Default None. Immutable.
+	// +optional
+	// +kubebuilder:default=None
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew"
+	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitempty"`
 }
+
+// NetworkPolicy says who may connect to workers.
+//
+// +kubebuilder:validation:Enum=None;Isolated
+type NetworkPolicy string
+
+const (
+	// NetworkPolicyNone leaves it to the policies of the namespace.
+	NetworkPolicyNone NetworkPolicy = "None"
+	// NetworkPolicyIsolated lets workers of the same job connect, and nobody else.
+	NetworkPolicyIsolated NetworkPolicy = "Isolated"
+)
 
 // Elasticity says how a job grows and shrinks.
 type Elasticity struct {

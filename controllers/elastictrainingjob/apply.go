@@ -36,8 +36,8 @@ func failed(err error, doing string) *problem {
 // apply carries out a decision in its order and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
 	for _, step := range []func(context.Context, elastic.Observed, elastic.Decision) *problem{
-		r.requestCheckpoint, r.deletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createGroups, r.restoreGroups,
-		r.createWorkers, r.deleteGroups, r.deleteService, r.deleteJob,
+		r.requestCheckpoint, r.deletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createNetworkPolicy,
+		r.createGroups, r.restoreGroups, r.createWorkers, r.deleteGroups, r.deleteService, r.deleteJob,
 	} {
 		if p := step(ctx, o, d); p != nil {
 			return p

@@ -2,10 +2,12 @@ package elastictrainingjob
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -14,7 +16,8 @@ import (
 	"github.com/tideline-io/tideline/internal/sshkey"
 )
 
-// What jobs without torchrun have: a ConfigMap with the names of the workers, and a Secret with a key pair.
+// What some jobs have: without torchrun, a ConfigMap with the names of the workers, and a Secret with a key pair; isolated ones, a
+// NetworkPolicy.
 
 // observeHosts reads the ConfigMap of a job that needs one.
 func (r *Reconciler) observeHosts(ctx context.Context, o *elastic.Observed) error {
@@ -53,8 +56,7 @@ func anyValues(data map[string]string) map[string]any {
 	return values
 }
 
-// createSSHKeys creates the key pair. The operator may create Secrets and read none, so it cannot look whether there is one: a
-// Secret of that name is this job's own, because its UID is in the name.
+// createSSHKeys creates the key pair.
 func (r *Reconciler) createSSHKeys(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
 	if !d.CreateSSHKeys {
 		return nil
@@ -63,16 +65,32 @@ func (r *Reconciler) createSSHKeys(ctx context.Context, o elastic.Observed, d el
 	if err != nil {
 		return failed(err, "make an ssh key pair")
 	}
-	secret := d.Blueprint.SSHSecret(private, public)
-	err = r.client.Create(ctx, secret)
+	return r.createUnread(ctx, d.Blueprint.SSHSecret(private, public), "Secret", v1alpha1.ReasonSSHKeysForbidden,
+		"rendezvous.sshKeys", "ssh-keys")
+}
+
+// createNetworkPolicy creates the policy that isolates the job's workers.
+func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ elastic.Observed, d elastic.Decision) *problem {
+	if !d.CreateNetworkPolicy {
+		return nil
+	}
+	return r.createUnread(ctx, d.Blueprint.NetworkPolicy(), "NetworkPolicy", v1alpha1.ReasonNetworkPolicyForbidden,
+		"networkPolicy", "job-network-policy")
+}
+
+// createUnread creates an object of a kind that the operator may create, by the right of a component, and not read. So it cannot
+// look whether there is one: an object of that name is this job's own, because its UID is in the name. Reason and field are for a
+// job that asks for it where the component is not installed.
+func (r *Reconciler) createUnread(ctx context.Context, o client.Object, kind, reason, field, component string) *problem {
+	err := r.client.Create(ctx, o)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	p := failed(err, "create Secret "+secret.Name)
+	p := failed(err, "create "+kind+" "+o.GetName())
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource") {
-		p.Diagnosis = kube.Diagnosis{Class: kube.Wait, Reason: v1alpha1.ReasonSSHKeysForbidden, Message: "rendezvous.sshKeys: the " +
-			"operator may not create Secrets: " + err.Error() + ". Apply the component config/components/ssh-keys, or create the job " +
-			"without sshKeys; the job goes on by itself within half a minute after the right was given."}
+		p.Diagnosis = kube.Diagnosis{Class: kube.Wait, Reason: reason, Message: fmt.Sprintf("spec.%s: the operator may not create a %s: "+
+			"%v. Apply the component config/components/%s, or create the job without %[1]s; the job goes on by itself within half a "+
+			"minute after the right was given.", field, kind, err, component)}
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -20,8 +21,10 @@ import (
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
-// keysOf creates the key pair of a job with a client that answers creation so, and returns what came of it.
-func keysOf(t *testing.T, answer error) (*problem, []corev1.Secret) {
+// unread creates what the operator does not read for a job, with a client that answers creation so, and returns what came of it.
+func unread(
+	t *testing.T, answer error, create func(*Reconciler, context.Context, elastic.Observed, elastic.Decision) *problem,
+) (*problem, client.Client) {
 	t.Helper()
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -32,12 +35,20 @@ func keysOf(t *testing.T, answer error) (*problem, []corev1.Secret) {
 			return c.Create(ctx, o, options...)
 		},
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errors.New("the operator reads no Secret")
+			return errors.New("the operator does not read it")
 		},
 	}).Build()
 	r := &Reconciler{client: c}
-	d := elastic.Decision{CreateSSHKeys: true, Blueprint: worker.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{}}}
-	p := r.createSSHKeys(t.Context(), elastic.Observed{Job: job}, d)
+	d := elastic.Decision{
+		CreateSSHKeys: true, CreateNetworkPolicy: true,
+		Blueprint: worker.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{}},
+	}
+	return create(r, t.Context(), elastic.Observed{Job: job}, d), c
+}
+
+func keysOf(t *testing.T, answer error) (*problem, []corev1.Secret) {
+	t.Helper()
+	p, c := unread(t, answer, (*Reconciler).createSSHKeys)
 	secrets := &corev1.SecretList{}
 	NewWithT(t).Expect(c.List(t.Context(), secrets)).To(Succeed())
 	return p, secrets.Items
@@ -68,4 +79,25 @@ func TestWithoutTheComponentTheJobWaitsAndSaysWhichToApply(t *testing.T) {
 
 	p, _ = keysOf(t, apierrors.NewForbidden(corev1.Resource("secrets"), "ctr-ssh", errors.New("exceeded quota: secrets")))
 	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonQuotaExceeded), "a right that is there but used up is another matter")
+}
+
+func TestNetworkPolicyIsCreatedOnceOrTheJobSaysWhatToApply(t *testing.T) {
+	g := NewWithT(t)
+	create := (*Reconciler).createNetworkPolicy
+	p, c := unread(t, nil, create)
+	g.Expect(p).To(BeNil())
+	policies := &networkingv1.NetworkPolicyList{}
+	g.Expect(c.List(t.Context(), policies)).To(Succeed())
+	g.Expect(policies.Items).To(HaveLen(1))
+
+	resource := networkingv1.Resource("networkpolicies")
+	p, _ = unread(t, apierrors.NewAlreadyExists(resource, "ctr"), create)
+	g.Expect(p).To(BeNil(), "one that is there is the job's own")
+	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", errors.New(`User "x" cannot create resource "networkpolicies"`)), create)
+	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonNetworkPolicyForbidden))
+	g.Expect(p.Class).To(Equal(kube.Wait))
+	g.Expect(p.Message).To(And(HavePrefix("spec.networkPolicy: the operator may not create a NetworkPolicy: "),
+		ContainSubstring("Apply the component config/components/job-network-policy, or create the job without networkPolicy;")))
+	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", errors.New("denied by policy")), create)
+	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonRejected), "what others forbid is another matter")
 }

@@ -71,6 +71,9 @@ func somePolicies(w *world, c chance) {
 	if oneIn(c, 4) {
 		spec.Accelerator = &v1alpha1.Accelerator{Resource: "nvidia.com/gpu", Models: []string{"A100", "H100"}, Mixed: oneIn(c, 3)}
 	}
+	if oneIn(c, 4) {
+		spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
+	}
 	someLimits(&spec.RunPolicy, c)
 	w.graceful = oneIn(c, 2)
 }

@@ -38,6 +38,7 @@ var laws = []struct {
 	{"surplus within the maximum leaves only when status says that it does", (*moment).choosesNobodyElse},
 	{"workers are created only while the job trains, for the attempt that is in status", (*moment).createsForTheAttempt},
 	{"no gang waits for workers that the API server refuses, of which one alone is tried", (*moment).refusedHaveNoGang},
+	{"no worker of the core is created before the policy that isolates it", (*moment).isolatesFirst},
 	{"no worker beyond the maximum is created, and none twice", (*moment).createsWhatIsMissing},
 	{"the lowest missing worker is created first, of those whose loss is written", (*moment).createsTheLowest},
 	{"surplus is created once the core runs", (*moment).coreComesFirst},
@@ -192,6 +193,11 @@ func (m *moment) refusedHaveNoGang() bool {
 	}
 	return len(m.d.CreateGroups)+len(m.d.RestoreGroups) == 0 && (len(m.d.CreateWorkers) == 0 ||
 		slices.Equal(m.d.CreateWorkers, []int32{0}) && m.o.Core == nil && m.o.Surplus == nil)
+}
+
+func (m *moment) isolatesFirst() bool {
+	return m.o.Job.Spec.NetworkPolicy != v1alpha1.NetworkPolicyIsolated || m.d.CreateNetworkPolicy ||
+		len(m.d.CreateWorkers) == int(m.createsSurplus())
 }
 
 // podAt is true where a pod of any attempt holds the name.
@@ -436,7 +442,8 @@ func busy(o *Observed, d *Decision) string {
 		return "creates or deletes pods"
 	case len(d.CreateGroups)+len(d.RestoreGroups)+len(d.DeleteGroups) > 0:
 		return "writes its groups"
-	case d.CreateService, d.DeleteService != "", d.WriteHosts != nil, d.CreateSSHKeys, d.DeleteJob, d.RequestCheckpoint != nil:
+	case d.CreateService, d.DeleteService != "", d.WriteHosts != nil, d.CreateSSHKeys, d.CreateNetworkPolicy, d.DeleteJob,
+		d.RequestCheckpoint != nil:
 		return "writes other objects"
 	}
 	return ""

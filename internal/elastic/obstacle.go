@@ -178,7 +178,7 @@ func (p *planner) askAgain() {
 		return
 	}
 	p.createMissing(0, 1)
-	p.tellWorkers()
+	p.prepareWorkers()
 }
 
 // Explain overlays a status with what kept its decision from being carried out.

@@ -30,6 +30,8 @@ type Decision struct {
 	WriteHosts *Hosts
 	// CreateSSHKeys is true when the Secret with the key pair must be there, because workers are created; it may be there already.
 	CreateSSHKeys bool
+	// CreateNetworkPolicy is true when the NetworkPolicy must be there, because workers are created; it may be there already.
+	CreateNetworkPolicy bool
 	// CreateGroups are PodGroups to create before any pod.
 	CreateGroups []gang.Group
 	// RestoreGroups are PodGroups that somebody changed.
@@ -245,7 +247,7 @@ func (p *planner) keepRunning() {
 	}
 	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
 	p.createMissing(0, p.minimum)
-	p.tellWorkers()
+	p.prepareWorkers()
 	if p.coreRuns() && !p.mustStop() {
 		p.grow()
 	}

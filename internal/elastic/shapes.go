@@ -21,6 +21,13 @@ type Hosts struct {
 	Data map[string]string
 }
 
+// prepareWorkers has everything there that workers to be created need. The policy comes with the core: surplus is created once
+// that runs.
+func (p *planner) prepareWorkers() {
+	p.d.CreateNetworkPolicy = p.spec.NetworkPolicy == v1alpha1.NetworkPolicyIsolated && len(p.d.CreateWorkers) > 0
+	p.tellWorkers()
+}
+
 // tellWorkers keeps what workers without torchrun are told: who there is, and how they log in to each other. The surplus that
 // counts is what status lists as running, so that a burst of changes is told once, as status is written.
 func (p *planner) tellWorkers() {

@@ -85,6 +85,22 @@ func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 	g.Expect(w.last.CreateSSHKeys).To(BeTrue(), "it may have been lost as well")
 }
 
+func TestIsolatedJobsHaveTheirPolicyBeforeTheCore(t *testing.T) {
+	for mode, want := range map[v1alpha1.NetworkPolicy]bool{
+		v1alpha1.NetworkPolicyIsolated: true, v1alpha1.NetworkPolicyNone: false, "": false,
+	} {
+		g := NewWithT(t)
+		w := newWorld(t, 2, 4).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.NetworkPolicy = mode })
+		w.step()
+		g.Expect(w.last.CreateNetworkPolicy).To(BeFalse(), "the attempt is recorded first")
+		w.step()
+		g.Expect(w.last.CreateWorkers).NotTo(BeEmpty())
+		g.Expect(w.last.CreateNetworkPolicy).To(Equal(want), "%q", mode)
+		w.run().settle().run().settle()
+		g.Expect(w.last.CreateNetworkPolicy).To(BeFalse(), "at rest nothing is written")
+	}
+}
+
 func accelerated(models ...string) func(*v1alpha1.ElasticTrainingJobSpec) {
 	return func(s *v1alpha1.ElasticTrainingJobSpec) { s.Accelerator = &v1alpha1.Accelerator{Models: models} }
 }

@@ -107,12 +107,15 @@ func (b Blueprint) SSHSecret(private, public []byte) *corev1.Secret {
 	}
 }
 
-// sshName is the name of that Secret. It follows from the job's UID, so that nobody else has one of that name: the operator may
-// create Secrets, and read none.
-func (b Blueprint) sshName() string {
+// sshName is the name of that Secret.
+func (b Blueprint) sshName() string { return b.unreadName("ssh") }
+
+// unreadName is the name of an object that the operator may create and not read. It follows from the job's UID, so that nobody
+// else has one of that name.
+func (b Blueprint) unreadName(what string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(b.Job.UID)) // A hash cannot fail to be written.
-	return fmt.Sprintf("%s-ssh-%08x", b.Job.Name, h.Sum32())
+	return fmt.Sprintf("%s-%s-%08x", b.Job.Name, what, h.Sum32())
 }
 
 func (b Blueprint) meta(name string) metav1.ObjectMeta {

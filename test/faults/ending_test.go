@@ -147,7 +147,7 @@ func (s *site) changes() map[string]int {
 			}
 			for _, c := range answered {
 				if (c.verb == "create" || c.verb == "delete") && c.code < 400 {
-					changes[secretName.ReplaceAllString(c.does(), "")]++
+					changes[unreadName.ReplaceAllString(c.does(), "")]++
 				}
 			}
 		}
@@ -159,5 +159,5 @@ func (s *site) changes() map[string]int {
 	return changes
 }
 
-// secretName is the end of a Secret's name, which follows from a UID.
-var secretName = regexp.MustCompile(`-ssh-[0-9a-f]+$`)
+// unreadName is the end of the names of Secrets and NetworkPolicies, which follow from a UID.
+var unreadName = regexp.MustCompile(`-(ssh|isolated)-[0-9a-f]+$`)

@@ -1,11 +1,13 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,11 +20,11 @@ import (
 )
 
 // picture says line by line what there is of a job, without times and UIDs, so that the ends of two runs can be compared:
-// every pod, PodGroup, Service, ConfigMap and Secret of its namespace, and its status.
+// every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of its namespace, and its status.
 func (s *site) picture() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{
-		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeSecrets, s.describeStatus,
+		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread, s.describeStatus,
 	} {
 		if err := describe(&b); err != nil {
 			return nil, err
@@ -80,12 +82,16 @@ func (s *site) describeConfigMaps(b *strings.Builder) error {
 	return err
 }
 
-// describeSecrets tells no names, because they follow from UIDs.
-func (s *site) describeSecrets(b *strings.Builder) error {
-	secrets := &corev1.SecretList{}
-	err := s.Client.List(s.t.Context(), secrets, client.InNamespace(s.Namespace))
+// describeUnread tells no names of what the operator does not read, because they follow from UIDs.
+func (s *site) describeUnread(b *strings.Builder) error {
+	secrets, policies := &corev1.SecretList{}, &networkingv1.NetworkPolicyList{}
+	err := errors.Join(s.Client.List(s.t.Context(), secrets, client.InNamespace(s.Namespace)),
+		s.Client.List(s.t.Context(), policies, client.InNamespace(s.Namespace)))
 	for _, secret := range secrets.Items {
 		fmt.Fprintf(b, "Secret of type %s\n", secret.Type)
+	}
+	for i := range policies.Items {
+		fmt.Fprintf(b, "NetworkPolicy for %v\n", policies.Items[i].Spec.PodSelector.MatchLabels)
 	}
 	return err
 }

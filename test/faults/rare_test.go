@@ -69,11 +69,12 @@ var (
 		sequel: func(s *site) { s.startsAnew(4) },
 	})
 	plain = tell(story{
-		name: "a job without torchrun is created, loses surplus and starts anew", slug: "plain", gpus: 3, rare: true,
+		name: "an isolated job without torchrun is created, loses surplus and starts anew", slug: "plain", gpus: 3, rare: true,
 		leaves: append(fullSize[:4:4], fullSize[5:]...),
 		strike: func(s *site) {
 			s.submit(3, func(job *v1alpha1.ElasticTrainingJob) {
 				job.Spec.Rendezvous.Backend, job.Spec.Rendezvous.SSHKeys = v1alpha1.BackendNone, true
+				job.Spec.NetworkPolicy = v1alpha1.NetworkPolicyIsolated
 				job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](0)
 			})
 		},

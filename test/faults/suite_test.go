@@ -85,13 +85,13 @@ func startCluster(ctx context.Context) error {
 		return err
 	}
 	shared.kubeconfig = filepath.Join(shared.dir, "operator.kubeconfig")
-	return errors.Join(shared.Install(ctx), installSSHKeys(ctx),
+	return errors.Join(shared.Install(ctx), installComponents(ctx),
 		shared.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, shared.kubeconfig))
 }
 
-// installSSHKeys gives the operator the right that jobs without torchrun may want of it.
-func installSSHKeys(ctx context.Context) error {
-	objects, err := testutil.Manifests(ctx, "components/ssh-keys/role.yaml")
+// installComponents gives the operator the rights that some jobs want of it.
+func installComponents(ctx context.Context) error {
+	objects, err := testutil.Manifests(ctx, "components/ssh-keys/role.yaml", "components/job-network-policy/role.yaml")
 	for _, o := range objects {
 		err = errors.Join(err, shared.Client.Create(ctx, o))
 	}

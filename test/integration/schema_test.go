@@ -34,7 +34,8 @@ var _ = Describe("The schema", func() {
 		s := newScenario("schema", 64)
 		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}},
 			fmt.Sprintf(`{"metadata":{"labels":{"nvidia.com/gpu.product":%q}}}`, acceleratorModel))
-		grantSSHKeys(s)
+		grant(s, "ssh-keys")
+		grant(s, "job-network-policy")
 		all := boundaries()
 		for path, values := range all {
 			Expect(values).NotTo(BeEmpty(), "%s has no values: choose some", path)

@@ -64,13 +64,10 @@ var _ = Describe("Workers of other shapes", func() {
 
 	It("have a key pair where the operator may create Secrets", func() {
 		s := newScenario("keys", 2)
-		grantSSHKeys(s)
+		grant(s, "ssh-keys")
 		s.Submit(s.Job("a").Range(2, 2).With(plain).With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.Rendezvous.SSHKeys = true }))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
-		mounted := s.Worker("a", 0).Spec.Volumes
-		at := slices.IndexFunc(mounted, func(v corev1.Volume) bool { return v.Name == "tideline-ssh" })
-		Expect(at).To(BeNumerically(">=", 0), "the keys are mounted")
-		secret := testutil.Get(s, &corev1.Secret{}, mounted[at].Secret.SecretName)
+		secret := sshSecret(s, "a")
 		Expect(secret.Type).To(Equal(corev1.SecretTypeSSHAuth), "the API server knows what it is")
 		Expect(string(secret.Data["authorized_keys"])).To(HaveSuffix(" "+s.Namespace+"/a\n"), "and says whose")
 		Expect(metav1.IsControlledBy(secret, s.Read("a"))).To(BeTrue(), "it goes with the job")
@@ -129,10 +126,19 @@ var _ = Describe("Workers of other shapes", func() {
 	})
 })
 
-// grantSSHKeys gives the operator the rights that key pairs need.
-func grantSSHKeys(s *testutil.Scenario) {
+// sshSecret is the Secret with the key pair that worker 0 of a job mounts.
+func sshSecret(s *testutil.Scenario, job string) *corev1.Secret {
 	GinkgoHelper()
-	role, err := testutil.Manifests(s.Context(), "components/ssh-keys/*.yaml")
+	mounted := s.Worker(job, 0).Spec.Volumes
+	at := slices.IndexFunc(mounted, func(v corev1.Volume) bool { return v.Name == "tideline-ssh" })
+	Expect(at).To(BeNumerically(">=", 0), "the keys are mounted")
+	return testutil.Get(s, &corev1.Secret{}, mounted[at].Secret.SecretName)
+}
+
+// grant gives the operator the rights of a component.
+func grant(s *testutil.Scenario, component string) {
+	GinkgoHelper()
+	role, err := testutil.Manifests(s.Context(), "components/"+component+"/*.yaml")
 	Expect(err).NotTo(HaveOccurred(), "the component is read")
 	for _, o := range role {
 		if err := s.Client.Create(s.Context(), o); !apierrors.IsAlreadyExists(err) {

@@ -237,7 +237,7 @@ func TestUserRolesAreAggregated(t *testing.T) {
 // namespace it reads and changes the one with its certificate, by name.
 func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	for _, r := range installation(t) {
-		if rights := rightsOnSecrets(t, r); len(rights) > 0 {
+		if rights := rightsOn(t, r, "secrets"); len(rights) > 0 {
 			t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
 		}
 		if r.GetKind() == "Role" {
@@ -253,7 +253,7 @@ func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	}
 	granted := false
 	for _, r := range installation(t, "ssh-keys") {
-		if rights := rightsOnSecrets(t, r); len(rights) > 0 {
+		if rights := rightsOn(t, r, "secrets"); len(rights) > 0 {
 			granted = true
 			if !slices.Equal(rights, []string{"create"}) {
 				t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
@@ -265,8 +265,24 @@ func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	}
 }
 
-// rightsOnSecrets are the verbs that a role of the operator's has on the Secrets of all namespaces.
-func rightsOnSecrets(t *testing.T, r *resource.Resource) []string {
+// So with NetworkPolicies: who may create one may shut pods off, and who may change them may let others in.
+func TestNetworkPoliciesAreCreatedOnlyWithTheComponent(t *testing.T) {
+	for name, want := range map[string][]string{"": nil, "job-network-policy": {"create"}} {
+		var components, rights []string
+		if name != "" {
+			components = append(components, name)
+		}
+		for _, r := range installation(t, components...) {
+			rights = append(rights, rightsOn(t, r, "networkpolicies")...)
+		}
+		if !slices.Equal(rights, want) {
+			t.Errorf("with component %q the operator may %v networkpolicies, want %v", name, rights, want)
+		}
+	}
+}
+
+// rightsOn are the verbs that a role of the operator's has on a resource in all namespaces.
+func rightsOn(t *testing.T, r *resource.Resource, what string) []string {
 	t.Helper()
 	if r.GetKind() != "ClusterRole" {
 		return nil
@@ -275,7 +291,7 @@ func rightsOnSecrets(t *testing.T, r *resource.Resource) []string {
 	decode(t, r, &role)
 	var verbs []string
 	for _, rule := range role.Rules {
-		if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "*") {
+		if slices.Contains(rule.Resources, what) || slices.Contains(rule.Resources, "*") {
 			verbs = append(verbs, rule.Verbs...)
 		}
 	}

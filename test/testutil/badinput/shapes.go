@@ -18,6 +18,11 @@ func shapes() []Case {
 			`spec.rendezvous.backend: Unsupported value: "MPI": supported values: "C10d", "None"`).blind(),
 		refused("ssh keys for torchrun", setting("spec.rendezvous.sshKeys", "true"), "spec.rendezvous.sshKeys: Invalid value: "+
 			"sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"),
+		refused("an unknown network policy", setting("spec.networkPolicy", `"Open"`),
+			`spec.networkPolicy: Unsupported value: "Open": supported values: "None", "Isolated"`).blind(),
+		refused("isolated workers on the host's network",
+			`{"spec":{"networkPolicy":"Isolated","template":{"spec":{"hostNetwork":true}}}}`, "spec.networkPolicy: Invalid value: "+
+				"networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"),
 		refused("a claim of the master without name", setting("spec.master.resources.claims", `[{"request":"r"}]`),
 			"spec.master.resources.claims[0].name: Required value").blind(),
 		accelerator("no models", `{"resource":"nvidia.com/gpu"}`, models+": Required value").blind(),
@@ -38,7 +43,9 @@ func shapeUpdates() []Update {
 	const (
 		follow = "because running workers cannot follow it: delete the job and create it anew"
 		read   = "because running workers have read it when they started: delete the job and create it anew"
+		first  = "networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew"
 	)
+	isolated := setting("spec.networkPolicy", `"Isolated"`)
 	updates := []Update{
 		{"another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
 			"spec.master: Invalid value: master is immutable, " + follow},
@@ -46,6 +53,9 @@ func shapeUpdates() []Update {
 			"spec.accelerator: Invalid value: accelerator is immutable, " + follow},
 		{"another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
 			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, " + read},
+		{"another network policy", `{}`, isolated, `spec.networkPolicy: Invalid value: "Isolated": ` + first},
+		{"a network policy removed", isolated, setting("spec.networkPolicy", "null"),
+			`spec.networkPolicy: Invalid value: "None": ` + first},
 	}
 	for _, field := range []struct{ name, value, because string }{
 		{"master", `{"nodeSelector":{"a":"b"}}`, follow},
