@@ -21,6 +21,7 @@ CONTAINER_TOOL ?= docker
 ARGS ?=
 HISTORIES ?= 100000
 FUZZTIME ?= 1m
+GOVULNDB ?= https://vuln.go.dev
 
 # The local cluster. Several run side by side, each known by its kubeconfig.
 GPU_NODES ?= 4
@@ -127,6 +128,17 @@ lint: ## Run golangci-lint, import rules included.
 		echo "golangci-lint run in $$module"
 		(cd "$$module" && "$$golangci_lint" run --config '$(CURDIR)/.golangci.yml')
 	done
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in the code that the operator runs, in the Go database or a copy (GOVULNDB).
+	@govulncheck=$$($(TOOL) govulncheck)
+	echo "govulncheck . with $(GOVULNDB)"
+	"$$govulncheck" -db='$(GOVULNDB)' . || {
+		status=$$?
+		# 3 is for what was found.
+		((status == 3)) || echo "not run: without $(GOVULNDB) nothing was checked; give a copy, as in GOVULNDB=file:///path" >&2
+		exit $$status
+	}
 
 .PHONY: run
 run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags.

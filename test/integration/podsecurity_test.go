@@ -38,7 +38,7 @@ var _ = Describe("Pod Security of a namespace holds for workers too:", func() {
 			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1alpha1.ReasonRejected), "the job says so")
 			Expect(s.Read("a").Status.Message).To(And(HavePrefix("Cannot create pod a-worker-0: "),
 				ContainSubstring(`violates PodSecurity "`+level+`:latest"`), ContainSubstring(says)), "in the words of the admission")
-			Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "no gang waits for nobody")
+			Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Service a-workers"), "there is no gang without workers")
 			Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("Rejected: ")), "and the event is told")
 		},
 		Entry("privileges", "baseline", "privileged", func(p *corev1.PodSpec) {

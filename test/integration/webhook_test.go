@@ -40,15 +40,20 @@ const (
 // when all is applied at once.
 var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	var in *testutil.Installation
-	var address string
+	var address, metrics string
 	BeforeAll(func(ctx SpecContext) {
 		var err error
 		address, err = testutil.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 		probes, err := testutil.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred(), "there is a port for probes")
+		metrics, err = testutil.FreeAddress(ctx)
+		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
+		file := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
+		Expect(os.WriteFile(file, []byte(debugging), 0o600)).To(Succeed(), "there is a configuration")
 		in = shared.Own(ctx, cluster.Options{GPUNodes: -1},
-			"--webhooks", "--webhook-bind-address="+address, "--health-probe-bind-address="+probes)
+			"--config="+file, "--metrics-bind-address="+metrics, "--metrics-secure=false", "--webhooks",
+			"--webhook-bind-address="+address, "--health-probe-bind-address="+probes)
 		Expect(readiness(ctx, probes)).To(Equal(http.StatusInternalServerError), "the operator reconciles, and is not ready")
 		Expect(in.InstallWebhooks(ctx, address)).To(Succeed(), "the webhooks answer")
 		Expect(readiness(ctx, probes)).To(Equal(http.StatusOK), "the operator is ready")
@@ -161,6 +166,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 			Expect(in.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())), "%s: the whole answer", c.What)
 		}
 	})
+
+	It("and what else the operator does betray no secret", func() { keepSecrets(in, scenario("secrets", 2), metrics) })
 
 	It("are found by the doctor", func(ctx SpecContext) {
 		said, _, err := in.Doctor(ctx)
