@@ -16,8 +16,8 @@ import (
 	"github.com/tideline-io/tideline/internal/sshkey"
 )
 
-// What some jobs have: without torchrun, a ConfigMap with the names of the workers, and a Secret with a key pair; isolated ones, a
-// NetworkPolicy.
+// What some jobs have: without torchrun, a ConfigMap with the names of the workers, and a Secret with a key pair; isolated
+// ones, a NetworkPolicy.
 
 // observeHosts reads the ConfigMap of a job that needs one.
 func (r *Reconciler) observeHosts(ctx context.Context, o *elastic.Observed) error {
@@ -88,9 +88,9 @@ func (r *Reconciler) createUnread(ctx context.Context, o client.Object, kind, re
 	}
 	p := failed(err, "create "+kind+" "+o.GetName())
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource") {
-		p.Diagnosis = kube.Diagnosis{Class: kube.Wait, Reason: reason, Message: fmt.Sprintf("spec.%s: the operator may not create a %s: "+
-			"%v. Apply the component config/components/%s, or create the job without %[1]s; the job goes on by itself within half a "+
-			"minute after the right was given.", field, kind, err, component)}
+		p.Diagnosis = kube.Diagnosis{Class: kube.Wait, Reason: reason, Message: fmt.Sprintf("spec.%s: the operator may not create "+
+			"a %s: %v. Apply the component config/components/%s, or create the job without %[1]s; the job goes on by itself within half "+
+			"a minute after the right was given.", field, kind, err, component)}
 	}
 	return p
 }

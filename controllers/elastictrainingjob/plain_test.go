@@ -93,7 +93,8 @@ func TestNetworkPolicyIsCreatedOnceOrTheJobSaysWhatToApply(t *testing.T) {
 	resource := networkingv1.Resource("networkpolicies")
 	p, _ = unread(t, apierrors.NewAlreadyExists(resource, "ctr"), create)
 	g.Expect(p).To(BeNil(), "one that is there is the job's own")
-	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", errors.New(`User "x" cannot create resource "networkpolicies"`)), create)
+	forbidden := errors.New(`User "x" cannot create resource "networkpolicies"`)
+	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", forbidden), create)
 	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonNetworkPolicyForbidden))
 	g.Expect(p.Class).To(Equal(kube.Wait))
 	g.Expect(p.Message).To(And(HavePrefix("spec.networkPolicy: the operator may not create a NetworkPolicy: "),

@@ -24,8 +24,8 @@ var flagOf = map[string]string{
 }
 
 // AddFlags adds the flags that override fields of the configuration: what differs from process to process, must be said where
-// there is no file, or is for a component of config to say, which can add an argument and not change a file. Everything else is in
-// the file only.
+// there is no file, or is for a component of config to say, which can add an argument and not change a file. Everything else is
+// in the file only.
 func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	text := func(path string, value *string, usage string) { flags.StringVar(value, flagOf[path], *value, usage) }
 	yes := func(path string, value *bool, usage string) { flags.BoolVar(value, flagOf[path], *value, usage) }

@@ -50,10 +50,10 @@ func TestWrongFlagsEndWithSentences(t *testing.T) {
 		"--webhook-certs=olm": `--webhook-certs: webhooks.certificates.mode is "olm": it must be rotate or files.`,
 		"--webhook-bind-address=9443": `--webhook-bind-address: webhooks.bindAddress is "9443": it must be HOST:PORT or :PORT, ` +
 			`with a port from 1 to 65535.`,
-		"--leader-election-lease-duration=1000000h": `invalid value "1000000h" for flag -leader-election-lease-duration: it must be a ` +
-			`number of whole seconds, at most 3600 s`,
-		"--leader-election-lease-duration=8s": "--leader-election-renew-deadline: leaderElection.renewDeadlineSeconds is 10: it must be " +
-			"less than leaseDurationSeconds (8), so that a leader ends before another begins.",
+		"--leader-election-lease-duration=1000000h": `invalid value "1000000h" for flag -leader-election-lease-duration: it must be ` +
+			`a number of whole seconds, at most 3600 s`,
+		"--leader-election-lease-duration=8s": "--leader-election-renew-deadline: leaderElection.renewDeadlineSeconds is 10: it must " +
+			"be less than leaseDurationSeconds (8), so that a leader ends before another begins.",
 		"--leader-election-namespace=A": `--leader-election-namespace: leaderElection.namespace is "A": it must be the name of a ` +
 			`namespace, or empty for the operator's own.`,
 	} {

@@ -22,8 +22,8 @@ import (
 //go:embed previous
 var firstPrevious string
 
-// previousVersion checks out the version before this one and builds its operator, in the cache, unless that was done before. It is
-// the newest tag below the commit that is tested.
+// previousVersion checks out the version before this one and builds its operator, in the cache, unless that was done before. It
+// is the newest tag below the commit that is tested.
 func previousVersion(ctx context.Context) version {
 	GinkgoHelper()
 	name := strings.TrimSpace(firstPrevious)
@@ -45,8 +45,8 @@ func previousVersion(ctx context.Context) version {
 	return version{name, root, filepath.Join(root, "tideline")}
 }
 
-// checkOut puts a commit's files and its operator into a folder, which is there when it is whole. git writes its index elsewhere, so
-// that this checkout and what runs beside the test notice nothing.
+// checkOut puts a commit's files and its operator into a folder, which is there when it is whole. git writes its index elsewhere,
+// so that this checkout and what runs beside the test notice nothing.
 func checkOut(ctx context.Context, commit, root string) {
 	GinkgoHelper()
 	Expect(os.MkdirAll(filepath.Dir(root), 0o755)).To(Succeed(), "the cache is writable")

@@ -86,8 +86,8 @@ type liveJobs struct {
 	queue string // who waits for room
 }
 
-// startJobs starts jobs on a node of 6 GPUs: steady has lost a worker once, grown has surplus, suspended holds nothing, and another
-// waits for room.
+// startJobs starts jobs on a node of 6 GPUs: steady has lost a worker once, grown has surplus, suspended holds nothing, and
+// another waits for room.
 func startJobs(s *testutil.Scenario) *liveJobs {
 	GinkgoHelper()
 	j := &liveJobs{Scenario: s, all: []string{"steady", "grown", "suspended"}}
