@@ -12,7 +12,7 @@ WORKDIR /src
 # Modules first: they change less often than code.
 COPY go.mod go.sum ./
 RUN go mod download
-COPY main.go version.go ./
+COPY main.go ./
 COPY api api
 COPY controllers controllers
 COPY internal internal

@@ -45,6 +45,13 @@ import (
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
+// Stamped at build time with -ldflags "-X main.version=...".
+var (
+	version = "development"
+	commit  = "unknown"
+	date    = "unknown"
+)
+
 func main() {
 	command := ""
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
@@ -299,4 +306,10 @@ func newScheme() (*k8sruntime.Scheme, error) {
 		}
 	}
 	return scheme, nil
+}
+
+// versionLine is `tideline version`: what this program was built from and by.
+func versionLine() string {
+	return fmt.Sprintf("tideline %s (commit %s of %s; %s %s/%s)",
+		version, commit, date, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
