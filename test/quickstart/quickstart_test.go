@@ -59,6 +59,7 @@ var _ = Describe("A new user", Ordered, func() {
 
 	It("operates it as docs/operations.md says", func(ctx SpecContext) {
 		u.follow(ctx, "docs/operations.md", u.read("docs/operations.md"))
+		u.do(ctx, "docs/operations.md", "kubectl replace --force -f jobs.yaml")
 		Expect(n.operator.Misbehavior()).To(Succeed(), "the operator's log is clean")
 	})
 
