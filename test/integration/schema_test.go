@@ -49,7 +49,7 @@ var _ = Describe("The schema", func() {
 			fields.Go(func() {
 				defer GinkgoRecover()
 				defer func() { <-places }()
-				t := &trial{s: s, name: fmt.Sprintf("f%d", i), plain: i%2 == 1 && !strings.HasPrefix(path, "rendezvous.")}
+				t := &trial{s: s, name: fmt.Sprintf("f%d", i), plain: i%2 == 1 && !strings.HasPrefix(path, "rendezvous")}
 				t.walk(all[path])
 			})
 		}

@@ -43,9 +43,7 @@ func shapeUpdates() []Update {
 	const (
 		follow = "because running workers cannot follow it: delete the job and create it anew"
 		read   = "because running workers have read it when they started: delete the job and create it anew"
-		first  = "networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew"
 	)
-	isolated := setting("spec.networkPolicy", `"Isolated"`)
 	updates := []Update{
 		{"another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
 			"spec.master: Invalid value: master is immutable, " + follow},
@@ -53,9 +51,8 @@ func shapeUpdates() []Update {
 			"spec.accelerator: Invalid value: accelerator is immutable, " + follow},
 		{"another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
 			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, " + read},
-		{"another network policy", `{}`, isolated, `spec.networkPolicy: Invalid value: "Isolated": ` + first},
-		{"a network policy removed", isolated, setting("spec.networkPolicy", "null"),
-			`spec.networkPolicy: Invalid value: "None": ` + first},
+		{"another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: ` +
+			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew`},
 	}
 	for _, field := range []struct{ name, value, because string }{
 		{"master", `{"nodeSelector":{"a":"b"}}`, follow},
