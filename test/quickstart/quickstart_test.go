@@ -12,6 +12,9 @@ import (
 )
 
 // In one order on one cluster, because each step is what the next one finds.
+// rolesOfSamples are rights of components that samples need.
+var rolesOfSamples = []string{"config/components/ssh-keys/role.yaml", "config/components/job-network-policy/role.yaml"}
+
 var _ = Describe("A new user", Ordered, func() {
 	var n *node
 	var u *user
@@ -48,7 +51,9 @@ var _ = Describe("A new user", Ordered, func() {
 	It("can apply all YAML that pages and samples show", func(ctx SpecContext) { applyAll(ctx, u) })
 
 	It("runs the samples and sees them at a glance", func(ctx SpecContext) {
-		u.do(ctx, "what one of the samples needs", "kubectl apply -f config/components/ssh-keys/role.yaml")
+		for _, role := range rolesOfSamples {
+			u.do(ctx, "what one of the samples needs", "kubectl apply -f "+role)
+		}
 		u.do(ctx, "samples", "kubectl apply -k config/samples")
 		Eventually(func() (string, error) { return u.run(ctx, "kubectl get tideline -A", "") }).Should(And(
 			MatchRegexp(`(?m)^NAMESPACE +NAME +PHASE +READY +QUEUE +TIER +WHY +RESTARTS +AGE$`),
@@ -64,7 +69,9 @@ var _ = Describe("A new user", Ordered, func() {
 	})
 
 	It("removes it all", func(ctx SpecContext) {
-		u.do(ctx, "docs/workers.md", "kubectl delete -f config/components/ssh-keys/role.yaml")
+		for _, role := range rolesOfSamples {
+			u.do(ctx, "docs/workers.md", "kubectl delete -f "+role)
+		}
 		u.do(ctx, "README.md", "make undeploy")
 		u.do(ctx, "docs/volcano.md", "kubectl replace --force -f volcano-before.yaml")
 		u.do(ctx, "the namespace's annotation", "kubectl annotate namespace ads scheduling.volcano.sh/queue-name-")
