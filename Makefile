@@ -40,6 +40,14 @@ IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build
 KUBECTL_APPLY := apply --request-timeout=30s -f -
 KUBECTL_DELETE := delete --ignore-not-found --timeout=60s -f -
 
+# Deletes every job and waits until all that belongs to jobs is gone. Once their kind is gone as well, the garbage collector knows
+# no more whose their pods were, and leaves those that it has not come to.
+define delete_jobs
+if "$$kubectl" get crd elastictrainingjobs.tideline.io >/dev/null 2>&1; then
+	"$$kubectl" delete elastictrainingjobs --all --all-namespaces --cascade=foreground --timeout=5m
+fi
+endef
+
 # Builds a program of ours aside and renames it, so that two builds at the same time never start half a program.
 # $(call build,NAME,PACKAGE)
 define build
@@ -234,9 +242,10 @@ install: ## Install the CRDs and the tiers' PriorityClasses.
 	"$$kustomize" build config/crd | "$$kubectl" wait --for=condition=Established --timeout=60s -f - >/dev/null
 
 .PHONY: uninstall
-uninstall: ## Delete the CRDs, with every object of them, and the PriorityClasses.
+uninstall: ## Delete every job, the CRDs and the PriorityClasses.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
+	$(delete_jobs)
 	{ "$$kustomize" build config/crd; echo ---; "$$kustomize" build config/scheduling; } | "$$kubectl" $(KUBECTL_DELETE)
 
 .PHONY: deploy
@@ -246,7 +255,8 @@ deploy: ## Install everything and run the operator of image IMG in the cluster.
 	"$$kustomize" build config/default | sed 's|image: tideline:latest|image: $(IMG)|' | "$$kubectl" $(KUBECTL_APPLY)
 
 .PHONY: undeploy
-undeploy: ## Delete what deploy installed.
+undeploy: ## Delete every job and what deploy installed.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
+	$(delete_jobs)
 	"$$kustomize" build config/default | "$$kubectl" $(KUBECTL_DELETE)

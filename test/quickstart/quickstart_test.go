@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/diff"
 
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/markdown"
@@ -37,8 +38,10 @@ var _ = Describe("A new user", Ordered, func() {
 	})
 	leavesNothing := func(ctx SpecContext) {
 		GinkgoHelper()
-		Eventually(func() ([]string, error) { return objects(ctx, n.world.Config) }).
-			Should(Equal(bare), "nothing is left of Tideline")
+		Eventually(func() (string, error) {
+			now, err := objects(ctx, n.world.Config)
+			return diff.Diff(bare, now), err
+		}).Should(BeEmpty(), "nothing is left of Tideline")
 	}
 
 	It("installs Tideline as README.md says", func(ctx SpecContext) {
