@@ -229,7 +229,7 @@ const (
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Elastic Training Job"
 // +operator-sdk:csv:customresourcedefinitions:resources={{Pod,v1,""},{Service,v1,""},{ConfigMap,v1,""},{Secret,v1,""},{Event,v1,""}}
-// +operator-sdk:csv:customresourcedefinitions:resources={{PodGroup,v1beta1,podgroups.scheduling.volcano.sh}}
+// +operator-sdk:csv:customresourcedefinitions:resources={{NetworkPolicy,v1,""},{PodGroup,v1beta1,podgroups.scheduling.volcano.sh}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.maxReplicas,statuspath=.status.replicas,selectorpath=.status.selector

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -240,6 +243,47 @@ func TestRightsAreThoseOfTheDefaultWithoutCertificates(t *testing.T) {
 	}
 	for rule := range granted {
 		t.Errorf("the bundle grants more than config/rbac: %s", rule)
+	}
+}
+
+// A console lists, below a job, objects of the kinds that the kind names: those are the ones that the operator may create.
+func TestOwnedKindsAreThoseThatTheOperatorCreates(t *testing.T) {
+	created := map[string]bool{}
+	for _, file := range []string{"rbac/role.yaml", "components/ssh-keys/role.yaml", "components/job-network-policy/role.yaml"} {
+		content, err := os.ReadFile(filepath.Join(repository, "config", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roles, err := decode(bytes.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range roles {
+			if o.GetKind() != kindClusterRole {
+				continue
+			}
+			var role rbacv1.ClusterRole
+			if err := convert(o, &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				// A review is a question, which the API server keeps no object of.
+				if !slices.Contains(rule.Verbs, "create") || slices.Contains(rule.APIGroups, "authorization.k8s.io") {
+					continue
+				}
+				for _, resource := range rule.Resources {
+					created[resource] = true
+				}
+			}
+		}
+	}
+	listed := map[string]bool{}
+	for _, r := range committedCSV(t).Spec.CustomResourceDefinitions.Owned[0].Resources {
+		plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Version: r.Version, Kind: r.Kind})
+		listed[plural.Resource] = true
+	}
+	if !maps.Equal(created, listed) {
+		t.Errorf("the operator may create %v, and the owned kind lists %v", created, listed)
 	}
 }
 
