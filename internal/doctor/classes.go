@@ -20,6 +20,7 @@ type Class struct {
 	Policy corev1.PreemptionPolicy
 }
 
+// String is the value and the policy, as findings show them.
 func (c Class) String() string { return fmt.Sprintf("%d %s", c.Value, c.Policy) }
 
 func classOf(c *schedulingv1.PriorityClass) Class {

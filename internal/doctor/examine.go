@@ -38,6 +38,8 @@ type Facts struct {
 	// OthersCertificate holds where somebody else than the operator keeps the certificate of our webhooks: cert-manager, or OLM,
 	// which names the configurations itself.
 	OthersCertificate bool
+	// Namespace is the operator's: that of the Service which our webhooks name, or tideline-system where there are none.
+	Namespace string
 	// Denied are requests that the operator's ServiceAccount may not make.
 	Denied []string
 }
@@ -162,7 +164,7 @@ func permissions(f Facts) Finding {
 		return Finding{OK: true, What: "The operator's ServiceAccount has every right of its role."}
 	}
 	return Finding{
-		What: "The operator's ServiceAccount may not: " + strings.Join(f.Denied, ", ") + ".",
+		What: "The operator's ServiceAccount in namespace " + f.Namespace + " may not: " + strings.Join(f.Denied, ", ") + ".",
 		Do:   "Apply config/rbac, or run the operator under an account that has this role.",
 	}
 }

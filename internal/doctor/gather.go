@@ -29,7 +29,7 @@ import (
 
 // Gather collects the facts with the rights of whoever asks. It returns an error when the cluster cannot be asked.
 func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface) (Facts, error) {
-	f := Facts{Queues: map[string]string{}}
+	f := Facts{Namespace: rbac.Namespace, Queues: map[string]string{}}
 	server, err := d.ServerVersion()
 	if err != nil {
 		return f, fmt.Errorf("ask the API server for its version: %w", err)
@@ -109,7 +109,7 @@ const injectCA = "cert-manager.io/inject-ca-from"
 // ownWebhook ends the names of our webhooks. Their configurations have names of OLM's making where OLM installs them.
 const ownWebhook = ".elastictrainingjobs.tideline.io"
 
-// gatherOwnWebhooks reads whether the API server knows our webhooks, and whom it trusts to be them.
+// gatherOwnWebhooks reads whether the API server knows our webhooks, whom it trusts to be them, and in which namespace they are.
 func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 	mutating := &admissionregistrationv1.MutatingWebhookConfigurationList{}
 	if err := c.List(ctx, mutating); err != nil {
@@ -125,6 +125,9 @@ func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 			return
 		}
 		delete(missing, installed)
+		if config.Service != nil {
+			f.Namespace = config.Service.Namespace
+		}
 		f.OthersCertificate = f.OthersCertificate || o.GetName() != installed || o.GetAnnotations()[injectCA] != ""
 		if len(config.CABundle) == 0 {
 			f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
@@ -158,7 +161,11 @@ func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 			if f.OthersCertificate && aboutCertificates(rule) {
 				continue
 			}
-			if err := gatherDeniedBy(ctx, c, role.Namespace, rule, f); err != nil {
+			namespace := role.Namespace
+			if namespace != "" {
+				namespace = f.Namespace
+			}
+			if err := gatherDeniedBy(ctx, c, namespace, rule, f); err != nil {
 				return err
 			}
 		}
@@ -174,7 +181,7 @@ func aboutCertificates(rule rbacv1.PolicyRule) bool {
 func gatherDeniedBy(ctx context.Context, c client.Client, namespace string, rule rbacv1.PolicyRule, f *Facts) error {
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
-			denied, err := deniedVerbs(ctx, c, namespace, group, resource, rule)
+			denied, err := deniedVerbs(ctx, c, f.Namespace, namespace, group, resource, rule)
 			if err != nil {
 				return err
 			}
@@ -186,16 +193,17 @@ func gatherDeniedBy(ctx context.Context, c client.Client, namespace string, rule
 	return nil
 }
 
+// deniedVerbs asks for the verbs of one rule on one resource, for the operator that runs in namespace home.
 func deniedVerbs(
-	ctx context.Context, c client.Client, namespace, group, resource string, rule rbacv1.PolicyRule,
+	ctx context.Context, c client.Client, home, namespace, group, resource string, rule rbacv1.PolicyRule,
 ) ([]string, error) {
 	resource, subresource, _ := strings.Cut(resource, "/")
 	name := strings.Join(rule.ResourceNames, "")
 	var denied []string
 	for _, verb := range rule.Verbs {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:   "system:serviceaccount:" + rbac.Namespace + ":" + rbac.ServiceAccount,
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + rbac.Namespace, "system:authenticated"},
+			User:   "system:serviceaccount:" + home + ":" + rbac.ServiceAccount,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Verb: verb, Name: name,
 			},

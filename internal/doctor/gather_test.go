@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/tideline-io/tideline/config/rbac"
 )
 
 // configurations are webhook configurations as they are installed under two names, and one of somebody else.
@@ -89,11 +91,39 @@ func TestOwnWebhooksAreKnownByTheirOwnNames(t *testing.T) {
 
 // OLM and component cert-manager grant no rights on certificates, because they keep them.
 func TestRightsOnCertificatesAreNotMissedWhereOthersKeepThem(t *testing.T) {
-	ours, others := Facts{}, Facts{OthersCertificate: true}
+	ours := Facts{Namespace: rbac.Namespace}
+	others := Facts{Namespace: rbac.Namespace, OthersCertificate: true}
 	g := NewWithT(t)
 	g.Expect(gatherDenied(t.Context(), refusing(nil), &ours)).To(Succeed())
 	g.Expect(gatherDenied(t.Context(), refusing(nil), &others)).To(Succeed())
 	g.Expect(ours.Denied).To(ContainElements(ContainSubstring("secrets"), ContainSubstring("webhookconfigurations")))
 	g.Expect(others.Denied).NotTo(ContainElement(Or(ContainSubstring("secrets"), ContainSubstring("webhookconfigurations"))))
 	g.Expect(others.Denied).To(HaveLen(len(ours.Denied)-4), "two rules on Secrets and two on configurations")
+}
+
+// OLM and kustomizations put the operator into a namespace of their own, where it has another ServiceAccount.
+func TestRightsAreAskedForWhereTheOperatorIs(t *testing.T) {
+	elsewhere := configurations("tideline-mutating-webhook", "tideline-validating-webhook", []byte("CA"))
+	for _, o := range elsewhere {
+		if c, ok := o.(*admissionregistrationv1.MutatingWebhookConfiguration); ok {
+			c.Webhooks[0].ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "ml", Name: "tideline-webhook"}
+		}
+	}
+	for want, objects := range map[string][]client.Object{"ml": elsewhere, "tideline-system": nil} {
+		t.Run(want, func(t *testing.T) {
+			users, namespaces := map[string]bool{}, map[string]bool{}
+			review := func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				spec := o.(*authorizationv1.SubjectAccessReview).Spec
+				users[spec.User], namespaces[spec.ResourceAttributes.Namespace] = true, true
+				return nil
+			}
+			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).
+				WithInterceptorFuncs(interceptor.Funcs{Create: review}).Build()
+			g, f := NewWithT(t), Facts{Namespace: rbac.Namespace}
+			g.Expect(gatherOwnWebhooks(t.Context(), c, &f)).To(Succeed())
+			g.Expect(gatherDenied(t.Context(), c, &f)).To(Succeed())
+			g.Expect(users).To(Equal(map[string]bool{"system:serviceaccount:" + want + ":tideline-controller-manager": true}))
+			g.Expect(namespaces).To(Equal(map[string]bool{"": true, want: true}), "of the ClusterRole and of the Role")
+		})
+	}
 }
