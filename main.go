@@ -79,7 +79,8 @@ const (
 	exitUsage  = 2
 )
 
-// configure reads the configuration: flags go before the file, and the file before defaults. Its error is for people.
+// configure reads the configuration: flags go before the file, and the file before defaults. Its error is for people. A wrong use
+// ends the program, as package flag does.
 func configure() (*config.Configuration, error) {
 	cfg := config.Defaults()
 	file := flag.String("config", "",
@@ -87,7 +88,8 @@ func configure() (*config.Configuration, error) {
 	cfg.AddFlags(flag.CommandLine)
 	flag.Parse()
 	if flag.NArg() > 0 {
-		return nil, fmt.Errorf("%q is no flag: flags begin with --, and a value follows its flag after =", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "%q is no flag: flags begin with --, and a value follows its flag after =\n", flag.Arg(0))
+		os.Exit(exitUsage)
 	}
 	if *file != "" {
 		content, err := os.ReadFile(*file)

@@ -89,7 +89,7 @@ func TestWrongStartsEndInWords(t *testing.T) {
 		{"--config=right.yaml --webhook-certs=olm",
 			"--webhook-certs: webhooks.certificates.mode is \"olm\": it must be rotate or files.\n", 1},
 		{"docter", "There is no command \"docter\": leave it out to run the operator, or use convert, doctor or version.\n", 2},
-		{"--webhooks false", "\"false\" is no flag: flags begin with --, and a value follows its flag after =\n", 1},
+		{"--webhooks false", "\"false\" is no flag: flags begin with --, and a value follows its flag after =\n", 2},
 	} {
 		said, code := tideline(t, folder, strings.Fields(c.arguments)...)
 		g := NewWithT(t)

@@ -79,6 +79,7 @@ type NameTakenError struct {
 	Predecessor bool
 }
 
+// Error says whose the name is.
 func (e *NameTakenError) Error() string {
 	if e.Predecessor {
 		return e.Kind + " " + e.Name + " belongs to an earlier job of this name and is still being deleted"
