@@ -40,7 +40,9 @@ var _ = Describe("Isolated workers", func() {
 				first[w.Resource+" "+w.Name] = i
 			}
 		}
-		Expect(first["networkpolicies "+policy.Name]).To(BeNumerically("<", first["pods a-worker-0"]), "before the first worker")
+		written, worker := "networkpolicies "+policy.Name, "pods a-worker-0"
+		Expect(first).To(And(HaveKey(written), HaveKey(worker)), "both were written")
+		Expect(first[written]).To(BeNumerically("<", first[worker]), "before the first worker")
 
 		s.Delete(policy)
 		s.DeleteWorker("a", 0)
