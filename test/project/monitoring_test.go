@@ -1,6 +1,8 @@
 package project
 
 import (
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/resource"
 )
 
 // From the operator's port to the label by which rules know it: each link is by a name, and a name that is wrong shows nothing.
@@ -43,9 +46,61 @@ func TestPrometheusFindsTheOperator(t *testing.T) {
 	if port, err := monitor.GetFieldValue("spec.endpoints.0.port"); err != nil || port != service.Spec.Ports[0].Name {
 		t.Errorf("the ServiceMonitor reads port %v of %v (%v)", port, service.Spec.Ports, err)
 	}
+	scrapeToken(t, all, monitor)
 	for _, rule := range alerts(t) {
 		if strings.Count(rule.Expr, `job="`) != strings.Count(rule.Expr, `job="`+service.Name+`"`) {
 			t.Errorf("%s is about other jobs than that of Service %s: %s", rule.Alert, service.Name, rule.Expr)
+		}
+	}
+}
+
+// scrapeToken holds what Prometheus shows to an operator that it does not verify to a token that can read the metrics and nothing
+// else.
+func scrapeToken(t *testing.T, all []*resource.Resource, monitor *resource.Resource) {
+	t.Helper()
+	name, err := monitor.GetFieldValue("spec.endpoints.0.authorization.credentials.name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var token corev1.Secret
+	decode(t, named(t, all, "Secret", name.(string)), &token)
+	account := token.Annotations[corev1.ServiceAccountNameKey]
+	named(t, all, "ServiceAccount", account)
+	if token.Type != corev1.SecretTypeServiceAccountToken {
+		t.Errorf("Kubernetes writes no token into a Secret of type %s", token.Type)
+	}
+	bound := 0
+	for _, r := range all {
+		if !strings.HasSuffix(r.GetKind(), "RoleBinding") {
+			continue
+		}
+		var binding rbacv1.ClusterRoleBinding // with the fields of a RoleBinding
+		decode(t, r, &binding)
+		if !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == account }) {
+			continue
+		}
+		bound++
+		var role rbacv1.ClusterRole
+		decode(t, named(t, all, binding.RoleRef.Kind, binding.RoleRef.Name), &role)
+		if want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}; !reflect.DeepEqual(role.Rules, want) {
+			t.Errorf("who has the token may %+v", role.Rules)
+		}
+	}
+	if bound != 1 {
+		t.Errorf("%d roles are bound to %s", bound, account)
+	}
+}
+
+// The page on metrics shows how monitors and rules get the label by which kube-prometheus-stack selects them.
+func TestMetricsPageShowsWhatBuilds(t *testing.T) {
+	shown := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(readPage(t, "docs/metrics.md"))
+	if shown == nil {
+		t.Fatal("the page shows no kustomization")
+	}
+	all := buildOwn(t, shown[1])
+	for kind, name := range map[string]string{"ServiceMonitor": "tideline-metrics", "PrometheusRule": "tideline-alerts"} {
+		if labels := named(t, all, kind, name).GetLabels(); labels["release"] != "kube-prometheus-stack" {
+			t.Errorf("%s %s has labels %v", kind, name, labels)
 		}
 	}
 }
