@@ -145,6 +145,10 @@ func TestEverythingIsInstalledUnderOurName(t *testing.T) {
 		if r.GetNamespace() != want {
 			t.Errorf("%s %s is in namespace %q, not %q", r.GetKind(), r.GetName(), r.GetNamespace(), want)
 		}
+		const label = "app.kubernetes.io/name"
+		if name := r.GetLabels()[label]; name != "tideline" {
+			t.Errorf("%s %s has label %s=%q", r.GetKind(), r.GetName(), label, name)
+		}
 	}
 }
 
@@ -183,7 +187,7 @@ func TestBindingsBindWhatIsInstalled(t *testing.T) {
 // Every kind can be used by those who may edit and view a namespace.
 func TestUserRolesCoverEveryKind(t *testing.T) {
 	var plurals []string
-	roles := map[string]string{}
+	covered := map[string][]string{}
 	for _, r := range installation(t) {
 		switch r.GetKind() {
 		case "CustomResourceDefinition":
@@ -196,14 +200,14 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 			var role rbacv1.ClusterRole
 			decode(t, r, &role)
 			for _, rule := range role.Rules {
-				roles[role.Name] += " " + strings.Join(rule.Resources, " ")
+				covered[role.Name] = append(covered[role.Name], rule.Resources...)
 			}
 		}
 	}
 	for _, plural := range plurals {
 		for _, role := range []string{"tideline-edit", "tideline-view"} {
-			if !strings.Contains(roles[role], plural) {
-				t.Errorf("%s does not cover %s", role, plural)
+			if !slices.Contains(covered[role], plural) {
+				t.Errorf("%s covers %v, not %s", role, covered[role], plural)
 			}
 		}
 	}
@@ -344,8 +348,9 @@ func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
 		}
 		for _, rule := range w.Rules {
 			if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) ||
+				!slices.Equal(rule.Resources, []string{"elastictrainingjobs"}) ||
 				!slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Create}) {
-				t.Errorf("%s is asked about %v of %v", w.Name, rule.Operations, rule.APIGroups)
+				t.Errorf("%s is asked about %v of %v in %v", w.Name, rule.Operations, rule.Resources, rule.APIGroups)
 			}
 		}
 		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
