@@ -42,7 +42,29 @@ func TestWhatABundleCannotSayIsRefused(t *testing.T) {
 			"  name: tideline-controller-manager\n  namespace: tideline-system\n---", "  name: other\n  namespace: tideline-system\n---",
 			"binds others than the operator",
 		},
-		"role not there": {"  kind: Role\n  name: tideline-manager\n", "  kind: Role\n  name: other\n", "binds Role/other, which"},
+		"account of the same name": {
+			"  name: tideline-controller-manager\n  namespace: tideline-system\n---",
+			"  name: tideline-controller-manager\n  namespace: other\n---", "binds others than the operator",
+		},
+		"user of the same name": {"- kind: ServiceAccount\n", "- kind: User\n", "binds others than the operator"},
+		"another beside the operator": {
+			"subjects:\n", "subjects:\n- kind: Group\n  name: other\n", "binds others than the operator",
+		},
+		"right in another namespace": {
+			"kind: RoleBinding\nmetadata:\n  labels:\n    app.kubernetes.io/name: tideline\n  name: tideline-manager\n" +
+				"  namespace: tideline-system\n",
+			"kind: RoleBinding\nmetadata:\n  name: tideline-manager\n  namespace: other\n",
+			"RoleBinding tideline-manager gives rights in namespace other",
+		},
+		"role not there": {
+			"  kind: Role\n  name: tideline-manager\n", "  kind: Role\n  name: other\n", "binds Role/tideline-system/other, which",
+		},
+		"role in another namespace": {
+			"kind: Role\nmetadata:\n  labels:\n    app.kubernetes.io/name: tideline\n  name: tideline-manager\n" +
+				"  namespace: tideline-system\n",
+			"kind: Role\nmetadata:\n  name: tideline-manager\n  namespace: other\n",
+			"binds Role/tideline-system/tideline-manager, which",
+		},
 		"namespaceSelector": {
 			"  failurePolicy: Fail\n", "  failurePolicy: Fail\n  namespaceSelector: {}\n", "cannot say namespaceSelector",
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -115,7 +116,6 @@ func (p *parts) sortOthers(objects []*unstructured.Unstructured) error {
 
 // sortRights collects what the operator may do. Roles that are not bound to it, which are for people, are carried.
 func (p *parts) sortRights(objects []*unstructured.Unstructured) error {
-	account := p.deployments[0].Spec.Template.Spec.ServiceAccountName
 	roles := map[string]rbacv1.ClusterRole{}
 	bound := map[string]bool{}
 	var bindings []rbacv1.ClusterRoleBinding
@@ -124,7 +124,7 @@ func (p *parts) sortRights(objects []*unstructured.Unstructured) error {
 		if kind := o.GetKind(); kind == kindClusterRole || kind == kindRole {
 			var role rbacv1.ClusterRole
 			err = convert(o, &role)
-			roles[kind+"/"+role.Name] = role
+			roles[roleKey(kind, role.Namespace, role.Name)] = role
 		} else {
 			err = decodeInto(o, &bindings)
 		}
@@ -133,11 +133,10 @@ func (p *parts) sortRights(objects []*unstructured.Unstructured) error {
 		}
 	}
 	for _, binding := range bindings {
-		if !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == account }) {
-			return fmt.Errorf("%s %s binds others than the operator, %s: leave it out in config/manifests",
-				binding.Kind, binding.Name, account)
+		if err := p.checkBinding(&binding); err != nil {
+			return err
 		}
-		key := binding.RoleRef.Kind + "/" + binding.RoleRef.Name
+		key := roleKey(binding.RoleRef.Kind, binding.Namespace, binding.RoleRef.Name)
 		role, ok := roles[key]
 		if !ok {
 			return fmt.Errorf("%s %s binds %s, which the manifests do not have", binding.Kind, binding.Name, key)
@@ -151,9 +150,35 @@ func (p *parts) sortRights(objects []*unstructured.Unstructured) error {
 		}
 	}
 	for _, o := range objects {
-		if kind := o.GetKind(); (kind == kindClusterRole || kind == kindRole) && !bound[kind+"/"+o.GetName()] {
+		kind := o.GetKind()
+		if (kind == kindClusterRole || kind == kindRole) && !bound[roleKey(kind, o.GetNamespace(), o.GetName())] {
 			p.carried = append(p.carried, o)
 		}
+	}
+	return nil
+}
+
+// roleKey tells roles apart: a Role is one of its namespace, a ClusterRole is the same wherever it is bound.
+func roleKey(kind, namespace, name string) string {
+	if kind == kindClusterRole {
+		namespace = ""
+	}
+	return strings.Trim(kind+"/"+namespace, "/") + "/" + name
+}
+
+// checkBinding refuses what OLM cannot bind: it gives rights to the operator's account alone, in its own namespace or in all.
+func (p *parts) checkBinding(binding *rbacv1.ClusterRoleBinding) error {
+	manager := p.deployments[0]
+	operator := rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: manager.Namespace, Name: manager.Spec.Template.Spec.ServiceAccountName,
+	}
+	if !slices.Equal(binding.Subjects, []rbacv1.Subject{operator}) {
+		return fmt.Errorf("%s %s binds others than the operator, %s %s/%s: leave it out in config/manifests",
+			binding.Kind, binding.Name, operator.Kind, operator.Namespace, operator.Name)
+	}
+	if binding.Kind == kindRoleBinding && binding.Namespace != manager.Namespace {
+		return fmt.Errorf("%s %s gives rights in namespace %s, OLM gives them in the operator's own, %s, or in all: "+
+			"leave it out in config/manifests", binding.Kind, binding.Name, binding.Namespace, manager.Namespace)
 	}
 	return nil
 }
