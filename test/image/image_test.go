@@ -56,7 +56,8 @@ func instructions(t *testing.T, kind string) []string {
 // does not admit.
 func copied(t *testing.T) [][]string {
 	t.Helper()
-	admitted := regexp.MustCompile(`(?m)^!(.*)$`).FindAllStringSubmatch(string(read(t, filepath.Join(repository, ".dockerignore"))), -1)
+	ignored := string(read(t, filepath.Join(repository, ".dockerignore")))
+	admitted := regexp.MustCompile(`(?m)^!(.*)$`).FindAllStringSubmatch(ignored, -1)
 	var all [][]string
 	for _, arguments := range instructions(t, "COPY") {
 		if strings.HasPrefix(arguments, "--from") {
@@ -216,8 +217,8 @@ func checkStamps(t *testing.T, program, arch string) {
 	}
 }
 
-// The manifests expect an image that does not run as root. The exact Go makes the same program; the base is by a tag, so that its CA
-// certificates are of today.
+// The manifests expect an image that does not run as root. The exact Go makes the same program; the base is by a tag, so that its
+// CA certificates are of today.
 func TestImageIsNonRootAndOfExactGo(t *testing.T) {
 	if user := instructions(t, "USER"); !slices.Equal(user, []string{"65532:65532"}) {
 		t.Errorf("it runs as %s", user)

@@ -79,8 +79,8 @@ func keepSecrets(in *testutil.Installation, s *testutil.Scenario, metrics string
 	}
 }
 
-// betrays tells whether a secret stands in a text, as it is or in the base64 in which the data of a Secret is written. There it may
-// begin at any byte of the data, and so with any of the three bytes that four characters stand for.
+// betrays tells whether a secret stands in a text, as it is or in the base64 in which the data of a Secret is written. There it
+// may begin at any byte of the data, and so with any of the three bytes that four characters stand for.
 func betrays(text, secret string) bool {
 	if strings.Contains(text, secret) {
 		return true
