@@ -82,7 +82,8 @@ func scrapeToken(t *testing.T, all []*resource.Resource, monitor *resource.Resou
 		bound++
 		var role rbacv1.ClusterRole
 		decode(t, named(t, all, binding.RoleRef.Kind, binding.RoleRef.Name), &role)
-		if want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}; !reflect.DeepEqual(role.Rules, want) {
+		want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}
+		if !reflect.DeepEqual(role.Rules, want) {
 			t.Errorf("who has the token may %+v", role.Rules)
 		}
 	}
