@@ -138,9 +138,6 @@ func operate(ctx context.Context) int {
 	return 0
 }
 
-// leaseName names the Lease by which one of several operators leads.
-const leaseName = "tideline.tideline.io"
-
 func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error {
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
@@ -151,7 +148,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 		cluster.QPS, cluster.Burst = float32(cfg.ClientQPS), int(cfg.ClientBurst)
 	}
 	lease := config.Seconds(cfg.LeaderElection.LeaseDurationSeconds)
-	cluster.Wrap(kube.NewFence(leaseName, lease).Wrap)
+	cluster.Wrap(kube.NewFence(rbac.Lease, lease).Wrap)
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -168,7 +165,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 		Metrics:                       metricsOptions(cfg.Metrics),
 		HealthProbeBindAddress:        cfg.Health.BindAddress,
 		LeaderElection:                cfg.LeaderElection.Enabled,
-		LeaderElectionID:              leaseName,
+		LeaderElectionID:              rbac.Lease,
 		LeaderElectionNamespace:       cfg.LeaderElection.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &lease,

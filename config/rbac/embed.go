@@ -13,4 +13,6 @@ const (
 	Namespace = "tideline-system"
 	// ServiceAccount is the operator's ServiceAccount in Namespace.
 	ServiceAccount = "tideline-controller-manager"
+	// Lease is the object in Namespace by which one of several operators leads, as leader_election_role.yaml has it.
+	Lease = "tideline.tideline.io"
 )

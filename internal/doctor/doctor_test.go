@@ -3,9 +3,11 @@ package doctor
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/internal/config"
 )
@@ -15,6 +17,7 @@ func healthy() Facts {
 	f := Facts{
 		Server: "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
 		Queues: map[string]string{"default": "Open"}, Classes: map[string]Class{},
+		Operator: &Replicas{1, 1}, LeaseSilence: ptr.To(2 * time.Second),
 	}
 	for _, t := range config.DefaultTiers() {
 		f.Classes[t.ClassName()] = Class{t.Priority, corev1.PreemptLowerPriority}
@@ -77,6 +80,18 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			func(f *Facts) { f.Classes["tideline-exploratory"] = Class{5, corev1.PreemptLowerPriority} },
 			"tideline-exploratory is 5 PreemptLowerPriority and must be 1000 PreemptLowerPriority.",
 		},
+		"no operator": {
+			func(f *Facts) { f.Operator.Ready = 0 }, "Deployment tideline-system/tideline-controller-manager has 0 of 1 replicas ready",
+		},
+		"operator scaled to nothing": {func(f *Facts) { f.Operator = &Replicas{} }, "has 0 of 0 replicas ready"},
+		"one operator of two":        {func(f *Facts) { f.Operator.Wanted = 2 }, "has 1 of 2 replicas ready"},
+		"nobody leads": {
+			func(f *Facts) { f.LeaseSilence = ptr.To(2*time.Minute + time.Millisecond) },
+			"No operator leads: Lease tideline-system/tideline.tideline.io was last renewed 2m0s ago.",
+		},
+		"the process is gone": {
+			func(f *Facts) { f.Operator, f.LeaseSilence = nil, ptr.To(time.Hour) }, "No operator leads",
+		},
 		"rights": {func(f *Facts) { f.Denied = []string{"create pods"} }, "may not: create pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +113,27 @@ func TestNoWebhooksAreNoFaultAndAreSaid(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(wrong).To(BeZero(), text)
 	g.Expect(text).To(ContainSubstring("Owners are neither set nor checked"))
+}
+
+// An operator may run beside the cluster, as by `make run`, and without a Lease.
+func TestOperatorWithoutDeploymentOrLeaseIsNoFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Facts)
+		says string
+	}{
+		"process":              {func(f *Facts) { f.Operator = nil }, "An operator leads; it is of no Deployment"},
+		"process, no Lease":    {func(f *Facts) { f.Operator, f.LeaseSilence = nil, nil }, "Whether an operator runs is not known"},
+		"no leader election":   {func(f *Facts) { f.LeaseSilence = nil }, "The operator is ready (1 of 1 replicas)"},
+		"leader has just left": {func(f *Facts) { f.LeaseSilence = ptr.To(30 * time.Second) }, "The operator is ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, f := NewWithT(t), healthy()
+			c.edit(&f)
+			text, wrong := screen(t, f)
+			g.Expect(wrong).To(BeZero(), text)
+			g.Expect(text).To(ContainSubstring(c.says))
+		})
+	}
 }
 
 func TestVolcanoOfUnknownVersionIsNoFault(t *testing.T) {

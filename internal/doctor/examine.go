@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -40,6 +41,10 @@ type Facts struct {
 	OthersCertificate bool
 	// Namespace is the operator's: that of the Service which our webhooks name, or tideline-system where there are none.
 	Namespace string
+	// Operator are the replicas of the operator's Deployment; nil where there is none.
+	Operator *Replicas
+	// LeaseSilence is how long ago an operator last renewed the Lease by which it leads; nil where there is no Lease.
+	LeaseSilence *time.Duration
 	// Denied are requests that the operator's ServiceAccount may not make.
 	Denied []string
 }
@@ -61,7 +66,7 @@ func Examine(f Facts, tiers config.Tiers) []Finding {
 	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
 	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
 	findings = append(findings, classes(f.Classes, tiers)...)
-	return append(findings, permissions(f))
+	return append(findings, permissions(f), operator(f))
 }
 
 func kinds(f Facts) Finding {

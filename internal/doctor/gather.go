@@ -44,6 +44,7 @@ func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
 		gatherVolcano, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherDenied,
+		gatherOperator,
 	} {
 		if err := gather(ctx, c, &f); err != nil {
 			return f, err

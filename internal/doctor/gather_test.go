@@ -3,12 +3,16 @@ package doctor
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -87,6 +91,24 @@ func TestOwnWebhooksAreKnownByTheirOwnNames(t *testing.T) {
 			g.Expect(f.OthersCertificate).To(Equal(test.others))
 		})
 	}
+}
+
+func TestOperatorIsFoundByItsDeploymentAndLease(t *testing.T) {
+	g := NewWithT(t)
+	none := Facts{}
+	g.Expect(gatherOperator(t.Context(), refusing(nil), &none)).To(Succeed())
+	g.Expect(none).To(Equal(Facts{}))
+
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tideline-system", Name: "tideline.tideline.io"}}
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tideline-system", Name: "tideline-controller-manager"},
+		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1},
+	}
+	both := Facts{}
+	g.Expect(gatherOperator(t.Context(), refusing([]client.Object{lease, deployment}), &both)).To(Succeed())
+	g.Expect(both.Operator).To(Equal(&Replicas{Wanted: 2, Ready: 1}))
+	g.Expect(*both.LeaseSilence).To(BeNumerically("~", time.Hour, time.Minute))
 }
 
 // OLM and component cert-manager grant no rights on certificates, because they keep them.
