@@ -9,13 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/internal/config"
 )
 
 // healthy are the facts of a cluster that is set up.
 func healthy() Facts {
 	f := Facts{
-		Server: "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
+		Namespace: rbac.Namespace,
+		Server:    "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
 		Queues: map[string]string{"default": "Open"}, Classes: map[string]Class{},
 		Operator: &Replicas{1, 1}, LeaseSilence: ptr.To(2 * time.Second),
 	}

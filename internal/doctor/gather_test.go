@@ -95,17 +95,17 @@ func TestOwnWebhooksAreKnownByTheirOwnNames(t *testing.T) {
 
 func TestOperatorIsFoundByItsDeploymentAndLease(t *testing.T) {
 	g := NewWithT(t)
-	none := Facts{}
+	none := Facts{Namespace: "ml"}
 	g.Expect(gatherOperator(t.Context(), refusing(nil), &none)).To(Succeed())
-	g.Expect(none).To(Equal(Facts{}))
+	g.Expect(none).To(Equal(Facts{Namespace: "ml"}))
 
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tideline-system", Name: "tideline.tideline.io"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "tideline.tideline.io"}}
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "tideline-system", Name: "tideline-controller-manager"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "tideline-controller-manager"},
 		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1},
 	}
-	both := Facts{}
+	both := Facts{Namespace: "ml"}
 	g.Expect(gatherOperator(t.Context(), refusing([]client.Object{lease, deployment}), &both)).To(Succeed())
 	g.Expect(both.Operator).To(Equal(&Replicas{Wanted: 2, Ready: 1}))
 	g.Expect(*both.LeaseSilence).To(BeNumerically("~", time.Hour, time.Minute))

@@ -19,7 +19,9 @@ func (f *Facts) deployment() client.ObjectKey {
 	return client.ObjectKey{Namespace: f.Namespace, Name: "tideline-controller-manager"}
 }
 
-func (f *Facts) lease() client.ObjectKey { return client.ObjectKey{Namespace: f.Namespace, Name: rbac.Lease} }
+func (f *Facts) lease() client.ObjectKey {
+	return client.ObjectKey{Namespace: f.Namespace, Name: rbac.Lease}
+}
 
 // longestSilence is how long nobody renews the Lease while all is well: the next operator takes it within seconds, and the clocks
 // of whoever asks and of the operator differ.
