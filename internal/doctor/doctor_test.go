@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
 )
 
 // healthy are the facts of a cluster that is set up.
@@ -53,6 +55,21 @@ func TestHealthyClusterIsOneScreenOfOK(t *testing.T) {
 	g.Expect(wrong).To(BeZero(), text)
 	g.Expect(text).NotTo(ContainSubstring("->"))
 	g.Expect(strings.Count(text, "\n")).To(BeNumerically("<", 24))
+}
+
+// The page on Volcano shows the screen of a cluster with Volcano as it is shipped.
+func TestPageShowsTheScreen(t *testing.T) {
+	g := NewWithT(t)
+	page, err := os.ReadFile("../../docs/volcano.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	shipped, err := os.ReadFile("../../test/testutil/testdata/volcano-shipped.conf")
+	g.Expect(err).NotTo(HaveOccurred())
+	f := healthy()
+	f.VolcanoImage = "docker.io/volcanosh/vc-scheduler:v1.14.1"
+	f.Queues["root"] = "Open"
+	f.SchedulerObstacles = gang.Obstacles(map[string]string{"volcano-scheduler.conf": string(shipped)})
+	text, _ := screen(t, f)
+	g.Expect(string(page)).To(ContainSubstring("$ bin/tideline doctor\n" + text + "$ echo $?\n1\n"))
 }
 
 func TestEachFindingSaysWhatToDo(t *testing.T) {
