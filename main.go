@@ -23,6 +23,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -143,42 +144,10 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	if err != nil {
 		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
 	}
-	cluster.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
-	if cfg.ClientQPS > 0 {
-		cluster.QPS, cluster.Burst = float32(cfg.ClientQPS), int(cfg.ClientBurst)
-	}
-	lease := config.Seconds(cfg.LeaderElection.LeaseDurationSeconds)
-	cluster.Wrap(kube.NewFence(rbac.Lease, lease).Wrap)
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	objects, err := elastictrainingjob.CachedObjects()
-	if err != nil {
-		return err
-	}
 	namespace := ownNamespace()
-	maps.Copy(objects, webhook.CachedObjects(namespace))
-	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme:                        scheme,
-		Logger:                        log,
-		Metrics:                       metricsOptions(cfg.Metrics),
-		HealthProbeBindAddress:        cfg.Health.BindAddress,
-		LeaderElection:                cfg.LeaderElection.Enabled,
-		LeaderElectionID:              rbac.Lease,
-		LeaderElectionNamespace:       cfg.LeaderElection.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &lease,
-		RenewDeadline:                 ptr.To(config.Seconds(cfg.LeaderElection.RenewDeadlineSeconds)),
-		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
-		Cache: cache.Options{
-			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
-			DefaultTransform: kube.StripMetadata,
-			ByObject:         objects,
-		},
-	})
+	mgr, err := newManager(cluster, cfg, namespace, log)
 	if err != nil {
-		return fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
+		return err
 	}
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
 		return err
@@ -205,6 +174,47 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	}
 	log.Info("Tideline starts", "version", version, "commit", commit, "server", cluster.Host, "configuration", cfg)
 	return mgr.Start(ctx)
+}
+
+// newManager connects to the cluster, for an operator in the namespace.
+func newManager(cluster *rest.Config, cfg *config.Configuration, namespace string, log logr.Logger) (ctrl.Manager, error) {
+	cluster.UserAgent = fmt.Sprintf("tideline/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	if cfg.ClientQPS > 0 {
+		cluster.QPS, cluster.Burst = float32(cfg.ClientQPS), int(cfg.ClientBurst)
+	}
+	lease := config.Seconds(cfg.LeaderElection.LeaseDurationSeconds)
+	cluster.Wrap(kube.NewFence(rbac.Lease, lease).Wrap)
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := elastictrainingjob.CachedObjects()
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(objects, webhook.CachedObjects(namespace))
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        log,
+		Metrics:                       metricsOptions(cfg.Metrics),
+		HealthProbeBindAddress:        cfg.Health.BindAddress,
+		LeaderElection:                cfg.LeaderElection.Enabled,
+		LeaderElectionID:              rbac.Lease,
+		LeaderElectionNamespace:       cfg.LeaderElection.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &lease,
+		RenewDeadline:                 ptr.To(config.Seconds(cfg.LeaderElection.RenewDeadlineSeconds)),
+		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
+		Cache: cache.Options{
+			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
+			DefaultTransform: kube.StripMetadata,
+			ByObject:         objects,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
+	}
+	return mgr, nil
 }
 
 // examineTiers says which tiers lack PriorityClasses, or have others than the configuration says. The operator goes on: jobs of
