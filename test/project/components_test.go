@@ -134,6 +134,27 @@ func TestCertManagerMakesTheCertificate(t *testing.T) {
 	}
 }
 
+// Whoever has webhooks of their own in the same kustomization keeps their CA.
+func TestCertManagerLeavesOtherWebhooksAlone(t *testing.T) {
+	other := t.TempDir()
+	for file, content := range map[string]string{
+		"kustomization.yaml": "resources: [other.yaml]\n",
+		"other.yaml": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\n" +
+			"metadata: {name: other}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(other, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const from = "github.com/tideline-io/tideline/config"
+	all := buildOwn(t, strings.Join([]string{
+		"resources:", "- " + from + "/default", "- ../" + filepath.Base(other), "components:", "- " + from + "/components/cert-manager",
+	}, "\n"))
+	if found := named(t, all, "ValidatingWebhookConfiguration", "other").GetAnnotations(); len(found) > 0 {
+		t.Errorf("it has annotations %v", found)
+	}
+}
+
 const installationPage = "docs/installation.md"
 
 func readPage(t *testing.T, page string) string {
