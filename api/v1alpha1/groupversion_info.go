@@ -13,12 +13,15 @@ import (
 // GroupVersion is the API group and version of every kind in this package.
 var GroupVersion = schema.GroupVersion{Group: "tideline.io", Version: "v1alpha1"}
 
-// ElasticTrainingJobKind is the kind of ElasticTrainingJob as it stands in owner references.
-const ElasticTrainingJobKind = "ElasticTrainingJob"
+// Kinds as they stand in owner references.
+const (
+	ElasticTrainingJobKind = "ElasticTrainingJob"
+	MergeJobKind           = "MergeJob"
+)
 
 // AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ElasticTrainingJob{}, &ElasticTrainingJobList{})
+	s.AddKnownTypes(GroupVersion, &ElasticTrainingJob{}, &ElasticTrainingJobList{}, &MergeJob{}, &MergeJobList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

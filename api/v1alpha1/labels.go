@@ -15,6 +15,23 @@ const (
 	LabelOwnerHash = "tideline.io/owner-hash"
 )
 
+// Labels on what Tideline creates for a MergeJob, besides LabelRole, LabelWorkerIndex, LabelAttempt and LabelOwnerHash.
+const (
+	// LabelMerge holds the name of the MergeJob that an object belongs to.
+	LabelMerge = "tideline.io/merge"
+	// LabelRun holds the id of the run that a pod belongs to.
+	LabelRun = "tideline.io/run"
+	// LabelModelHash tells pods that merge one model in one store: the first 16 hexadecimal digits of a SHA-256.
+	LabelModelHash = "tideline.io/model-hash"
+)
+
+// AnnotationRunNow on a MergeJob has it merge once more, whatever its weight, each time its value changes.
+const AnnotationRunNow = "tideline.io/run-now"
+
+// IncrementsFile is where a merge finds the names of the increments of its run: gzipped, one a line, relative to the folder of
+// increments, in rising order.
+const IncrementsFile = "/etc/tideline/increments/increments.gz"
+
 // AnnotationOwner holds the owner of a worker pod's job.
 const AnnotationOwner = "tideline.io/owner"
 

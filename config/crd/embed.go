@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed bases/tideline.io_elastictrainingjobs.yaml
 var ElasticTrainingJob []byte
+
+// MergeJob is the CustomResourceDefinition of MergeJob, in YAML.
+//
+//go:embed bases/tideline.io_mergejobs.yaml
+var MergeJob []byte

@@ -1,0 +1,226 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MergePhase is where a merge stands, in one word.
+//
+// +kubebuilder:validation:Enum=Waiting;Queued;Starting;Running;Merged;TimedOut;Failed;Suspended
+type MergePhase string
+
+const (
+	// MergeWaiting: the merge is not due, or something keeps it out of the line, which the reason says.
+	MergeWaiting MergePhase = "Waiting"
+	// MergeQueued: the merge is due and stands in the line of its pool; the head of the line asks Volcano for its place.
+	MergeQueued MergePhase = "Queued"
+	// MergeStarting: all pods of the core are placed, and their containers are starting.
+	MergeStarting MergePhase = "Starting"
+	// MergeRunning: all pods of the core run, or have ended, and the full model is not there yet.
+	MergeRunning MergePhase = "Running"
+	// MergeMerged: the full model is there. A merge without a schedule stays so; others soon wait for their next time.
+	MergeMerged MergePhase = "Merged"
+	// MergeTimedOut: the merge was stopped because it ran for runTimeoutSeconds; it is tried again after a back-off.
+	MergeTimedOut MergePhase = "TimedOut"
+	// MergeFailed: the merge failed; it is tried again after a back-off.
+	MergeFailed MergePhase = "Failed"
+	// MergeSuspended: the user stopped the merge.
+	MergeSuspended MergePhase = "Suspended"
+)
+
+// MergeOutcome is how a run, or an attempt of it, ended.
+//
+// +kubebuilder:validation:Enum=Merged;TimedOut;Failed;Suspended;Withdrawn
+type MergeOutcome string
+
+const (
+	// OutcomeMerged: the full model of the run is complete.
+	OutcomeMerged MergeOutcome = "Merged"
+	// OutcomeTimedOut: it ran for runTimeoutSeconds.
+	OutcomeTimedOut MergeOutcome = "TimedOut"
+	// OutcomeFailed: a pod failed, ended without the marker, or could not start.
+	OutcomeFailed MergeOutcome = "Failed"
+	// OutcomeSuspended: the user stopped it.
+	OutcomeSuspended MergeOutcome = "Suspended"
+	// OutcomeWithdrawn: the attempt was taken back, and the run asks again: it did not start in time, or lost a pod.
+	OutcomeWithdrawn MergeOutcome = "Withdrawn"
+)
+
+// FullModel is a full model in the store.
+type FullModel struct {
+	// Name of its directory; a run id for one that Tideline's runs made.
+	// +kubebuilder:validation:MaxLength=1024
+	Name string `json:"name"`
+	// Time is when it was complete: for a run of this job when that was seen, else by the store's clock.
+	Time metav1.Time `json:"time"`
+	// LastIncrement is the name of the last increment that is merged into it; empty where that is not on record, and then
+	// increments written after the full model, or after the beginning of the run that made it, wait to be merged.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LastIncrement string `json:"lastIncrement,omitempty"`
+}
+
+// MergeRun is a run that asks for its place, starts, runs, or is being stopped. It is in status before anything of it exists.
+type MergeRun struct {
+	// ID names the run, and the directory of its full model.
+	// +kubebuilder:validation:MaxLength=63
+	ID string `json:"id"`
+	// Attempt counts from 1 how often the run asked for its place.
+	Attempt int32 `json:"attempt"`
+	// AskTime is when the attempt asked for its place.
+	AskTime metav1.Time `json:"askTime"`
+	// Withdrawals counts attempts in a row that did not start in time.
+	// +optional
+	Withdrawals int32 `json:"withdrawals,omitempty"`
+	// Increments is how many increments the run merges.
+	Increments int32 `json:"increments"`
+	// LastIncrement is the name of the last of them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LastIncrement string `json:"lastIncrement,omitempty"`
+	// Base is the name of the full model that they are merged with; empty where there is none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Base string `json:"base,omitempty"`
+	// MinReplicas and MaxReplicas are those of the attempt.
+	MinReplicas int32 `json:"minReplicas"`
+	// MaxReplicas is the largest number of pods of the attempt.
+	MaxReplicas int32 `json:"maxReplicas"`
+	// PlaceTime is when all pods of the core were seen to be placed; startTimeoutSeconds counts from here.
+	// +optional
+	PlaceTime *metav1.Time `json:"placeTime,omitempty"`
+	// RunTime is when all pods of the core were seen to run; runTimeoutSeconds counts from here.
+	// +optional
+	RunTime *metav1.Time `json:"runTime,omitempty"`
+	// Outcome of the attempt; empty until it ended. Its pods are being deleted then.
+	// +optional
+	Outcome MergeOutcome `json:"outcome,omitempty"`
+	// EndTime is when it ended.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// Message says why it ended so.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// MergeResult is a run that ended.
+type MergeResult struct {
+	// Run is its id.
+	// +kubebuilder:validation:MaxLength=63
+	Run string `json:"run"`
+	// Outcome of it.
+	Outcome MergeOutcome `json:"outcome"`
+	// StartTime is when all its pods ran; absent for one that never did.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// EndTime is when it ended.
+	EndTime metav1.Time `json:"endTime"`
+	// Attempts is how often it asked for its place.
+	Attempts int32 `json:"attempts"`
+	// Increments is how many increments it was to merge.
+	Increments int32 `json:"increments"`
+	// LastIncrement is the name of the last of them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LastIncrement string `json:"lastIncrement,omitempty"`
+	// Message says why it ended so.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// MergeBlock says what a merge in the line waits for.
+type MergeBlock struct {
+	// Head is the merge that asks for its place now, as namespace/name, or as name alone in the same namespace.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Head string `json:"head,omitempty"`
+	// Shortfall is what the head lacks.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Shortfall string `json:"shortfall,omitempty"`
+}
+
+// MergeHistoryLimit is how many ended runs the status keeps.
+const MergeHistoryLimit = 10
+
+// MergeJobStatus is what became of the merges. Weight, position and figures in messages are as of when the status was last
+// written; nothing in it moves by itself.
+type MergeJobStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Phase is where the merge stands.
+	// +optional
+	Phase MergePhase `json:"phase,omitempty"`
+	// Summary is the phase with its most important figure, as `kubectl get` shows it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Summary string `json:"summary,omitempty"`
+	// Reason says why, in one word.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// Message says why, in a sentence with the figures and what to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+	// Conditions of the merge: Ready, Reconciling, Stalled, StoreUnavailable, Suspended, OwnerChecked.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Model is the name of the model.
+	// +optional
+	Model string `json:"model,omitempty"`
+	// Pool is the Volcano Queue in which the merge takes its turn.
+	// +optional
+	Pool string `json:"pool,omitempty"`
+	// Tier is the tier in effect.
+	// +optional
+	Tier string `json:"tier,omitempty"`
+	// Weight of the merge when the status was last written; absent until the store was read.
+	// +optional
+	Weight *int64 `json:"weight,omitempty"`
+	// Position in the line of the pool, from 1; absent for a merge that is not in it.
+	// +optional
+	Position *int32 `json:"position,omitempty"`
+	// BlockedBy says what a merge in the line waits for; absent for one that is not in it.
+	// +optional
+	BlockedBy *MergeBlock `json:"blockedBy,omitempty"`
+	// DueTime is when the weight reaches the threshold by age alone; absent for a merge that has no such time.
+	// +optional
+	DueTime *metav1.Time `json:"dueTime,omitempty"`
+	// QueueTime is when the merge joined the line; absent for one that is not in it and has no run.
+	// +optional
+	QueueTime *metav1.Time `json:"queueTime,omitempty"`
+	// LastFull is the newest full model; absent where there is none.
+	// +optional
+	LastFull *FullModel `json:"lastFull,omitempty"`
+	// Increments is how many increments are not merged into it.
+	// +optional
+	// +kubebuilder:default=0
+	Increments int32 `json:"increments"`
+	// NewestIncrementTime is when the newest increment was written, by the store's clock; absent where none waits.
+	// +optional
+	NewestIncrementTime *metav1.Time `json:"newestIncrementTime,omitempty"`
+	// Run is the run that asks, starts, runs or is being stopped; absent when there is none.
+	// +optional
+	Run *MergeRun `json:"run,omitempty"`
+	// Failures counts runs in a row that failed or timed out.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// RetryTime is when a merge that failed or timed out may join the line again.
+	// +optional
+	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+	// RunNow is the value of annotation tideline.io/run-now that was last obeyed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	RunNow string `json:"runNow,omitempty"`
+	// History lists the runs that ended, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	History []MergeResult `json:"history,omitempty"`
+}
