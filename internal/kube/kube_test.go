@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 var pods = schema.GroupResource{Resource: "pods"}
@@ -135,6 +137,14 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	g.Expect(stripped.Spec.NodeName).To(Equal("n"))
 	g.Expect(stripped.Spec.Containers[0].Name).To(BeEmpty(), "only what it requests is read")
 	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
+
+	for kind, kept := range map[string]int{v1alpha1.MergeJobKind: 1, "Job": 0} {
+		pod.OwnerReferences[0].Kind = kind
+		o, err = StripPod(pod)
+		g.Expect(err).NotTo(HaveOccurred())
+		stripped, _ = o.(*corev1.Pod)
+		g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(kept), kind)
+	}
 }
 
 func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {

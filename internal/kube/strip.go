@@ -41,8 +41,8 @@ func StripNode(o any) (any, error) {
 }
 
 // StripPod keeps of a pod what reconcilers and the arbiter read: metadata, node, phase, conditions, what it requests, and, until
-// it is bound, where it may go; of a worker also the states of its containers. At tens of thousands of pods the rest would fill
-// the operator's memory.
+// it is bound, where it may go; of a pod of ours also the states of its containers. At tens of thousands of pods the rest would
+// fill the operator's memory.
 func StripPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -80,7 +80,8 @@ func StripPod(o any) (any, error) {
 			stripped.Spec.Containers[i].Ports = pod.Spec.Containers[i].Ports
 		}
 	}
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == v1alpha1.ElasticTrainingJobKind {
+	owner := metav1.GetControllerOf(pod)
+	if owner != nil && (owner.Kind == v1alpha1.ElasticTrainingJobKind || owner.Kind == v1alpha1.MergeJobKind) {
 		keepWorkerStatus(stripped, pod)
 	}
 	return stripped, nil

@@ -38,8 +38,8 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for c := range containers {
 			containers[c].Env = append(containers[c].Env, rendezvous.Missing(vars, containers[c].Env)...)
-			mount(&containers[c], hostsVolume, filesPath)
-			mount(&containers[c], hostsVolume, volcanoPath)
+			Mount(&containers[c], hostsVolume, filesPath)
+			Mount(&containers[c], hostsVolume, volcanoPath)
 		}
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: hostsVolume, VolumeSource: corev1.VolumeSource{
@@ -50,7 +50,7 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	if !b.Job.Spec.Rendezvous.SSHKeys {
 		return
 	}
-	mount(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)
+	Mount(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: sshVolume, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{
 			SecretName: b.sshName(), DefaultMode: ptr.To[int32](sshMode),
@@ -62,8 +62,8 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	}})
 }
 
-// mount mounts a volume read-only where the user has mounted nothing.
-func mount(c *corev1.Container, volume, path string) {
+// Mount mounts a volume read-only where the user has mounted nothing.
+func Mount(c *corev1.Container, volume, path string) {
 	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true})
 	}

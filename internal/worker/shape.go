@@ -91,24 +91,26 @@ func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 	return componentresource.PodRequests(pod, componentresource.PodResourcesOptions{})
 }
 
+// AddRequests adds what n pods ask for to a total.
+func AddRequests(total, each corev1.ResourceList, n int32) {
+	for name, quantity := range each {
+		quantity.Mul(int64(n))
+		sum := total[name]
+		sum.Add(quantity)
+		total[name] = sum
+	}
+}
+
 // CoreRequests is what the first n workers of a job ask for together.
 func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
 	total := corev1.ResourceList{}
-	add := func(requests corev1.ResourceList, times int32) {
-		for name, quantity := range requests {
-			quantity.Mul(int64(times))
-			sum := total[name]
-			sum.Add(quantity)
-			total[name] = sum
-		}
-	}
 	if !OwnMaster(job) {
-		add(Requests(&job.Spec.Template.Spec), n)
+		AddRequests(total, Requests(&job.Spec.Template.Spec), n)
 		return total
 	}
-	add(Requests(Spec(job, nil, "", 0)), 1)
+	AddRequests(total, Requests(Spec(job, nil, "", 0)), 1)
 	if n > 1 {
-		add(Requests(&job.Spec.Template.Spec), n-1)
+		AddRequests(total, Requests(&job.Spec.Template.Spec), n-1)
 	}
 	return total
 }

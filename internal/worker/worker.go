@@ -37,11 +37,12 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Namespace:       b.Job.Namespace,
 			Name:            name,
 			Labels:          b.podLabels(i, template.Labels),
-			Annotations:     b.podAnnotations(template.Annotations),
+			Annotations:     maps.Clone(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
 		Spec: *Spec(b.Job, b.Accelerators, b.Attempt.Model, i),
 	}
+	SetOwner(pod, b.Job.Spec.Owner)
 	pod.Spec.Hostname = name
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
@@ -119,36 +120,37 @@ func (b Blueprint) labels() map[string]string {
 }
 
 func (b Blueprint) podLabels(i int32, template map[string]string) map[string]string {
-	labels := b.labels()
+	labels := maps.Clone(template)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, b.labels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
-	labels[v1alpha1.LabelRole] = v1alpha1.RoleCore
-	if i >= b.Attempt.MinReplicas {
-		labels[v1alpha1.LabelRole] = v1alpha1.RoleSurplus
-	}
-	if b.Job.Spec.Owner != "" {
-		labels[v1alpha1.LabelOwnerHash] = OwnerHash(b.Job.Spec.Owner)
-	}
-	merged := maps.Clone(template)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, labels)
-	return merged
+	labels[v1alpha1.LabelRole] = Role(i, b.Attempt.MinReplicas)
+	return labels
 }
 
-// podAnnotations are the template's and the job's owner. A template names no owner: nobody would have checked it.
-func (b Blueprint) podAnnotations(template map[string]string) map[string]string {
-	annotations := maps.Clone(template)
-	delete(annotations, v1alpha1.AnnotationOwner)
-	if b.Job.Spec.Owner == "" {
-		return annotations
+// Role is the value of label role for worker i of a core of that size.
+func Role(i, core int32) string {
+	if i < core {
+		return v1alpha1.RoleCore
 	}
-	if annotations == nil {
-		annotations = map[string]string{}
+	return v1alpha1.RoleSurplus
+}
+
+// SetOwner has a pod, whose labels are made already, say who its job's owner is; empty for nobody. A template names no owner:
+// nobody would have checked it.
+func SetOwner(pod *corev1.Pod, owner string) {
+	delete(pod.Annotations, v1alpha1.AnnotationOwner)
+	if owner == "" {
+		return
 	}
-	annotations[v1alpha1.AnnotationOwner] = b.Job.Spec.Owner
-	return annotations
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[v1alpha1.AnnotationOwner] = owner
+	pod.Labels[v1alpha1.LabelOwnerHash] = OwnerHash(owner)
 }
 
 // OwnerHash is the value of label owner-hash for an owner: the first 16 hexadecimal digits of the SHA-256 of its name.

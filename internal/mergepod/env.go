@@ -1,0 +1,63 @@
+package mergepod
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// defaultRegion is that of a store of provider s3 that names none.
+const defaultRegion = "us-east-1"
+
+// env returns the variables of all containers of pod i. Paths are keys of the bucket, and end in a slash. What is not set in the
+// MergeJob has no variable, but for the path of the last full model, which is empty where there is none.
+func (b Blueprint) env(i int32) []corev1.EnvVar {
+	s, prefix := &b.Job.Spec.Store, folder(b.Job.Spec.Store.Prefix)
+	last := ""
+	if b.Run.Base != "" {
+		last = prefix + folder(s.Full) + folder(b.Run.Base)
+	}
+	region := s.Region
+	if region == "" && s.Provider == v1alpha1.StoreS3 {
+		region = defaultRegion
+	}
+	vars := []corev1.EnvVar{
+		{Name: "TIDELINE_MODEL", Value: Model(b.Job)},
+		{Name: "TIDELINE_RUN_ID", Value: b.Run.ID},
+		{Name: "TIDELINE_INDEX", Value: strconv.Itoa(int(i))},
+		{Name: "TIDELINE_COUNT", Value: strconv.Itoa(int(b.Run.MinReplicas))},
+		{Name: "TIDELINE_MAX_COUNT", Value: strconv.Itoa(int(b.Run.MaxReplicas))},
+		{Name: "TIDELINE_INCREMENTS_FILE", Value: v1alpha1.IncrementsFile},
+		{Name: "TIDELINE_INCREMENTS_PATH", Value: prefix + folder(s.Increments)},
+		{Name: "TIDELINE_INCREMENTS_COUNT", Value: strconv.Itoa(int(b.Run.Increments))},
+		{Name: "TIDELINE_LAST_FULL_PATH", Value: last},
+		{Name: "TIDELINE_OUTPUT_PATH", Value: prefix + folder(s.Full) + folder(b.Run.ID)},
+		{Name: "TIDELINE_COMPLETION_MARKER", Value: s.CompletionMarker},
+	}
+	for _, v := range []corev1.EnvVar{
+		{Name: "TIDELINE_STORE_PROVIDER", Value: string(s.Provider)},
+		{Name: "TIDELINE_STORE_BUCKET", Value: s.Bucket},
+		{Name: "TIDELINE_STORE_ENDPOINT", Value: s.Endpoint},
+		{Name: "TIDELINE_STORE_REGION", Value: region},
+	} {
+		if v.Value != "" {
+			vars = append(vars, v)
+		}
+	}
+	for v := range vars {
+		// The name of a directory is no reference to another variable, whatever it looks like.
+		vars[v].Value = strings.ReplaceAll(vars[v].Value, "$", "$$")
+	}
+	return vars
+}
+
+// folder is a path with a slash at its end; empty for none.
+func folder(name string) string {
+	if name == "" || strings.HasSuffix(name, "/") {
+		return name
+	}
+	return name + "/"
+}

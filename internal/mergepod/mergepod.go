@@ -1,0 +1,184 @@
+// Package mergepod makes the objects of a MergeJob's run: the pods of one attempt, their PodGroups and the ConfigMap with the
+// names of the increments. It joins what gang says to Volcano, and what the run merges, to the user's template.
+package mergepod
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// incrementsVolume is the volume of the ConfigMap with the names of the increments.
+const incrementsVolume = "tideline-increments"
+
+// Blueprint makes the objects of one attempt of a run. Of the run it reads id, attempt, replicas, increments and base.
+type Blueprint struct {
+	Job  *v1alpha1.MergeJob
+	Run  *v1alpha1.MergeRun
+	Tier config.Tier
+	// Pool is the Volcano Queue that the attempt asks.
+	Pool string
+}
+
+// PodName is the name of pod i.
+func PodName(job string, i int32) string { return job + "-merge-" + strconv.Itoa(int(i)) }
+
+// PodIndex is the index of the job's pod of that name; false for the name of no pod of it.
+func PodIndex(job, pod string) (int32, bool) {
+	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-merge-"), 10, 32)
+	if err != nil || i < 0 || i >= v1alpha1.MaxWorkers || pod != PodName(job, int32(i)) {
+		return 0, false
+	}
+	return int32(i), true
+}
+
+// CoreName is the name of the PodGroup of the core.
+func CoreName(job string) string { return gang.CoreName(job + "-merge") }
+
+// SurplusName is the name of the PodGroup of the surplus.
+func SurplusName(job string) string { return gang.SurplusName(job + "-merge") }
+
+// IncrementsName is the name of the ConfigMap with the names of the increments.
+func IncrementsName(job string) string { return job + "-merge-increments" }
+
+// Attempt names the attempt of the run, among all of the job, as label attempt has it.
+func Attempt(run *v1alpha1.MergeRun) string { return run.ID + "-" + strconv.Itoa(int(run.Attempt)) }
+
+// Model is the name of the model that the job merges.
+func Model(job *v1alpha1.MergeJob) string {
+	if job.Spec.Model != "" {
+		return job.Spec.Model
+	}
+	return job.Name
+}
+
+// ModelHash is the same for jobs that merge one model in one store, however they write where that is: the first 16 hexadecimal
+// digits of a SHA-256.
+func ModelHash(job *v1alpha1.MergeJob) string {
+	s := &job.Spec.Store
+	place := []string{
+		string(s.Provider), strings.ToLower(strings.TrimRight(s.Endpoint, "/")), path.Clean(s.Bucket),
+		strings.Trim(s.Prefix, "/"), Model(job),
+	}
+	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
+	return hex.EncodeToString(sum[:8])
+}
+
+// Pod returns pod i. What it needs to reach the store is the template's matter: a container that names the store's Secret in its
+// envFrom has the credentials under the names that clients of S3 read. Tideline shows no Secret to a container by itself.
+func (b Blueprint) Pod(i int32) *corev1.Pod {
+	template := &b.Job.Spec.Template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       b.Job.Namespace,
+			Name:            PodName(b.Job.Name, i),
+			Labels:          b.podLabels(i, template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			OwnerReferences: []metav1.OwnerReference{b.owner()},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	worker.SetOwner(pod, b.Job.Spec.Owner)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: incrementsVolume, VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: IncrementsName(b.Job.Name)},
+		},
+	}})
+	vars := b.env(i)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for c := range containers {
+			prepare(&containers[c], vars)
+		}
+	}
+	b.member(i).Join(pod)
+	return pod
+}
+
+// prepare tells a container what it merges.
+func prepare(c *corev1.Container, vars []corev1.EnvVar) {
+	// Ours come first, so that the user's may refer to them, as in $(TIDELINE_OUTPUT_PATH)part, and are nobody else's to set.
+	c.Env = append(append([]corev1.EnvVar(nil), vars...), rendezvous.Missing(c.Env, vars)...)
+	worker.Mount(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
+	if c.TerminationMessagePolicy == "" {
+		// The last lines of a container that failed become its message, which the job's status repeats.
+		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
+}
+
+func (b Blueprint) member(i int32) gang.Member {
+	if i < b.Run.MinReplicas {
+		return gang.Member{Group: CoreName(b.Job.Name), Index: i, PriorityClass: b.Tier.ClassName()}
+	}
+	return gang.Member{Group: SurplusName(b.Job.Name), Index: i, PriorityClass: b.Tier.SurplusClassName(), Preemptable: true}
+}
+
+// CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
+func (b Blueprint) CoreGroup() gang.Group {
+	g := b.group(CoreName(b.Job.Name), b.Tier.ClassName())
+	g.MinMember, g.MinResources = b.Run.MinReplicas, corev1.ResourceList{}
+	worker.AddRequests(g.MinResources, worker.Requests(&b.Job.Spec.Template.Spec), b.Run.MinReplicas)
+	return g
+}
+
+// SurplusGroup returns the PodGroup of the surplus: each member is placed by itself.
+func (b Blueprint) SurplusGroup() gang.Group {
+	return b.group(SurplusName(b.Job.Name), b.Tier.SurplusClassName())
+}
+
+func (b Blueprint) group(name, class string) gang.Group {
+	labels := b.labels()
+	labels[v1alpha1.LabelAttempt] = Attempt(b.Run)
+	return gang.Group{
+		Namespace: b.Job.Namespace, Name: name, Labels: labels, Owner: b.owner(), Queue: b.Pool, PriorityClass: class,
+	}
+}
+
+// IncrementsMap returns the ConfigMap with the names of the increments of the run, gzipped, one a line; all attempts share it. A
+// kubelet shows the content of an immutable ConfigMap as long as any pod on its node refers to that name
+// (pkg/kubelet/util/manager/watch_based_manager.go in Kubernetes), so that another run's must not be created before all pods of
+// this one are gone.
+func (b Blueprint) IncrementsMap(list []byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.Job.Namespace, Name: IncrementsName(b.Job.Name), Labels: b.labels(),
+			OwnerReferences: []metav1.OwnerReference{b.owner()},
+		},
+		Immutable:  ptr.To(true),
+		BinaryData: map[string][]byte{path.Base(v1alpha1.IncrementsFile): list},
+	}
+}
+
+func (b Blueprint) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))
+}
+
+func (b Blueprint) labels() map[string]string {
+	return map[string]string{v1alpha1.LabelMerge: b.Job.Name, v1alpha1.LabelRun: b.Run.ID}
+}
+
+func (b Blueprint) podLabels(i int32, template map[string]string) map[string]string {
+	labels := maps.Clone(template)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, b.labels())
+	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	labels[v1alpha1.LabelAttempt] = Attempt(b.Run)
+	labels[v1alpha1.LabelRole] = worker.Role(i, b.Run.MinReplicas)
+	labels[v1alpha1.LabelModelHash] = ModelHash(b.Job)
+	return labels
+}

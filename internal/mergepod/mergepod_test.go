@@ -1,0 +1,255 @@
+package mergepod
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+func blueprint() Blueprint {
+	j := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
+	j.Spec.Store = v1alpha1.ModelStore{
+		Provider: v1alpha1.StoreS3, Bucket: "models", Prefix: "ads/ctr", Increments: "inc/", Full: "full/",
+		CompletionMarker: "_SUCCESS",
+	}
+	j.Spec.Template.Labels = map[string]string{"team": "ads", v1alpha1.LabelMerge: "somebody else's"}
+	j.Spec.Template.Spec = corev1.PodSpec{
+		InitContainers: []corev1.Container{{Name: "fetch", Image: "f"}},
+		Containers: []corev1.Container{
+			{Name: "merge", Image: "m", Env: []corev1.EnvVar{{Name: "OUT", Value: "$(TIDELINE_OUTPUT_PATH)part"}},
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{"cpu": resource.MustParse("500m")},
+					Limits:   corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi")},
+				}},
+			{Name: "sidecar", Image: "s", TerminationMessagePolicy: corev1.TerminationMessageReadFile},
+		},
+		Overhead: corev1.ResourceList{"cpu": resource.MustParse("100m")},
+	}
+	tier, _ := config.DefaultTiers().Find("small-traffic")
+	return Blueprint{
+		Job: j, Tier: tier, Pool: "tideline-merge",
+		Run: &v1alpha1.MergeRun{
+			ID: "20261122t004013z-7b3f9c01", Attempt: 2, MinReplicas: 2, MaxReplicas: 4, Increments: 60, Base: "20261121t144013z-7b3f9c01",
+		},
+	}
+}
+
+// vars are the variables that Tideline sets in a container.
+func vars(c *corev1.Container) map[string]string {
+	all := map[string]string{}
+	for _, v := range c.Env {
+		if strings.HasPrefix(v.Name, "TIDELINE_") {
+			all[v.Name] = v.Value
+		}
+	}
+	return all
+}
+
+func TestCorePod(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	pod := b.Pod(0)
+	g.Expect(pod.Name).To(Equal("ctr-merge-0"))
+	g.Expect(pod.Labels).To(Equal(map[string]string{
+		"team": "ads", "tideline.io/merge": "ctr", "tideline.io/run": "20261122t004013z-7b3f9c01",
+		"tideline.io/attempt": "20261122t004013z-7b3f9c01-2", "tideline.io/worker-index": "0", "tideline.io/role": "core",
+		"tideline.io/model-hash": ModelHash(b.Job),
+	}))
+	for key, value := range pod.Labels {
+		g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty(), key)
+	}
+	g.Expect(pod.Annotations).To(Equal(map[string]string{
+		"scheduling.k8s.io/group-name": "ctr-merge", "volcano.sh/task-spec": "master", "volcano.sh/task-priority": "65536",
+		"volcano.sh/preemptable": "false",
+	}))
+	g.Expect(pod.Spec.SchedulerName).To(Equal("volcano"))
+	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic"))
+	g.Expect(pod.Spec.RestartPolicy).To(Equal(corev1.RestartPolicyNever))
+	g.Expect(metav1.IsControlledBy(pod, b.Job)).To(BeTrue())
+	g.Expect(pod.OwnerReferences[0].Kind).To(Equal("MergeJob"))
+	g.Expect(pod.Spec.Containers[0].TerminationMessagePolicy).To(Equal(corev1.TerminationMessageFallbackToLogsOnError))
+	g.Expect(pod.Spec.Containers[1].TerminationMessagePolicy).To(Equal(corev1.TerminationMessageReadFile), "the user's word stands")
+	g.Expect(b.Job.Spec.Template.Spec.Containers[0].Env).To(HaveLen(1), "the template is not touched")
+	g.Expect(b.Job.Spec.Template.Labels).To(HaveLen(2), "nor its labels")
+}
+
+func TestSurplusPod(t *testing.T) {
+	g := NewWithT(t)
+	pod := blueprint().Pod(2)
+	g.Expect(pod.Annotations).To(Equal(map[string]string{
+		"scheduling.k8s.io/group-name": "ctr-merge-surplus", "volcano.sh/task-spec": "worker", "volcano.sh/task-priority": "65534",
+		"volcano.sh/preemptable": "true",
+	}))
+	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic-surplus"))
+	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
+	g.Expect(blueprint().Pod(1).Labels["tideline.io/role"]).To(Equal("core"))
+}
+
+func TestContainersAreToldWhatTheyMerge(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	pod := b.Pod(3)
+	want := map[string]string{
+		"TIDELINE_MODEL": "ctr", "TIDELINE_RUN_ID": "20261122t004013z-7b3f9c01", "TIDELINE_INDEX": "3", "TIDELINE_COUNT": "2",
+		"TIDELINE_MAX_COUNT": "4", "TIDELINE_STORE_PROVIDER": "s3", "TIDELINE_STORE_BUCKET": "models",
+		"TIDELINE_STORE_REGION":    "us-east-1",
+		"TIDELINE_INCREMENTS_FILE": "/etc/tideline/increments/increments.gz", "TIDELINE_INCREMENTS_PATH": "ads/ctr/inc/",
+		"TIDELINE_INCREMENTS_COUNT":  "60",
+		"TIDELINE_LAST_FULL_PATH":    "ads/ctr/full/20261121t144013z-7b3f9c01/",
+		"TIDELINE_OUTPUT_PATH":       "ads/ctr/full/20261122t004013z-7b3f9c01/",
+		"TIDELINE_COMPLETION_MARKER": "_SUCCESS",
+	}
+	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+		g.Expect(vars(&c)).To(Equal(want), c.Name)
+		g.Expect(c.VolumeMounts).To(Equal([]corev1.VolumeMount{
+			{Name: "tideline-increments", MountPath: "/etc/tideline/increments", ReadOnly: true},
+		}), c.Name)
+		g.Expect(c.EnvFrom).To(BeEmpty(), "Secrets are mounted by the template alone")
+	}
+	env := pod.Spec.Containers[0].Env
+	g.Expect(env[len(env)-1].Name).To(Equal("OUT"), "it refers to variables before it")
+	g.Expect(pod.Spec.Volumes).To(HaveLen(1))
+	g.Expect(pod.Spec.Volumes[0].ConfigMap.Name).To(Equal(b.IncrementsMap(nil).Name))
+}
+
+func TestContainersAreToldOfTheStore(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	b.Job.Spec.Model = "ctr-v2"
+	s := &b.Job.Spec.Store
+	s.Prefix, s.Endpoint, s.Region = "", "https://s3.example.com", "cn-north-1"
+	b.Run.Base = "by $(HAND)"
+	got := vars(&b.Pod(0).Spec.Containers[0])
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_MODEL", "ctr-v2"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_ENDPOINT", "https://s3.example.com"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_REGION", "cn-north-1"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_INCREMENTS_PATH", "inc/"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_LAST_FULL_PATH", "full/by $$(HAND)/"), "a name in the store is no reference")
+
+	s.Provider, s.Bucket, s.Prefix, s.Endpoint, s.Region = v1alpha1.StoreFile, "/srv/models", "ctr/", "", ""
+	b.Run.Base = ""
+	got = vars(&b.Pod(0).Spec.Containers[0])
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_BUCKET", "/srv/models"))
+	g.Expect(got).NotTo(HaveKey("TIDELINE_STORE_REGION"), "a folder is in no region")
+	g.Expect(got).NotTo(HaveKey("TIDELINE_STORE_ENDPOINT"))
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_LAST_FULL_PATH", ""), "there is none")
+	g.Expect(got).To(HaveKeyWithValue("TIDELINE_OUTPUT_PATH", "ctr/full/20261122t004013z-7b3f9c01/"))
+}
+
+func TestPodKeepsWhatTheUserSet(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	mine := corev1.VolumeMount{Name: "mine", MountPath: "/etc/tideline/increments"}
+	b.Job.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{mine}
+	b.Job.Spec.Template.Spec.InitContainers[0].Env = []corev1.EnvVar{{Name: "TIDELINE_INDEX", Value: "9"}, {Name: "A", Value: "1"}}
+	pod := b.Pod(1)
+	g.Expect(pod.Spec.Containers[0].VolumeMounts).To(Equal([]corev1.VolumeMount{mine}))
+	init := pod.Spec.InitContainers[0]
+	g.Expect(vars(&init)).To(HaveKeyWithValue("TIDELINE_INDEX", "1"), "what Tideline says is said once")
+	g.Expect(init.Env[len(init.Env)-1]).To(Equal(corev1.EnvVar{Name: "A", Value: "1"}))
+}
+
+func TestGroups(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	core, surplus := b.CoreGroup(), b.SurplusGroup()
+	g.Expect(core.Name).To(Equal("ctr-merge"))
+	g.Expect(core.MinMember).To(Equal(int32(2)))
+	g.Expect(core.PriorityClass).To(Equal("tideline-small-traffic"))
+	g.Expect(core.Queue).To(Equal("tideline-merge"))
+	g.Expect(core.MinResources.Cpu().String()).To(Equal("1200m"), "requests and overhead of two pods")
+	g.Expect(core.MinResources.Memory().String()).To(Equal("8Gi"), "a limit stands in for a missing request")
+	g.Expect(core.Labels).To(HaveKeyWithValue("tideline.io/attempt", Attempt(b.Run)))
+	g.Expect(metav1.IsControlledBy(core.PodGroup(), b.Job)).To(BeTrue())
+	g.Expect(surplus.Name).To(Equal("ctr-merge-surplus"))
+	g.Expect(surplus.PriorityClass).To(Equal("tideline-small-traffic-surplus"))
+	g.Expect(surplus.MinMember).To(BeZero())
+	g.Expect(surplus.MinResources).To(BeNil())
+	for i, group := range map[int32]gang.Group{1: core, 2: surplus} {
+		g.Expect(gang.GroupOf(b.Pod(i))).To(Equal(group.Name))
+	}
+}
+
+func TestIncrementsMap(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	m := b.IncrementsMap([]byte("gzipped"))
+	g.Expect(m.Name).To(Equal("ctr-merge-increments"))
+	g.Expect(m.Namespace).To(Equal("ads"))
+	g.Expect(m.BinaryData).To(Equal(map[string][]byte{"increments.gz": []byte("gzipped")}))
+	g.Expect(*m.Immutable).To(BeTrue())
+	g.Expect(metav1.IsControlledBy(m, b.Job)).To(BeTrue())
+	g.Expect(m.Labels).To(Equal(map[string]string{"tideline.io/merge": "ctr", "tideline.io/run": b.Run.ID}), "all attempts share it")
+}
+
+func TestPodIndex(t *testing.T) {
+	g := NewWithT(t)
+	for _, i := range []int32{0, 9, 10, 4095} {
+		index, ok := PodIndex("ctr", PodName("ctr", i))
+		g.Expect(ok).To(BeTrue())
+		g.Expect(index).To(Equal(i))
+	}
+	for _, name := range []string{
+		"ctr-merge-01", "ctr-merge-", "ctr-merge--1", "ctr-merge-+1", "ctr-merge-4096", "ctr-merge-1x", "1", "x-merge-1", "ctr-merge",
+	} {
+		_, ok := PodIndex("ctr", name)
+		g.Expect(ok).To(BeFalse(), name)
+	}
+}
+
+func TestModelHashTellsModelsInStoresApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*v1alpha1.MergeJob)
+		same bool
+	}{
+		"the name, as the default has it": {func(j *v1alpha1.MergeJob) { j.Name, j.Spec.Model = "another", "ctr" }, true},
+		"slashes of the prefix":           {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
+		"case and slash of the endpoint":  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "HTTPS://S3.example.com/" }, true},
+		"what the pods are":               {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
+		"another model":                   {func(j *v1alpha1.MergeJob) { j.Spec.Model = "other" }, false},
+		"another bucket":                  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Bucket = "others" }, false},
+		"another prefix":                  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
+		"another endpoint":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s4.example.com" }, false},
+		"AWS's own endpoint":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "" }, false},
+		"another provider":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Provider = v1alpha1.StoreFile }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			one, other := blueprint().Job, blueprint().Job
+			one.Spec.Store.Endpoint, other.Spec.Store.Endpoint = "https://s3.example.com", "https://s3.example.com"
+			c.edit(other)
+			g.Expect(ModelHash(one)).To(MatchRegexp("^[0-9a-f]{16}$"))
+			if c.same {
+				g.Expect(ModelHash(other)).To(Equal(ModelHash(one)))
+			} else {
+				g.Expect(ModelHash(other)).NotTo(Equal(ModelHash(one)))
+			}
+		})
+	}
+}
+
+func TestPodsCarryTheOwner(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	b.Job.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationOwner: "mallory", "note": "kept"}
+	pod := b.Pod(0)
+	g.Expect(pod.Annotations).NotTo(HaveKey("tideline.io/owner"), "a template cannot name an owner")
+	g.Expect(pod.Annotations).To(HaveKeyWithValue("note", "kept"))
+	b.Job.Spec.Owner = "alice@example.com"
+	for _, i := range []int32{0, 3} {
+		pod = b.Pod(i)
+		g.Expect(pod.Annotations).To(HaveKeyWithValue("tideline.io/owner", "alice@example.com"))
+		// printf alice@example.com | sha256sum | cut -c1-16
+		g.Expect(pod.Labels).To(HaveKeyWithValue("tideline.io/owner-hash", "ff8d9819fc0e12bf"))
+	}
+	g.Expect(b.Job.Spec.Template.Annotations).To(HaveKeyWithValue("tideline.io/owner", "mallory"), "the template is not touched")
+}
