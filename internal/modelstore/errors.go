@@ -1,0 +1,149 @@
+package modelstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/tideline-io/tideline/internal/text"
+)
+
+// Reason is why a store cannot be read, in one word.
+type Reason string
+
+const (
+	// Forbidden: the store does not accept the credentials, or they may not do what is needed.
+	Forbidden Reason = "Forbidden"
+	// BucketNotFound: there is no such bucket, or no such directory.
+	BucketNotFound Reason = "BucketNotFound"
+	// Unreachable: no answer, or one that says that the store is in trouble. It may be gone in a moment.
+	Unreachable Reason = "Unreachable"
+	// EndpointNotAllowed: the operator's configuration does not allow the server.
+	EndpointNotAllowed Reason = "EndpointNotAllowed"
+	// ProviderNotAllowed: the operator's configuration does not allow the provider, or not this directory.
+	ProviderNotAllowed Reason = "ProviderNotAllowed"
+	// Invalid: the location, or a name in the store, is not what it must be.
+	Invalid Reason = "Invalid"
+	// Refused: the store gave another answer that ends it, for example that the bucket is in another region.
+	Refused Reason = "Refused"
+)
+
+// Error says in words for users why a store cannot be read. It has no key, no signature, and no word of the server but the code of
+// its error. What it wraps is an error of the network or of a context, never an answer of the store.
+type Error struct {
+	Reason  Reason
+	Message string
+	cause   error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.cause }
+
+func refuse(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// quoted shows what somebody wrote, in one line and not endlessly.
+func quoted(s string) string {
+	const most = 128
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strconv.Quote(text.Line(s))
+}
+
+// codePattern is what codes of errors look like. Whatever else a server sends as one is not repeated.
+var codePattern = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
+
+// explain makes an Error of whatever came of reading a store. A context that was cancelled is no fault of the store's, and stays
+// what it is.
+func explain(ctx context.Context, err error, l Location) error {
+	var own *Error
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("read %s: %w", l.where(), ctx.Err())
+	case ctx.Err() != nil:
+		return &Error{Unreachable, l.where() + " did not answer in time: see whether the store is up; it is tried again", ctx.Err()}
+	case l.Provider == ProviderFile:
+		return explainFile(err, l)
+	}
+	var response *awshttp.ResponseError
+	var broken net.Error
+	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return explainSilence(err, l)
+	}
+	if !errors.As(err, &response) || response.Response == nil || response.Response.Response == nil {
+		return explainSilence(err, l)
+	}
+	code := ""
+	var api smithy.APIError
+	if errors.As(err, &api) && codePattern.MatchString(api.ErrorCode()) {
+		code = api.ErrorCode()
+	}
+	return explainAnswer(response.HTTPStatusCode(), code, l)
+}
+
+func explainAnswer(status int, code string, l Location) *Error {
+	said := strconv.Itoa(status)
+	if code != "" {
+		said += " " + code
+	}
+	said = "HTTP " + said
+	switch {
+	case code == "RequestTimeTooSkewed":
+		return refuse(Forbidden, "%s refuses requests because the operator's clock and its own are too far apart (%s): "+
+			"set both right", l.where(), said)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden,
+		code == "ExpiredToken", code == "InvalidToken", code == "InvalidAccessKeyId":
+		return refuse(Forbidden, "%s may not be read with these credentials (%s): correct the keys in the Secret, "+
+			"or let them list the bucket and read its markers", l.where(), said)
+	case status == http.StatusNotFound:
+		return refuse(BucketNotFound, "there is no %s (%s): correct bucket, region or endpoint, or create it",
+			l.where()[len("the "):], said)
+	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests,
+		status == http.StatusRequestTimeout, code == "RequestTimeout", code == "SlowDown":
+		return refuse(Unreachable, "%s is in trouble (%s): see whether the store is up; it is tried again", l.where(), said)
+	case status >= 300 && status < 400, code == "AuthorizationHeaderMalformed":
+		return refuse(Refused, "%s is somewhere else (%s), and redirects are not followed: correct region and endpoint",
+			l.where(), said)
+	case status < 300:
+		return refuse(Refused, "%s did not answer as S3 does (%s): correct the endpoint", l.where(), said)
+	}
+	return refuse(Refused, "%s refused the request (%s): correct bucket, region and endpoint", l.where(), said)
+}
+
+// explainSilence is for requests without an answer.
+func explainSilence(err error, l Location) *Error {
+	var sent *smithyhttp.RequestSendError
+	var address *url.Error
+	cause := errors.New("the request could not be sent")
+	switch {
+	case errors.As(err, &address):
+		cause = address.Err // without the URL
+	case errors.As(err, &sent):
+		cause = sent.Err
+	}
+	return &Error{Unreachable, fmt.Sprintf("%s cannot be reached (%s): see whether the store is up; it is tried again",
+		l.where(), text.Line(cause.Error())), cause}
+}
+
+func explainFile(err error, l Location) *Error {
+	if errors.Is(err, os.ErrPermission) {
+		return refuse(Forbidden, "%s may not be read by the operator: let it", l.where())
+	}
+	return refuse(Unreachable, "%s cannot be read: see whether its disk is well; it is tried again", l.where())
+}
