@@ -29,6 +29,8 @@ GPUS_PER_NODE ?= 8
 CLUSTER_KUBECONFIG ?=
 AUDIT_LOG ?=
 ONESHOT ?=
+# The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
+ALLOW_LOCAL_STORES ?= $(or $(TIDELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tideline)/stores
 # With anything, make vuln succeeds where there is no database.
 OPTIONAL ?=
 
@@ -158,9 +160,11 @@ vuln: ## Look for known vulnerabilities in the code that the operator runs, in t
 	exit $$status
 
 .PHONY: run
-run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags.
+run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags; ALLOW_LOCAL_STORES.
 	@$(call build,tideline,.)
-	exec $(BIN)/tideline --webhooks=false $(ARGS)
+	$(if $(ALLOW_LOCAL_STORES),mkdir -p '$(ALLOW_LOCAL_STORES)')
+	exec $(BIN)/tideline --webhooks=false \
+		$(if $(ALLOW_LOCAL_STORES),--allow-local-stores="$$(cd '$(ALLOW_LOCAL_STORES)' && pwd)") $(ARGS)
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG with CONTAINER_TOOL.

@@ -57,7 +57,7 @@ func TestEveryFieldOfTheConfigurationIsExplained(t *testing.T) {
 			continue
 		}
 		said := reflect.New(reflect.TypeOf(want))
-		if err := yaml.Unmarshal([]byte(strings.Trim(shown, "`")), said.Interface()); err != nil || said.Elem().Interface() != want {
+		if err := yaml.Unmarshal([]byte(strings.Trim(shown, "`")), said.Interface()); err != nil || !reflect.DeepEqual(said.Elem().Interface(), want) {
 			t.Errorf("%s says that %s is %s by default, and it is %#v", configurationPage, path, shown, want)
 		}
 	}

@@ -27,6 +27,8 @@ type Configuration struct {
 	Accelerators Accelerators `json:"accelerators"`
 	// Limits are what the operator refuses although the schema allows it.
 	Limits Limits `json:"limits"`
+	// Merges are what MergeJobs may name.
+	Merges Merges `json:"merges"`
 
 	// Concurrency is how much is done at a time.
 	Concurrency Concurrency `json:"concurrency"`
@@ -56,6 +58,10 @@ type Limits struct {
 type Concurrency struct {
 	// ElasticTrainingJobs is how many jobs are reconciled at a time, from 1 to 256. Default: 8.
 	ElasticTrainingJobs int32 `json:"elasticTrainingJobs"`
+	// MergePools is how many pools are decided on at a time, from 1 to 64; in one pool one decision follows another. Default: 4.
+	MergePools int32 `json:"mergePools"`
+	// Stores is how many stores of models are read at a time, from 1 to 256. Default: 16.
+	Stores int32 `json:"stores"`
 }
 
 // Formats and levels of the log.
@@ -134,7 +140,8 @@ func Defaults() *Configuration {
 		Tiers:               DefaultTiers(),
 		Accelerators:        DefaultAccelerators(),
 		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
-		Concurrency:         Concurrency{ElasticTrainingJobs: 8},
+		Merges:              DefaultMerges(),
+		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},
 		Metrics:             Metrics{BindAddress: noAddress, Secure: true},

@@ -8,6 +8,7 @@ import (
 
 // flagOf names the flag that overrides a field.
 var flagOf = map[string]string{
+	"merges.localStores":                  "allow-local-stores",
 	"metrics.bindAddress":                 "metrics-bind-address",
 	"metrics.secure":                      "metrics-secure",
 	"health.bindAddress":                  "health-probe-bind-address",
@@ -32,6 +33,9 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	seconds := func(path string, value *int32, most int32, usage string) {
 		flags.Var(&period{value, most}, flagOf[path], usage+", a `duration` of whole seconds")
 	}
+	text("merges.localStores", &c.Merges.LocalStores,
+		"`folder` of the operator's own file system whose folders MergeJobs may name as stores (provider: file), for tests and "+
+			"demos; without it they may name none")
 	text("metrics.bindAddress", &c.Metrics.BindAddress,
 		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
 	yes("metrics.secure", &c.Metrics.Secure,

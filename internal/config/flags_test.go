@@ -30,10 +30,11 @@ func TestFlagsGoBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	c, err = started(t, other(), "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--leader-elect=false",
 		"--leader-election-namespace=", "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s",
 		"--leader-election-retry-period=2s", "--resync-period=5s", "--webhooks", "--webhook-bind-address=:2", "--webhook-certs=rotate",
-		"--webhook-cert-dir=/mine")
+		"--webhook-cert-dir=/mine", "--allow-local-stores=/tmp/stores")
 	g.Expect(err).NotTo(HaveOccurred())
 	want := other()
 	want.Metrics.BindAddress, want.Health.BindAddress, want.ResyncPeriodSeconds = "0", ":1", 5
+	want.Merges.LocalStores = "/tmp/stores"
 	want.LeaderElection = LeaderElection{LeaseDurationSeconds: 8, RenewDeadlineSeconds: 6, RetryPeriodSeconds: 2}
 	want.Webhooks = Webhooks{Enabled: true, BindAddress: ":2", Certificates: Certificates{Mode: "rotate", Directory: "/mine"}}
 	g.Expect(c).To(Equal(want))
@@ -46,7 +47,9 @@ func TestWrongFlagsEndWithSentences(t *testing.T) {
 			`604800 s`,
 		"--resync-period=1000000h": `invalid value "1000000h" for flag -resync-period: it must be a number of whole seconds, at most ` +
 			`604800 s`,
-		"--resync-period=5":   `invalid value "5" for flag -resync-period: time: missing unit in duration "5"`,
+		"--resync-period=5": `invalid value "5" for flag -resync-period: time: missing unit in duration "5"`,
+		"--allow-local-stores=stores": `--allow-local-stores: merges.localStores is "stores": it must be the absolute path of a ` +
+			`folder, or empty for none.`,
 		"--webhook-certs=olm": `--webhook-certs: webhooks.certificates.mode is "olm": it must be rotate or files.`,
 		"--webhook-bind-address=9443": `--webhook-bind-address: webhooks.bindAddress is "9443": it must be HOST:PORT or :PORT, ` +
 			`with a port from 1 to 65535.`,

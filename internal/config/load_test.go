@@ -28,7 +28,8 @@ func TestDefaults(t *testing.T) {
 		"volcano.sh/vgpu-number": "nvidia.com/gpu.product", "amd.com/gpu": "amd.com/gpu.product-name",
 	}))
 	g.Expect(c.Limits.MaxWorkersPerJob).To(Equal(int32(4096)))
-	g.Expect(c.Concurrency.ElasticTrainingJobs).To(Equal(int32(8)))
+	g.Expect(c.Merges).To(Equal(Merges{Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}}))
+	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
 	g.Expect(c.ClientBurst).To(BeZero())
 	g.Expect(c.ResyncPeriodSeconds).To(Equal(int32(36000)))
@@ -63,7 +64,8 @@ func other() *Configuration {
 		},
 		Accelerators:        Accelerators{"example.com/npu": "example.com/npu.product"},
 		Limits:              Limits{MaxWorkersPerJob: 64},
-		Concurrency:         Concurrency{ElasticTrainingJobs: 16},
+		Merges:              Merges{Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores"},
+		Concurrency:         Concurrency{ElasticTrainingJobs: 16, MergePools: 1, Stores: 2},
 		ClientQPS:           50,
 		ClientBurst:         100,
 		ResyncPeriodSeconds: 3600,

@@ -72,6 +72,23 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 	return Tier{}, false
 }
 
+// mostMergeFactor keeps what a tier weighs within bounds, however many there are.
+const mostMergeFactor = 1024
+
+// MergeFactor is how much the age of a full model weighs in the tier of that name, the default tier for an empty name: 1 in the
+// first tier, in each other twice as much as in the one before it, and at most 1024. It is 1 for a name that is no tier.
+func (ts Tiers) MergeFactor(name string) int64 {
+	tier, _ := ts.Find(name)
+	factor := int64(1)
+	for _, t := range ts {
+		if t.Name == tier.Name {
+			return factor
+		}
+		factor = min(2*factor, mostMergeFactor)
+	}
+	return 1
+}
+
 // Names lists the names of the tiers in rising importance, for messages.
 func (ts Tiers) Names() string {
 	names := make([]string, len(ts))

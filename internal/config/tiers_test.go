@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strconv"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -31,4 +32,23 @@ func TestFind(t *testing.T) {
 	g.Expect(tier.SurplusClassName()).To(Equal("tideline-main-traffic-surplus"))
 	_, ok = DefaultTiers().Find("gold")
 	g.Expect(ok).To(BeFalse())
+}
+
+func TestEachTierWeighsTwiceTheOneBeforeIt(t *testing.T) {
+	g := NewWithT(t)
+	tiers := DefaultTiers()
+	for name, factor := range map[string]int64{
+		"exploratory": 1, "small-traffic": 2, "main-traffic": 4, "": 1, "gold": 1,
+	} {
+		g.Expect(tiers.MergeFactor(name)).To(Equal(factor), name)
+	}
+	tiers[0].Default, tiers[2].Default = false, true
+	g.Expect(tiers.MergeFactor("")).To(Equal(int64(4)), "no name is the default tier's")
+	many := make(Tiers, 70)
+	for i := range many {
+		many[i].Name = strconv.Itoa(i)
+	}
+	g.Expect(many.MergeFactor("9")).To(Equal(int64(512)))
+	g.Expect(many.MergeFactor("10")).To(Equal(int64(1024)))
+	g.Expect(many.MergeFactor("69")).To(Equal(int64(1024)))
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,6 +28,9 @@ const (
 	electionJitter = 1.2
 )
 
+// twiceListed is the rule that an item of a list breaks which stands in it before.
+const twiceListed = "it is listed twice: leave one"
+
 // validate returns all fields that break a rule.
 func (c *Configuration) validate() problems {
 	var p problems
@@ -36,7 +40,10 @@ func (c *Configuration) validate() problems {
 	p.tiers(c.Tiers)
 	p.accelerators(c.Accelerators)
 	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
+	p.merges(c.Merges)
 	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
+	p.between("concurrency.mergePools", c.Concurrency.MergePools, 1, 64)
+	p.between("concurrency.stores", c.Concurrency.Stores, 1, 256)
 	p.client(c.ClientQPS, c.ClientBurst)
 	p.between("resyncPeriodSeconds", c.ResyncPeriodSeconds, 1, maxResync)
 	p.oneOf("log.format", c.Log.Format, LogJSON, LogText)
@@ -110,7 +117,7 @@ func (p *problems) preempts(path string, names []string, before Tiers) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case slices.Contains(names[:i], name):
-			p.value(at, name, "it is listed twice: leave one")
+			p.value(at, name, twiceListed)
 		case slices.ContainsFunc(before, func(t Tier) bool { return t.Name == name }):
 		case len(before) == 0:
 			p.value(at, name, "the first tier preempts nobody: leave preempts out")
@@ -133,6 +140,42 @@ func (p *problems) accelerators(labels Accelerators) {
 		if len(validation.IsQualifiedName(labels[resource])) > 0 {
 			p.value(path, labels[resource], "it must be the name of a node label, for example example.com/npu.product")
 		}
+	}
+}
+
+func (p *problems) merges(m Merges) {
+	if len(m.Pools) == 0 {
+		p.value("merges.pools", []string{}, "it must list one Queue at least; leave it out for "+DefaultMerges().Pools[0])
+	}
+	for i, pool := range m.Pools {
+		path := fmt.Sprintf("merges.pools[%d]", i)
+		switch {
+		case len(validation.IsDNS1123Label(pool)) > 0:
+			p.value(path, pool, "it must be the name of a Queue: lower-case letters, digits and dashes, no dash first or last, at "+
+				"most 63 characters")
+		case slices.Contains(m.Pools[:i], pool):
+			p.value(path, pool, twiceListed)
+		}
+	}
+	servers := map[string]bool{}
+	for i, endpoint := range m.Endpoints {
+		path := fmt.Sprintf("merges.endpoints[%d]", i)
+		server, isURL := origin(endpoint)
+		switch {
+		case endpoint == awsEndpoint:
+			server = awsEndpoint
+		case !isURL:
+			p.value(path, endpoint, "it must be "+awsEndpoint+", or the URL of an S3 server: http:// or https://, a host, and a port if "+
+				"it is not that of the scheme, with nothing behind it")
+			continue
+		}
+		if servers[server] {
+			p.value(path, endpoint, twiceListed)
+		}
+		servers[server] = true
+	}
+	if m.LocalStores != "" && !filepath.IsAbs(m.LocalStores) {
+		p.value("merges.localStores", m.LocalStores, "it must be the absolute path of a folder, or empty for none")
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+const noServer = "it must be aws, or the URL of an S3 server: http:// or https://, a host, and a port if it is not that of the " +
+	"scheme, with nothing behind it."
+
 // wrongFiles are files without their header, and all that is said of them, without the file's name.
 var wrongFiles = []struct {
 	name, content string
@@ -14,14 +17,14 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.`,
+			`leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.`,
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
 			`letter first and no dash last.`,
@@ -30,7 +33,7 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.",
 		"log.Level is not a field: there may be format, level.",
 	}},
 	{"a field twice, and something else", "log: {level: loud}\nlog: {level: loud}\n", []string{
@@ -103,13 +106,38 @@ var wrongFiles = []struct {
 		`accelerators["a b"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 		`accelerators["example.com/npu"] is "": it must be the name of a node label, for example example.com/npu.product.`,
 	}},
-	{"numbers", "limits: {maxWorkersPerJob: 4097}\nconcurrency: {elasticTrainingJobs: 0}\nresyncPeriodSeconds: 604801\n" +
+	{"numbers", "limits: {maxWorkersPerJob: 4097}\nconcurrency: {elasticTrainingJobs: 0, mergePools: 65, stores: 257}\nresyncPeriodSeconds: 604801\n" +
 		"clientQPS: -1\n", []string{
 		"limits.maxWorkersPerJob is 4097: it must be from 1 to 4096.",
 		"concurrency.elasticTrainingJobs is 0: it must be from 1 to 256.",
+		"concurrency.mergePools is 65: it must be from 1 to 64.",
+		"concurrency.stores is 257: it must be from 1 to 256.",
 		"clientQPS is -1: it must be from 0 to 10000.",
 		"resyncPeriodSeconds is 604801: it must be from 1 to 604800.",
 	}},
+	{"no pools", "merges: {pools: []}\n", []string{
+		"merges.pools is []: it must list one Queue at least; leave it out for tideline-merge.",
+	}},
+	{"what merges may name", "merges:\n  pools: [a, Night, a]\n  localStores: stores\n" +
+		"  endpoints: [aws, aws, s3.example, \"https://s3.example:443\", \"https://S3.example/\", \"https://s3.example/path\", " +
+		"\"https://a:b@s3.example\", \"ftp://s3.example\", \"https://s3.example?\", \"https://s3.example#\", \"https://s3.example:\", " +
+		"\"https://\"]\n",
+		[]string{
+			`merges.pools[1] is "Night": it must be the name of a Queue: lower-case letters, digits and dashes, no dash first or last, at ` +
+				`most 63 characters.`,
+			`merges.pools[2] is "a": it is listed twice: leave one.`,
+			`merges.endpoints[1] is "aws": it is listed twice: leave one.`,
+			`merges.endpoints[2] is "s3.example": ` + noServer,
+			`merges.endpoints[4] is "https://S3.example/": it is listed twice: leave one.`,
+			`merges.endpoints[5] is "https://s3.example/path": ` + noServer,
+			`merges.endpoints[6] is "https://a:b@s3.example": ` + noServer,
+			`merges.endpoints[7] is "ftp://s3.example": ` + noServer,
+			`merges.endpoints[8] is "https://s3.example?": ` + noServer,
+			`merges.endpoints[9] is "https://s3.example#": ` + noServer,
+			`merges.endpoints[10] is "https://s3.example:": ` + noServer,
+			`merges.endpoints[11] is "https://": ` + noServer,
+			`merges.localStores is "stores": it must be the absolute path of a folder, or empty for none.`,
+		}},
 	{"a burst without a rate", "clientBurst: 5\n", []string{
 		"clientBurst is 5: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.",
 	}},
@@ -181,7 +209,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, limits, log, metrics, resyncPeriodSeconds, tiers, webhooks.",
+				"leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.",
 			`kind is "ConfigMap": it must be Configuration.`,
 		},
 	} {

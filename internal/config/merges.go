@@ -1,0 +1,75 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Merges are what MergeJobs may name: users reach no other pool, and no other server through the operator.
+type Merges struct {
+	// Pools are the Volcano Queues that a MergeJob may name, one at least. Default: tideline-merge.
+	Pools []string `json:"pools"`
+	// Endpoints are the S3 servers that a store may name, each as scheme://host or scheme://host:port, and aws for AWS's own.
+	// Default: aws.
+	Endpoints []string `json:"endpoints"`
+	// LocalStores is the folder of the operator's own file system in which the buckets of provider file must lie, an absolute path.
+	// Default: none, so that the provider is refused.
+	LocalStores string `json:"localStores"`
+}
+
+// DefaultMerges returns what MergeJobs may name without configuration.
+func DefaultMerges() Merges {
+	return Merges{Pools: []string{"tideline-merge"}, Endpoints: []string{awsEndpoint}}
+}
+
+// awsEndpoint stands for the servers of AWS, which a store means that names no endpoint.
+const awsEndpoint = "aws"
+
+// AllowsPool tells whether a MergeJob may name the Queue.
+func (m Merges) AllowsPool(name string) bool { return slices.Contains(m.Pools, name) }
+
+// AllowsEndpoint tells whether a store may name the server; empty for AWS's own. Two URLs are of one server whatever the case of
+// their letters, and with the port of their scheme or without it.
+func (m Merges) AllowsEndpoint(server string) bool {
+	if server == "" {
+		return slices.Contains(m.Endpoints, awsEndpoint)
+	}
+	asked, ok := origin(server)
+	return ok && slices.ContainsFunc(m.Endpoints, func(e string) bool {
+		allowed, ok := origin(e)
+		return ok && allowed == asked
+	})
+}
+
+// AllowsLocal tells whether a bucket of provider file may be at the path: in LocalStores, or that folder itself, as the paths are
+// written. What links there may lead to is for who opens it to see.
+func (m Merges) AllowsLocal(bucket string) bool {
+	if m.LocalStores == "" || !filepath.IsAbs(bucket) {
+		return false
+	}
+	below, err := filepath.Rel(m.LocalStores, bucket)
+	return err == nil && filepath.IsLocal(below)
+}
+
+// origin is a server's scheme, host and port in the one form by which it is compared; false for what is not a URL of these alone.
+func origin(server string) (string, bool) {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(server, "?#") {
+		return "", false
+	}
+	port := u.Port()
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https": // url.Parse writes it in lower case
+		return "", false
+	case port != "":
+	case strings.HasSuffix(u.Host, ":"):
+		return "", false
+	case u.Scheme == "http":
+		port = "80"
+	default:
+		port = "443"
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port, true
+}
