@@ -36,6 +36,8 @@ type Model struct {
 	allowed map[string][]*node
 	// held lists whose surplus gangs may take: see holders.
 	held map[string][]Holder
+	// ceilings answer what would fit if nothing else ran; nil until that is asked.
+	ceilings *ceilings
 	// total is what all nodes have, and guaranteed what queues have reserved of it.
 	total, guaranteed Amounts
 }
