@@ -134,7 +134,7 @@ func (w *world) leave(uid types.UID) {
 	i := slices.IndexFunc(w.o.Workers, func(p Worker) bool { return p.UID == uid })
 	switch {
 	case i < 0:
-	case w.graceful && w.o.Workers[i].Scheduled && !w.o.Workers[i].ended():
+	case w.graceful && w.o.Workers[i].Scheduled && !w.o.Workers[i].Ended():
 		w.o.Workers[i].Terminating = true
 	default:
 		w.remove(uid)

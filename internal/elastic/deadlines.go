@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // keepTime notes when the core began to run, and since when it is not whole.
@@ -106,7 +107,7 @@ func (p *planner) startError(w *Worker) string {
 	}
 	said := ""
 	if w.WaitingMessage != "" {
-		said = ": " + clip(w.WaitingMessage, 512)
+		said = ": " + text.Clip(w.WaitingMessage, 512)
 	}
 	return fmt.Sprintf("Worker %d cannot start (%s%s): %s.", w.Index, w.Waiting, said, do)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // Event is a line of the story that `kubectl describe` tells.
@@ -45,7 +46,7 @@ func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []Event {
 }
 
 func (s *story) add(kind, reason, format string, args ...any) {
-	s.events = append(s.events, Event{Type: kind, Reason: reason, Message: clip(fmt.Sprintf(format, args...), noteLimit)})
+	s.events = append(s.events, Event{Type: kind, Reason: reason, Message: text.Clip(fmt.Sprintf(format, args...), noteLimit)})
 }
 
 // tellObstacles says what the job waits for, unless that is the ordinary way of a job.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 const (
@@ -156,7 +157,7 @@ func (p *planner) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	p.noteRestarts(l, restarts)
 	p.st.LastFailure = &v1alpha1.WorkerFailure{
 		Worker: l.index, Time: p.time(), ExitCode: l.failure.ExitCode,
-		Reason: clip(l.reason(), 256), Message: clip(l.failure.lastLine(), 1024), InPlace: l.inPlace,
+		Reason: text.Clip(l.reason(), 256), Message: text.Clip(l.failure.lastLine(), 1024), InPlace: l.inPlace,
 	}
 	limit := ptr.Deref(p.spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
 	p.st.RestartTimes = slices.DeleteFunc(p.st.RestartTimes, func(t metav1.Time) bool { return !t.Add(p.window()).After(p.now) })
@@ -276,15 +277,15 @@ func (l *loss) describe() string {
 
 // String is empty or begins with a space or a colon: " with exit code 1 (Error): last line".
 func (f Failure) String() string {
-	text := ""
+	words := ""
 	if f.ExitCode != 0 {
-		text = fmt.Sprintf(" with exit code %d", f.ExitCode)
+		words = fmt.Sprintf(" with exit code %d", f.ExitCode)
 	}
 	if f.Reason != "" {
-		text += " (" + f.Reason + ")"
+		words += " (" + f.Reason + ")"
 	}
 	if f.Message != "" {
-		text += ": " + clip(f.lastLine(), 200)
+		words += ": " + text.Clip(f.lastLine(), 200)
 	}
-	return text
+	return words
 }

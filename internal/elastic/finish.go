@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // completing handles a job whose success policy is met: the others have the completion grace to end, because torchrun's agents
@@ -43,7 +44,7 @@ func (p *planner) completing() bool {
 			failed.Index, failed.Failure, p.completionGrace(), p.whoSucceeded()))
 		p.st.LastFailure = &v1alpha1.WorkerFailure{
 			Worker: failed.Index, Time: p.time(), ExitCode: failed.Failure.ExitCode,
-			Reason: clip(failed.Failure.Reason, 256), Message: clip(failed.Failure.lastLine(), 1024),
+			Reason: text.Clip(failed.Failure.Reason, 256), Message: text.Clip(failed.Failure.lastLine(), 1024),
 		}
 	case len(active) == 0:
 		p.end(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted,
@@ -106,7 +107,7 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // were, which could only look for a rendezvous that is over.
 func (p *planner) deleteLatecomers() {
 	for w := range p.workers() {
-		if !w.ended() && !p.recordedMember(w) {
+		if !w.Ended() && !p.recordedMember(w) {
 			p.delete(w)
 		}
 	}
@@ -123,7 +124,7 @@ func (p *planner) failedWorker() *Worker {
 		return nil
 	}
 	for w := range p.workers() {
-		if w.failed() && w.Index < p.maximum && !p.recordedLost(w) {
+		if w.Failed() && w.Index < p.maximum && !p.recordedLost(w) {
 			return w
 		}
 	}

@@ -85,7 +85,7 @@ func (m *moment) maximum() int32 {
 func (m *moment) victims() []*Worker {
 	var all []*Worker
 	for i := range m.d.DeletePods {
-		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && (!p.ended() || p.Succeeded()) {
+		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && (!p.Ended() || p.Succeeded()) {
 			all = append(all, p)
 		}
 	}
@@ -274,7 +274,7 @@ func (m *moment) createsWhatFits() bool {
 	}
 	surplus := m.createsSurplus()
 	for i := range m.o.Workers {
-		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.ended() {
+		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.Ended() {
 			surplus++
 		}
 	}

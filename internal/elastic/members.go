@@ -3,7 +3,6 @@ package elastic
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,11 +133,11 @@ func (p *planner) current(d Departure) bool { return d.Attempt == p.st.Attempt.I
 func (p *planner) leaving(w *Worker) (loss, bool) {
 	l := loss{index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress}
 	switch {
-	case w.Disruption != "" && (w.Terminating || w.ended()):
+	case w.Disruption != "" && (w.Terminating || w.Ended()):
 		l.disruption, l.eviction = w.Disruption, p.eviction(w.Index, w.Disruption)
 	case w.Terminating:
 		l.counted = true
-	case w.failed():
+	case w.Failed():
 		l.counted, l.failure = true, w.Failure
 	case w.Succeeded() && (w.Index > 0 || !p.masterDecides()):
 		l.completed, l.left = true, true
@@ -195,7 +194,7 @@ func (p *planner) eviction(index int32, reason string) string {
 func (p *planner) giveWay() {
 	for w := range p.workers() {
 		switch {
-		case !p.isSurplus(w.Index) || w.ended():
+		case !p.isSurplus(w.Index) || w.Ended():
 		case p.recordedLost(w):
 			p.delete(w)
 		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved(forShrink)):
@@ -306,22 +305,7 @@ func (p *planner) recordEviction(l *loss) {
 	// Rounded up, so that the cooldown is never shorter than asked.
 	e.GaveWayTo = ""
 	t := metav1.NewTime(p.now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
-	e.LastEvictionTime, e.LastEvictionReason = &t, clip(l.eviction, 256)
-}
-
-// clip makes a text, which users and containers may have written, one line of at most n bytes.
-func clip(s string, n int) string { return shorten(text.Line(shorten(s, n)), n) }
-
-// shorten cuts a text to n bytes, between two characters.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	cut := n - len("...")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
+	e.LastEvictionTime, e.LastEvictionReason = &t, text.Clip(l.eviction, 256)
 }
 
 // replaceFailed deletes pods that ended badly, so that their names are free for new ones: Volcano does not count a failed pod
@@ -335,7 +319,7 @@ func (p *planner) replaceFailed() {
 	}
 	for i := range p.maximum {
 		w := p.at[i]
-		if w == nil || !w.ended() || w.Succeeded() || w.Terminating || !p.recordedLost(w) || p.hasLeft(i) {
+		if w == nil || !w.Ended() || w.Succeeded() || w.Terminating || !p.recordedLost(w) || p.hasLeft(i) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {

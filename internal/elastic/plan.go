@@ -319,7 +319,7 @@ func (p *planner) shrinkToMaximum() {
 		return
 	}
 	for _, w := range beyond {
-		if gaveWay := p.recordedLost(w) && !w.ended(); !p.recordedMember(w) && !gaveWay {
+		if gaveWay := p.recordedLost(w) && !w.Ended(); !p.recordedMember(w) && !gaveWay {
 			p.delete(w)
 		}
 	}
@@ -378,7 +378,7 @@ func (p *planner) full() bool {
 	}
 	var surplus int32
 	for w := range p.workers() {
-		if p.isSurplus(w.Index) && !w.Terminating && !w.ended() {
+		if p.isSurplus(w.Index) && !w.Terminating && !w.Ended() {
 			surplus++
 		}
 	}
@@ -439,9 +439,9 @@ func (p *planner) cleanUp() {
 		case v1alpha1.CleanPodPolicyAll:
 			p.delete(w)
 		case v1alpha1.CleanPodPolicyNone:
-			active = active || !w.ended()
+			active = active || !w.Ended()
 		default:
-			if !w.ended() {
+			if !w.Ended() {
 				p.delete(w)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 func condition(w *world, kind string) string {
@@ -314,6 +315,6 @@ func TestList(t *testing.T) {
 }
 
 func TestClipKeepsCharactersWhole(t *testing.T) {
-	NewWithT(t).Expect(clip("aaé", 6)).To(Equal("aaé"))
-	NewWithT(t).Expect(clip("aéééé", 7)).To(Equal("aé..."))
+	NewWithT(t).Expect(text.Clip("aaé", 6)).To(Equal("aaé"))
+	NewWithT(t).Expect(text.Clip("aéééé", 7)).To(Equal("aé..."))
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -24,7 +25,7 @@ func (p *planner) summarize() {
 }
 
 func (p *planner) sayAll() {
-	p.st.Queue = clip(p.queue(), validation.DNS1123SubdomainMaxLength)
+	p.st.Queue = text.Clip(p.queue(), validation.DNS1123SubdomainMaxLength)
 	if tier, ok := p.o.Config.Tiers.Find(p.spec.Tier); ok {
 		p.st.Tier = tier.Name
 	}
@@ -69,7 +70,7 @@ func (p *planner) sayLine() {
 	}
 	p.st.Place = p.o.Verdict.Place
 	if from := p.o.Verdict.From; len(from) > 0 {
-		p.st.RoomFrom = clip(holders(from), 1024)
+		p.st.RoomFrom = text.Clip(holders(from), 1024)
 	}
 }
 
@@ -80,7 +81,7 @@ func (p *planner) count() {
 		leaving[p.d.DeletePods[i].UID] = true
 	}
 	for w := range p.workers() {
-		if !w.ended() && !w.Terminating && !leaving[w.UID] && !p.told(w) && (w.Index < p.maximum || finished(p.st)) {
+		if !w.Ended() && !w.Terminating && !leaving[w.UID] && !p.told(w) && (w.Index < p.maximum || finished(p.st)) {
 			p.st.Replicas++
 			if w.Ready {
 				p.st.ReadyReplicas++
@@ -364,7 +365,7 @@ func waits(n int32) string {
 }
 
 func (p *planner) say(reason, message string) {
-	p.st.Reason, p.st.Message = reason, clip(message, 4096)
+	p.st.Reason, p.st.Message = reason, text.Clip(message, 4096)
 }
 
 // sayScheduler tells whether Volcano lets surplus give way by itself.
@@ -425,7 +426,7 @@ func (p *planner) settleConditions() {
 // set writes a condition whose transition time is now.
 func (p *planner) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.st.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: clip(message, 4096),
+		Type: kind, Status: status, Reason: reason, Message: text.Clip(message, 4096),
 		ObservedGeneration: p.o.Job.Generation, LastTransitionTime: p.time(),
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // why says why the core waits: its place, what it asks, what is free, the largest gang that would fit, and who holds surplus.
@@ -30,7 +31,7 @@ func (p *planner) why(asks string) string {
 		message += "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and the " +
 			"resources that they name."
 	default:
-		message += roomFor(&a) + comes(&a)
+		message += RoomFor(&a)
 	}
 	if len(v.Holders) > 0 {
 		message += " Surplus that may give way: " + someHolders(v.Holders) + "."
@@ -43,7 +44,7 @@ func (p *planner) volcanoSays() string {
 	if p.o.Core == nil || p.o.Core.Unschedulable == "" {
 		return ""
 	}
-	return " Volcano says: " + clip(p.o.Core.Unschedulable, 1024)
+	return " Volcano says: " + text.Clip(p.o.Core.Unschedulable, 1024)
 }
 
 // someHolders lists the first three, and counts the rest.
@@ -72,11 +73,14 @@ func holders(all []capacity.Holder) string {
 	return strings.Join(words, ", ")
 }
 
-// roomFor says what is free, and what of it is too little.
-func roomFor(a *capacity.Answer) string {
+// RoomFor says what is free for a gang that does not fit, what of it is too little, and whether more is on its way.
+func RoomFor(a *capacity.Answer) string { return free(a) + comes(a) }
+
+// free says what is free, and what of it is too little.
+func free(a *capacity.Answer) string {
 	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)
-	if free := listed(a.Free, a.Short); free != "" {
-		message = fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.", free, a.Largest)
+	if room := listed(a.Free, a.Short); room != "" {
+		message = fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.", room, a.Largest)
 	}
 	switch short := amounts(a.Short, nil); {
 	case a.QueueLimit && short == "":
@@ -113,6 +117,9 @@ func listed(all, short capacity.Amounts) string {
 	}
 	return amounts(all, func(name corev1.ResourceName) bool { return !some || extended(name) || short[name] > 0 })
 }
+
+// Amounts lists amounts for people, extended resources first.
+func Amounts(all capacity.Amounts) string { return amounts(all, nil) }
 
 // amounts lists those that are wanted, all for nil, extended resources first.
 func amounts(all capacity.Amounts, wanted func(corev1.ResourceName) bool) string {

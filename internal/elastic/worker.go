@@ -77,6 +77,11 @@ func WorkerOf(pod *corev1.Pod) (Worker, bool) {
 	if !ok {
 		return Worker{}, false
 	}
+	return ReadWorker(pod, index), true
+}
+
+// ReadWorker reads a pod that is known to be the worker of that index.
+func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	w := Worker{
 		Index:       index,
 		UID:         pod.UID,
@@ -115,7 +120,7 @@ func WorkerOf(pod *corev1.Pod) (Worker, bool) {
 	for _, c := range pod.Status.ContainerStatuses {
 		w.ContainerRestarts += c.RestartCount
 	}
-	return w, true
+	return w
 }
 
 // failure prefers what the container said that failed last, the training container among equals, to what the pod as a whole says.
@@ -159,13 +164,13 @@ func (w Worker) Succeeded() bool {
 	return w.Phase == corev1.PodSucceeded && !w.Terminating && w.Disruption == ""
 }
 
-// failed is true for a worker that ended badly by itself.
-func (w Worker) failed() bool {
+// Failed is true for a worker that ended badly by itself.
+func (w Worker) Failed() bool {
 	return w.Phase == corev1.PodFailed && !w.Terminating && w.Disruption == ""
 }
 
-// ended is true once the pod will not run again by itself.
-func (w Worker) ended() bool { return w.Phase == corev1.PodSucceeded || w.Phase == corev1.PodFailed }
+// Ended is true once the pod will not run again by itself.
+func (w Worker) Ended() bool { return w.Phase == corev1.PodSucceeded || w.Phase == corev1.PodFailed }
 
 // running is true while the pod's containers run or restart in place.
 func (w Worker) running() bool { return w.Phase == corev1.PodRunning && !w.Terminating }

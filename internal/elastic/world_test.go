@@ -212,7 +212,7 @@ func (w *world) settles() bool {
 func (w *world) run(indices ...int32) *world {
 	for i := range w.o.Workers {
 		p := &w.o.Workers[i]
-		if !p.ended() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
+		if !p.Ended() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
 			p.Scheduled, p.Phase, p.Ready = true, corev1.PodRunning, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Line makes a text one line that steers no terminal: white space becomes blanks, and whatever else cannot be printed is written
@@ -30,3 +31,18 @@ func Line(s string) string {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// Clip makes a text one line, as [Line] does, of at most n bytes.
+func Clip(s string, n int) string { return shorten(Line(shorten(s, n)), n) }
+
+// shorten cuts a text to n bytes, between two characters.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	cut := n - len("...")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
