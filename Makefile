@@ -28,6 +28,7 @@ GPU_NODES ?= 4
 GPUS_PER_NODE ?= 8
 CLUSTER_KUBECONFIG ?=
 AUDIT_LOG ?=
+OBJECT_STORE ?=
 ONESHOT ?=
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
 ALLOW_LOCAL_STORES ?= $(or $(TIDELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tideline)/stores
@@ -243,9 +244,10 @@ $(BIN)/localcluster:
 	@$(call build,localcluster,./test/cluster/cmd/localcluster)
 
 .PHONY: cluster-up
-cluster-up: $(BIN)/localcluster ## Start a local cluster: GPU_NODES, GPUS_PER_NODE, CLUSTER_KUBECONFIG, AUDIT_LOG.
+cluster-up: $(BIN)/localcluster ## Start a local cluster: GPU_NODES, GPUS_PER_NODE, CLUSTER_KUBECONFIG, AUDIT_LOG, OBJECT_STORE.
 	@exec $(BIN)/localcluster up --gpu-nodes=$(GPU_NODES) --gpus-per-node=$(GPUS_PER_NODE) \
-		$(if $(CLUSTER_KUBECONFIG),--kubeconfig='$(CLUSTER_KUBECONFIG)') $(if $(AUDIT_LOG),--audit-log='$(AUDIT_LOG)')
+		$(if $(CLUSTER_KUBECONFIG),--kubeconfig='$(CLUSTER_KUBECONFIG)') $(if $(AUDIT_LOG),--audit-log='$(AUDIT_LOG)') \
+		$(if $(OBJECT_STORE),--object-store)
 
 .PHONY: cluster-down
 cluster-down: $(BIN)/localcluster ## End the local cluster of CLUSTER_KUBECONFIG.

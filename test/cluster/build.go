@@ -36,22 +36,28 @@ func Build(ctx context.Context, log io.Writer) error {
 // BuildTrainingOperator builds what [Cluster.StartTrainingOperator] starts,
 // which is no part of every cluster: about 2 minutes on two cores the first time.
 func BuildTrainingOperator(ctx context.Context, log io.Writer) error {
-	repo, err := repository()
-	if err != nil {
-		return err
-	}
-	_, err = trainingOperatorPart.build(ctx, repo, log)
-	return err
+	return trainingOperatorPart.buildAlone(ctx, log)
+}
+
+// BuildObjectStore builds what [Cluster.StartObjectStore] starts, which is no
+// part of every cluster: about 3 minutes on two cores the first time.
+func BuildObjectStore(ctx context.Context, log io.Writer) error {
+	return objectStorePart.buildAlone(ctx, log)
 }
 
 // BuildOLM builds what [Cluster.StartOLM] starts, which is no part of every
 // cluster: about 3 minutes on two cores the first time.
 func BuildOLM(ctx context.Context, log io.Writer) error {
+	return olmPart.buildAlone(ctx, log)
+}
+
+// buildAlone builds a part that is no part of every cluster.
+func (p part) buildAlone(ctx context.Context, log io.Writer) error {
 	repo, err := repository()
 	if err != nil {
 		return err
 	}
-	_, err = olmPart.build(ctx, repo, log)
+	_, err = p.build(ctx, repo, log)
 	return err
 }
 

@@ -40,6 +40,7 @@ type server struct {
 	part    part
 	program string
 	ports   int
+	env     []string // further variables, where arguments would show a secret
 	// prepare returns the arguments for these ports.
 	prepare func(ctx context.Context, ports []int) ([]string, error)
 	ready   func(context.Context) error
@@ -57,7 +58,7 @@ func (c *Cluster) startServer(ctx context.Context, s server) (*process, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := startProcess(c.state.path, s.program, c.parts[s.part.name].program(s.program), args)
+		p, err := startProcess(c.state.path, s.program, c.parts[s.part.name].program(s.program), args, s.env...)
 		if err != nil {
 			return nil, err
 		}
@@ -221,24 +222,28 @@ func (c *Cluster) KillAPIServer() {
 // StartAPIServer starts the API server again after one of these, on the same
 // port and with the same data, and waits until it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	p, err := c.startAgain(ctx, c.apiServer, c.apiPort)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.apiServer = p
+	c.mu.Unlock()
+	return c.waitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady, p)
+}
+
+// startAgain starts a process that was stopped as it was started before, when its
+// port is free.
+func (c *Cluster) startAgain(ctx context.Context, p *process, port int) (*process, error) {
 	portFree := func(context.Context) error {
-		l, err := net.Listen("tcp", address(c.apiPort))
+		l, err := net.Listen("tcp", address(port))
 		if err != nil {
 			return err
 		}
 		return l.Close()
 	}
-	if err := c.waitFor(ctx, "the API server's port to be free", portFree); err != nil {
-		return err
+	if err := c.waitFor(ctx, "the port of "+p.name+" to be free", portFree); err != nil {
+		return nil, err
 	}
-	c.mu.Lock()
-	p, err := startProcess(c.state.path, c.apiServer.name, c.apiServer.cmd.Path, c.apiServer.cmd.Args[1:])
-	if err == nil {
-		c.apiServer = p
-	}
-	c.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return c.waitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady, p)
+	return startProcess(c.state.path, p.name, p.cmd.Path, p.cmd.Args[1:], p.env...)
 }

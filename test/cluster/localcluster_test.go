@@ -79,8 +79,15 @@ func (c *command) eventually(what string, check func(context.Context) error) {
 func TestUpAndDown(t *testing.T) {
 	t.Parallel()
 	c := newCommand(t)
-	if out := c.run(true, "up", "-gpu-nodes=3", "-gpus-per-node=1"); !strings.Contains(out, "export KUBECONFIG="+c.kubeconfig) {
-		t.Errorf("up does not say how to use the cluster:\n%s", out)
+	out := c.run(true, "up", "-gpu-nodes=3", "-gpus-per-node=1", "-object-store")
+	keys := filepath.Join(c.state, "object-store.env")
+	for _, want := range []string{"export KUBECONFIG=" + c.kubeconfig, "its keys are in " + keys} {
+		if !strings.Contains(out, want) {
+			t.Errorf("up does not say %q:\n%s", want, out)
+		}
+	}
+	if content, err := os.ReadFile(keys); !strings.Contains(string(content), "AWS_SECRET_ACCESS_KEY=") {
+		t.Errorf("the file with the keys says %q (%v)", content, err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {

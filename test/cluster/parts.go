@@ -72,6 +72,12 @@ var (
 		programs: []program{{trainingOperator, "github.com/kubeflow/training-operator/cmd/training-operator.v1", "2 min"}},
 		files:    trainingOperatorManifests,
 	}
+	// objectStorePart is built only where something starts it.
+	objectStorePart = part{
+		name:     versitygw,
+		module:   "github.com/versity/versitygw",
+		programs: []program{{versitygw, "github.com/versity/versitygw/cmd/versitygw", "3 min"}},
+	}
 	// olmPart is built only where a suite starts it.
 	olmPart = part{
 		name:   "olm",

@@ -21,6 +21,7 @@ type process struct {
 	name    string
 	logPath string
 	cmd     *exec.Cmd
+	env     []string // what startProcess was given
 
 	done chan struct{} // closed when the process has ended
 	err  error         // how it ended; read after done
@@ -51,7 +52,7 @@ func startProcess(dir, name, program string, args []string, env ...string) (*pro
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, err
 	}
-	p := &process{name: name, logPath: work + ".log", done: make(chan struct{})}
+	p := &process{name: name, logPath: work + ".log", env: env, done: make(chan struct{})}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err

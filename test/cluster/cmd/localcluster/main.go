@@ -80,6 +80,7 @@ func run(ctx context.Context, args []string) error {
 func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	trainingOperator := flags.Bool("training-operator", false, "build training-operator as well, which runs in one suite only")
+	objectStore := flags.Bool("object-store", false, "build the server of S3 as well, which up starts when it is asked to")
 	olm := flags.Bool("olm", false, "build the Operator Lifecycle Manager as well, which runs in one suite only")
 	if err := parse(flags, args); err != nil {
 		return err
@@ -87,6 +88,9 @@ func build(ctx context.Context, args []string) error {
 	builds := []func(context.Context, io.Writer) error{cluster.Build}
 	if *trainingOperator {
 		builds = append(builds, cluster.BuildTrainingOperator)
+	}
+	if *objectStore {
+		builds = append(builds, cluster.BuildObjectStore)
 	}
 	if *olm {
 		builds = append(builds, cluster.BuildOLM)
@@ -131,8 +135,14 @@ func kubeconfigFlag(flags *flag.FlagSet, path *string) {
 		"`file` with the admin's kubeconfig, by which the cluster is known")
 }
 
-func clusterOptions(name string, args []string) (cluster.Options, error) {
-	var o cluster.Options
+// options are those of the cluster, and what up adds to it.
+type options struct {
+	cluster.Options
+	objectStore bool
+}
+
+func clusterOptions(name string, args []string) (options, error) {
+	var o options
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.IntVar(&o.GPUNodes, "gpu-nodes", 4, "number of nodes")
 	flags.IntVar(&o.GPUsPerNode, "gpus-per-node", 8, "GPUs of each node")
@@ -140,6 +150,7 @@ func clusterOptions(name string, args []string) (cluster.Options, error) {
 	flags.StringVar(&o.SchedulerConf, "scheduler-conf", "",
 		"`file` with the configuration of Volcano's scheduler (default config/volcano/volcano-scheduler.conf)")
 	flags.BoolVar(&o.NoVolcano, "no-volcano", false, "leave Volcano out")
+	flags.BoolVar(&o.objectStore, "object-store", false, "start a server of S3 as well; it is built the first time, in about 3 min")
 	kubeconfigFlag(flags, &o.Kubeconfig)
 	if err := parse(flags, args); err != nil {
 		return o, err

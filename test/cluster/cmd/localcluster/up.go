@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/tideline-io/tideline/test/cluster"
@@ -92,7 +93,7 @@ func supervise(ctx context.Context, args []string) error {
 			cancel(errors.New("the command that started the cluster has ended"))
 		}
 	}()
-	c, err := cluster.Start(ctx, o)
+	c, err := start(ctx, o)
 	if err != nil && errors.Is(err, context.Cause(ctx)) {
 		return errReported // up says so
 	}
@@ -104,4 +105,23 @@ func supervise(ctx context.Context, args []string) error {
 	}
 	<-ctx.Done()
 	return c.Stop()
+}
+
+// start starts the cluster and what was asked for besides.
+func start(ctx context.Context, o options) (*cluster.Cluster, error) {
+	c, err := cluster.Start(ctx, o.Options)
+	if err != nil || !o.objectStore {
+		return c, err
+	}
+	store, err := c.StartObjectStore(ctx)
+	if err == nil {
+		keys := filepath.Join(filepath.Dir(store.Directory), "object-store.env")
+		_, _ = fmt.Fprintf(o.Log, "the object store is %s; its keys are in %s, its buckets are the folders of %s\n",
+			store.Endpoint, keys, store.Directory)
+		err = store.WriteKeys(keys)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
 }
