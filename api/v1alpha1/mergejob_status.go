@@ -98,6 +98,10 @@ type MergeRun struct {
 	// EndTime is when it ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
+	// Reason says in one word why it ended so.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
 	// Message says why it ended so.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -202,12 +206,15 @@ type MergeJobStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Increments int32 `json:"increments"`
-	// NewestIncrementTime is when the newest increment was written, by the store's clock; absent where none waits.
+	// NewestIncrementTime is when the newest increment was written, by the store's clock; absent before one was seen.
 	// +optional
 	NewestIncrementTime *metav1.Time `json:"newestIncrementTime,omitempty"`
 	// Run is the run that asks, starts, runs or is being stopped; absent when there is none.
 	// +optional
 	Run *MergeRun `json:"run,omitempty"`
+	// MergeTime is when a run of this job last made a full model.
+	// +optional
+	MergeTime *metav1.Time `json:"mergeTime,omitempty"`
 	// Failures counts runs in a row that failed or timed out.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`

@@ -650,6 +650,10 @@ func (in *MergeJobStatus) DeepCopyInto(out *MergeJobStatus) {
 		*out = new(MergeRun)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.MergeTime != nil {
+		in, out := &in.MergeTime, &out.MergeTime
+		*out = (*in).DeepCopy()
+	}
 	if in.RetryTime != nil {
 		in, out := &in.RetryTime, &out.RetryTime
 		*out = (*in).DeepCopy()

@@ -30,6 +30,8 @@ type Verdict struct {
 	Preempt *Preemption
 	// Resume is true for a job that was preempted and may go on.
 	Resume bool
+	// Never is the Ceiling of a gang that would not fit if nothing else ran; nil for every other, and where that is not asked.
+	Never *Answer
 }
 
 // Holder is a job that holds surplus.

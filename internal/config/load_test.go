@@ -28,7 +28,9 @@ func TestDefaults(t *testing.T) {
 		"volcano.sh/vgpu-number": "nvidia.com/gpu.product", "amd.com/gpu": "amd.com/gpu.product-name",
 	}))
 	g.Expect(c.Limits.MaxWorkersPerJob).To(Equal(int32(4096)))
-	g.Expect(c.Merges).To(Equal(Merges{Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}}))
+	g.Expect(c.Merges).To(Equal(Merges{
+		Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
+	}))
 	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
 	g.Expect(c.ClientBurst).To(BeZero())
@@ -62,9 +64,11 @@ func other() *Configuration {
 			{Name: "low", Priority: 1, SurplusPriority: -12},
 			{Name: "high", Priority: 2, SurplusPriority: -11, Preempts: []string{"low"}, Default: true},
 		},
-		Accelerators:        Accelerators{"example.com/npu": "example.com/npu.product"},
-		Limits:              Limits{MaxWorkersPerJob: 64},
-		Merges:              Merges{Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores"},
+		Accelerators: Accelerators{"example.com/npu": "example.com/npu.product"},
+		Limits:       Limits{MaxWorkersPerJob: 64},
+		Merges: Merges{
+			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
+		},
 		Concurrency:         Concurrency{ElasticTrainingJobs: 16, MergePools: 1, Stores: 2},
 		ClientQPS:           50,
 		ClientBurst:         100,

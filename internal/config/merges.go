@@ -17,11 +17,17 @@ type Merges struct {
 	// LocalStores is the folder of the operator's own file system in which the buckets of provider file must lie, an absolute path.
 	// Default: none, so that the provider is refused.
 	LocalStores string `json:"localStores"`
+	// WaitingIntervalSeconds is how often the store of a merge that does not run is read, from 1 to 86400. Default: 600.
+	WaitingIntervalSeconds int32 `json:"waitingIntervalSeconds"`
+	// RunningIntervalSeconds is how often that of one that runs is looked at for its full model, from 1 to 3600. Default: 30.
+	RunningIntervalSeconds int32 `json:"runningIntervalSeconds"`
 }
 
 // DefaultMerges returns what MergeJobs may name without configuration.
 func DefaultMerges() Merges {
-	return Merges{Pools: []string{"tideline-merge"}, Endpoints: []string{awsEndpoint}}
+	return Merges{
+		Pools: []string{"tideline-merge"}, Endpoints: []string{awsEndpoint}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
+	}
 }
 
 // awsEndpoint stands for the servers of AWS, which a store means that names no endpoint.

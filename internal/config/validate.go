@@ -14,9 +14,11 @@ import (
 const (
 	// maxWorkers is the bound of minReplicas and maxReplicas in the schema.
 	maxWorkers = 4096
-	// maxResync is a week, in seconds, and maxLease an hour.
-	maxResync = 7 * 24 * 60 * 60
-	maxLease  = 60 * 60
+	// In seconds.
+	maxHour   = 60 * 60
+	maxDay    = 24 * maxHour
+	maxResync = 7 * maxDay
+	maxLease  = maxHour
 	// maxPriority is the largest value that the API server lets users give a PriorityClass
 	// (scheduling.HighestUserDefinablePriority).
 	maxPriority = 1_000_000_000
@@ -157,6 +159,8 @@ func (p *problems) merges(m Merges) {
 			p.value(path, pool, twiceListed)
 		}
 	}
+	p.between("merges.waitingIntervalSeconds", m.WaitingIntervalSeconds, 1, maxDay)
+	p.between("merges.runningIntervalSeconds", m.RunningIntervalSeconds, 1, maxHour)
 	servers := map[string]bool{}
 	for i, endpoint := range m.Endpoints {
 		path := fmt.Sprintf("merges.endpoints[%d]", i)

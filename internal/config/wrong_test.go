@@ -118,6 +118,10 @@ var wrongFiles = []struct {
 	{"no pools", "merges: {pools: []}\n", []string{
 		"merges.pools is []: it must list one Queue at least; leave it out for tideline-merge.",
 	}},
+	{"how often stores are read", "merges: {waitingIntervalSeconds: 0, runningIntervalSeconds: 3601}\n", []string{
+		"merges.waitingIntervalSeconds is 0: it must be from 1 to 86400.",
+		"merges.runningIntervalSeconds is 3601: it must be from 1 to 3600.",
+	}},
 	{"what merges may name", "merges:\n  pools: [a, Night, a]\n  localStores: stores\n" +
 		"  endpoints: [aws, aws, s3.example, \"https://s3.example:443\", \"https://S3.example/\", \"https://s3.example/path\", " +
 		"\"https://a:b@s3.example\", \"ftp://s3.example\", \"https://s3.example?\", \"https://s3.example#\", \"https://s3.example:\", " +

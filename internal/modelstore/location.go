@@ -7,9 +7,7 @@
 package modelstore
 
 import (
-	"regexp"
 	"strings"
-	"time"
 )
 
 // The providers that a Location may name.
@@ -64,34 +62,4 @@ func folder(name string) string {
 		return name
 	}
 	return name + "/"
-}
-
-const (
-	runTimeLayout = "20060102t150405z"
-	runIDLength   = 63 // of a DNS label
-)
-
-var runIDPattern = regexp.MustCompile(`^([0-9]{8}t[0-9]{6}z)-[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-
-// RunID returns the id of a run that starts at a time, for example 20261122t004013z-7b3f9c. Ids sort by their time, in seconds, and
-// are DNS labels. Unique tells runs of the same second apart: of it remain the first 46 letters, digits and hyphens, in lower case.
-func RunID(start time.Time, unique string) string {
-	unique = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(unique))
-	id := start.UTC().Format(runTimeLayout) + "-" + strings.Trim(unique, "-")
-	return strings.TrimRight(id[:min(len(id), runIDLength)], "-")
-}
-
-// RunTime returns when the run of an id started, in whole seconds, and whether it is an id that RunID makes.
-func RunTime(id string) (time.Time, bool) {
-	parts := runIDPattern.FindStringSubmatch(id)
-	if parts == nil || len(id) > runIDLength {
-		return time.Time{}, false
-	}
-	start, err := time.Parse(runTimeLayout, parts[1])
-	return start, err == nil
 }

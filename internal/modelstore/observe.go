@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tideline-io/tideline/internal/merge"
 )
 
 const (
@@ -179,7 +181,7 @@ func cutOf(last *Full, q Query) cut {
 	if last.Name == q.Known && q.After != "" {
 		return cut{after: q.After}
 	}
-	if start, ok := RunTime(last.Name); ok {
+	if start, ok := merge.RunTime(last.Name); ok {
 		return cut{since: start}
 	}
 	return cut{since: last.Time}

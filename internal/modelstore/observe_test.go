@@ -14,6 +14,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/internal/merge"
 )
 
 // noon is when what tests write was written, or minutes before or after it.
@@ -133,7 +135,7 @@ func TestManyFullModels(t *testing.T) {
 }
 
 func TestIncrements(t *testing.T) {
-	run := RunID(noon, "a")
+	run := merge.RunID(noon, "a")
 	for _, c := range []struct {
 		name  string
 		full  string // name of a full model whose marker is of two minutes after noon

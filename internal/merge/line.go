@@ -1,0 +1,135 @@
+package merge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// line lists the merges that wait for their turn: first the one that asks, then runs whose attempt was taken back, then all that
+// are due, the heaviest first.
+func (p *planner) line() []*turn {
+	var line []*turn
+	for _, t := range p.turns {
+		if t.asking() || t.returning() || (t.st.Run == nil && t.due && t.obstacle == nil) {
+			line = append(line, t)
+		}
+	}
+	slices.SortFunc(line, func(a, b *turn) int { return a.compare(b) })
+	for i, t := range line {
+		t.position = int32(i + 1)
+		if t.st.QueueTime == nil {
+			t.st.QueueTime = timePointer(p.now)
+		}
+	}
+	return line
+}
+
+// compare orders the line.
+func (t *turn) compare(o *turn) int {
+	rank := func(t *turn) int {
+		switch {
+		case t.asking():
+			return 0
+		case t.returning():
+			return 1
+		}
+		return 2 //nolint:mnd // the last of three
+	}
+	return cmp.Or(
+		cmp.Compare(rank(t), rank(o)), cmp.Compare(o.order, t.order), t.dueSince().Compare(o.dueSince()),
+		cmp.Compare(t.job.Object.Namespace, o.job.Object.Namespace), cmp.Compare(t.job.Object.Name, o.job.Object.Name))
+}
+
+// dueSince is when the merge became due; for one that was due from the beginning, when it was created.
+func (t *turn) dueSince() time.Time {
+	if t.st.DueTime != nil {
+		return t.st.DueTime.Time
+	}
+	return t.job.Object.CreationTimestamp.Time
+}
+
+// callHead lets the first of the line ask for its place, if nobody in the pool has a gang that is not placed. A merge whose store
+// cannot be read lets the next pass; one whose store this process has not seen yet does not, because it would lose its place
+// whenever the operator starts.
+func (p *planner) callHead(line []*turn) {
+	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
+		return
+	}
+	if slices.ContainsFunc(p.turns, (*turn).unplaced) {
+		return
+	}
+	for _, t := range line {
+		switch {
+		case t.job.Store == nil, t.fresh == nil && t.job.Store.Trouble == nil:
+			t.d.ReadStore = true
+			return
+		case t.job.Store.Trouble != nil:
+			continue
+		}
+		t.ask()
+		return
+	}
+}
+
+// open tells whether the pool's Queue takes gangs. One that Volcano has not seen yet will.
+func (p *planner) open() bool { return p.o.QueueState == "" || p.o.QueueState == queueOpen }
+
+// ask begins a run, or the next attempt of one. Its objects are created when the status says so.
+func (t *turn) ask() {
+	now := metaTime(t.p.now)
+	if run := t.st.Run; run != nil {
+		run.Attempt++
+		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
+		run.Outcome, run.Message = "", ""
+		run.MinReplicas, run.MaxReplicas = t.spec.MinReplicas, t.spec.MaxReplicas
+		return
+	}
+	id := RunID(t.p.now, t.job.Object.UID)
+	if slices.ContainsFunc(t.st.History, func(r v1alpha1.MergeResult) bool { return r.Run == id }) {
+		t.p.wake(t.p.now.Add(time.Second)) // Two runs never share a name.
+		return
+	}
+	t.st.Run = &v1alpha1.MergeRun{
+		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
+		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.fresh.Increments.Last,
+		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas,
+	}
+	if t.calledByHand() {
+		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)
+	}
+	t.st.RetryTime = nil
+}
+
+// asking tells whether the run's gang asks for its place.
+func (t *turn) asking() bool {
+	run := t.st.Run
+	return run != nil && run.Outcome == "" && run.PlaceTime == nil
+}
+
+// returning tells whether the run's last attempt was taken back, and nothing of it is left.
+func (t *turn) returning() bool {
+	run := t.st.Run
+	return run != nil && run.Outcome == v1alpha1.OutcomeWithdrawn && t.cleared()
+}
+
+// unplaced tells whether the job has, or may have, a gang that waits for a place.
+func (t *turn) unplaced() bool {
+	run := t.st.Run
+	if run == nil || run.PlaceTime != nil {
+		return false
+	}
+	return run.Outcome == "" || !t.cleared()
+}
+
+// position is that of a merge in the line; nil for one that is not in it.
+func position(n int32) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return ptr.To(n)
+}

@@ -1,0 +1,248 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// queueOpen is the state in which a Queue takes gangs.
+const queueOpen = gang.QueueOpen
+
+// obstacle is what keeps a merge out of the line.
+type obstacle struct {
+	reason, message string
+	// short is the reason in a few words, for `kubectl get`.
+	short string
+	// stalled is true when nothing will happen until somebody changes something.
+	stalled bool
+	// phase is Waiting unless it says otherwise.
+	phase v1alpha1.MergePhase
+}
+
+// findObstacle runs the checks in the order in which a user would mend what they find.
+func (t *turn) findObstacle() *obstacle {
+	for _, check := range []func() *obstacle{
+		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.limitExceeded, t.poolNotAllowed, t.badSchedule, t.uncountable,
+		t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue, t.neverFits, t.poolShut,
+	} {
+		if o := check(); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+func (t *turn) suspended() *obstacle {
+	if !t.spec.Suspend {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonSuspended, phase: v1alpha1.MergeSuspended, short: "Suspended",
+		message: "The merge is suspended: set spec.suspend to false for it to go on."}
+}
+
+func (t *turn) invalidSpec() *obstacle {
+	if t.job.Invalid == "" {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonInvalidSpec, message: t.job.Invalid, short: "invalid spec", stalled: true}
+}
+
+func (t *turn) unknownTier() *obstacle {
+	tiers := t.p.o.Config.Tiers
+	if _, known := tiers.Find(t.spec.Tier); known {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonUnknownTier, short: "unknown tier", stalled: true, message: fmt.Sprintf(
+		"spec.tier: %q is not a tier of the operator's configuration, which knows %s: delete the MergeJob and create it with one of "+
+			"these.", t.spec.Tier, tiers.Names())}
+}
+
+func (t *turn) limitExceeded() *obstacle {
+	most := t.p.o.Config.Limits.MaxWorkersPerJob
+	if t.spec.MaxReplicas <= most {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "too large", stalled: true, message: fmt.Sprintf(
+		"spec.maxReplicas: %d is more than the %d that the operator's configuration allows (limits.maxWorkersPerJob): lower it, or "+
+			"ask for the limit to be raised.", t.spec.MaxReplicas, most)}
+}
+
+func (t *turn) poolNotAllowed() *obstacle {
+	pools := t.p.o.Config.Merges.Pools
+	if slices.Contains(pools, t.spec.Pool) {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
+		"spec.pool: %q is no pool for merges by the operator's configuration (merges.pools), which allows %s: name one of these.",
+		t.spec.Pool, strings.Join(pools, ", "))}
+}
+
+func (t *turn) badSchedule() *obstacle {
+	schedule := t.spec.Schedule
+	if schedule == nil || schedule.Interval != nil {
+		return nil
+	}
+	_, err := ParseSchedule(schedule.Cron, schedule.TimeZone)
+	if err == nil {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonInvalidSchedule, short: "invalid schedule", stalled: true,
+		message: fmt.Sprintf("spec.schedule: %v.", err)}
+}
+
+// uncountable keeps a gang from Volcano that asks for less than nothing: its scheduler ends when it reckons with it.
+func (t *turn) uncountable() *obstacle {
+	requests := worker.Requests(&t.spec.Template.Spec)
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		if q := requests[name]; q.Sign() < 0 || q.MilliValue() < 0 || q.Value() < 0 {
+			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("A pod asks for %s of "+
+				"%s, which is less than nothing or more than can be counted: change spec.template.", q.String(), name)}
+		}
+	}
+	return nil
+}
+
+// duplicate keeps a MergeJob away from a model that another merges, or that one created before it may merge. It comes before all
+// other obstacles, because the first waits until the later ones have said so.
+func (t *turn) duplicate() *obstacle {
+	for _, r := range t.job.Rivals {
+		if r.Running || t.later(r) {
+			return &obstacle{reason: v1alpha1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
+				"MergeJob %s merges model %s in this store already: delete one of the two.", t.name(r.Key.Namespace, r.Key.Name),
+				mergepod.Model(t.job.Object))}
+		}
+	}
+	return nil
+}
+
+// predecessor has the first of several MergeJobs of one model wait until no other can have pods.
+func (t *turn) predecessor() *obstacle {
+	waits := ""
+	if n := t.job.Strangers; n > 0 {
+		waits = count(int32(n), "pod") + " of another MergeJob of this model " + plural(int32(n), "is", "are") + " still there"
+	}
+	for _, r := range t.job.Rivals {
+		if !r.Yields {
+			waits = "MergeJob " + t.name(r.Key.Namespace, r.Key.Name) + " of this model has not yielded yet"
+		}
+	}
+	if waits == "" {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonPredecessorLeaving, short: "predecessor leaving",
+		message: "No model is merged twice at once, and " + waits + ": it goes on by itself."}
+}
+
+// later tells whether the job was created after the rival.
+func (t *turn) later(r Rival) bool {
+	key := t.job.Key()
+	return cmp.Or(r.Created.Compare(t.job.Object.CreationTimestamp.Time), cmp.Compare(r.Key.Namespace, key.Namespace),
+		cmp.Compare(r.Key.Name, key.Name)) < 0
+}
+
+// name is how another MergeJob is called: those of other namespaces are nobody's business.
+func (t *turn) name(namespace, name string) string {
+	if namespace == t.job.Object.Namespace {
+		return name
+	}
+	return "of another namespace"
+}
+
+// storeTrouble keeps out of the line who has no store, or none that was ever read. Others keep their place.
+func (t *turn) storeTrouble() *obstacle {
+	s := t.job.Store
+	switch {
+	case s != nil && s.Trouble != nil && (s.Trouble.Stalled || !t.storeRead()):
+		return &obstacle{reason: s.Trouble.Reason, message: s.Trouble.Message, short: "store unavailable", stalled: s.Trouble.Stalled}
+	case !t.storeRead():
+		t.d.ReadStore = true
+		return &obstacle{reason: v1alpha1.ReasonReadingStore, short: "reading store",
+			message: "The store is read for the first time, to see which increments wait."}
+	}
+	return nil
+}
+
+func (t *turn) hasMerged() *obstacle {
+	if !t.done() {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonMerged, phase: v1alpha1.MergeMerged, short: "Merged", message: fmt.Sprintf(
+		"Merged into full model %s. It has no schedule: a new value of annotation %s merges it again.", nameOf(t.st.LastFull),
+		v1alpha1.AnnotationRunNow)}
+}
+
+func (t *turn) backingOff() *obstacle {
+	retry := t.st.RetryTime
+	if retry == nil || !t.p.now.Before(retry.Time) || len(t.st.History) == 0 || t.calledByHand() {
+		return nil
+	}
+	t.p.wake(retry.Time)
+	last := t.st.History[0]
+	phase := v1alpha1.MergeFailed
+	if last.Outcome == v1alpha1.OutcomeTimedOut {
+		phase = v1alpha1.MergeTimedOut
+	}
+	return &obstacle{reason: v1alpha1.ReasonBackoff, phase: phase, short: string(phase) + " (again at " + clock(retry.Time) + ")",
+		message: fmt.Sprintf("%s It joins the line again at %s, after %s in a row.", last.Message, retry.UTC().Format(time.RFC3339),
+			count(t.st.Failures, "failure"))}
+}
+
+func (t *turn) notDue() *obstacle {
+	threshold, weight := *orDefault(t.spec.Threshold, atInterval), int64(0)
+	if t.st.Weight != nil {
+		weight = *t.st.Weight
+	}
+	switch {
+	case t.calledByHand():
+		return nil
+	case t.st.Increments == 0:
+		return &obstacle{reason: v1alpha1.ReasonNoIncrements, short: "no increments",
+			message: "Nothing was written to " + t.spec.Store.Increments + " that is not merged: it joins the line when there is."}
+	case t.due:
+		return nil
+	}
+	message := fmt.Sprintf("Weight %d is below the threshold of %d; %s wait", weight, threshold, count(t.st.Increments, "increment"))
+	if t.st.DueTime != nil {
+		message += ". By the age of its full model it is due at " + t.st.DueTime.UTC().Format(time.RFC3339)
+	}
+	return &obstacle{reason: v1alpha1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold), message: message + "."}
+}
+
+// neverFits sets a merge aside that its pool could not hold if nothing else ran.
+func (t *turn) neverFits() *obstacle {
+	never := t.job.Verdict.Never
+	if never == nil {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s ask for more than pool %s "+
+		"could give if nothing else ran. %s It is set aside, others pass, and it is judged again when the pool's Queue or nodes change: "+
+		"lower minReplicas or the requests, or enlarge the pool.", count(t.spec.MinReplicas, "pod"), t.asks(), t.st.Pool,
+		elastic.RoomFor(never))}
+}
+
+// poolShut says why the pool takes no gangs.
+func (t *turn) poolShut() *obstacle {
+	switch o := &t.p.o; {
+	case o.VolcanoMissing != "":
+		return &obstacle{reason: v1alpha1.ReasonVolcanoMissing, short: "Volcano missing", message: fmt.Sprintf(
+			"The API server does not serve %s: install Volcano; the merge goes on by itself then.", o.VolcanoMissing)}
+	case o.QueueMissing:
+		return &obstacle{reason: v1alpha1.ReasonQueueNotFound, short: "no queue", message: fmt.Sprintf(
+			"Volcano Queue %q, the pool, does not exist: create it (config/pool has that of the default pool), or change spec.pool; the "+
+				"merge goes on by itself then.", t.st.Pool)}
+	case !t.p.open():
+		return &obstacle{reason: v1alpha1.ReasonQueueClosed, short: "queue closed", message: fmt.Sprintf(
+			"Volcano Queue %q, the pool, is not open (its state is %s): open it, or change spec.pool.", t.st.Pool, o.QueueState)}
+	}
+	return nil
+}

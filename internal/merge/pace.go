@@ -1,0 +1,75 @@
+package merge
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+)
+
+// farPosition is the last place in a line whose changes are told soon.
+const farPosition = 10
+
+// stay keeps the words of a status in which nothing but the weight has moved: it grows by itself, and who stands still writes
+// nothing. The weight is told with the next thing that happens.
+func (t *turn) stay() {
+	written := &t.job.Object.Status
+	if equality.Semantic.DeepEqual(still(written), still(t.st)) {
+		t.st = written.DeepCopy()
+	}
+}
+
+// still is the status without the weight, and without words that have it in them.
+func still(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
+	c := st.DeepCopy()
+	if c.Weight != nil {
+		*c.Weight = 0
+	}
+	if st.Reason == v1alpha1.ReasonNotDue || st.Reason == v1alpha1.ReasonInLine {
+		withoutWords(c)
+	}
+	return c
+}
+
+func withoutWords(st *v1alpha1.MergeJobStatus) {
+	st.Message, st.Summary = "", ""
+	for i := range st.Conditions {
+		st.Conditions[i].Message = ""
+	}
+}
+
+// wordless is the status without its words, and without a position that is far from the head of the line.
+func wordless(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
+	c := st.DeepCopy()
+	withoutWords(c)
+	c.BlockedBy = nil
+	if c.Position != nil && *c.Position > farPosition {
+		*c.Position = farPosition + 1
+	}
+	return c
+}
+
+// PaceOf compares the status at the API server with the one that should be there.
+func PaceOf(written, wanted *v1alpha1.MergeJobStatus) elastic.Pace {
+	switch {
+	case equality.Semantic.DeepEqual(written, wanted):
+		return elastic.PaceNever
+	case !equality.Semantic.DeepEqual(course(written), course(wanted)):
+		return elastic.PaceNow
+	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
+		return elastic.PaceLazy
+	}
+	return elastic.PaceCalm
+}
+
+// course is what of a status must be written before anything is done on account of it, and what people wait to see.
+func course(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
+	c := &v1alpha1.MergeJobStatus{
+		ObservedGeneration: st.ObservedGeneration, Phase: st.Phase, Reason: st.Reason, Pool: st.Pool, Run: st.Run, RunNow: st.RunNow,
+		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, LastFull: st.LastFull, History: st.History,
+	}
+	if c.Phase == v1alpha1.MergeQueued && st.Run == nil {
+		c.Reason = ""
+	}
+	return c
+}

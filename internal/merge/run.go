@@ -1,0 +1,358 @@
+package merge
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/mergepod"
+)
+
+// maxStartTimeouts is how often in a row an attempt may fail to start before the run has failed, so that the next may pass.
+const maxStartTimeouts = 3
+
+// maxBackoffDoublings bounds the back-off to 32 times backoffSeconds.
+const maxBackoffDoublings = 5
+
+// goOn takes a run one step further.
+func (t *turn) goOn() {
+	run := t.st.Run
+	t.d.Blueprint = t.blueprint()
+	switch s := t.job.Store; {
+	case run.Outcome != "":
+		t.clear()
+	case s != nil && s.Trouble == nil && s.Run == run.ID && s.RunComplete:
+		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, fmt.Sprintf("%s merged into full model %s%s.",
+			count(run.Increments, "increment"), run.ID, t.took()))
+	case t.spec.Suspend:
+		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
+	case run.PlaceTime == nil:
+		t.makeGang()
+	default:
+		t.watch()
+	}
+}
+
+// took says how long the run ran.
+func (t *turn) took() string {
+	if since := t.st.Run.RunTime; since != nil {
+		return " in " + t.p.now.Sub(since.Time).Round(time.Second).String()
+	}
+	return ""
+}
+
+func (t *turn) blueprint() mergepod.Blueprint {
+	tier, _ := t.p.o.Config.Tiers.Find(t.spec.Tier)
+	return mergepod.Blueprint{Job: t.job.Object, Run: t.st.Run, Tier: tier, Pool: t.st.Pool}
+}
+
+// end notes how an attempt ended. What it leaves is deleted when the status says so.
+func (t *turn) end(outcome v1alpha1.MergeOutcome, reason, message string) {
+	run, now := t.st.Run, metaTime(t.p.now)
+	message = clip(message, messageLimit)
+	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore}
+	run.Outcome, run.EndTime, run.Message, run.Reason = outcome, &now, message, reason
+	if outcome == v1alpha1.OutcomeWithdrawn {
+		return
+	}
+	t.st.QueueTime = nil
+	result := v1alpha1.MergeResult{
+		Run: run.ID, Outcome: outcome, StartTime: run.RunTime, EndTime: now, Attempts: run.Attempt, Increments: run.Increments,
+		LastIncrement: run.LastIncrement, Message: message,
+	}
+	t.st.History = append([]v1alpha1.MergeResult{result}, t.st.History...)
+	if len(t.st.History) > v1alpha1.MergeHistoryLimit {
+		t.st.History = t.st.History[:v1alpha1.MergeHistoryLimit]
+	}
+	switch outcome { //nolint:exhaustive // a run that was suspended neither failed nor merged
+	case v1alpha1.OutcomeMerged:
+		t.st.Failures, t.st.RetryTime, t.st.MergeTime = 0, nil, &now
+		t.st.LastFull = &v1alpha1.FullModel{Name: run.ID, Time: now, LastIncrement: run.LastIncrement}
+		t.st.Increments = max(t.st.Increments-run.Increments, 0)
+		t.fresh, t.d.ReadStore = nil, true
+	case v1alpha1.OutcomeFailed, v1alpha1.OutcomeTimedOut:
+		backoff := time.Duration(ptr.Deref(t.spec.BackoffSeconds, 60)) * time.Second << min(t.st.Failures, maxBackoffDoublings)
+		t.st.Failures++
+		t.st.RetryTime = timePointer(t.p.now.Add(backoff))
+	}
+}
+
+// clear deletes what an attempt leaves, but for pods that have ended: their logs tell how it went, until the next run begins.
+func (t *turn) clear() {
+	for i := range t.job.Pods {
+		if w := t.job.Pods[i]; !w.Ended() && !w.Terminating {
+			t.d.DeletePods = append(t.d.DeletePods, w)
+		}
+	}
+	t.deleteGroups()
+	withdrawn := t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
+	if l := t.job.List; l != nil && !withdrawn {
+		t.d.DeleteList = l.UID
+	}
+	if !t.cleared() {
+		return
+	}
+	switch {
+	case withdrawn && t.spec.Suspend:
+		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
+	case !withdrawn && t.job.List == nil:
+		t.st.Run = nil
+	}
+}
+
+func (t *turn) deleteGroups() {
+	if g := t.job.Core; g != nil {
+		t.d.DeleteGroups = append(t.d.DeleteGroups, elastic.GroupRef{Name: mergepod.CoreName(t.job.Object.Name), UID: g.UID})
+	}
+	if g := t.job.Surplus; g != nil {
+		t.d.DeleteGroups = append(t.d.DeleteGroups, elastic.GroupRef{Name: mergepod.SurplusName(t.job.Object.Name), UID: g.UID})
+	}
+}
+
+// cleared tells whether nothing of the job asks for room or holds any.
+func (t *turn) cleared() bool {
+	if t.job.Core != nil || t.job.Surplus != nil {
+		return false
+	}
+	for i := range t.job.Pods {
+		if !t.job.Pods[i].Ended() {
+			return false
+		}
+	}
+	return true
+}
+
+// makeGang creates the objects of the attempt, those that are missing, and notes when all pods are placed.
+func (t *turn) makeGang() {
+	run := t.st.Run
+	if p := t.job.Problem; p != nil {
+		t.end(v1alpha1.OutcomeFailed, p.Reason, p.Message)
+		return
+	}
+	if !t.cleanSlate() {
+		return
+	}
+	if !t.makeList() {
+		return
+	}
+	group := t.d.Blueprint.CoreGroup()
+	switch core := t.job.Core; {
+	case core == nil:
+		t.d.CreateGroups = append(t.d.CreateGroups, group)
+	case group.Drifted(*core):
+		t.d.RestoreGroups = append(t.d.RestoreGroups, elastic.Restore{Group: group, UID: core.UID})
+	}
+	core := t.core()
+	placed, broken := int32(0), ""
+	for i := range run.MinReplicas {
+		switch w := core[i]; {
+		case w == nil:
+			t.d.CreatePods = append(t.d.CreatePods, i)
+		case w.Failed():
+			broken = t.failed(w)
+		case w.Scheduled && !w.Terminating:
+			placed++
+		}
+	}
+	switch {
+	case broken != "":
+		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, broken)
+	case placed == run.MinReplicas:
+		run.PlaceTime = timePointer(t.p.now)
+		t.watch()
+	}
+}
+
+// cleanSlate deletes what earlier attempts left under the names that this one needs, and tells whether nothing of it is there.
+func (t *turn) cleanSlate() bool {
+	clean := true
+	for i := range t.job.Pods {
+		if w := t.job.Pods[i]; w.Attempt != t.attempt() {
+			clean = false
+			if !w.Terminating {
+				t.d.DeletePods = append(t.d.DeletePods, w)
+			}
+		}
+	}
+	if l := t.job.List; l != nil && l.Run != t.st.Run.ID {
+		clean, t.d.DeleteList = false, l.UID
+	}
+	return clean
+}
+
+// makeList creates the ConfigMap with exactly the increments that the run is on record to merge, and tells whether it is there or
+// will be.
+func (t *turn) makeList() bool {
+	run := t.st.Run
+	if t.job.List != nil {
+		return true
+	}
+	if t.fresh == nil {
+		t.d.ReadStore = true // An operator that has just started does not know the names.
+		return false
+	}
+	list, n, err := CutList(t.fresh.Increments.List, run.LastIncrement)
+	if err != nil {
+		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonStoreUnreachable, err.Error())
+		return false
+	}
+	if last := t.fresh.Increments.Last; int32(n) != run.Increments {
+		// The store changed since the run was recorded: the record goes first.
+		run.Increments = int32(n)
+		if n == t.fresh.Increments.Listed {
+			run.LastIncrement = last
+		}
+		return false
+	}
+	t.d.CreateList = list
+	return true
+}
+
+// Over tells whether all pods of the run's core have succeeded, so that a look at the store that begins now shows what came of it.
+func Over(run *v1alpha1.MergeRun, pods []elastic.Worker) bool {
+	succeeded := int32(0)
+	for i := range pods {
+		if w := &pods[i]; w.Attempt == mergepod.Attempt(run) && w.Index < run.MinReplicas && w.Succeeded() {
+			succeeded++
+		}
+	}
+	return succeeded == run.MinReplicas
+}
+
+func (t *turn) attempt() string { return mergepod.Attempt(t.st.Run) }
+
+// core has the pods of the attempt's core, by index.
+func (t *turn) core() map[int32]*elastic.Worker {
+	core := map[int32]*elastic.Worker{}
+	for i := range t.job.Pods {
+		if w := &t.job.Pods[i]; w.Attempt == t.attempt() && w.Index < t.st.Run.MinReplicas {
+			core[w.Index] = w
+		}
+	}
+	return core
+}
+
+// watch follows an attempt that is placed.
+func (t *turn) watch() {
+	run, core := t.st.Run, t.core()
+	running, succeeded := int32(0), int32(0)
+	for i := range run.MinReplicas {
+		w := core[i]
+		switch {
+		case w != nil && w.Failed():
+			t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failed(w))
+			return
+		case w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded()):
+			t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, t.lost(i, w))
+			return
+		case w.Succeeded():
+			succeeded++
+		}
+		if w.Phase == corev1.PodRunning || w.Succeeded() {
+			running++
+		}
+	}
+	if run.RunTime == nil && running == run.MinReplicas {
+		run.RunTime, run.Withdrawals = timePointer(t.p.now), 0
+	}
+	switch {
+	case run.RunTime == nil:
+		t.watchStart(core)
+	case succeeded == run.MinReplicas:
+		t.watchMarker()
+	default:
+		t.watchRun()
+	}
+}
+
+// lost says that a pod of the core left.
+func (t *turn) lost(i int32, w *elastic.Worker) string {
+	why := "was deleted"
+	if w != nil && w.Disruption != "" {
+		why = "was told to leave (" + w.Disruption + ")"
+	}
+	return fmt.Sprintf("Pod %s %s: the attempt is taken back, and the run asks again.", mergepod.PodName(t.job.Object.Name, i), why)
+}
+
+// failed says that a pod of the core failed.
+func (t *turn) failed(w *elastic.Worker) string {
+	return fmt.Sprintf("Pod %s failed%s: see its logs (kubectl logs %[1]s), which stay until the next run.",
+		mergepod.PodName(t.job.Object.Name, w.Index), w.Failure)
+}
+
+// watchStart takes the attempt back when its pods do not run in time.
+func (t *turn) watchStart(core map[int32]*elastic.Worker) {
+	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, 300))*time.Second
+	deadline := run.PlaceTime.Add(limit)
+	if t.p.now.Before(deadline) {
+		t.p.wake(deadline)
+		return
+	}
+	why := ""
+	for i := range run.MinReplicas {
+		if w := core[i]; w != nil && w.Waiting != "" {
+			why = fmt.Sprintf(": pod %s waits (%s)", mergepod.PodName(t.job.Object.Name, i), joinWords(w.Waiting, w.WaitingMessage))
+			break
+		}
+	}
+	run.Withdrawals++
+	if run.Withdrawals >= maxStartTimeouts {
+		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonStartTimeout, fmt.Sprintf("Placed %d times, the pods did not run within "+
+			"startTimeoutSeconds (%s)%s. Mend what they wait for, or raise startTimeoutSeconds.", run.Withdrawals, limit, why))
+		return
+	}
+	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonStartTimeout, fmt.Sprintf("The pods did not run within startTimeoutSeconds (%s) "+
+		"of being placed%s: the attempt is taken back, and the run asks again (%d of %d times).", limit, why, run.Withdrawals,
+		maxStartTimeouts))
+}
+
+// watchMarker judges a run all of whose pods succeeded, by a look at the store that began after that.
+func (t *turn) watchMarker() {
+	run := t.st.Run
+	if s := t.fresh; s == nil || s.Run != run.ID || !s.RunOver {
+		t.d.ReadStore = true
+		return
+	}
+	t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is no %s in %s%s/: "+
+		"the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker, t.spec.Store.Full, run.ID))
+}
+
+// watchRun stops a run that takes too long, and keeps its surplus.
+func (t *turn) watchRun() {
+	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.RunTimeoutSeconds, 7200))*time.Second
+	deadline := run.RunTime.Add(limit)
+	if !t.p.now.Before(deadline) {
+		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran for runTimeoutSeconds (%s) and its full "+
+			"model is not complete: it was stopped. Raise runTimeoutSeconds, or see in its logs what it waited for.", limit))
+		return
+	}
+	t.p.wake(deadline)
+	if t.job.Object.Status.Run.RunTime == nil {
+		return // Surplus comes when the status says that the core runs.
+	}
+	t.makeSurplus()
+}
+
+// makeSurplus creates the pods beyond the core, once: the PodGroup comes last and says that they were created. Where Volcano does
+// not let surplus give way, there is none: it would hold room that the head of the line needs.
+func (t *turn) makeSurplus() {
+	run := t.st.Run
+	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || len(t.p.o.SchedulerObstacles) > 0 {
+		return
+	}
+	there := map[int32]bool{}
+	for i := range t.job.Pods {
+		there[t.job.Pods[i].Index] = true
+	}
+	for i := run.MinReplicas; i < run.MaxReplicas; i++ {
+		if !there[i] {
+			t.d.CreatePods = append(t.d.CreatePods, i)
+		}
+	}
+	group := t.d.Blueprint.SurplusGroup()
+	t.d.CreateLast = &group
+}

@@ -1,0 +1,94 @@
+package merge
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// atInterval is the weight of a full model that is as old as the schedule's interval, or that does not exist.
+const atInterval = 100
+
+// maxExtra bounds what increments and boost add, so that age goes before everything in the end.
+const maxExtra = 1000
+
+// weigh says how heavy the merge is, whether it is due, and when it will be. The tier counts from when the merge is due: it orders
+// the line, and makes nobody due earlier.
+func (t *turn) weigh() {
+	t.st.DueTime = nil
+	if !t.storeRead() {
+		t.st.Weight = nil
+		return
+	}
+	threshold := float64(ptr.Deref(t.spec.Threshold, atInterval))
+	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
+	age := float64(atInterval)
+	if full, interval, ok := t.age(); ok {
+		old := max(t.p.now.Sub(full), 0)
+		age = atInterval * old.Seconds() / interval.Seconds()
+		if missing := (threshold - extra) / atInterval; missing > 0 {
+			t.st.DueTime = timePointer(full.Add(time.Duration(missing * float64(interval))))
+		}
+	}
+	t.order = age + extra
+	if t.due = t.order >= threshold || t.calledByHand(); t.due {
+		t.order = age*float64(t.p.o.Config.Tiers.MergeFactor(t.st.Tier)) + extra
+	}
+	t.st.Weight = ptr.To(int64(math.Floor(t.order)))
+	if t.st.DueTime != nil && !t.due {
+		t.p.wake(t.st.DueTime.Time)
+	}
+}
+
+// age is when the newest full model was made, and the time from then until it is due again. It is false for a merge that is due at
+// once, because there is no full model, or no schedule.
+func (t *turn) age() (full time.Time, interval time.Duration, ok bool) {
+	if t.st.LastFull == nil || t.spec.Schedule == nil {
+		return time.Time{}, 0, false
+	}
+	full = t.st.LastFull.Time.Time
+	if t.spec.Schedule.Interval != nil {
+		return full, max(t.spec.Schedule.Interval.Duration, time.Second), true
+	}
+	schedule, err := ParseSchedule(t.spec.Schedule.Cron, t.spec.Schedule.TimeZone)
+	if err != nil {
+		return time.Time{}, 0, false // findObstacle says what is wrong.
+	}
+	if next := schedule.Next(full); !next.IsZero() {
+		return full, max(next.Sub(full), time.Second), true
+	}
+	return time.Time{}, 0, false
+}
+
+// storeRead tells whether the store was read, by this process or one before it.
+func (t *turn) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
+
+// calledByHand tells whether annotation run-now has a value that was not obeyed yet.
+func (t *turn) calledByHand() bool {
+	token := t.job.Object.Annotations[v1alpha1.AnnotationRunNow]
+	return token != "" && clip(token, runNowLimit) != t.st.RunNow
+}
+
+// runNowLimit is how much of the annotation's value the status keeps.
+const runNowLimit = 256
+
+// done tells of a merge without a schedule that has merged.
+func (t *turn) done() bool {
+	return t.spec.Schedule == nil && t.st.MergeTime != nil && !t.calledByHand()
+}
+
+// metaTime is a time as the API server keeps it.
+func metaTime(at time.Time) metav1.Time { return metav1.NewTime(at).Rfc3339Copy() }
+
+func timePointer(at time.Time) *metav1.Time { return ptr.To(metaTime(at)) }
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
