@@ -6,7 +6,6 @@ package arbiter
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -22,20 +21,8 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 )
 
-const (
-	// interval is the least time between two evaluations.
-	interval = time.Second
-	// figuresInterval is how long a job sleeps on while only figures of its verdict change.
-	figuresInterval = time.Minute
-	// farPlace stands for every place in a line that is not told soon.
-	farPlace = 11
-)
-
-// telling is the verdict with which a job was last woken.
-type telling struct {
-	verdict capacity.Verdict
-	at      time.Time
-}
+// interval is the least time between two evaluations.
+const interval = time.Second
 
 // Arbiter holds the verdicts.
 type Arbiter struct {
@@ -48,11 +35,13 @@ type Arbiter struct {
 
 	changed chan struct{}
 	wake    chan event.GenericEvent
+	shrinks map[string]capacity.Shrinks
 
-	mu       sync.RWMutex
-	verdicts map[types.NamespacedName]capacity.Verdict
-	shrinks  map[string]capacity.Shrinks
-	told     map[types.NamespacedName]telling
+	mu sync.RWMutex
+	// jobs has the verdicts of ElasticTrainingJobs, and of gangs that are not ours; merges has those of MergeJobs.
+	jobs, merges board
+	// wakeMerges is nil as long as nobody reads it.
+	wakeMerges chan event.GenericEvent
 }
 
 // New returns an Arbiter over the caches that reader reads.
@@ -60,8 +49,7 @@ func New(reader client.Reader, cfg *config.Configuration, served func() bool, lo
 	return &Arbiter{
 		reader: reader, config: cfg, log: log, now: time.Now, served: served,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
-		verdicts: map[types.NamespacedName]capacity.Verdict{}, shrinks: map[string]capacity.Shrinks{},
-		told: map[types.NamespacedName]telling{},
+		shrinks: map[string]capacity.Shrinks{}, jobs: newBoard(), merges: newBoard(),
 	}
 }
 
@@ -69,7 +57,14 @@ func New(reader client.Reader, cfg *config.Configuration, served func() bool, lo
 func (a *Arbiter) Verdict(job types.NamespacedName) capacity.Verdict {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.verdicts[job]
+	return a.jobs.verdicts[job]
+}
+
+// MergeVerdict is the current verdict of a MergeJob, whose gang is its core; the zero Verdict for one that has none.
+func (a *Arbiter) MergeVerdict(job types.NamespacedName) capacity.Verdict {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.merges.verdicts[job]
 }
 
 // Changed tells the arbiter that something it reads has changed.
@@ -80,8 +75,19 @@ func (a *Arbiter) Changed() {
 	}
 }
 
-// Woken yields the jobs whose verdict changed.
+// Woken yields the ElasticTrainingJobs whose verdict changed.
 func (a *Arbiter) Woken() <-chan event.GenericEvent { return a.wake }
+
+// WokenMerges yields the MergeJobs whose verdict changed. From its first call on somebody must read them: the arbiter waits for
+// it. As long as nobody asks, none are told.
+func (a *Arbiter) WokenMerges() <-chan event.GenericEvent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wakeMerges == nil {
+		a.wakeMerges = make(chan event.GenericEvent)
+	}
+	return a.wakeMerges
+}
 
 // Start evaluates until ctx ends, when inputs changed or when time alone changes a judgement, at most once per interval.
 func (a *Arbiter) Start(ctx context.Context) error {
@@ -117,45 +123,70 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	verdicts, shrinks := map[types.NamespacedName]capacity.Verdict{}, map[string]capacity.Shrinks{}
-	again := inputs.again
-	if len(inputs.dockets)+len(inputs.growers)+len(inputs.preempted) > 0 {
-		model := capacity.New(inputs.snapshot)
-		waiting := inputs.waiting()
-		if g := model.Resume(inputs.preempted, waiting); g != nil {
-			verdicts[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
-			waiting = append(waiting, g)
-		}
-		for job, limit := range model.Share(inputs.growers, waiting) {
-			verdicts[job] = capacity.Verdict{SurplusLimit: limit}
-		}
-		for _, queue := range slices.Sorted(maps.Keys(inputs.dockets)) {
-			docket := inputs.dockets[queue]
-			docket.Shrinks = a.shrinks[queue]
-			judged, standing, next := model.Judge(*docket, now)
-			shrinks[queue] = standing
-			for job, v := range judged {
-				verdicts[job] = merge(verdicts[job], v)
-			}
-			again = sooner(again, next)
-		}
-	}
-	a.shrinks = shrinks
-	if len(verdicts) > 0 && (again == 0 || again > figuresInterval) {
+	judged, merges, again := a.judge(&inputs, now)
+	if len(judged)+len(merges) > 0 && (again == 0 || again > figuresInterval) {
 		again = figuresInterval // Figures that changed meanwhile are told then.
 	}
-	for _, job := range a.replace(verdicts, now) {
+	a.mu.Lock()
+	jobs, wakeMerges := a.jobs.replace(judged, now), a.wakeMerges
+	mergeJobs := a.merges.replace(merges, now)
+	a.mu.Unlock()
+	for _, job := range jobs {
 		if !inputs.jobs[job] {
 			continue // A gang that is not ours has nobody to wake.
 		}
 		object := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
-		select {
-		case a.wake <- event.GenericEvent{Object: object}:
-		case <-ctx.Done():
+		if !wake(ctx, a.wake, object) {
+			return 0, nil
+		}
+	}
+	for _, job := range mergeJobs {
+		object := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
+		if wakeMerges != nil && !wake(ctx, wakeMerges, object) {
 			return 0, nil
 		}
 	}
 	return again, nil
+}
+
+// wake tells whoever reads; it is false when ctx ended meanwhile.
+func wake(ctx context.Context, to chan<- event.GenericEvent, object client.Object) bool {
+	select {
+	case to <- event.GenericEvent{Object: object}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// judge returns the verdicts of jobs and of gangs that are not ours, those of MergeJobs, and when time alone changes one.
+func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again time.Duration) {
+	jobs, again = verdicts{}, in.again
+	shrinks := map[string]capacity.Shrinks{}
+	if len(in.dockets)+len(in.growers)+len(in.preempted)+len(in.ceilings) > 0 {
+		model := capacity.New(in.snapshot)
+		waiting := in.waiting()
+		if g := model.Resume(in.preempted, waiting); g != nil {
+			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
+			waiting = append(waiting, g)
+		}
+		for job, limit := range model.Share(in.growers, waiting) {
+			jobs[job] = capacity.Verdict{SurplusLimit: limit}
+		}
+		for _, queue := range slices.Sorted(maps.Keys(in.dockets)) {
+			docket := in.dockets[queue]
+			docket.Shrinks = a.shrinks[queue]
+			judged, standing, next := model.Judge(*docket, now)
+			shrinks[queue] = standing
+			for job, v := range judged {
+				jobs[job] = merge(jobs[job], v)
+			}
+			again = sooner(again, next)
+		}
+		merges = splitMerges(in, model, jobs)
+	}
+	a.shrinks = shrinks
+	return jobs, merges, again
 }
 
 // merge joins what two judgements say of one job: its own queue what it waits for, another's that it must give way, and the
@@ -171,41 +202,4 @@ func merge(x, y capacity.Verdict) capacity.Verdict {
 		x.GiveUp, x.To = append(x.GiveUp, y.GiveUp...), y.To
 	}
 	return x
-}
-
-// replace installs the verdicts and lists the jobs to wake: those of which something changed that is told or done soon, and, once
-// in a while, those of which only figures changed. In a long line every newcomer changes the figures of all.
-func (a *Arbiter) replace(verdicts map[types.NamespacedName]capacity.Verdict, now time.Time) []types.NamespacedName {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var wake []types.NamespacedName
-	for job, v := range verdicts {
-		told, known := a.told[job]
-		if !known || !reflect.DeepEqual(soon(v), soon(told.verdict)) ||
-			(now.Sub(told.at) >= figuresInterval && !reflect.DeepEqual(v, told.verdict)) {
-			wake = append(wake, job)
-			a.told[job] = telling{verdict: v, at: now}
-		}
-	}
-	for job := range a.told {
-		if _, still := verdicts[job]; !still {
-			wake = append(wake, job)
-			delete(a.told, job)
-		}
-	}
-	a.verdicts = verdicts
-	return wake
-}
-
-// soon is what of a verdict is told or done soon.
-func soon(v capacity.Verdict) capacity.Verdict {
-	answer := capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits}
-	if v.Answer.Leaving != nil && v.Place < farPlace {
-		answer.Leaving = capacity.Amounts{} // That it waits for who leaves, not for how much.
-	}
-	return capacity.Verdict{
-		Place: min(v.Place, farPlace), Answer: answer,
-		SurplusLimit: v.SurplusLimit, GiveUp: v.GiveUp, To: v.To, From: v.From,
-		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model,
-	}
 }

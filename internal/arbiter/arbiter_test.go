@@ -224,17 +224,20 @@ func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.replace(a.verdicts, now)).To(BeEmpty())
-	figures := map[types.NamespacedName]capacity.Verdict{key("ranker"): a.Verdict(key("ranker")), key("ctr"): a.Verdict(key("ctr"))}
+	g.Expect(a.jobs.replace(a.jobs.verdicts, now)).To(BeEmpty())
+	figures := verdicts{key("ranker"): a.Verdict(key("ranker")), key("ctr"): a.Verdict(key("ctr"))}
 	more := figures[key("ranker")]
 	more.Waiting++
 	figures[key("ranker")] = more
-	g.Expect(a.replace(figures, now.Add(time.Second))).To(BeEmpty(), "only a figure changed")
-	g.Expect(a.replace(figures, now.Add(time.Minute))).To(ConsistOf(key("ranker")))
+	g.Expect(a.jobs.replace(figures, now.Add(time.Second))).To(BeEmpty(), "only a figure changed")
+	g.Expect(a.jobs.replace(figures, now.Add(time.Minute))).To(ConsistOf(key("ranker")))
 	more.Answer.Leaving = capacity.Amounts{"nvidia.com/gpu": 2}
 	figures[key("ranker")] = more
-	g.Expect(a.replace(figures, now.Add(time.Minute+time.Second))).To(ConsistOf(key("ranker")), "that its room comes is told soon")
-	g.Expect(a.replace(nil, now)).To(ConsistOf(key("ranker"), key("ctr")), "their verdicts are gone")
+	g.Expect(a.jobs.replace(figures, now.Add(time.Minute+time.Second))).To(ConsistOf(key("ranker")), "that its room comes is told")
+	more.Never = &capacity.Answer{Largest: 1}
+	figures[key("ranker")] = more
+	g.Expect(a.jobs.replace(figures, now.Add(time.Minute+2*time.Second))).To(ConsistOf(key("ranker")), "that it never fits too")
+	g.Expect(a.jobs.replace(nil, now)).To(ConsistOf(key("ranker"), key("ctr")), "their verdicts are gone")
 }
 
 func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {
@@ -245,7 +248,7 @@ func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {
 	again, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(BeZero())
-	g.Expect(a.verdicts).To(BeEmpty())
+	g.Expect(a.jobs.verdicts).To(BeEmpty())
 }
 
 func TestPlainVolcanoGangsWaitToo(t *testing.T) {

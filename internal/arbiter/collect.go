@@ -41,6 +41,10 @@ type inputs struct {
 	growers []capacity.Grower
 	// preempted are the gangs that were stopped whole, and may go on when there is room.
 	preempted []*capacity.Gang
+	// mergeCores are the PodGroups of the cores of MergeJobs, and whose they are.
+	mergeCores map[types.NamespacedName]types.NamespacedName
+	// ceilings are the cores of MergeJobs of which is asked whether they could ever fit, by the names of their MergeJobs.
+	ceilings []*capacity.Gang
 	// again is when time alone changes the inputs; zero for never.
 	again time.Duration
 }
@@ -61,6 +65,7 @@ type collector struct {
 	in      inputs
 
 	jobs   map[types.NamespacedName]*v1alpha1.ElasticTrainingJob
+	merges map[types.NamespacedName]*v1alpha1.MergeJob
 	groups map[types.NamespacedName]gang.Membership
 	// bound counts the bound pods of each group, and waiting has one of its pods that are not.
 	bound   map[types.NamespacedName]int32
@@ -76,16 +81,20 @@ type collector struct {
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	c := &collector{
 		arbiter: a, now: now, served: a.served(),
-		in:      inputs{dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}},
+		in: inputs{
+			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{},
+			mergeCores: map[types.NamespacedName]types.NamespacedName{},
+		},
 		jobs:    map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},
+		merges:  map[types.NamespacedName]*v1alpha1.MergeJob{},
 		groups:  map[types.NamespacedName]gang.Membership{},
 		bound:   map[types.NamespacedName]int32{},
 		waiting: map[types.NamespacedName]*corev1.Pod{},
 		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
 	}
-	jobs, pods, nodes := &v1alpha1.ElasticTrainingJobList{}, &corev1.PodList{}, &corev1.NodeList{}
-	groups, queues := gang.NewPodGroupList(), gang.NewQueueList()
-	for _, list := range []client.ObjectList{jobs, pods, nodes, groups, queues} {
+	jobs, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
+	pods, nodes, groups, queues := &corev1.PodList{}, &corev1.NodeList{}, gang.NewPodGroupList(), gang.NewQueueList()
+	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues} {
 		if err := a.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return c.in, fmt.Errorf("list %T: %w", list, err)
 		}
@@ -97,6 +106,9 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	}
 	for _, g := range gang.AllMemberships(groups) {
 		c.groups[g.Key] = g
+	}
+	for i := range merges.Items {
+		c.merge(&merges.Items[i])
 	}
 	for i := range nodes.Items {
 		c.node(&nodes.Items[i])
@@ -229,8 +241,10 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 
 // mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet.
 func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
-	elasticity := c.jobs[job].Spec.Elasticity
-	stay := time.Duration(ptr.Deref(elasticity.MinSurplusRunSeconds, 0)) * time.Second
+	if c.jobs[job] == nil {
+		return false // Surplus of a merge has no such time.
+	}
+	stay := time.Duration(ptr.Deref(c.jobs[job].Spec.Elasticity.MinSurplusRunSeconds, 0)) * time.Second
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
@@ -253,7 +267,10 @@ func sooner(a, b time.Duration) time.Duration {
 // surplus tells whose surplus the pod is; nil for a pod that is none.
 func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 	key, index, ok := c.workerOf(p)
-	if !ok || c.jobs[key].Status.Attempt == nil || index < c.jobs[key].Status.Attempt.MinReplicas {
+	if !ok {
+		return c.mergeSurplus(p)
+	}
+	if c.jobs[key].Status.Attempt == nil || index < c.jobs[key].Status.Attempt.MinReplicas {
 		return nil
 	}
 	return &capacity.Surplus{

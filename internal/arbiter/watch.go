@@ -26,6 +26,7 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 		{gang.NewPodGroup(), readMembership},
 		{gang.NewQueue(), readQueue},
 		{&v1alpha1.ElasticTrainingJob{}, readJob},
+		{&v1alpha1.MergeJob{}, readMerge},
 	} {
 		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -94,5 +95,17 @@ func readJob(o any) any {
 	return []any{
 		j.Generation, j.DeletionTimestamp != nil, st.Attempt, st.RunningSince, st.Preemption, len(st.Members), st.MasterCompletionTime,
 		st.CompletionTime, st.Conditions,
+	}
+}
+
+// readMerge leaves the weight out as long as it stays on its side of the threshold: it grows by itself.
+func readMerge(o any) any {
+	j, ok := o.(*v1alpha1.MergeJob)
+	if !ok {
+		return nil
+	}
+	st := &j.Status
+	return []any{
+		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1alpha1.ReasonNeverFits, due(j),
 	}
 }
