@@ -38,6 +38,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/convert"
 	"github.com/tideline-io/tideline/internal/doctor"
@@ -152,7 +153,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
 		return err
 	}
-	if err := elastictrainingjob.Setup(ctx, mgr, cfg); err != nil {
+	if err := setupReconcilers(ctx, mgr, cfg); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
 		}
@@ -174,6 +175,14 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	}
 	log.Info("Tideline starts", "version", version, "commit", commit, "server", cluster.Host, "configuration", cfg)
 	return mgr.Start(ctx)
+}
+
+func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) error {
+	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg)
+	if err != nil {
+		return err
+	}
+	return mergejob.Setup(ctx, mgr, cfg, shared)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

@@ -2,7 +2,7 @@ package v1alpha1
 
 // Labels on everything that Tideline creates for an ElasticTrainingJob. The keys are part of the API: users select by them.
 const (
-	// LabelJob holds the name of the ElasticTrainingJob that an object belongs to.
+	// LabelJob holds the name of the ElasticTrainingJob that an object belongs to; on a ConfigMap also that of a MergeJob.
 	LabelJob = "tideline.io/job"
 	// LabelWorkerIndex holds the index of a worker pod, "0" to maxReplicas-1.
 	LabelWorkerIndex = "tideline.io/worker-index"

@@ -1,14 +1,12 @@
 package elastictrainingjob
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,19 +30,6 @@ func CachedObjects() (map[client.Object]cache.ByObject, error) {
 		&corev1.Service{}:   {Label: selector},
 		&corev1.ConfigMap{}: {Label: selector},
 	}, nil
-}
-
-// jobStore is where the manager's cache keeps the jobs.
-func jobStore(ctx context.Context, c cache.Cache) (toolscache.Store, error) {
-	informer, err := c.GetInformer(ctx, &v1alpha1.ElasticTrainingJob{})
-	if err != nil {
-		return nil, fmt.Errorf("cache the jobs: %w", err)
-	}
-	shared, ok := informer.(toolscache.SharedIndexInformer)
-	if !ok {
-		return nil, fmt.Errorf("the cache of jobs is a %T, which does not list them in place", informer)
-	}
-	return shared.GetStore(), nil
 }
 
 // schedulerCache holds one object, the configuration of Volcano's scheduler. It has no label of ours, and one cache selects the

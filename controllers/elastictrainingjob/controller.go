@@ -59,7 +59,9 @@ const (
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
 
 	// Indexes of the caches.
-	podsByOwner, jobsByQueue = "ownerUID", "queue"
+	jobsByQueue = "queue"
+	// PodsByOwner is the index of pods by the UID of their controller, which all reconcilers share.
+	PodsByOwner = "ownerUID"
 )
 
 // Reconciler reconciles ElasticTrainingJobs.
@@ -80,15 +82,29 @@ type Reconciler struct {
 	now       func() time.Time
 }
 
+// Shared is what reconcilers of other kinds read too.
+type Shared struct {
+	Arbiter *arbiter.Arbiter
+	// Volcano knows whether Volcano's kinds are served.
+	Volcano *kube.Kinds
+	// Scheduler holds the configuration of Volcano's scheduler.
+	Scheduler cache.Cache
+}
+
+// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.
+func (s *Shared) SchedulerObstacles(ctx context.Context) ([]string, error) {
+	return schedulerObstacles(ctx, s.Scheduler)
+}
+
 // Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) error {
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) (*Shared, error) {
 	g, err := guard.New(crd.ElasticTrainingJob)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	scheduler, err := addSchedulerCache(mgr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := &Reconciler{
 		scheduler: scheduler,
@@ -107,29 +123,29 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) err
 		obstacles, err := schedulerObstacles(ctx, scheduler)
 		return err == nil && len(obstacles) == 0
 	}, mgr.GetLogger().WithName("arbiter"))
-	jobs, err := jobStore(ctx, mgr.GetCache())
+	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.metrics = newMetrics(cfg.Tiers, r.now, jobs, mgr.Elected())
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
-		return fmt.Errorf("register the metrics of jobs: %w", err)
+		return nil, fmt.Errorf("register the metrics of jobs: %w", err)
 	}
 	if err := mgr.Add(r.arbiter); err != nil {
-		return fmt.Errorf("add the arbiter: %w", err)
+		return nil, fmt.Errorf("add the arbiter: %w", err)
 	}
 	if err := r.index(ctx, mgr); err != nil {
-		return err
+		return nil, err
 	}
 	c, err := r.build(mgr)
 	if err != nil {
-		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
+		return nil, fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
-	return r.watchVolcano(ctx, mgr, c)
+	return &Shared{Arbiter: r.arbiter, Volcano: r.volcano, Scheduler: scheduler}, r.watchVolcano(ctx, mgr, c)
 }
 
 func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podsByOwner, func(o client.Object) []string {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, PodsByOwner, func(o client.Object) []string {
 		if owner := metav1.GetControllerOf(o); owner != nil {
 			return []string{string(owner.UID)}
 		}

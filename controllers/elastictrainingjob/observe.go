@@ -83,7 +83,7 @@ func (r *Reconciler) workers(
 	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
 ) ([]elastic.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
-	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{podsByOwner: string(job.UID)},
+	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{PodsByOwner: string(job.UID)},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the worker pods: %w", err)

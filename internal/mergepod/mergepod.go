@@ -152,9 +152,11 @@ func (b Blueprint) group(name, class string) gang.Group {
 // (pkg/kubelet/util/manager/watch_based_manager.go in Kubernetes), so that another run's must not be created before all pods of
 // this one are gone.
 func (b Blueprint) IncrementsMap(list []byte) *corev1.ConfigMap {
+	labels := b.labels()
+	labels[v1alpha1.LabelJob] = b.Job.Name // By which the operator watches ConfigMaps, of whatever kind of job.
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.Job.Namespace, Name: IncrementsName(b.Job.Name), Labels: b.labels(),
+			Namespace: b.Job.Namespace, Name: IncrementsName(b.Job.Name), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
 		Immutable:  ptr.To(true),

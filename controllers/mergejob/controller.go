@@ -1,0 +1,241 @@
+// Package mergejob reconciles MergeJobs. Their line is one decision: the key of the reconciler is a pool, it observes all merges of
+// the pool, lets internal/merge decide, applies the decision and reports. It decides nothing itself and reads no store: a second
+// queue, whose key is a MergeJob, observes the stores.
+package mergejob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/merge"
+)
+
+// +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=tideline.io,resources=mergejobs/status,verbs=patch
+// +kubebuilder:rbac:groups=tideline.io,resources=mergejobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+
+const (
+	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
+	staleInterval = 2 * time.Second
+	// Back-off of failed reconciles.
+	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
+
+	// Indexes of the cache of MergeJobs.
+	jobsByPool, jobsByModel = "pool", "modelHash"
+)
+
+// Reconciler reconciles the MergeJobs of a pool.
+type Reconciler struct {
+	client   client.Client
+	creator  kube.Creator
+	shared   *elastictrainingjob.Shared
+	recorder events.EventRecorder
+	config   *config.Configuration
+	guard    *guard.Guard
+	writes   *kube.Writes
+	pacer    *kube.Pacer
+	memory   *memory
+	stores   *stores
+	metrics  *metrics
+	now      func() time.Time
+}
+
+// Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared) error {
+	g, err := guard.New(crd.MergeJob)
+	if err != nil {
+		return err
+	}
+	if err := index(ctx, mgr); err != nil {
+		return err
+	}
+	r := &Reconciler{
+		client:   mgr.GetClient(),
+		creator:  kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
+		shared:   shared,
+		recorder: mgr.GetEventRecorder("tideline"),
+		config:   cfg,
+		guard:    g,
+		writes:   kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
+		pacer:    kube.NewPacer(),
+		memory:   newMemory(),
+		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg),
+		now:      time.Now,
+	}
+	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})
+	if err != nil {
+		return err
+	}
+	r.metrics = newMetrics(r.now, jobs, mgr.Elected())
+	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
+		return fmt.Errorf("register the metrics of merges: %w", err)
+	}
+	if err := r.stores.build(mgr); err != nil {
+		return fmt.Errorf("set up the observer of stores: %w", err)
+	}
+	c, err := r.build(mgr)
+	if err != nil {
+		return fmt.Errorf("set up the controller of MergeJob: %w", err)
+	}
+	return r.watchVolcano(mgr, c)
+}
+
+func index(ctx context.Context, mgr ctrl.Manager) error {
+	for name, value := range map[string]func(*v1alpha1.MergeJob) string{jobsByPool: poolOf, jobsByModel: modelOf} {
+		err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MergeJob{}, name, func(o client.Object) []string {
+			if job, ok := o.(*v1alpha1.MergeJob); ok {
+				return []string{value(job)}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("index MergeJobs by %s: %w", name, err)
+		}
+	}
+	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, jobsByModel, func(o client.Object) []string {
+		if hash := o.GetLabels()[v1alpha1.LabelModelHash]; hash != "" {
+			return []string{hash}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("index pods by model: %w", err)
+	}
+	return nil
+}
+
+func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("mergejob").
+		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
+		Watches(&corev1.Pod{}, pools(r.poolsOfModel), podChanged()).
+		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
+		WatchesRawSource(source.Kind[client.Object](r.shared.Scheduler, &corev1.ConfigMap{}, pools(r.allPools))).
+		WatchesRawSource(source.Channel(r.shared.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
+		WatchesRawSource(source.Channel(r.stores.read, pools(r.poolsOfKey))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: int(r.config.Concurrency.MergePools),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			LogConstructor: func(req *reconcile.Request) logr.Logger {
+				log := mgr.GetLogger().WithName("mergejob")
+				if req != nil {
+					log = log.WithValues("queue", req.Name)
+				}
+				return log
+			},
+		}).
+		Build(r)
+}
+
+// watchVolcano watches Volcano's kinds, at once or as soon as they are installed; then every pool is looked at again.
+func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
+	watch := func() error {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), pools(r.poolsOfOwner), gang.PodGroupChanged())); err != nil {
+			return fmt.Errorf("watch PodGroups: %w", err)
+		}
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), pools(poolOfQueue), gang.QueueChanged())); err != nil {
+			return fmt.Errorf("watch Queues: %w", err)
+		}
+		return nil
+	}
+	if r.shared.Volcano.Missing() == "" {
+		return watch()
+	}
+	installed := make(chan event.GenericEvent)
+	if err := c.Watch(source.Channel(installed, pools(r.allPools))); err != nil {
+		return fmt.Errorf("watch for Volcano: %w", err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return r.shared.Volcano.WaitThen(ctx, func(ctx context.Context) error {
+			if err := watch(); err != nil {
+				return err
+			}
+			select {
+			case installed <- event.GenericEvent{Object: &v1alpha1.MergeJob{}}:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}))
+}
+
+// Reconcile brings the merges of one pool to what their specs ask.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if seen, err := r.writes.Seen(ctx, req.NamespacedName); err != nil {
+		return reconcile.Result{}, err
+	} else if !seen {
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
+	}
+	observed, err := r.observe(ctx, req.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.now()
+	began := time.Now()
+	decision := merge.Plan(observed, now)
+	r.metrics.decided(time.Since(began))
+	result := reconcile.Result{RequeueAfter: decision.RequeueAfter}
+	for i := range decision.Jobs {
+		d := &decision.Jobs[i]
+		problem := r.apply(ctx, req.NamespacedName, d)
+		again, jobErr := r.report(ctx, req.NamespacedName, d, problem, now)
+		result.RequeueAfter = sooner(result.RequeueAfter, again)
+		if jobErr != nil && err == nil {
+			// Others of the pool go on; this one is tried again with them.
+			err = fmt.Errorf("MergeJob %s: %w", d.Job.Key(), jobErr)
+		}
+		if d.ReadStore {
+			r.stores.hurry(d.Job.Key())
+		}
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, nil
+}
+
+// sooner is the shorter of two times to wait, of which zero means for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// ownerOf is the MergeJob that controls an object, by its reference.
+func ownerOf(o client.Object) (types.NamespacedName, types.UID, bool) {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil || owner.Kind != v1alpha1.MergeJobKind || owner.APIVersion != v1alpha1.GroupVersion.String() {
+		return types.NamespacedName{}, "", false
+	}
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, owner.UID, true
+}

@@ -1,0 +1,90 @@
+package mergejob
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/merge"
+)
+
+// memory holds what no cache keeps. Losing it, as a restart does, loses no decision: specs are checked anew, and what the API
+// server refused it refuses again.
+type memory struct {
+	mu   sync.Mutex
+	jobs map[types.UID]*remembered
+}
+
+type remembered struct {
+	// checked is the generation whose spec was held to its rules, and invalid what they said.
+	checked int64
+	invalid string
+	// attempt is the one of which the API server refused something, and problem what it said.
+	attempt v1alpha1.MergeRun
+	problem *merge.Problem
+}
+
+func newMemory() *memory { return &memory{jobs: map[types.UID]*remembered{}} }
+
+func (m *memory) of(job types.UID) *remembered {
+	if m.jobs[job] == nil {
+		m.jobs[job] = &remembered{}
+	}
+	return m.jobs[job]
+}
+
+// check holds a spec to its rules, once per generation.
+func (m *memory) check(ctx context.Context, g *guard.Guard, job *v1alpha1.MergeJob) (string, error) {
+	m.mu.Lock()
+	r := m.of(job.UID)
+	if r.checked == job.Generation {
+		defer m.mu.Unlock()
+		return r.invalid, nil
+	}
+	m.mu.Unlock()
+	invalid, err := g.Check(ctx, job)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r = m.of(job.UID)
+	r.checked, r.invalid = job.Generation, invalid
+	return invalid, nil
+}
+
+// refused notes that the API server refused an object of the job's attempt.
+func (m *memory) refused(job *v1alpha1.MergeJob, p merge.Problem) {
+	if job.Status.Run == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(job.UID)
+	r.attempt, r.problem = attemptOf(job), &p
+}
+
+// problem is what was refused of the attempt that the job has now; nil for none.
+func (m *memory) problem(job *v1alpha1.MergeJob) *merge.Problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.of(job.UID); job.Status.Run != nil && r.attempt == attemptOf(job) {
+		return r.problem
+	}
+	return nil
+}
+
+// attemptOf is the job's run as far as it tells one attempt from another.
+func attemptOf(job *v1alpha1.MergeJob) v1alpha1.MergeRun {
+	return v1alpha1.MergeRun{ID: job.Status.Run.ID, Attempt: job.Status.Run.Attempt}
+}
+
+// forget drops a job that is gone.
+func (m *memory) forget(job types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.jobs, job)
+}

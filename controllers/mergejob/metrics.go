@@ -1,0 +1,154 @@
+package mergejob
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/merge"
+)
+
+const (
+	labelNamespace, labelName, labelPool, labelOutcome = "namespace", "name", "pool", "outcome"
+)
+
+// Buckets, in seconds: of waits from an idle pool to a week's line, of runs from a minute to a day, of decisions from 100 µs.
+var (
+	waitBuckets     = []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 2 * 3600, 4 * 3600, 12 * 3600, 24 * 3600, 7 * 24 * 3600}
+	runBuckets      = []float64{10, 60, 120, 300, 600, 900, 1200, 1800, 2700, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 24 * 3600}
+	decisionBuckets = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1}
+)
+
+// metrics are the figures over all merges that Prometheus reads (docs/metrics.md). Counters begin at zero with the process; what is
+// told by a status write is counted after that write succeeded, so it is never counted twice.
+type metrics struct {
+	wait, run *prometheus.HistogramVec
+	decision  prometheus.Histogram
+	runs      *prometheus.CounterVec
+	attempts  *prometheus.CounterVec
+	ages      *ages
+}
+
+func newMetrics(now func() time.Time, jobs toolscache.Store, elected <-chan struct{}) *metrics {
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{labelPool})
+	}
+	return &metrics{
+		wait: histogram("tideline_merge_wait_seconds", "Time from joining the line of a pool until all pods of the merge ran; once for "+
+			"each run that ran.", waitBuckets),
+		run: histogram("tideline_merge_run_seconds", "Time from when all pods of a merge ran until it ended; once for each run that ran.",
+			runBuckets),
+		decision: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "tideline_merge_decision_seconds",
+			Help: "Time that it took to decide about all merges of a pool, reads and writes apart.", Buckets: decisionBuckets}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tideline_merge_runs_total",
+			Help: "Runs of merges that ended, by pool and outcome."}, []string{labelPool, labelOutcome}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tideline_merge_attempts_total",
+			Help: "How often merges asked for their place, by pool."}, []string{labelPool}),
+		ages: &ages{jobs: jobs, elected: elected, now: now},
+	}
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.wait, m.run, m.decision, m.runs, m.attempts, m.ages}
+}
+
+// Describe sends what the metrics are.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(to)
+	}
+}
+
+// Collect sends the metrics as they are.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(to)
+	}
+}
+
+// decided counts one decision about a pool.
+func (m *metrics) decided(took time.Duration) { m.decision.Observe(took.Seconds()) }
+
+// count adds what one written status told of a merge.
+func (m *metrics) count(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
+	measured := merge.Measure(&job.Status, written)
+	if measured.Attempt {
+		m.attempts.WithLabelValues(written.Pool).Inc()
+	}
+	if measured.Wait != nil {
+		m.wait.WithLabelValues(written.Pool).Observe(measured.Wait.Seconds())
+	}
+	if measured.Run != nil {
+		m.run.WithLabelValues(written.Pool).Observe(measured.Run.Seconds())
+	}
+	if measured.Outcome != "" {
+		m.runs.WithLabelValues(written.Pool, string(measured.Outcome)).Inc()
+	}
+}
+
+var (
+	fullDesc = prometheus.NewDesc("tideline_merge_full_model_age_seconds",
+		"Age of the newest full model, or of the MergeJob where there is none yet.", []string{labelNamespace, labelName, labelPool}, nil)
+	incrementDesc = prometheus.NewDesc("tideline_merge_newest_increment_age_seconds",
+		"Age of the newest increment, by the store's clock; absent before one was seen.", []string{labelNamespace, labelName, labelPool}, nil)
+	intervalDesc = prometheus.NewDesc("tideline_merge_interval_seconds",
+		"Age of the full model at which it is merged again; absent for a merge without a schedule.",
+		[]string{labelNamespace, labelName, labelPool}, nil)
+	lineDesc = prometheus.NewDesc("tideline_merge_line_length", "Merges that wait for their turn.", []string{labelPool}, nil)
+	headDesc = prometheus.NewDesc("tideline_merge_head_wait_seconds",
+		"How long the head of the line has been asking for its place; absent while nobody asks.", []string{labelPool}, nil)
+)
+
+// ages tells the figures that grow by themselves, from the MergeJobs in the manager's cache, when it is asked: one series for each
+// model and figure, because how old a model is concerns its owner and nobody else.
+type ages struct {
+	jobs    toolscache.Store
+	elected <-chan struct{}
+	now     func() time.Time
+}
+
+// Describe sends what the metrics are.
+func (*ages) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{fullDesc, incrementDesc, intervalDesc, lineDesc, headDesc} {
+		to <- d
+	}
+}
+
+// Collect sends them; nothing from an operator that stands by.
+func (a *ages) Collect(to chan<- prometheus.Metric) {
+	select {
+	case <-a.elected:
+	default:
+		return
+	}
+	line := map[string]int{}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for _, o := range a.jobs.List() {
+		job, ok := o.(*v1alpha1.MergeJob)
+		if !ok {
+			continue
+		}
+		ages, pool := merge.AgesOf(job, a.now()), poolOf(job)
+		labels := []string{job.Namespace, job.Name, pool}
+		gauge(fullDesc, ages.Full.Seconds(), labels...)
+		if ages.Increment != nil {
+			gauge(incrementDesc, ages.Increment.Seconds(), labels...)
+		}
+		if ages.Interval > 0 {
+			gauge(intervalDesc, ages.Interval.Seconds(), labels...)
+		}
+		if ages.Head != nil {
+			gauge(headDesc, ages.Head.Seconds(), pool)
+		}
+		if line[pool] += 0; job.Status.Position != nil {
+			line[pool]++
+		}
+	}
+	for pool, n := range line {
+		gauge(lineDesc, float64(n), pool)
+	}
+}

@@ -1,0 +1,172 @@
+package mergejob
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/mergepod"
+)
+
+// observe reads what Plan needs, from caches and from what stores were last seen to have.
+func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, error) {
+	o := merge.Observed{
+		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.shared.Volcano.Missing(),
+	}
+	var err error
+	if o.SchedulerObstacles, err = r.shared.SchedulerObstacles(ctx); err != nil {
+		return o, err
+	}
+	if err := r.observeQueue(ctx, &o); err != nil {
+		return o, err
+	}
+	jobs := &v1alpha1.MergeJobList{}
+	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}); err != nil {
+		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
+	}
+	for i := range jobs.Items {
+		if jobs.Items[i].DeletionTimestamp != nil {
+			continue // What it has goes with it.
+		}
+		job, err := r.observeJob(ctx, &jobs.Items[i], o.VolcanoMissing != "")
+		if err != nil {
+			return o, err
+		}
+		o.Jobs = append(o.Jobs, job)
+	}
+	return o, nil
+}
+
+func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error {
+	if o.VolcanoMissing != "" {
+		return nil
+	}
+	queue := gang.NewQueue()
+	switch err := r.client.Get(ctx, client.ObjectKey{Name: o.Pool}, queue); {
+	case apierrors.IsNotFound(err):
+		o.QueueMissing = true
+	case err != nil:
+		return fmt.Errorf("read Queue %s: %w", o.Pool, err)
+	default:
+		o.QueueState = gang.QueueState(queue)
+	}
+	return nil
+}
+
+func (r *Reconciler) observeJob(ctx context.Context, object *v1alpha1.MergeJob, withoutVolcano bool) (*merge.Job, error) {
+	key := client.ObjectKeyFromObject(object)
+	job := &merge.Job{
+		Object: object, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key), Problem: r.memory.problem(object),
+	}
+	var err error
+	if job.Invalid, err = r.memory.check(ctx, r.guard, object); err != nil {
+		return nil, err
+	}
+	if job.Pods, err = podsOf(ctx, r.client, object); err != nil {
+		return nil, err
+	}
+	if object.Status.Run != nil {
+		if err := r.observeRun(ctx, job, withoutVolcano); err != nil {
+			return nil, err
+		}
+	}
+	return job, r.observeRivals(ctx, job)
+}
+
+// observeRun reads what only a job with a run has.
+func (r *Reconciler) observeRun(ctx context.Context, job *merge.Job, withoutVolcano bool) error {
+	list := &corev1.ConfigMap{}
+	found, err := r.owned(ctx, job.Object, mergepod.IncrementsName(job.Object.Name), list)
+	if err != nil {
+		return err
+	}
+	if found && list.DeletionTimestamp == nil {
+		job.List = &merge.List{UID: list.UID, Run: list.Labels[v1alpha1.LabelRun]}
+	}
+	if withoutVolcano {
+		return nil
+	}
+	if job.Core, err = r.group(ctx, job.Object, mergepod.CoreName(job.Object.Name)); err != nil {
+		return err
+	}
+	job.Surplus, err = r.group(ctx, job.Object, mergepod.SurplusName(job.Object.Name))
+	return err
+}
+
+func (r *Reconciler) group(ctx context.Context, job *v1alpha1.MergeJob, name string) (*gang.State, error) {
+	podGroup := gang.NewPodGroup()
+	found, err := r.owned(ctx, job, name, podGroup)
+	if !found || err != nil || podGroup.GetDeletionTimestamp() != nil {
+		return nil, err
+	}
+	state := gang.StateOf(podGroup)
+	return &state, nil
+}
+
+// owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.
+func (r *Reconciler) owned(ctx context.Context, job *v1alpha1.MergeJob, name string, child client.Object) (bool, error) {
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, child)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", child, name, err)
+	}
+	return metav1.IsControlledBy(child, job), nil
+}
+
+// observeRivals finds who else merges the model.
+func (r *Reconciler) observeRivals(ctx context.Context, job *merge.Job) error {
+	hash := client.MatchingFields{jobsByModel: modelOf(job.Object)}
+	others := &v1alpha1.MergeJobList{}
+	if err := r.client.List(ctx, others, hash, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the MergeJobs of the model: %w", err)
+	}
+	for i := range others.Items {
+		o := &others.Items[i]
+		if o.UID == job.Object.UID || o.DeletionTimestamp != nil {
+			continue
+		}
+		job.Rivals = append(job.Rivals, merge.Rival{
+			Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp.Time, Running: o.Status.Run != nil,
+			Yields: o.Status.Run == nil && o.Status.Reason == v1alpha1.ReasonDuplicateModel,
+		})
+	}
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, hash, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the pods of the model: %w", err)
+	}
+	for i := range pods.Items {
+		w := readPod(&pods.Items[i])
+		if _, owner, ours := ownerOf(&pods.Items[i]); ours && owner != job.Object.UID && !w.Ended() {
+			job.Strangers++
+		}
+	}
+	return nil
+}
+
+// podsOf reads the pods of a MergeJob.
+func podsOf(ctx context.Context, reader client.Reader, job *v1alpha1.MergeJob) ([]elastic.Worker, error) {
+	pods := &corev1.PodList{}
+	err := reader.List(ctx, pods, client.InNamespace(job.Namespace),
+		client.MatchingFields{elastictrainingjob.PodsByOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of the merge: %w", err)
+	}
+	workers := make([]elastic.Worker, 0, len(pods.Items))
+	for i := range pods.Items {
+		if index, ok := mergepod.PodIndex(job.Name, pods.Items[i].Name); ok {
+			workers = append(workers, elastic.ReadWorker(&pods.Items[i], index))
+		}
+	}
+	return workers, nil
+}

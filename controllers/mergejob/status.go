@@ -1,0 +1,97 @@
+package mergejob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/merge"
+)
+
+// report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look
+// again; zero for never.
+func (r *Reconciler) report(
+	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, p *problem, now time.Time,
+) (time.Duration, error) {
+	wait, err := r.writeWhenDue(ctx, pool, d, now)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return staleInterval, r.catchUp(ctx, pool, d.Job.Object)
+	case err != nil:
+		return 0, fmt.Errorf("write the status: %w", err)
+	case p != nil && p.Class == kube.Retry:
+		return 0, p.err
+	case p != nil:
+		// The next plan knows of it, ends the run, and says so: the line goes on.
+		r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message})
+		return time.Millisecond, nil
+	}
+	return wait, nil
+}
+
+// catchUp has the pool left alone until the cache of MergeJobs is as new as the API server, which knows another job than the one
+// that was reconciled.
+func (r *Reconciler) catchUp(ctx context.Context, pool types.NamespacedName, job *v1alpha1.MergeJob) error {
+	live := &v1alpha1.MergeJob{}
+	err := r.creator.Live.Get(ctx, client.ObjectKeyFromObject(job), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.writes.Deleted(pool, job)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the MergeJob that is newer than the cache: %w", err)
+	}
+	return r.writes.Wrote(pool, live)
+}
+
+// writeWhenDue writes the status, or returns how long the change is to be held back.
+func (r *Reconciler) writeWhenDue(
+	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, now time.Time,
+) (time.Duration, error) {
+	job, wanted, key := d.Job.Object, &d.Status, d.Job.Key()
+	pace := merge.PaceOf(&job.Status, wanted)
+	if pace == elastic.PaceNever {
+		r.pacer.Agrees(key)
+		return 0, nil
+	}
+	noticed, written := r.pacer.Differs(key, int(pace), now)
+	if wait := pace.Wait(noticed, written, now); wait > 0 {
+		return wait, nil
+	}
+	updated := job.DeepCopy()
+	updated.Status = *wanted
+	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
+		return 0, err
+	}
+	if err := r.writes.Wrote(pool, updated); err != nil {
+		return 0, err
+	}
+	r.pacer.Wrote(key, now)
+	r.tell(ctx, job, wanted)
+	r.metrics.count(job, wanted)
+	return 0, nil
+}
+
+// tell emits the events of a transition and logs it, once.
+func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
+	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
+		attempt := ""
+		if written.Run != nil {
+			attempt = fmt.Sprintf("%s-%d", written.Run.ID, written.Run.Attempt)
+		}
+		log.FromContext(ctx).Info("Merge changed", "job", client.ObjectKeyFromObject(job).String(), "attempt", attempt,
+			"decision", written.Phase, "reason", written.Reason, "message", written.Message)
+	}
+	for _, e := range merge.Events(&job.Status, written) {
+		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
+	}
+}

@@ -1,0 +1,308 @@
+package mergejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/modelstore"
+)
+
+const (
+	// storeTimeout bounds one reading of a store.
+	storeTimeout = 30 * time.Second
+	// hurryInterval is the least time between two readings of a store, and troubleInterval of one that cannot be read: it doubles
+	// with each failure in a row up to lastTrouble.
+	hurryInterval, troubleInterval, lastTrouble = time.Second, 10 * time.Second, 5 * time.Minute
+	// defaultRegion is that of S3 requests for a store that names none; servers other than AWS's ignore it.
+	defaultRegion = "us-east-1"
+)
+
+// stores observes the stores of MergeJobs, each by itself and a few at a time, and keeps what was seen. A store that does not answer
+// holds nobody up but its own job.
+type stores struct {
+	client client.Client
+	// live reads Secrets past the caches.
+	live   client.Reader
+	config *config.Configuration
+	policy modelstore.Policy
+	now    func() time.Time
+
+	// read yields jobs whose store was read, and hurried those whose store is to be read soon.
+	read, hurried chan event.GenericEvent
+
+	mu   sync.Mutex
+	seen map[types.NamespacedName]*seen
+}
+
+// seen is how a store was last read.
+type seen struct {
+	job      types.UID
+	at       time.Time
+	sighting *merge.Sighting
+	// hurry is true when a decision waits for news.
+	hurry bool
+	// failures in a row.
+	failures int
+}
+
+func newStores(c client.Client, live client.Reader, cfg *config.Configuration) *stores {
+	return &stores{
+		client: c, live: live, config: cfg, now: time.Now,
+		policy: modelstore.Policy{Endpoints: cfg.Merges.Endpoints, LocalDirectory: cfg.Merges.LocalStores},
+		read:   make(chan event.GenericEvent, 1024), hurried: make(chan event.GenericEvent, 1024),
+		seen: map[types.NamespacedName]*seen{},
+	}
+}
+
+func (s *stores) build(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("mergejob-store").
+		For(&v1alpha1.MergeJob{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.MergeJob)
+			after, also := e.ObjectNew.(*v1alpha1.MergeJob)
+			return ok && also && (before.Generation != after.Generation || s.interval(before) != s.interval(after))
+		}})).
+		WatchesRawSource(source.Channel(s.hurried, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: int(s.config.Concurrency.Stores),
+			LogConstructor: func(req *reconcile.Request) logr.Logger {
+				log := mgr.GetLogger().WithName("mergejob-store")
+				if req != nil {
+					log = log.WithValues("job", req.String())
+				}
+				return log
+			},
+		}).
+		Complete(reconcile.Func(s.reconcile))
+}
+
+// sighting is how the job's store was last seen; nil before this process saw it.
+func (s *stores) sighting(job *v1alpha1.MergeJob) *merge.Sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.seen[client.ObjectKeyFromObject(job)]; last != nil && last.job == job.UID {
+		return last.sighting
+	}
+	return nil
+}
+
+// hurry has the store read soon, because a decision waits for it.
+func (s *stores) hurry(job types.NamespacedName) {
+	s.mu.Lock()
+	last := s.seen[job]
+	if last == nil || last.hurry {
+		s.mu.Unlock()
+		return // It is being read for the first time, or will be.
+	}
+	last.hurry = true
+	s.mu.Unlock()
+	s.tell(s.hurried, job)
+}
+
+func (*stores) tell(to chan<- event.GenericEvent, job types.NamespacedName) {
+	object := &v1alpha1.MergeJob{}
+	object.Namespace, object.Name = job.Namespace, job.Name
+	to <- event.GenericEvent{Object: object}
+}
+
+// interval is how often the store of a job is read: often while a run may complete.
+func (s *stores) interval(job *v1alpha1.MergeJob) time.Duration {
+	if run := job.Status.Run; run != nil && run.RunTime != nil && run.Outcome == "" {
+		return config.Seconds(s.config.Merges.RunningIntervalSeconds)
+	}
+	return config.Seconds(s.config.Merges.WaitingIntervalSeconds)
+}
+
+// reconcile reads the store of one job when it is time.
+func (s *stores) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	job := &v1alpha1.MergeJob{}
+	if err := s.client.Get(ctx, req.NamespacedName, job); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.mu.Lock()
+			delete(s.seen, req.NamespacedName)
+			s.mu.Unlock()
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if wait := s.wait(req.NamespacedName, job); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	sighting, err := s.observe(ctx, job)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	s.keep(req.NamespacedName, job.UID, sighting)
+	s.tell(s.read, req.NamespacedName)
+	return reconcile.Result{RequeueAfter: s.wait(req.NamespacedName, job)}, nil
+}
+
+// wait is how long the store is left alone; zero for one that is to be read now. The time at which a merge is due is one to look.
+func (s *stores) wait(key types.NamespacedName, job *v1alpha1.MergeJob) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.seen[key]
+	if last == nil || last.job != job.UID {
+		return 0
+	}
+	since, interval := s.now().Sub(last.at), s.interval(job)
+	switch {
+	case last.failures > 0:
+		interval = min(interval, troubleInterval<<min(last.failures-1, 10), lastTrouble)
+	case last.hurry:
+		interval = hurryInterval
+	default:
+		if due := job.Status.DueTime; due != nil && due.After(last.at) {
+			interval = min(interval, max(due.Sub(last.at), hurryInterval))
+		}
+	}
+	return max(interval-since, 0)
+}
+
+func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merge.Sighting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	failures := 0
+	if last := s.seen[key]; last != nil && last.job == job {
+		failures = last.failures
+	}
+	if failures++; sighting.Trouble == nil {
+		failures = 0
+	}
+	s.seen[key] = &seen{job: job, at: s.now(), sighting: sighting, failures: failures}
+}
+
+// observe reads the store once. Its error is one of the API server.
+func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Sighting, error) {
+	seen := &merge.Sighting{}
+	query := modelstore.Query{Most: int(ptr.Deref(job.Spec.MaxIncrementsPerRun, 5000))}
+	if full := job.Status.LastFull; full != nil {
+		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
+	}
+	if run := job.Status.Run; run != nil {
+		pods, err := podsOf(ctx, s.client, job)
+		if err != nil {
+			return nil, err
+		}
+		seen.Run, query.Run, seen.RunOver = run.ID, run.ID, merge.Over(run, pods)
+	}
+	location := locationOf(job)
+	if err := s.policy.Check(location); err != nil {
+		seen.Trouble = trouble(err)
+		return seen, nil
+	}
+	credentials, err := s.credentials(ctx, job)
+	if err != nil {
+		seen.Trouble = &merge.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}
+		return seen, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	found, err := modelstore.Observe(ctx, s.policy, location, credentials, query)
+	if err == nil && found.LastFull != nil && found.LastFull.Name != query.Known {
+		// A run on record may have completed after it was given up: what it merged is known.
+		if last, recorded := merge.LastIncrementOf(&job.Status, found.LastFull.Name); recorded {
+			query.Known, query.After = found.LastFull.Name, last
+			found, err = modelstore.Observe(ctx, s.policy, location, credentials, query)
+		}
+	}
+	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, err // The operator ends.
+		}
+		seen.Trouble = trouble(err)
+		return seen, nil
+	}
+	seen.RunComplete = found.RunComplete
+	if found.LastFull != nil {
+		seen.Full = &merge.Full{Name: found.LastFull.Name, Time: found.LastFull.Time}
+	}
+	i := found.Increments
+	seen.Increments = merge.Increments{Count: i.Count, Newest: i.NewestTime, List: i.List, Listed: i.Listed, Last: i.Last}
+	return seen, nil
+}
+
+func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
+	store := &job.Spec.Store
+	l := modelstore.Location{
+		Provider: string(store.Provider), Endpoint: store.Endpoint, Region: store.Region, Bucket: store.Bucket, Prefix: store.Prefix,
+		Increments: store.Increments, Full: store.Full, Marker: store.CompletionMarker,
+	}
+	if l.Region == "" && store.Provider == v1alpha1.StoreS3 {
+		l.Region = defaultRegion
+	}
+	return l
+}
+
+// credentials reads the Secret that the job names, by its name, in the job's namespace. Its error is for users.
+func (s *stores) credentials(ctx context.Context, job *v1alpha1.MergeJob) (modelstore.Credentials, error) {
+	name := job.Spec.Store.CredentialsSecretName
+	if job.Spec.Store.Provider != v1alpha1.StoreS3 {
+		return modelstore.Credentials{}, nil
+	}
+	secret := &corev1.Secret{}
+	switch err := s.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, secret); {
+	case apierrors.IsNotFound(err):
+		return modelstore.Credentials{}, fmt.Errorf("Secret %s of spec.store.credentialsSecretName does not exist: create it with the keys "+
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the merge goes on by itself then", name) //nolint:staticcheck // a kind, for users
+	case err != nil:
+		return modelstore.Credentials{}, fmt.Errorf("the operator cannot read Secret %s: %w", name, err)
+	}
+	credentials, err := modelstore.CredentialsOf(secret.Data)
+	if err != nil {
+		return credentials, fmt.Errorf("Secret %s: %w", name, err) //nolint:staticcheck // a kind, for users
+	}
+	return credentials, nil
+}
+
+// reasons are those of the API, by those of the store.
+var reasons = map[modelstore.Reason]string{
+	modelstore.Forbidden:          v1alpha1.ReasonStoreForbidden,
+	modelstore.BucketNotFound:     v1alpha1.ReasonBucketNotFound,
+	modelstore.Unreachable:        v1alpha1.ReasonStoreUnreachable,
+	modelstore.EndpointNotAllowed: v1alpha1.ReasonStoreNotAllowed,
+	modelstore.ProviderNotAllowed: v1alpha1.ReasonStoreNotAllowed,
+	modelstore.Invalid:            v1alpha1.ReasonStoreNotAllowed,
+	modelstore.Refused:            v1alpha1.ReasonStoreUnreachable,
+}
+
+// trouble is an error of the store in the words of a condition.
+func trouble(err error) *merge.Trouble {
+	t := &merge.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: sentence(err.Error())}
+	var known *modelstore.Error
+	if errors.As(err, &known) {
+		t.Reason = reasons[known.Reason]
+		t.Stalled = t.Reason == v1alpha1.ReasonStoreNotAllowed
+	}
+	return t
+}
+
+// sentence makes a sentence of an error's words.
+func sentence(words string) string {
+	if words == "" {
+		return words
+	}
+	return strings.ToUpper(words[:1]) + strings.TrimSuffix(words[1:], ".") + "."
+}

@@ -1,0 +1,113 @@
+package mergejob
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/mergepod"
+)
+
+// poolOf is the pool in which a MergeJob stands: that of its run, or the one that its spec names.
+func poolOf(job *v1alpha1.MergeJob) string {
+	if job.Status.Run != nil {
+		return job.Status.Pool
+	}
+	return job.Spec.Pool
+}
+
+func modelOf(job *v1alpha1.MergeJob) string { return mergepod.ModelHash(job) }
+
+// pools wakes the pools that an object concerns.
+func pools(of func(context.Context, client.Object) []string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, pool := range of(ctx, o) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
+		}
+		return requests
+	})
+}
+
+// poolsOfJob are the job's own, and those of other MergeJobs of its model.
+func (r *Reconciler) poolsOfJob(ctx context.Context, o client.Object) []string {
+	job, ok := o.(*v1alpha1.MergeJob)
+	if !ok {
+		return nil
+	}
+	return append(r.poolsWhere(ctx, client.MatchingFields{jobsByModel: modelOf(job)}), poolOf(job))
+}
+
+// poolsOfModel are those in which the pod's model is merged: also pods of a job that is gone keep others waiting.
+func (r *Reconciler) poolsOfModel(ctx context.Context, o client.Object) []string {
+	if _, _, ours := ownerOf(o); !ours {
+		return nil
+	}
+	return append(r.poolsOfOwner(ctx, o), r.poolsWhere(ctx, client.MatchingFields{jobsByModel: o.GetLabels()[v1alpha1.LabelModelHash]})...)
+}
+
+// poolsOfOwner are that of the MergeJob which controls the object.
+func (r *Reconciler) poolsOfOwner(ctx context.Context, o client.Object) []string {
+	key, _, ours := ownerOf(o)
+	if !ours {
+		return nil
+	}
+	return r.poolsOf(ctx, key)
+}
+
+// poolsOfKey are that of a MergeJob of which the object has only the name.
+func (r *Reconciler) poolsOfKey(ctx context.Context, o client.Object) []string {
+	return r.poolsOf(ctx, client.ObjectKeyFromObject(o))
+}
+
+func (r *Reconciler) poolsOf(ctx context.Context, key types.NamespacedName) []string {
+	job := &v1alpha1.MergeJob{}
+	if err := r.client.Get(ctx, key, job); err != nil {
+		return nil // It is gone, or the cache is not there yet.
+	}
+	return []string{poolOf(job)}
+}
+
+// allPools wakes every pool: what concerns them all changes once in a blue moon.
+func (r *Reconciler) allPools(ctx context.Context, _ client.Object) []string {
+	return r.poolsWhere(ctx)
+}
+
+func (r *Reconciler) poolsWhere(ctx context.Context, of ...client.ListOption) []string {
+	jobs := &v1alpha1.MergeJobList{}
+	if err := r.client.List(ctx, jobs, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil // The cache of jobs is not there yet; each job is looked at when it comes.
+	}
+	names := make([]string, len(jobs.Items))
+	for i := range jobs.Items {
+		names[i] = poolOf(&jobs.Items[i])
+	}
+	return names
+}
+
+func poolOfQueue(_ context.Context, queue client.Object) []string { return []string{queue.GetName()} }
+
+// podChanged passes on what the reconciler reads of a pod.
+func podChanged() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !readPod(e.ObjectNew).Alike(readPod(e.ObjectOld))
+	}})
+}
+
+func readPod(o client.Object) elastic.Worker {
+	key, _, _ := ownerOf(o)
+	index, _ := mergepod.PodIndex(key.Name, o.GetName())
+	if pod, ok := o.(*corev1.Pod); ok {
+		return elastic.ReadWorker(pod, index)
+	}
+	return elastic.Worker{}
+}
