@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// The keys of a Secret with credentials: those of the environment variables of AWS's own tools, so that pods can take them as such.
+// The keys of a Secret with credentials: the environment variables of AWS's own tools, so that pods can take them as such.
 const (
-	secretAccessKeyID     = "AWS_ACCESS_KEY_ID"
-	secretSecretAccessKey = "AWS_SECRET_ACCESS_KEY" // #nosec G101 -- the name of a key, not a key
-	secretSessionToken    = "AWS_SESSION_TOKEN"     // #nosec G101 -- as above
+	secretAccessKeyID     = "AWS_ACCESS_KEY_ID" //nolint:gosec // the name of a key, not a key
+	secretSecretAccessKey = "AWS_SECRET_ACCESS_KEY"
+	secretSessionToken    = "AWS_SESSION_TOKEN"
 )
 
 // Credentials sign requests. They print as a word that tells nothing. The zero value has none.

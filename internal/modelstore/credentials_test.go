@@ -33,7 +33,8 @@ func TestCredentialsMissing(t *testing.T) {
 		{"nothing", nil, "has no AWS_ACCESS_KEY_ID and no AWS_SECRET_ACCESS_KEY:"},
 		{"no secret", id, "has no AWS_SECRET_ACCESS_KEY:"},
 		{"no id", secret, "has no AWS_ACCESS_KEY_ID:"},
-		{"blank", map[string][]byte{secretAccessKeyID: []byte("id"), secretSecretAccessKey: []byte(" \n")}, "has no AWS_SECRET_ACCESS_KEY:"},
+		{"blank", map[string][]byte{secretAccessKeyID: []byte("id"), secretSecretAccessKey: []byte(" \n")},
+			"has no AWS_SECRET_ACCESS_KEY:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)

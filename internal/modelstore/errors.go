@@ -39,8 +39,8 @@ const (
 	Refused Reason = "Refused"
 )
 
-// Error says in words for users why a store cannot be read. It has no key, no signature, and no word of the server but the code of
-// its error. What it wraps is an error of the network or of a context, never an answer of the store.
+// Error says in words for users why a store cannot be read. It has no key, no signature, and no word of the server but the
+// code of its error. What it wraps is an error of the network or of a context, never an answer of the store.
 type Error struct {
 	Reason  Reason
 	Message string
@@ -107,11 +107,11 @@ func explainAnswer(status int, code string, l Location) *Error {
 	case code == "RequestTimeTooSkewed":
 		return refuse(Forbidden, "%s refuses requests because the operator's clock and its own are too far apart (%s): "+
 			"set both right", l.where(), said)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden,
-		code == "ExpiredToken", code == "InvalidToken", code == "InvalidAccessKeyId":
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "ExpiredToken", code == "InvalidToken",
+		code == "XAdminUserNotFound": // versitygw's words for an unknown key, with status 404
 		return refuse(Forbidden, "%s may not be read with these credentials (%s): correct the keys in the Secret, "+
 			"or let them list the bucket and read its markers", l.where(), said)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && (code == "NoSuchBucket" || code == "NotFound" || code == ""):
 		return refuse(BucketNotFound, "there is no %s (%s): correct bucket, region or endpoint, or create it",
 			l.where()[len("the "):], said)
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests,

@@ -17,7 +17,7 @@ import (
 // fake is a server of one bucket, models, that lists and looks as S3 does. Who signs, and how, is not looked at.
 type fake struct {
 	URL string
-	// answer, if set, answers instead: it returns false for what the fake shall answer.
+	// answer, if set before the first request, answers instead: it returns false for what the fake shall answer.
 	answer func(http.ResponseWriter, *http.Request) bool
 
 	mu       sync.Mutex
@@ -42,12 +42,16 @@ func (f *fake) location() Location {
 	return atAWS(func(l *Location) { l.Endpoint, l.Region = f.URL, "" })
 }
 
-// lists are the queries of the requests that listed, each by its name, with what begins with a key.
-func (f *fake) asked(name, prefix string) []string {
+func (f *fake) seen() []*http.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
+// asked are the values of a parameter in the requests that listed what begins with prefix.
+func (f *fake) asked(name, prefix string) []string {
 	var asked []string
-	for _, r := range f.requests {
+	for _, r := range f.seen() {
 		if q := r.URL.Query(); r.Method == http.MethodGet && q.Get("prefix") == prefix {
 			asked = append(asked, q.Get(name))
 		}

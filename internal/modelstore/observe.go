@@ -54,8 +54,8 @@ type Increments struct {
 	First, Last string
 	// Listed is how many List has: as many as were asked for and fit.
 	Listed int
-	// List has a name a line, relative to the folder of increments and in their order, gzipped; nil for none. At most 900 kB, so that
-	// it fits a ConfigMap. The same names make the same bytes.
+	// List has a name a line, relative to the folder of increments and in their order, gzipped; nil for none. At most 900 kB, so
+	// that it fits a ConfigMap. The same names make the same bytes.
 	List []byte
 	// NewestTime is when the newest of all was written, by the store's clock; zero for none.
 	NewestTime time.Time
@@ -78,9 +78,9 @@ type Observation struct {
 	Increments Increments
 }
 
-// Observe reads a store. Its error is an *Error, except when ctx was cancelled: then it wraps context.Canceled. It has no timeout but
-// that of ctx; a request is tried twice. It asks for one page of 1000 names after another, keeps no more than Query.Most of them,
-// and looks for at most 66 markers.
+// Observe reads a store. Its error is an *Error, except when ctx was cancelled: then it wraps context.Canceled. It has no timeout
+// but that of ctx; a request is tried twice. It asks for one page of 1000 names after another, keeps no more than Query.Most of
+// them, and looks for at most 66 markers.
 func Observe(ctx context.Context, p Policy, l Location, c Credentials, q Query) (Observation, error) {
 	if err := p.Check(l); err != nil {
 		return Observation{}, err

@@ -90,8 +90,9 @@ func TestLastFull(t *testing.T) {
 			files: map[string]int{"full/b/_SUCCESS": 1, "full/c/_SUCCESS": 1, "full/a/_SUCCESS": 1},
 			want:  &Full{"c", noon.Add(time.Minute)}},
 		{name: "without a marker it is not complete",
-			files: map[string]int{"full/a/_SUCCESS": 1, "full/b/shard-0": 2, "full/b/sub/_SUCCESS": 2, "full/_SUCCESS": 3, "full/b/_SUCCESS2": 3},
-			want:  &Full{"a", noon.Add(time.Minute)}},
+			files: map[string]int{"full/a/_SUCCESS": 1, "full/b/shard-0": 2, "full/b/sub/_SUCCESS": 2, "full/_SUCCESS": 3,
+				"full/b/_SUCCESS2": 3},
+			want: &Full{"a", noon.Add(time.Minute)}},
 		{name: "a run without a marker is not complete",
 			files: map[string]int{"full/r/shard-0": 1}, query: Query{Run: "r"}},
 		{name: "a run is complete",
@@ -243,6 +244,29 @@ func TestObserveCancelled(t *testing.T) {
 	_, err := Observe(ctx, d.policy, d.location, Credentials{}, Query{})
 	g.Expect(err).To(MatchError(context.Canceled))
 	g.Expect(reasonOf(err)).NotTo(Equal(Unreachable), "the store is not to blame")
+}
+
+// A folder that cannot be read is no empty one: without a full model a merge would be due at once.
+func TestFoldersThatCannotBeRead(t *testing.T) {
+	for _, path := range []string{"inc", "full", "full/m1/_SUCCESS"} {
+		t.Run(path, func(t *testing.T) {
+			g := NewWithT(t)
+			d := newDirectory(t)
+			d.write("full/m1/shard", 0)
+			link := filepath.Join(d.location.Bucket, "ctr", path)
+			g.Expect(os.RemoveAll(link)).To(Succeed())
+			g.Expect(os.Symlink(link, link)).To(Succeed(), "a link to itself, because tests may run as root")
+			_, err := Observe(t.Context(), d.policy, d.location, Credentials{}, Query{})
+			g.Expect(reasonOf(err)).To(Equal(Unreachable))
+		})
+	}
+}
+
+func TestFoldersThatMayNotBeRead(t *testing.T) {
+	g := NewWithT(t)
+	err := explain(t.Context(), fmt.Errorf("open: %w", os.ErrPermission), Location{Provider: ProviderFile, Bucket: "/a"})
+	g.Expect(reasonOf(err)).To(Equal(Forbidden))
+	g.Expect(err).To(MatchError(`the directory "/a" may not be read by the operator: let it`))
 }
 
 func TestObserveAsksThePolicy(t *testing.T) {

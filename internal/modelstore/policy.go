@@ -89,10 +89,10 @@ func normal(endpoint string) (string, bool) {
 		return "", false
 	}
 	host := strings.TrimSuffix(u.Host, ":")
-	switch {
-	case u.Scheme == "http":
+	switch u.Scheme {
+	case "http":
 		host = strings.TrimSuffix(host, ":80")
-	case u.Scheme == "https":
+	case "https":
 		host = strings.TrimSuffix(host, ":443")
 	}
 	return u.Scheme + "://" + host, true
@@ -118,17 +118,17 @@ func (p Policy) directory(l Location) (string, error) {
 	if !within(p.LocalDirectory, l.Bucket) && !within(allowed, l.Bucket) {
 		return "", outside
 	}
-	real, err := filepath.EvalSymlinks(l.Bucket)
+	resolved, err := filepath.EvalSymlinks(l.Bucket)
 	switch {
 	case err != nil:
 		return "", refuse(BucketNotFound, "there is no directory %s: make it, or correct the bucket", quoted(l.Bucket))
-	case !within(allowed, real):
+	case !within(allowed, resolved):
 		return "", outside
 	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+	if info, err := os.Stat(resolved); err != nil || !info.IsDir() {
 		return "", refuse(BucketNotFound, "%s is no directory: make one, or correct the bucket", quoted(l.Bucket))
 	}
-	return real, nil
+	return resolved, nil
 }
 
 func within(directory, path string) bool {
@@ -147,8 +147,8 @@ func checkKeys(l Location) error {
 		}
 		for segment := range strings.SplitSeq(strings.TrimSuffix(f.path, "/"), "/") {
 			if !plainName(segment) {
-				return refuse(Invalid, "%s is %s: it must be names joined by single slashes, without . and ..",
-					f.field, quoted(f.path))
+				return refuse(Invalid, "%s is %s: it must be names of at most 512 bytes, joined by single slashes, "+
+					"without . and .., __0x and what cannot be printed", f.field, quoted(f.path))
 			}
 		}
 	}

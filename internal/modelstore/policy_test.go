@@ -13,7 +13,8 @@ import (
 // atAWS is a location that is right, at AWS's own, as tests vary it.
 func atAWS(vary func(*Location)) Location {
 	l := Location{
-		Provider: ProviderS3, Region: "cn-north-1", Bucket: "models", Prefix: "ctr", Increments: "inc/", Full: "full/", Marker: "_SUCCESS",
+		Provider: ProviderS3, Region: "cn-north-1", Bucket: "models",
+		Prefix: "ctr", Increments: "inc/", Full: "full/", Marker: "_SUCCESS",
 	}
 	vary(&l)
 	return l
@@ -58,7 +59,7 @@ func TestCheckServers(t *testing.T) {
 		{"other port", both, func(l *Location) { l.Endpoint = "https://minio.example.com" }, EndpointNotAllowed},
 		{"other host", both, func(l *Location) { l.Endpoint = "https://169.254.169.254" }, EndpointNotAllowed},
 		{"longer host", both, func(l *Location) { l.Endpoint = "https://minio.example.com.evil.com:9000" }, EndpointNotAllowed},
-		{"port of the other scheme", []string{"http://minio"}, func(l *Location) { l.Endpoint = "http://minio:443" }, EndpointNotAllowed},
+		{"other scheme's port", []string{"http://minio"}, func(l *Location) { l.Endpoint = "http://minio:443" }, EndpointNotAllowed},
 		{"user", both, func(l *Location) { l.Endpoint = "https://minio.example.com:9000@evil.com" }, Invalid},
 		{"query", both, func(l *Location) { l.Endpoint = both[0] + "?x" }, Invalid},
 		{"empty query", both, func(l *Location) { l.Endpoint = both[0] + "?" }, Invalid},
@@ -69,7 +70,7 @@ func TestCheckServers(t *testing.T) {
 		{"no host", both, func(l *Location) { l.Endpoint = "https://:9000" }, Invalid},
 		{"no scheme", both, func(l *Location) { l.Endpoint = "minio.example.com:9000" }, Invalid},
 		{"file URL", both, func(l *Location) { l.Endpoint = "file:///etc" }, Invalid},
-		{"entry with a path allows nothing", []string{"https://minio/a"}, func(l *Location) { l.Endpoint = "https://minio" }, EndpointNotAllowed},
+		{"entry with a path", []string{"https://minio/a"}, func(l *Location) { l.Endpoint = "https://minio" }, EndpointNotAllowed},
 
 		{"region with a dot", both, func(l *Location) { l.Region = "evil.com" }, Invalid},
 		{"region with a slash", both, func(l *Location) { l.Region = "evil/com" }, Invalid},

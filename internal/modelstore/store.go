@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +42,7 @@ const (
 // store is an open bucket.
 type store struct {
 	bucket *blob.Bucket
-	local  bool
+	local  string // directory of a local one, else empty
 	close  func()
 }
 
@@ -61,7 +63,7 @@ func open(ctx context.Context, p Policy, l Location, c Credentials) (*store, err
 		if err != nil {
 			return nil, err
 		}
-		return &store{bucket: bucket, local: true, close: func() { _ = bucket.Close() }}, nil
+		return &store{bucket: bucket, local: directory, close: func() { _ = bucket.Close() }}, nil
 	}
 	if c.reveal == nil {
 		return nil, refuse(Forbidden, "%s needs credentials, and there are none: name their Secret", l.where())
@@ -122,7 +124,7 @@ func newTransport() *http.Transport {
 // each visits what begins with prefix, in the order of keys. With a delimiter, what has it further on is one folder. After, if it
 // is not empty, is a key that S3 servers are asked to begin behind; visit must expect keys before it all the same.
 func (s *store) each(ctx context.Context, prefix, delimiter, after string, visit func(object) error) error {
-	if s.local {
+	if s.local != "" {
 		return s.eachFile(ctx, prefix, delimiter, visit)
 	}
 	options := &blob.ListOptions{Prefix: prefix, Delimiter: delimiter, BeforeList: func(as func(any) bool) error {
@@ -143,8 +145,15 @@ func (s *store) each(ctx context.Context, prefix, delimiter, after string, visit
 	})
 }
 
-// eachFile sorts, because fileblob lists files by directories: a/b before a-b.
+// eachFile sorts, because fileblob lists files by directories: a/b before a-b. It also passes over what it cannot read, as if
+// that were empty.
 func (s *store) eachFile(ctx context.Context, prefix, delimiter string, visit func(object) error) error {
+	switch folder, err := os.Open(filepath.Join(s.local, prefix)); {
+	case err == nil:
+		_ = folder.Close()
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	}
 	var objects []object
 	options := &blob.ListOptions{Prefix: prefix, Delimiter: delimiter}
 	if err := s.pages(ctx, localPage, options, func(o *blob.ListObject) error {
@@ -207,7 +216,7 @@ func (s *store) written(ctx context.Context, key string) (time.Time, bool, error
 }
 
 func (s *store) missing(err error) bool {
-	if s.local {
+	if s.local != "" {
 		return gcerrors.Code(err) == gcerrors.NotFound
 	}
 	// gocloud's code says the same of a bucket that has moved.
