@@ -6,8 +6,10 @@ import (
 )
 
 // The keys of a Secret with credentials: the environment variables of AWS's own tools, so that pods can take them as such.
+//
+//nolint:gosec // these are names of keys, not keys
 const (
-	secretAccessKeyID     = "AWS_ACCESS_KEY_ID" //nolint:gosec // the name of a key, not a key
+	secretAccessKeyID     = "AWS_ACCESS_KEY_ID"
 	secretSecretAccessKey = "AWS_SECRET_ACCESS_KEY"
 	secretSessionToken    = "AWS_SESSION_TOKEN"
 )

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -209,17 +208,8 @@ func (s *store) written(ctx context.Context, key string) (time.Time, bool, error
 	switch {
 	case err == nil:
 		return attributes.ModTime, true, nil
-	case s.missing(err):
+	case gcerrors.Code(err) == gcerrors.NotFound:
 		return time.Time{}, false, nil
 	}
 	return time.Time{}, false, fmt.Errorf("look for %s: %w", key, err)
-}
-
-func (s *store) missing(err error) bool {
-	if s.local != "" {
-		return gcerrors.Code(err) == gcerrors.NotFound
-	}
-	// gocloud's code says the same of a bucket that has moved.
-	var response *awshttp.ResponseError
-	return errors.As(err, &response) && response.HTTPStatusCode() == http.StatusNotFound
 }
