@@ -202,7 +202,7 @@ type MergeJobStatus struct {
 	// LastFull is the newest full model; absent where there is none.
 	// +optional
 	LastFull *FullModel `json:"lastFull,omitempty"`
-	// Increments is how many increments are not merged into it.
+	// Increments is how many increments are not merged into it; at most 10,000 are counted.
 	// +optional
 	// +kubebuilder:default=0
 	Increments int32 `json:"increments"`

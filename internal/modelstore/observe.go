@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sort"
@@ -21,6 +22,9 @@ const (
 	mostFull = 64
 	// lookers is how many markers are looked for at once.
 	lookers = 8
+	// MostCounted is how many increments are counted: a backlog is read in pieces, and 100,000 objects cost as many requests as
+	// 10,000.
+	MostCounted = 10_000
 	// mostListBytes leaves room for the rest of a ConfigMap, which etcd bounds with 1 MiB.
 	mostListBytes = 900_000
 )
@@ -34,7 +38,7 @@ type Query struct {
 	// After is the name of the last increment that was merged into Known, relative to the folder of increments. Empty: that is not
 	// known, and the increments are told apart by time, as for a full model that is not Known.
 	After string
-	// Most is how many increments are listed at most. All are counted.
+	// Most is how many increments are listed at most, of those that are counted.
 	Most int
 }
 
@@ -48,7 +52,7 @@ type Full struct {
 
 // Increments are those that are not in the last full model.
 type Increments struct {
-	// Count of all.
+	// Count of all, or MostCounted if there are as many or more.
 	Count int
 	// First and Last are the names of the first and the last that are listed, relative to the folder of increments.
 	First, Last string
@@ -57,7 +61,7 @@ type Increments struct {
 	// List has a name a line, relative to the folder of increments and in their order, gzipped; nil for none. At most 900 kB, so
 	// that it fits a ConfigMap. The same names make the same bytes.
 	List []byte
-	// NewestTime is when the newest of all was written, by the store's clock; zero for none.
+	// NewestTime is when the newest of those that are counted was written, by the store's clock; zero for none.
 	NewestTime time.Time
 }
 
@@ -210,9 +214,12 @@ func (s *store) increments(ctx context.Context, l Location, c cut, most int) (In
 		if len(names) < most {
 			names = append(names, name)
 		}
+		if found.Count == MostCounted {
+			return errEnough
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return Increments{}, err
 	}
 	found.List, found.Listed = fitting(names, mostListBytes)
@@ -221,6 +228,9 @@ func (s *store) increments(ctx context.Context, l Location, c cut, most int) (In
 	}
 	return found, nil
 }
+
+// errEnough ends a listing early.
+var errEnough = errors.New("enough")
 
 // fitting returns the first names as a list of at most so many bytes, and how many they are.
 func fitting(names []string, most int) ([]byte, int) {
