@@ -57,7 +57,8 @@ func TestEveryFieldOfTheConfigurationIsExplained(t *testing.T) {
 			continue
 		}
 		said := reflect.New(reflect.TypeOf(want))
-		if err := yaml.Unmarshal([]byte(strings.Trim(shown, "`")), said.Interface()); err != nil || !reflect.DeepEqual(said.Elem().Interface(), want) {
+		err := yaml.Unmarshal([]byte(strings.Trim(shown, "`")), said.Interface())
+		if err != nil || !reflect.DeepEqual(said.Elem().Interface(), want) {
 			t.Errorf("%s says that %s is %s by default, and it is %#v", configurationPage, path, shown, want)
 		}
 	}

@@ -106,8 +106,8 @@ var wrongFiles = []struct {
 		`accelerators["a b"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 		`accelerators["example.com/npu"] is "": it must be the name of a node label, for example example.com/npu.product.`,
 	}},
-	{"numbers", "limits: {maxWorkersPerJob: 4097}\nconcurrency: {elasticTrainingJobs: 0, mergePools: 65, stores: 257}\nresyncPeriodSeconds: 604801\n" +
-		"clientQPS: -1\n", []string{
+	{"numbers", "limits: {maxWorkersPerJob: 4097}\nconcurrency: {elasticTrainingJobs: 0, mergePools: 65, stores: 257}\n" +
+		"resyncPeriodSeconds: 604801\nclientQPS: -1\n", []string{
 		"limits.maxWorkersPerJob is 4097: it must be from 1 to 4096.",
 		"concurrency.elasticTrainingJobs is 0: it must be from 1 to 256.",
 		"concurrency.mergePools is 65: it must be from 1 to 64.",
@@ -124,11 +124,11 @@ var wrongFiles = []struct {
 	}},
 	{"what merges may name", "merges:\n  pools: [a, Night, a]\n  localStores: stores\n" +
 		"  endpoints: [aws, aws, s3.example, \"https://s3.example:443\", \"https://S3.example/\", \"https://s3.example/path\", " +
-		"\"https://a:b@s3.example\", \"ftp://s3.example\", \"https://s3.example?\", \"https://s3.example#\", \"https://s3.example:\", " +
-		"\"https://\"]\n",
+		"\"https://a:b@s3.example\", \"ftp://s3.example\", \"https://s3.example?\", \"https://s3.example#\", " +
+		"\"https://s3.example:\", \"https://\"]\n",
 		[]string{
-			`merges.pools[1] is "Night": it must be the name of a Queue: lower-case letters, digits and dashes, no dash first or last, at ` +
-				`most 63 characters.`,
+			`merges.pools[1] is "Night": it must be the name of a Queue: lower-case letters, digits and dashes, no dash first or last, ` +
+				`at most 63 characters.`,
 			`merges.pools[2] is "a": it is listed twice: leave one.`,
 			`merges.endpoints[1] is "aws": it is listed twice: leave one.`,
 			`merges.endpoints[2] is "s3.example": ` + noServer,
