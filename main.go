@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // for the time zones of schedules: the image has none
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
