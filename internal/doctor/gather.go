@@ -108,7 +108,7 @@ func gatherWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 const injectCA = "cert-manager.io/inject-ca-from"
 
 // ownWebhook ends the names of our webhooks. Their configurations have names of OLM's making where OLM installs them.
-const ownWebhook = ".elastictrainingjobs.tideline.io"
+const ownWebhook = ".tideline.io"
 
 // gatherOwnWebhooks reads whether the API server knows our webhooks, whom it trusts to be them, and in which namespace they are.
 func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
@@ -130,7 +130,7 @@ func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
 			f.Namespace = config.Service.Namespace
 		}
 		f.OthersCertificate = f.OthersCertificate || o.GetName() != installed || o.GetAnnotations()[injectCA] != ""
-		if len(config.CABundle) == 0 {
+		if len(config.CABundle) == 0 && !slices.Contains(f.UntrustedWebhooks, o.GetName()) {
 			f.UntrustedWebhooks = append(f.UntrustedWebhooks, o.GetName())
 		}
 	}

@@ -26,11 +26,14 @@ func configurations(mutating, validating string, ca []byte) []client.Object {
 	return []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: mutating},
-			Webhooks:   []admissionregistrationv1.MutatingWebhook{{Name: "default" + ownWebhook, ClientConfig: config}},
+			Webhooks:   []admissionregistrationv1.MutatingWebhook{{Name: "default.elastictrainingjobs.tideline.io", ClientConfig: config}},
 		},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: validating},
-			Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "validate" + ownWebhook, ClientConfig: config}},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{
+				{Name: "validate.elastictrainingjobs.tideline.io", ClientConfig: config},
+				{Name: "validate.mergejobs.tideline.io", ClientConfig: config},
+			},
 		},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "others"},

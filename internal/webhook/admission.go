@@ -33,10 +33,32 @@ func defaultOwner(_ context.Context, req admission.Request) admission.Response {
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/owner", req.UserInfo.Username))
 }
 
-// validator refuses jobs that their schema allows.
+// validator refuses jobs of one kind that their schema allows.
 type validator struct {
 	client client.Client
-	config *config.Configuration
+	of     words
+	// decide reads a job in JSON and judges it.
+	decide func(job []byte, by Creation) (Decision, error)
+}
+
+func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
+	return &validator{client: c, of: training, decide: func(content []byte, by Creation) (Decision, error) {
+		job := &v1alpha1.ElasticTrainingJob{}
+		if err := json.Unmarshal(content, job); err != nil {
+			return Decision{}, fmt.Errorf("read the job: %w", err)
+		}
+		return Decide(&job.Spec, by, cfg), nil
+	}}
+}
+
+func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
+	return &validator{client: c, of: merging, decide: func(content []byte, by Creation) (Decision, error) {
+		merge := &v1alpha1.MergeJob{}
+		if err := json.Unmarshal(content, merge); err != nil {
+			return Decision{}, fmt.Errorf("read the merge: %w", err)
+		}
+		return DecideMerge(&merge.Spec, by, cfg), nil
+	}}
 }
 
 // reviewTimeout is how long the API server may take to answer for a user's rights, all in all. It is well below the time that the
@@ -45,13 +67,12 @@ const reviewTimeout = 5 * time.Second
 
 // Handle asks the API server for rights of the user only when the job claims something.
 func (v *validator) Handle(ctx context.Context, req admission.Request) admission.Response {
-	job := &v1alpha1.ElasticTrainingJob{}
-	if err := json.Unmarshal(req.Object.Raw, job); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the job: %w", err))
-	}
-	d := Decide(&job.Spec, Creation{
+	d, err := v.decide(req.Object.Raw, Creation{
 		User: req.UserInfo.Username, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
-	}, v.config)
+	})
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	for _, claim := range d.Claims {
@@ -66,7 +87,7 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if len(d.Refused) == 0 {
 		return admission.Allowed("")
 	}
-	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind).GroupKind()
+	kind := v1alpha1.GroupVersion.WithKind(v.of.kind).GroupKind()
 	refusal := apierrors.NewInvalid(kind, req.Name, d.Refused).Status()
 	response := admission.Denied("")
 	response.Result = &refusal
@@ -86,8 +107,8 @@ func (v *validator) mayOne(
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: &rights[i],
 		}}
 		if err := v.client.Create(ctx, review); err != nil {
-			return false, fmt.Errorf("the API server does not say whether %s may %s %s in namespace %s (%w): create the job again "+
-				"in a moment", user.Username, rights[i].Verb, rights[i].Resource, rights[i].Namespace, err)
+			return false, fmt.Errorf("the API server does not say whether %s may %s %s in namespace %s (%w): create the %s again "+
+				"in a moment", user.Username, rights[i].Verb, rights[i].Resource, rights[i].Namespace, err, v.of.job)
 		}
 		if review.Status.Allowed {
 			return true, nil

@@ -139,7 +139,7 @@ func TestValidator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &reviewer{may: c.may, err: c.err}
-			response := (&validator{client: r, config: config.Defaults()}).Handle(t.Context(), creation(c.job))
+			response := newJobValidator(r, config.Defaults()).Handle(t.Context(), creation(c.job))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
 			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
 			if len(c.asks) > 0 {
@@ -155,10 +155,63 @@ func TestValidator(t *testing.T) {
 	}
 }
 
+// The same is asked and said of merges, in their words, and of the Secret by which they read their store.
+func TestValidatorOfMerges(t *testing.T) {
+	const (
+		begin  = `MergeJob.tideline.io "ctr" is invalid: `
+		merge  = `"pool":"tideline-merge","store":{"provider":"s3","bucket":"models","credentialsSecretName":"key"}`
+		secret = `spec.store.credentialsSecretName: Forbidden: a store that is read by Secret "key" takes the right to get that Secret ` +
+			`in namespace ads, which "alice" does not have: name one that you may read, or have an admin give the right`
+	)
+	for name, c := range map[string]struct {
+		merge string
+		may   string
+		err   error
+		asks  []string
+		code  int32 // 0 for allowed
+		says  string
+	}{
+		"a Secret that she may read":      {merge: `{"spec":{` + merge + `}}`, may: "get", asks: []string{"get"}},
+		"a Secret that she may not read":  {merge: `{"spec":{` + merge + `}}`, asks: []string{"get"}, code: 422, says: begin + secret},
+		"a Secret, by a right to another": {merge: `{"spec":{` + merge + `}}`, may: "list", asks: []string{"get"}, code: 422, says: secret},
+		"unanswerable": {
+			merge: `{"spec":{` + merge + `}}`, err: errors.New("late"), asks: []string{"get"}, code: 500,
+			says: `spec.store.credentialsSecretName: the API server does not say whether alice may get secrets in namespace ads (late): ` +
+				`create the merge again in a moment`,
+		},
+		"somebody else": {
+			merge: `{"spec":{"owner":"bob",` + merge + `}}`, may: "get", asks: []string{"assign-owner", "get"}, code: 422,
+			says: begin + `spec.owner: Forbidden: "bob" is not "alice", who creates the merge, and naming somebody else takes the right ` +
+				`to assign-owner on mergejobs.tideline.io in namespace ads: leave the owner out, or have an admin bind ClusterRole ` +
+				`tideline-assign-owner`,
+		},
+		"an account": {
+			merge: `{"spec":{"template":{"spec":{"serviceAccountName":"merger"}},` + merge + `}}`, may: "get",
+			asks: []string{"create", "use", "get"}, code: 422,
+			says: begin + `spec.template.spec.serviceAccountName: Forbidden: pods that run as ServiceAccount "merger" take the right to ` +
+				`create pods in namespace ads, or to use serviceaccounts merger there, and "alice" has neither: leave ` +
+				`serviceAccountName out, or have an admin give one of these rights`,
+		},
+		"no merge": {merge: `{"spec":3}`, code: 400, says: "read the merge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := &reviewer{may: c.may, err: c.err}
+			response := newMergeValidator(r, config.Defaults()).Handle(t.Context(), creation(c.merge))
+			g.Expect(response.Allowed).To(Equal(c.code == 0))
+			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
+			if c.code != 0 {
+				g.Expect(response.Result.Code).To(Equal(c.code))
+				g.Expect(response.Result.Message).To(ContainSubstring(c.says))
+			}
+		})
+	}
+}
+
 func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 	g := NewWithT(t)
 	r := &reviewer{}
-	(&validator{client: r, config: config.Defaults()}).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
+	newJobValidator(r, config.Defaults()).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
 	g.Expect(r.asked).To(ConsistOf(authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,13 +11,14 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
 const (
-	// assignOwner is the verb on elastictrainingjobs that lets a user name somebody else as the owner of a job.
+	// assignOwner is the verb on jobs of a kind that lets a user name somebody else as the owner of one.
 	assignOwner = "assign-owner"
-	// useAccount is the verb on serviceaccounts that lets a user who may not create pods have workers run as one.
+	// useAccount is the verb on serviceaccounts that lets a user who may not create pods have pods run as one.
 	useAccount = "use"
 )
 
@@ -43,44 +45,124 @@ type Claim struct {
 	Refusal *field.Error
 }
 
+// words are how one kind of job is spoken of.
+type words struct {
+	// kind and resource are its names in the API, job and pods what people call it and its pods.
+	kind, resource, job, pods string
+}
+
+var (
+	training = words{v1alpha1.ElasticTrainingJobKind, "elastictrainingjobs", "job", "workers"}
+	merging  = words{v1alpha1.MergeJobKind, "mergejobs", "merge", "pods"}
+)
+
 // Decide judges what the schema of a job cannot: its tier and size, by the operator's configuration, and its owner and its
 // ServiceAccount, by who creates it.
 func Decide(spec *v1alpha1.ElasticTrainingJobSpec, by Creation, cfg *config.Configuration) Decision {
 	var d Decision
-	if _, known := cfg.Tiers.Find(spec.Tier); !known {
-		d.Refused = append(d.Refused, field.Invalid(field.NewPath("spec", "tier"), spec.Tier, fmt.Sprintf(
-			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names())))
+	d.limit(spec.Tier, spec.MaxReplicas, training, cfg)
+	d.claim(spec.Owner, &spec.Template.Spec, training, by)
+	return d
+}
+
+// DecideMerge judges what the schema of a merge cannot: its tier, size, pool and store, by the operator's configuration, its
+// schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
+func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, cfg *config.Configuration) Decision {
+	var d Decision
+	d.limit(spec.Tier, spec.MaxReplicas, merging, cfg)
+	if !cfg.Merges.AllowsPool(spec.Pool) {
+		d.refuse(field.NewPath("spec", "pool"), spec.Pool, "is not a pool of the operator's configuration (merges.pools), which lists "+
+			strings.Join(cfg.Merges.Pools, ", ")+": name one of these")
 	}
-	if most := cfg.Limits.MaxWorkersPerJob; spec.MaxReplicas > most {
-		d.Refused = append(d.Refused, field.Invalid(field.NewPath("spec", "maxReplicas"), spec.MaxReplicas, fmt.Sprintf(
-			"is more than the %d workers that the operator's configuration allows a job (limits.maxWorkersPerJob): ask for fewer", most)))
+	d.store(&spec.Store, cfg.Merges)
+	if s := spec.Schedule; s != nil && s.Cron != "" {
+		if _, err := merge.ParseSchedule(s.Cron, s.TimeZone); err != nil {
+			d.refuse(field.NewPath("spec", "schedule"), field.OmitValueType{}, err.Error())
+		}
 	}
-	// A job without an owner was not seen by the mutating webhook. It is nobody's, which takes no right.
-	if spec.Owner != "" && spec.Owner != by.User {
-		d.Claims = append(d.Claims, claimOwner(spec.Owner, by))
-	}
-	if account, name := worker.Account(&spec.Template.Spec); account != "" && account != worker.DefaultAccount {
-		d.Claims = append(d.Claims, claimAccount(account, name, by))
+	d.claim(spec.Owner, &spec.Template.Spec, merging, by)
+	if name := spec.Store.CredentialsSecretName; name != "" {
+		d.Claims = append(d.Claims, claimSecret(name, by))
 	}
 	return d
 }
 
-func claimOwner(owner string, by Creation) Claim {
+func (d *Decision) refuse(at *field.Path, value any, why string) {
+	d.Refused = append(d.Refused, field.Invalid(at, value, why))
+}
+
+// limit holds a job to the tiers and the size that the operator's configuration knows.
+func (d *Decision) limit(tier string, replicas int32, of words, cfg *config.Configuration) {
+	if _, known := cfg.Tiers.Find(tier); !known {
+		d.refuse(field.NewPath("spec", "tier"), tier, fmt.Sprintf(
+			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names()))
+	}
+	if most := cfg.Limits.MaxWorkersPerJob; replicas > most {
+		d.refuse(field.NewPath("spec", "maxReplicas"), replicas, fmt.Sprintf(
+			"is more than the %d %s that the operator's configuration allows a %s (limits.maxWorkersPerJob): ask for fewer",
+			most, of.pods, of.job))
+	}
+}
+
+// store holds a store to what the operator may read.
+func (d *Decision) store(s *v1alpha1.ModelStore, allowed config.Merges) {
+	switch s.Provider {
+	case v1alpha1.StoreFile:
+		if !allowed.AllowsLocal(s.Bucket) {
+			d.refuse(field.NewPath("spec", "store", "bucket"), s.Bucket, "is not in the folder where the operator's configuration allows "+
+				"stores of provider file (merges.localStores, --allow-local-stores): "+localHint(allowed.LocalStores))
+		}
+	case v1alpha1.StoreS3:
+		if allowed.AllowsEndpoint(s.Endpoint) {
+			return
+		}
+		listed := "none"
+		if len(allowed.Endpoints) > 0 {
+			listed = strings.Join(allowed.Endpoints, ", ")
+		}
+		what := "is not an S3 server"
+		if s.Endpoint == "" {
+			what = "stands for AWS's own servers, which are none"
+		}
+		d.refuse(field.NewPath("spec", "store", "endpoint"), s.Endpoint, fmt.Sprintf("%s that the operator's configuration allows "+
+			"(merges.endpoints), which lists %s: name one of these, or have whoever runs the operator add it", what, listed))
+	}
+}
+
+func localHint(folder string) string {
+	if folder == "" {
+		return "it allows none, so use provider s3"
+	}
+	return "name a folder in " + folder
+}
+
+// claim claims for a job what takes a right of whoever creates it, whatever its kind.
+func (d *Decision) claim(owner string, pod *corev1.PodSpec, of words, by Creation) {
+	// A job without an owner was not seen by the mutating webhook. It is nobody's, which takes no right.
+	if owner != "" && owner != by.User {
+		d.Claims = append(d.Claims, claimOwner(owner, of, by))
+	}
+	if account, name := worker.Account(pod); account != "" && account != worker.DefaultAccount {
+		d.Claims = append(d.Claims, claimAccount(account, name, of, by))
+	}
+}
+
+func claimOwner(owner string, of words, by Creation) Claim {
 	return Claim{
 		Rights: []authorizationv1.ResourceAttributes{{
 			Verb: assignOwner, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
-			Resource: "elastictrainingjobs", Namespace: by.Job.Namespace, Name: by.Job.Name,
+			Resource: of.resource, Namespace: by.Job.Namespace, Name: by.Job.Name,
 		}},
 		Refusal: field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
-			"%q is not %q, who creates the job, and naming somebody else takes the right to %s on elastictrainingjobs.%s in namespace "+
+			"%q is not %q, who creates the %s, and naming somebody else takes the right to %s on %s.%s in namespace "+
 				"%s: leave the owner out, or have an admin bind ClusterRole tideline-assign-owner",
-			owner, by.User, assignOwner, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
+			owner, by.User, of.job, assignOwner, of.resource, v1alpha1.GroupVersion.Group, by.Job.Namespace)),
 	}
 }
 
 // claimAccount claims a ServiceAccount: whoever may create pods may run them as any ServiceAccount of the namespace, and needs no
 // right of ours for what a job does.
-func claimAccount(account, name string, by Creation) Claim {
+func claimAccount(account, name string, of words, by Creation) Claim {
 	version, namespace := corev1.SchemeGroupVersion.Version, by.Job.Namespace
 	return Claim{
 		Rights: []authorizationv1.ResourceAttributes{
@@ -88,8 +170,21 @@ func claimAccount(account, name string, by Creation) Claim {
 			{Verb: useAccount, Version: version, Resource: "serviceaccounts", Namespace: namespace, Name: account},
 		},
 		Refusal: field.Forbidden(field.NewPath("spec", "template", "spec", name), fmt.Sprintf(
-			"workers that run as ServiceAccount %q take the right to create pods in namespace %s, or to %s serviceaccounts %s there, and "+
+			"%s that run as ServiceAccount %q take the right to create pods in namespace %s, or to %s serviceaccounts %s there, and "+
 				"%q has neither: leave %s out, or have an admin give one of these rights",
-			account, namespace, useAccount, account, by.User, name)),
+			of.pods, account, namespace, useAccount, account, by.User, name)),
+	}
+}
+
+// claimSecret claims the Secret by which a store is read: without it, whoever creates a merge could use, and learn from its status,
+// what they may not read.
+func claimSecret(name string, by Creation) Claim {
+	return Claim{
+		Rights: []authorizationv1.ResourceAttributes{{
+			Verb: "get", Version: corev1.SchemeGroupVersion.Version, Resource: "secrets", Namespace: by.Job.Namespace, Name: name,
+		}},
+		Refusal: field.Forbidden(field.NewPath("spec", "store", "credentialsSecretName"), fmt.Sprintf(
+			"a store that is read by Secret %q takes the right to get that Secret in namespace %s, which %q does not have: name one that "+
+				"you may read, or have an admin give the right", name, by.Job.Namespace, by.User)),
 	}
 }

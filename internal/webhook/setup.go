@@ -1,4 +1,4 @@
-// Package webhook admits jobs by what their schema cannot know: who creates them, and what other objects say. It also keeps the
+// Package webhook admits jobs and merges by what their schema cannot know: who creates them, and what other objects say. It also keeps the
 // certificate by which the API server knows the operator.
 package webhook
 
@@ -26,6 +26,8 @@ import (
 // +kubebuilder:webhookconfiguration:mutating=false,name=tideline-validating-webhook
 // +kubebuilder:webhook:mutating=true,name=default.elastictrainingjobs.tideline.io,path=/default-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
 // +kubebuilder:webhook:mutating=false,name=validate.elastictrainingjobs.tideline.io,path=/validate-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=default.mergejobs.tideline.io,path=/default-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=validate.mergejobs.tideline.io,path=/validate-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=tideline-mutating-webhook,verbs=get;list;watch;patch
@@ -40,7 +42,8 @@ const (
 	// CertificatesName is the name of the Secret, in the operator's namespace, with the certificates that the operator makes.
 	CertificatesName = "tideline-webhook-certs"
 
-	defaultPath, validatePath = "/default-elastictrainingjob", "/validate-elastictrainingjob"
+	defaultJobPath, validateJobPath     = "/default-elastictrainingjob", "/validate-elastictrainingjob"
+	defaultMergePath, validateMergePath = "/default-mergejob", "/validate-mergejob"
 )
 
 // CachedObjects says how the manager's cache holds what tells of the certificates: each object by its name alone.
@@ -72,8 +75,11 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 		}
 	}
 	server := webhook.NewServer(served)
-	server.Register(defaultPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultOwner)})
-	server.Register(validatePath, &admission.Webhook{Handler: &validator{client: mgr.GetClient(), config: cfg}})
+	for _, path := range []string{defaultJobPath, defaultMergePath} {
+		server.Register(path, &admission.Webhook{Handler: admission.HandlerFunc(defaultOwner)})
+	}
+	server.Register(validateJobPath, &admission.Webhook{Handler: newJobValidator(mgr.GetClient(), cfg)})
+	server.Register(validateMergePath, &admission.Webhook{Handler: newMergeValidator(mgr.GetClient(), cfg)})
 	if err := mgr.Add(server); err != nil {
 		return err
 	}

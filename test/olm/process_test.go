@@ -138,7 +138,7 @@ func route(ctx context.Context, c client.Client, csv, address string) {
 	Expect(c.Patch(ctx, service, toHere)).To(Succeed(), "the Service is this machine")
 	all, err := configurations(ctx, c, csv)
 	Expect(err).NotTo(HaveOccurred(), "the configurations are read")
-	Expect(all).To(HaveLen(2), "OLM made both")
+	Expect(all).To(HaveLen(4), "OLM made one for each webhook")
 	replaced := fmt.Sprintf(`[{"op":"replace","path":"/webhooks/0/clientConfig/service/port","value":%s}]`, port)
 	toPort := client.RawPatch(types.JSONPatchType, []byte(replaced))
 	for _, o := range all {

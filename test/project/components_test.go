@@ -102,9 +102,11 @@ func TestCertManagerMakesTheCertificate(t *testing.T) {
 			continue
 		}
 		decode(t, manifest, &configuration)
-		to := configuration.Webhooks[0].ClientConfig.Service
-		if host := to.Name + "." + to.Namespace + ".svc"; !slices.Contains(hosts, any(host)) {
-			t.Errorf("the certificate is for %v, the API server calls %s", hosts, host)
+		for _, w := range configuration.Webhooks {
+			to := w.ClientConfig.Service
+			if host := to.Name + "." + to.Namespace + ".svc"; !slices.Contains(hosts, any(host)) {
+				t.Errorf("the certificate is for %v, the API server calls %s", hosts, host)
+			}
 		}
 	}
 	pod := deployment(t, named(t, all, "Deployment", manager)).Spec.Template.Spec

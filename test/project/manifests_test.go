@@ -1,6 +1,7 @@
 package project
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -339,23 +340,27 @@ func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
 			decode(t, r, &manager)
 		}
 	}
-	if len(called) != 2 {
-		t.Errorf("%d webhooks, want one that sets and one that checks", len(called))
-	}
+	asked := map[string]int{}
 	for _, w := range called {
 		if to := w.ClientConfig.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
 			t.Errorf("%s is called at %v, the Service is %s", w.Name, to, service.Name)
 		}
 		for _, rule := range w.Rules {
 			if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) ||
-				!slices.Equal(rule.Resources, []string{"elastictrainingjobs"}) ||
+				len(rule.Resources) != 1 ||
 				!slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Create}) {
 				t.Errorf("%s is asked about %v of %v in %v", w.Name, rule.Operations, rule.Resources, rule.APIGroups)
+			}
+			for _, resource := range rule.Resources {
+				asked[resource]++
 			}
 		}
 		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("%s: failurePolicy %s, sideEffects %s", w.Name, *w.FailurePolicy, *w.SideEffects)
 		}
+	}
+	if want := map[string]int{"elastictrainingjobs": 2, "mergejobs": 2}; !maps.Equal(asked, want) {
+		t.Errorf("webhooks are asked about %v, want for each kind one that sets and one that checks", asked)
 	}
 	for key, value := range service.Spec.Selector {
 		if manager.Spec.Template.Labels[key] != value {

@@ -150,7 +150,8 @@ func (n *node) routeWebhooks(ctx context.Context, port string) {
 	}
 	change(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: testutil.OperatorNamespace, Name: "tideline-webhook"}},
 		types.MergePatchType, `{"spec":{"type":"ExternalName","externalName":"localhost"}}`)
-	called := `[{"op":"add","path":"/webhooks/0/clientConfig/service/port","value":` + port + `}]`
+	called := `[{"op":"add","path":"/webhooks/0/clientConfig/service/port","value":` + port + `},` +
+		`{"op":"add","path":"/webhooks/1/clientConfig/service/port","value":` + port + `}]`
 	change(&admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "tideline-mutating-webhook"},
 	}, types.JSONPatchType, called)

@@ -306,9 +306,12 @@ func TestOperatorTakesItsCertificateFromOLM(t *testing.T) {
 			t.Errorf("%s is called at port %v of %s, path %v", w.GenerateName, w.TargetPort, w.DeploymentName, *w.WebhookPath)
 		}
 	}
-	want := []v1alpha1.WebhookAdmissionType{v1alpha1.MutatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook}
+	want := []v1alpha1.WebhookAdmissionType{
+		v1alpha1.MutatingAdmissionWebhook, v1alpha1.MutatingAdmissionWebhook,
+		v1alpha1.ValidatingAdmissionWebhook, v1alpha1.ValidatingAdmissionWebhook,
+	}
 	if !slices.Equal(kinds, want) {
-		t.Errorf("webhooks %v, want one that sets and one that checks", kinds)
+		t.Errorf("webhooks %v, want for each kind one that sets and one that checks", kinds)
 	}
 }
 
