@@ -47,13 +47,18 @@ IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build
 KUBECTL_APPLY := apply --request-timeout=30s -f -
 KUBECTL_DELETE := delete --ignore-not-found --timeout=60s -f -
 
-# Deletes every job and waits until all that belongs to jobs is gone. Once their kind is gone as well, the garbage collector knows
-# no more whose their pods were, and leaves those that it has not come to.
+# Deletes every job and merge, and waits until all that belongs to them is gone. Once their kind is gone as well, the garbage
+# collector knows no more whose their pods were, and leaves those that it has not come to.
 define delete_jobs
-if "$$kubectl" get crd elastictrainingjobs.tideline.io >/dev/null 2>&1; then
-	"$$kubectl" delete elastictrainingjobs --all --all-namespaces --cascade=foreground --timeout=5m
-fi
+for kind in elastictrainingjobs mergejobs; do
+	if "$$kubectl" get crd "$$kind.tideline.io" >/dev/null 2>&1; then
+		"$$kubectl" delete "$$kind" --all --all-namespaces --cascade=foreground --timeout=5m
+	fi
+done
 endef
+
+# Holds where Volcano is there to have Queues.
+serves_queues = "$$kubectl" get crd queues.scheduling.volcano.sh >/dev/null 2>&1
 
 # Builds a program of ours aside and renames it, so that two builds at the same time never start half a program.
 # $(call build,NAME,PACKAGE)
@@ -256,17 +261,26 @@ cluster-down: $(BIN)/localcluster ## End the local cluster of CLUSTER_KUBECONFIG
 ##@ Cluster of KUBECONFIG
 
 .PHONY: install
-install: ## Install the CRDs and the tiers' PriorityClasses.
+install: ## Install the CRDs, the tiers' PriorityClasses and the pool of merges.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
 	{ "$$kustomize" build config/crd; echo ---; "$$kustomize" build config/scheduling; } | "$$kubectl" $(KUBECTL_APPLY)
 	"$$kustomize" build config/crd | "$$kubectl" wait --for=condition=Established --timeout=60s -f - >/dev/null
+	if $(serves_queues); then
+		"$$kustomize" build config/pool | "$$kubectl" $(KUBECTL_APPLY)
+	else
+		echo "not installed: Queue tideline-merge, the pool of merges, because the cluster serves no Queues: install Volcano, then" \
+			"run make install again"
+	fi
 
 .PHONY: uninstall
-uninstall: ## Delete every job, the CRDs and the PriorityClasses.
+uninstall: ## Delete every job and merge, the CRDs, the PriorityClasses and the pool of merges.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
 	$(delete_jobs)
+	if $(serves_queues); then
+		"$$kustomize" build config/pool | "$$kubectl" $(KUBECTL_DELETE)
+	fi
 	{ "$$kustomize" build config/crd; echo ---; "$$kustomize" build config/scheduling; } | "$$kubectl" $(KUBECTL_DELETE)
 
 .PHONY: deploy
@@ -276,7 +290,7 @@ deploy: ## Install everything and run the operator of image IMG in the cluster.
 	"$$kustomize" build config/default | sed 's|image: tideline:latest|image: $(IMG)|' | "$$kubectl" $(KUBECTL_APPLY)
 
 .PHONY: undeploy
-undeploy: ## Delete every job and what deploy installed.
+undeploy: ## Delete every job and merge, and what deploy installed.
 	@$(find_kubectl)
 	kustomize=$$($(TOOL) kustomize)
 	$(delete_jobs)

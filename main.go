@@ -314,7 +314,7 @@ func diagnose(ctx context.Context, cfg *config.Configuration) ([]doctor.Finding,
 	if err != nil {
 		return nil, err
 	}
-	return doctor.Examine(facts, cfg.Tiers), nil
+	return doctor.Examine(facts, cfg), nil
 }
 
 func newScheme() (*k8sruntime.Scheme, error) {

@@ -269,9 +269,27 @@ func TestPagesShowTheirFiles(t *testing.T) {
 	}
 }
 
-// Every job that is shown would be admitted.
+// Every job and merge that is shown would be admitted.
 func TestJobsAreValid(t *testing.T) {
-	rules, err := guard.New(crd.ElasticTrainingJob)
+	checked := checkShown(t, v1alpha1.ElasticTrainingJobKind, crd.ElasticTrainingJob,
+		func() any { return &v1alpha1.ElasticTrainingJob{} })
+	if checked < 4 {
+		t.Errorf("only %d jobs were found in samples and pages", checked)
+	}
+	completed := func() any { // as the API server does, before it evaluates rules
+		return &v1alpha1.MergeJob{Spec: v1alpha1.MergeJobSpec{
+			MinReplicas: 1, MaxReplicas: 1, Store: v1alpha1.ModelStore{Increments: "inc/", Full: "full/"},
+		}}
+	}
+	if checkShown(t, v1alpha1.MergeJobKind, crd.MergeJob, completed) == 0 {
+		t.Error("no merge was found in samples and pages")
+	}
+}
+
+// checkShown holds what is shown of a kind to its definition, and counts it.
+func checkShown(t *testing.T, kind string, definition []byte, empty func() any) int {
+	t.Helper()
+	rules, err := guard.New(definition)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,11 +313,11 @@ func TestJobsAreValid(t *testing.T) {
 	checked := 0
 	for where, content := range jobs {
 		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
-			if !bytes.Contains(document, []byte("kind: "+v1alpha1.ElasticTrainingJobKind+"\n")) {
+			if !bytes.Contains(document, []byte("kind: "+kind+"\n")) {
 				continue
 			}
 			checked++
-			job := &v1alpha1.ElasticTrainingJob{}
+			job := empty()
 			if err := yaml.UnmarshalStrict(document, job); err != nil {
 				t.Errorf("%s: %v", where, err)
 			}
@@ -308,7 +326,5 @@ func TestJobsAreValid(t *testing.T) {
 			}
 		}
 	}
-	if checked < 4 {
-		t.Errorf("only %d jobs were found in samples and pages", checked)
-	}
+	return checked
 }

@@ -75,7 +75,9 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 			for i := range c.installed {
 				f.Classes[c.installed[i].Name] = Class{c.installed[i].Value, corev1.PreemptLowerPriority}
 			}
-			findings := Examine(f, tiers)
+			cfg := config.Defaults()
+			cfg.Tiers = tiers
+			findings := Examine(f, cfg)
 			g.Expect(findings).To(ContainElement(want), "and nothing of the other tiers")
 			var said strings.Builder
 			wrong, err := Print(&said, findings)

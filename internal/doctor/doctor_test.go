@@ -20,7 +20,7 @@ func healthy() Facts {
 	f := Facts{
 		Namespace: rbac.Namespace,
 		Server:    "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
-		Queues: map[string]string{"default": "Open"}, Classes: map[string]Class{},
+		Queues: map[string]string{"default": "Open", "tideline-merge": "Open"}, Classes: map[string]Class{},
 		Operator: &Replicas{1, 1}, LeaseSilence: ptr.To(2 * time.Second),
 	}
 	for _, t := range config.DefaultTiers() {
@@ -33,7 +33,7 @@ func healthy() Facts {
 func screen(t *testing.T, f Facts) (string, int) {
 	t.Helper()
 	var b strings.Builder
-	wrong, err := Print(&b, Examine(f, config.DefaultTiers()))
+	wrong, err := Print(&b, Examine(f, config.Defaults()))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return b.String(), wrong
 }
@@ -72,6 +72,17 @@ func TestPageShowsTheScreen(t *testing.T) {
 	g.Expect(string(page)).To(ContainSubstring("$ bin/tideline doctor\n" + text + "$ echo $?\n1\n"))
 }
 
+// The pool that merges name by default is installed by config/pool, and what the doctor prints for others is the same but for its
+// name.
+func TestPoolIsThatOfTheConfiguration(t *testing.T) {
+	g := NewWithT(t)
+	installed, err := os.ReadFile("../../config/pool/queue.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	pools := config.Defaults().Merges.Pools
+	g.Expect(pools).To(HaveLen(1))
+	g.Expect(gang.PoolManifest(pools[0])).To(MatchYAML(installed))
+}
+
 func TestEachFindingSaysWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*Facts)
@@ -89,8 +100,16 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			func(f *Facts) { f.UntrustedWebhooks = []string{"tideline-mutating-webhook"} }, "have no CA: tideline-mutating-webhook",
 		},
 		"no queue":     {func(f *Facts) { f.Queues = nil }, "There is no Volcano Queue"},
-		"closed queue": {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 2 Queues are not open: team (Closed)"},
+		"closed queue": {func(f *Facts) { f.Queues["team"] = "Closed" }, "1 of 3 Queues are not open: team (Closed)"},
 		"unseen queue": {func(f *Facts) { f.Queues["team"] = "" }, "team (state unknown)"},
+		"closed pool":  {func(f *Facts) { f.Queues["tideline-merge"] = "Closed" }, "not open: tideline-merge (Closed)"},
+		"no pool": {
+			func(f *Facts) { delete(f.Queues, "tideline-merge") },
+			"WRONG There is no Queue tideline-merge, a pool of merges as configured (merges.pools).\n" +
+				"      -> Apply what follows (kubectl apply -f FILE), or take it out of merges.pools:\n" +
+				"---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata:\n  name: tideline-merge\nspec:\n" +
+				"  reclaimable: false\n  weight: 1\n",
+		},
 		"no class": {
 			func(f *Facts) { delete(f.Classes, "tideline-exploratory") },
 			"PriorityClasses of tier exploratory are not as configured: tideline-exploratory is missing.",

@@ -62,10 +62,11 @@ type Finding struct {
 }
 
 // Examine judges the facts, in the order in which a person would mend them.
-func Examine(f Facts, tiers config.Tiers) []Finding {
+func Examine(f Facts, cfg *config.Configuration) []Finding {
 	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
 	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
-	findings = append(findings, classes(f.Classes, tiers)...)
+	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)
+	findings = append(findings, classes(f.Classes, cfg.Tiers)...)
 	return append(findings, permissions(f), operator(f))
 }
 
@@ -155,6 +156,28 @@ func queues(f Facts) Finding {
 		}
 	}
 	return Finding{OK: true, What: fmt.Sprintf("All Queues are open (%d).", len(f.Queues))}
+}
+
+// pools judges whether merges have their Queues: one finding for each that is missing, or one for all. One that is not open is
+// found among all Queues.
+func pools(have map[string]string, names []string) []Finding {
+	if len(have) == 0 {
+		return nil // which is a finding already
+	}
+	var findings []Finding
+	for _, name := range names {
+		if _, found := have[name]; !found {
+			findings = append(findings, Finding{
+				What:     fmt.Sprintf("There is no Queue %s, a pool of merges as configured (merges.pools).", name),
+				Do:       "Apply what follows (kubectl apply -f FILE), or take it out of merges.pools:",
+				Manifest: gang.PoolManifest(name),
+			})
+		}
+	}
+	if len(findings) > 0 {
+		return findings
+	}
+	return []Finding{{OK: true, What: fmt.Sprintf("The pools of merges have their Queues (%d).", len(names))}}
 }
 
 func orUnknown(state string) string {

@@ -35,7 +35,9 @@ func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 		return f, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	f.Server = server.GitVersion
-	for _, kind := range append(gang.Kinds(), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind)) {
+	kinds := append(gang.Kinds(), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind),
+		v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))
+	for _, kind := range kinds {
 		if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 			f.MissingKinds = append(f.MissingKinds, fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion()))
 		} else if err != nil {

@@ -25,6 +25,13 @@ func QueueState(o client.Object) string {
 // QueueOpen is the state in which a Queue accepts gangs.
 const QueueOpen = string(schedulingv1beta1.QueueStateOpen)
 
+// PoolManifest is the YAML of a Queue for merges. Others reclaim nothing from it: Volcano's plugin capacity would let them at any
+// time, because the queue has no share (deserved) of its own.
+func PoolManifest(name string) string {
+	return "---\napiVersion: " + QueueKind.GroupVersion().String() + "\nkind: " + QueueKind.Kind +
+		"\nmetadata:\n  name: " + name + "\nspec:\n  reclaimable: false\n  weight: 1\n"
+}
+
 // QueueChanged passes on what opens or closes a Queue, and not the figures that Volcano updates all the time.
 func QueueChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

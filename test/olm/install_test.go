@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/story"
@@ -109,6 +110,16 @@ var _ = Describe("The bundle", Ordered, func() {
 	})
 
 	It("is found by the doctor", func(ctx SpecContext) {
+		pools, err := testutil.Manifests(ctx, "pool/*.yaml")
+		Expect(err).NotTo(HaveOccurred(), "config/pool is read")
+		for _, pool := range pools {
+			Expect(in.Client.Create(ctx, pool)).To(Succeed(), "what a bundle cannot hold is applied by hand")
+		}
+		Eventually(func() (string, error) {
+			queue := gang.NewQueue()
+			err := in.Client.Get(ctx, client.ObjectKeyFromObject(pools[0]), queue)
+			return gang.QueueState(queue), err
+		}).Should(Equal(gang.QueueOpen), "the pool opens")
 		said, code, err := in.Doctor(ctx)
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "it finds nothing to do")

@@ -132,7 +132,7 @@ func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
 func TestEverythingIsInstalledUnderOurName(t *testing.T) {
 	const namespace = "tideline-system"
 	clusterScoped := []string{
-		"Namespace", "CustomResourceDefinition", "PriorityClass", "ClusterRole", "ClusterRoleBinding",
+		"Namespace", "CustomResourceDefinition", "PriorityClass", "Queue", "ClusterRole", "ClusterRoleBinding",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 	}
 	for _, r := range installations(t)["default with everything"] {
@@ -305,10 +305,16 @@ func rightsOn(t *testing.T, r *resource.Resource, what string) []string {
 
 func TestSamplesHaveNoUnknownField(t *testing.T) {
 	for _, r := range build(t, "config/samples") {
-		var job v1alpha1.ElasticTrainingJob
-		decode(t, r, &job)
-		if job.Kind != v1alpha1.ElasticTrainingJobKind || job.APIVersion != v1alpha1.GroupVersion.String() {
-			t.Errorf("%s is a %s of %s", job.Name, job.Kind, job.APIVersion)
+		switch r.GetKind() {
+		case v1alpha1.ElasticTrainingJobKind:
+			decode(t, r, &v1alpha1.ElasticTrainingJob{})
+		case v1alpha1.MergeJobKind:
+			decode(t, r, &v1alpha1.MergeJob{})
+		default:
+			t.Errorf("%s is a %s", r.GetName(), r.GetKind())
+		}
+		if r.GetApiVersion() != v1alpha1.GroupVersion.String() {
+			t.Errorf("%s is of %s", r.GetName(), r.GetApiVersion())
 		}
 	}
 }

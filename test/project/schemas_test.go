@@ -74,8 +74,10 @@ func conformer(t *testing.T) func(manifest []byte) error {
 	}
 }
 
-// customKinds are where the CustomResourceDefinitions of others are whose kinds we install, by module.
+// customKinds are where the CustomResourceDefinitions of others are whose kinds we install, by module. Volcano is in the version
+// that the suites run on.
 var customKinds = map[string][]string{
+	volcano: {"config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"},
 	"github.com/cert-manager/cert-manager": {
 		"deploy/crds/cert-manager.io_certificates.yaml",
 		"deploy/crds/cert-manager.io_issuers.yaml",
@@ -85,6 +87,8 @@ var customKinds = map[string][]string{
 		"example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
 	},
 }
+
+const volcano = "volcano.sh/volcano"
 
 // writeSchemas writes a schema for every kind of Kubernetes, of ours and of others.
 func writeSchemas(ctx context.Context, folder string) error {
@@ -100,7 +104,11 @@ func writeSchemas(ctx context.Context, folder string) error {
 		return err
 	}
 	for path, files := range customKinds {
-		others, err := module(ctx, "test/project/schemas", path)
+		requiredBy := "test/project/schemas"
+		if path == volcano {
+			requiredBy = "test/cluster/modules/volcano"
+		}
+		others, err := module(ctx, requiredBy, path)
 		if err != nil {
 			return err
 		}
