@@ -1,0 +1,226 @@
+package merge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// pool is a scenario with a pool of merges: a Queue, nodes, and a bucket.
+type pool struct {
+	*testutil.Scenario
+	*testutil.Models
+	queue string
+}
+
+// newPool makes a pool of one of the names in pools, with a node for each number of GPUs.
+func newPool(queue string, gpus ...int64) *pool {
+	GinkgoHelper()
+	Expect(pools).To(ContainElement(queue), "the operator's configuration allows the pool")
+	s := world.NewScenario(GinkgoT(), queue, gpus...)
+	s.NewQueueNamed(queue, schedulingv1beta1.QueueSpec{Weight: 1})
+	return &pool{Scenario: s, Models: s.NewModels(given.Store), queue: queue}
+}
+
+// merge begins a merge of 4 pods with a GPU each in this pool.
+func (p *pool) merge(name string) *testutil.MergeBuilder {
+	return testutil.Merge(name).In(p.Namespace).Nodes(p.Namespace).Pool(p.queue).Pods(4, 4).GPUs(1).Store(p.Of(name)).Backoff(1)
+}
+
+// due has a model with a full model of that age, and three increments since.
+func (p *pool) due(model string, age time.Duration) {
+	GinkgoHelper()
+	p.Full(model, "base", age)
+	p.Increments(model, 1, 3)
+}
+
+func (p *pool) read(name string) *v1alpha1.MergeJob {
+	GinkgoHelper()
+	return testutil.Get(p.Scenario, &v1alpha1.MergeJob{}, name)
+}
+
+// run has the programs of merges do their work until ctx ends: they write the full model and end as soon as all pods run.
+func (p *pool) run(ctx context.Context) {
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		defer GinkgoRecover()
+		for ctx.Err() == nil {
+			merges := &v1alpha1.MergeJobList{}
+			if err := p.Client.List(ctx, merges, client.InNamespace(p.Namespace)); err == nil {
+				for i := range merges.Items {
+					p.finish(ctx, &merges.Items[i])
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	DeferCleanup(wait.Wait)
+}
+
+func (p *pool) finish(ctx context.Context, job *v1alpha1.MergeJob) {
+	if run := job.Status.Run; run == nil || run.RunTime == nil || run.Outcome != "" {
+		return
+	}
+	if err := p.Complete(ctx, job); err != nil {
+		return // The bucket is gone with the test.
+	}
+	_ = p.exit(ctx, job.Name)
+}
+
+// exit has the pods of a merge end with exit code 0.
+func (p *pool) exit(ctx context.Context, name string) error {
+	return p.end(ctx, name, `{"status":{"phase":"Succeeded"}}`)
+}
+
+func (p *pool) end(ctx context.Context, name, status string) error {
+	pods, err := p.pods(ctx, name)
+	for i := range pods {
+		if pods[i].Status.Phase == corev1.PodRunning {
+			if err := p.Client.Status().Patch(ctx, &pods[i], client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// pods are those of a merge, by index; those that leave do not count.
+func (p *pool) pods(ctx context.Context, name string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := p.Client.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingLabels{v1alpha1.LabelMerge: name})
+	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods, err
+}
+
+// running counts the pods of a merge that run.
+func (p *pool) running(name string) func() (int, error) {
+	return func() (int, error) {
+		pods, err := p.pods(p.Context(), name)
+		n := 0
+		for i := range pods {
+			if pods[i].Status.Phase == corev1.PodRunning {
+				n++
+			}
+		}
+		return n, err
+	}
+}
+
+// watch looks at the pool again and again until the spec ends.
+type watch struct {
+	mu sync.Mutex
+	// asked lists the merges in the order in which their gangs came.
+	asked []string
+	// most is the largest number of gangs that waited for a place at one moment.
+	most int
+	// idle is the longest that there was room for the head of the line without its being placed.
+	idle time.Duration
+}
+
+// observe watches a pool of so many slots of which each merge takes size.
+func (p *pool) observe(ctx context.Context, slots, size int) *watch {
+	w := &watch{}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		defer GinkgoRecover()
+		placed, known := map[types.UID]bool{}, map[types.UID]bool{}
+		var since time.Time
+		for ctx.Err() == nil {
+			if err := p.look(ctx, w, known, placed, &since, slots-size); err != nil && ctx.Err() == nil {
+				Fail(fmt.Sprintf("cannot look at the pool: %v", err))
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	DeferCleanup(wait.Wait)
+	return w
+}
+
+func (p *pool) look(ctx context.Context, w *watch, known, placed map[types.UID]bool, since *time.Time, full int) error {
+	groups, pods := &schedulingv1beta1.PodGroupList{}, &corev1.PodList{}
+	for _, list := range []client.ObjectList{groups, pods} {
+		if err := p.Client.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
+			return err
+		}
+	}
+	bound, used := map[string]int{}, 0
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.NodeName != "" {
+			bound[pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]]++
+			if pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodPending {
+				used++
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortFunc(groups.Items, func(a, b schedulingv1beta1.PodGroup) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	waiting := 0
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		if !known[g.UID] {
+			known[g.UID] = true
+			w.asked = append(w.asked, metav1.GetControllerOf(g).Name)
+		}
+		if placed[g.UID] = placed[g.UID] || bound[g.Name] >= int(g.Spec.MinMember); !placed[g.UID] {
+			waiting++
+		}
+	}
+	w.most = max(w.most, waiting)
+	if waiting == 0 || used > full {
+		*since = time.Time{}
+		return nil
+	}
+	if since.IsZero() {
+		*since = time.Now()
+	}
+	w.idle = max(w.idle, time.Since(*since))
+	return nil
+}
+
+// saw returns what was seen until now.
+func (w *watch) saw() (asked []string, most int, idle time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.asked), w.most, w.idle
+}
+
+// haveSummary matches a merge that shows these words under PHASE.
+func haveSummary(words string) OmegaMatcher { return HaveField("Status.Summary", words) }
+
+func havePhase(phase v1alpha1.MergePhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
+
+func haveReason(reason string) OmegaMatcher { return HaveField("Status.Reason", reason) }
+
+// lastOutcome matches a merge whose last run ended so.
+func lastOutcome(outcome v1alpha1.MergeOutcome) OmegaMatcher {
+	return HaveField("Status.History", ContainElement(HaveField("Outcome", outcome)))
+}
+
+// haveCondition matches a merge with a condition that is True.
+func haveCondition(kind string) OmegaMatcher {
+	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", kind), HaveField("Status", metav1.ConditionTrue))))
+}

@@ -1,0 +1,106 @@
+package testutil
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// MergeBuilder builds a MergeJob, field by field, in the order in which one would say it.
+type MergeBuilder struct{ job *v1alpha1.MergeJob }
+
+// Merge begins with a merge of one pod that is due every ten hours.
+func Merge(name string) *MergeBuilder {
+	return &MergeBuilder{&v1alpha1.MergeJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault},
+		Spec: v1alpha1.MergeJobSpec{
+			Schedule:    &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
+			MinReplicas: 1, MaxReplicas: 1,
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "merge", Image: "registry.example/merge:1",
+			}}}},
+		},
+	}}
+}
+
+// Obj returns a copy of the job as built so far.
+func (b *MergeBuilder) Obj() *v1alpha1.MergeJob { return b.job.DeepCopy() }
+
+// With changes the spec.
+func (b *MergeBuilder) With(change func(*v1alpha1.MergeJobSpec)) *MergeBuilder {
+	change(&b.job.Spec)
+	return b
+}
+
+// In sets the namespace.
+func (b *MergeBuilder) In(namespace string) *MergeBuilder {
+	b.job.Namespace = namespace
+	return b
+}
+
+// Pods sets minReplicas and maxReplicas.
+func (b *MergeBuilder) Pods(minimum, maximum int32) *MergeBuilder {
+	b.job.Spec.MinReplicas, b.job.Spec.MaxReplicas = minimum, maximum
+	return b
+}
+
+// GPUs has each pod ask for n GPUs.
+func (b *MergeBuilder) GPUs(n int64) *MergeBuilder {
+	b.job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)}
+	return b
+}
+
+// Nodes has the pods run on the nodes of a scenario.
+func (b *MergeBuilder) Nodes(label string) *MergeBuilder {
+	b.job.Spec.Template.Spec.NodeSelector = map[string]string{PoolLabel: label}
+	return b
+}
+
+// Pool sets the Queue.
+func (b *MergeBuilder) Pool(queue string) *MergeBuilder {
+	b.job.Spec.Pool = queue
+	return b
+}
+
+// Store sets the store.
+func (b *MergeBuilder) Store(store v1alpha1.ModelStore) *MergeBuilder {
+	b.job.Spec.Store = store
+	return b
+}
+
+// Backoff sets the back-off.
+func (b *MergeBuilder) Backoff(seconds int32) *MergeBuilder {
+	b.job.Spec.BackoffSeconds = ptr.To(seconds)
+	return b
+}
+
+// MergePod is the name of pod i of a merge.
+func MergePod(merge string, i int) string { return merge + "-merge-" + strconv.Itoa(i) }
+
+// FetchMerge returns a function that reads a MergeJob, for Eventually and Consistently.
+func (s *Scenario) FetchMerge(name string) func() (*v1alpha1.MergeJob, error) {
+	return func() (*v1alpha1.MergeJob, error) {
+		o := &v1alpha1.MergeJob{}
+		return o, s.Client.Get(s.ctx, s.key(name), o)
+	}
+}
+
+// SummarizeMerge says how a merge stands, in a few lines.
+func SummarizeMerge(job *v1alpha1.MergeJob) string {
+	st := &job.Status
+	text := fmt.Sprintf("merge %s: %q, reason %q: %s\n  run %+v\n", job.Name, st.Summary, st.Reason, st.Message, st.Run)
+	for _, r := range st.History {
+		text += fmt.Sprintf("  %s %s: %s\n", r.Run, r.Outcome, r.Message)
+	}
+	for _, c := range st.Conditions {
+		text += fmt.Sprintf("  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}

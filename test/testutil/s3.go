@@ -1,0 +1,88 @@
+package testutil
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// S3 is a server for objects, as its only user sees it, and the folder in which it keeps them.
+type S3 struct{ Endpoint, AccessKey, SecretKey, Directory string }
+
+// StoreSecret is the Secret that the MergeJobs of a scenario name.
+const StoreSecret = "model-store"
+
+// Models is a bucket of a scenario, one folder a model.
+type Models struct {
+	s      *Scenario
+	server S3
+	client *s3.Client
+	bucket string
+}
+
+// NewModels makes a bucket of the scenario's name, and the Secret for it.
+func (s *Scenario) NewModels(server S3) *Models {
+	s.t.Helper()
+	m := &Models{s: s, server: server, bucket: s.Namespace, client: s3.New(s3.Options{
+		BaseEndpoint: aws.String(server.Endpoint), Region: "us-east-1", UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(server.AccessKey, server.SecretKey, ""),
+	})}
+	_, err := m.client.CreateBucket(s.ctx, &s3.CreateBucketInput{Bucket: aws.String(m.bucket)})
+	s.must(err, "create a bucket")
+	s.Create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: StoreSecret},
+		StringData: map[string]string{"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey},
+	})
+	return m
+}
+
+// Of is where a model is.
+func (m *Models) Of(model string) v1alpha1.ModelStore {
+	return v1alpha1.ModelStore{
+		Provider: v1alpha1.StoreS3, Endpoint: m.server.Endpoint, Bucket: m.bucket, Prefix: model, CredentialsSecretName: StoreSecret,
+	}
+}
+
+// Put writes an object of a model.
+func (m *Models) Put(model, name string) error {
+	_, err := m.client.PutObject(m.s.ctx, &s3.PutObjectInput{
+		Bucket: aws.String(m.bucket), Key: aws.String(model + "/" + name), Body: bytes.NewReader([]byte("x")),
+	})
+	return err
+}
+
+// Increments writes increments first to last of a model.
+func (m *Models) Increments(model string, first, last int) {
+	m.s.t.Helper()
+	for i := first; i <= last; i++ {
+		m.s.must(m.Put(model, fmt.Sprintf("inc/%06d", i)), "write an increment")
+	}
+}
+
+// Full writes a full model of that age, older than all increments of the model that are written after it.
+func (m *Models) Full(model, name string, age time.Duration) {
+	m.s.t.Helper()
+	m.s.must(m.Put(model, "full/"+name+"/_SUCCESS"), "write a full model")
+	marker, at := filepath.Join(m.server.Directory, m.bucket, model, "full", name, "_SUCCESS"), time.Now().Add(-age)
+	m.s.must(os.Chtimes(marker, at, at), "date a full model back")
+}
+
+// Complete writes the marker of the run of a merge whose pods run, as its program does.
+func (m *Models) Complete(ctx context.Context, job *v1alpha1.MergeJob) error {
+	_, err := m.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: aws.String(m.bucket), Key: aws.String(job.Spec.Store.Prefix + "/full/" + job.Status.Run.ID + "/_SUCCESS"),
+		Body: bytes.NewReader(nil),
+	})
+	return err
+}
