@@ -151,7 +151,10 @@ func (s *stores) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	sighting, err := s.observe(ctx, job)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return reconcile.Result{}, nil //nolint:nilerr // the operator is ending
+	case err != nil:
 		return reconcile.Result{}, err
 	}
 	s.keep(req.NamespacedName, job.UID, sighting)

@@ -39,10 +39,12 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 			add(corev1.EventTypeWarning, string(ended.Outcome), ended.Message)
 		}
 	}
-	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionStoreUnavailable} {
-		if c := becameTrue(before, after, kind); c != nil {
-			add(corev1.EventTypeWarning, c.Reason, c.Message)
-		}
+	stalled, unavailable := becameTrue(before, after, v1alpha1.ConditionStalled), becameTrue(before, after, v1alpha1.ConditionStoreUnavailable)
+	if stalled != nil {
+		add(corev1.EventTypeWarning, stalled.Reason, stalled.Message)
+	}
+	if unavailable != nil && (stalled == nil || stalled.Reason != unavailable.Reason) {
+		add(corev1.EventTypeWarning, unavailable.Reason, unavailable.Message)
 	}
 	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonNeverFits {
 		add(corev1.EventTypeWarning, after.Reason, after.Message)

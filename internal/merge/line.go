@@ -111,10 +111,12 @@ func (t *turn) asking() bool {
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
-// returning tells whether the run's last attempt was taken back, and nothing of it is left.
-func (t *turn) returning() bool {
-	run := t.st.Run
-	return run != nil && run.Outcome == v1alpha1.OutcomeWithdrawn && t.cleared()
+// returning tells whether the run's last attempt was taken back, nothing of it is left, and it may ask again.
+func (t *turn) returning() bool { return t.withdrawn() && t.cleared() && t.job.Verdict.Never == nil }
+
+// withdrawn tells whether the run's last attempt was taken back.
+func (t *turn) withdrawn() bool {
+	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 
 // unplaced tells whether the job has, or may have, a gang that waits for a place.

@@ -42,7 +42,11 @@ func withoutWords(st *v1alpha1.MergeJobStatus) {
 func wordless(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 	c := st.DeepCopy()
 	withoutWords(c)
-	c.BlockedBy = nil
+	if lacks := st.BlockedBy != nil && st.BlockedBy.Shortfall != "" && st.Reason == v1alpha1.ReasonAsking; lacks {
+		c.BlockedBy = &v1alpha1.MergeBlock{} // That the head lacks something is told soon, and how much of it now and then.
+	} else {
+		c.BlockedBy = nil
+	}
 	if c.Position != nil && *c.Position > farPosition {
 		*c.Position = farPosition + 1
 	}

@@ -133,6 +133,11 @@ func (t *turn) makeGang() {
 		t.end(v1alpha1.OutcomeFailed, p.Reason, p.Message)
 		return
 	}
+	if t.job.Verdict.Never != nil {
+		// Queue or nodes changed, or the verdict came late: others pass meanwhile.
+		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, t.neverFits().message)
+		return
+	}
 	if !t.cleanSlate() {
 		return
 	}

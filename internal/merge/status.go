@@ -22,6 +22,9 @@ func (t *turn) say(line []*turn) {
 	t.sayOwner()
 	t.sayStore()
 	switch run := t.st.Run; {
+	case t.withdrawn() && t.job.Verdict.Never != nil:
+		t.obstacle = t.neverFits()
+		t.sayObstacle()
 	case run != nil && run.Outcome != "" && run.Outcome != v1alpha1.OutcomeWithdrawn:
 		t.sayStopping()
 	case run != nil && run.RunTime != nil && run.Outcome == "":

@@ -35,15 +35,18 @@ func Summary(job *v1alpha1.ElasticTrainingJob) string {
 func (s *Scenario) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace %s at the end:\n", s.Namespace)
-	jobs, pods, groups := &v1alpha1.ElasticTrainingJobList{}, &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}
-	events := &eventsv1.EventList{}
-	for _, list := range []client.ObjectList{jobs, pods, groups, events} {
+	jobs, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
+	pods, groups, events := &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}, &eventsv1.EventList{}
+	for _, list := range []client.ObjectList{jobs, merges, pods, groups, events} {
 		if err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace)); err != nil {
 			fmt.Fprintf(&b, "cannot list %T: %v\n", list, err)
 		}
 	}
 	for i := range jobs.Items {
 		b.WriteString(Summary(&jobs.Items[i]))
+	}
+	for i := range merges.Items {
+		b.WriteString(SummarizeMerge(&merges.Items[i]))
 	}
 	for _, p := range pods.Items {
 		fmt.Fprintf(&b, "pod %s %s on %q, created %s, deleted %v\n", p.Name, p.Status.Phase, p.Spec.NodeName,
@@ -77,6 +80,7 @@ func (w *World) Remains(ctx context.Context, namespace string) ([]string, error)
 	var remains []string
 	for kind, list := range map[string]client.ObjectList{
 		v1alpha1.ElasticTrainingJobKind: &v1alpha1.ElasticTrainingJobList{},
+		v1alpha1.MergeJobKind:           &v1alpha1.MergeJobList{},
 		"Pod":                           &corev1.PodList{},
 		"Service":                       &corev1.ServiceList{},
 		"PodGroup":                      &schedulingv1beta1.PodGroupList{},

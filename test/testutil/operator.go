@@ -114,6 +114,11 @@ func (o *Operator) Launch(ctx context.Context) error {
 	return nil
 }
 
+// startingWorkers is what the operator logs when its reconcilers begin.
+var startingWorkers = [][]byte{
+	[]byte(`"logger":"elastictrainingjob","msg":"Starting workers"`), []byte(`"logger":"mergejob","msg":"Starting workers"`),
+}
+
 // AwaitReady waits until the operator's caches are filled and its workers started.
 func (o *Operator) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -123,7 +128,7 @@ func (o *Operator) AwaitReady(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Contains(log, []byte(`"logger":"elastictrainingjob","msg":"Starting workers"`)) {
+		if !slices.ContainsFunc(startingWorkers, func(line []byte) bool { return !bytes.Contains(log, line) }) {
 			return nil
 		}
 		select {

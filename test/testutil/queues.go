@@ -17,7 +17,13 @@ import (
 // NewQueue creates a Volcano Queue of the scenario's name, waits until it is open, and deletes it when the test ends.
 func (s *Scenario) NewQueue(spec schedulingv1beta1.QueueSpec) *schedulingv1beta1.Queue {
 	s.t.Helper()
-	queue := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, Spec: spec}
+	return s.NewQueueNamed(s.Namespace, spec)
+}
+
+// NewQueueNamed is NewQueue with another name.
+func (s *Scenario) NewQueueNamed(name string, spec schedulingv1beta1.QueueSpec) *schedulingv1beta1.Queue {
+	s.t.Helper()
+	queue := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	s.Create(queue)
 	s.further = append(s.further, queue)
 	s.awaitQueue(queue, schedulingv1beta1.QueueStateOpen)

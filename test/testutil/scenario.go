@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -160,14 +161,17 @@ func (s *Scenario) Read(job string) *v1alpha1.ElasticTrainingJob {
 func (s *Scenario) Remains() ([]string, error) { return s.World.Remains(s.ctx, s.Namespace) }
 
 // Events lists the events of a job, oldest first, as "Grew: Grew from 2 to 8 ready workers."
-func (s *Scenario) Events(job *v1alpha1.ElasticTrainingJob) ([]string, error) {
+func (s *Scenario) Events(job *v1alpha1.ElasticTrainingJob) ([]string, error) { return s.EventsOf(job.UID) }
+
+// EventsOf lists the events of the object of that UID in the same way.
+func (s *Scenario) EventsOf(uid types.UID) ([]string, error) {
 	list := &eventsv1.EventList{}
 	if err := s.Client.List(s.ctx, list, client.InNamespace(s.Namespace)); err != nil {
 		return nil, err
 	}
 	var events []string
 	for _, e := range list.Items {
-		if e.Regarding.UID == job.UID {
+		if e.Regarding.UID == uid {
 			events = append(events, e.Reason+": "+e.Note)
 		}
 	}
@@ -181,7 +185,9 @@ func (s *Scenario) end() {
 		s.t.Logf("%s", s.describe())
 	}
 	in := client.InNamespace(s.Namespace)
-	for _, o := range []client.Object{&v1alpha1.ElasticTrainingJob{}, &schedulingv1beta1.PodGroup{}, &corev1.Pod{}} {
+	for _, o := range []client.Object{
+		&v1alpha1.ElasticTrainingJob{}, &v1alpha1.MergeJob{}, &schedulingv1beta1.PodGroup{}, &corev1.Pod{},
+	} {
 		if err := s.Client.DeleteAllOf(s.ctx, o, in); err != nil {
 			s.t.Logf("cannot delete every %T: %v", o, err)
 		}
