@@ -200,7 +200,7 @@ func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merge.S
 // observe reads the store once. Its error is one of the API server.
 func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Sighting, error) {
 	seen := &merge.Sighting{}
-	query := modelstore.Query{Most: int(ptr.Deref(job.Spec.MaxIncrementsPerRun, 5000))}
+	query := modelstore.Query{Most: int(ptr.Deref(job.Spec.MaxIncrementsPerRun, 5000)), Merged: merge.Merged(&job.Status)}
 	if full := job.Status.LastFull; full != nil {
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
 	}
@@ -224,13 +224,6 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	found, err := modelstore.Observe(ctx, s.policy, location, credentials, query)
-	if err == nil && found.LastFull != nil && found.LastFull.Name != query.Known {
-		// A run on record may have completed after it was given up: what it merged is known.
-		if last, recorded := merge.LastIncrementOf(&job.Status, found.LastFull.Name); recorded {
-			query.Known, query.After = found.LastFull.Name, last
-			found, err = modelstore.Observe(ctx, s.policy, location, credentials, query)
-		}
-	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, err // The operator ends.

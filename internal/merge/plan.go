@@ -136,8 +136,7 @@ func (t *turn) see() {
 	case s.Full == nil:
 		t.st.LastFull = nil
 	case s.Full.Name != nameOf(t.st.LastFull):
-		lastIncrement, _ := LastIncrementOf(t.st, s.Full.Name)
-		t.st.LastFull = &v1alpha1.FullModel{Name: s.Full.Name, Time: metaTime(earlier(s.Full.Time, t.p.now)), LastIncrement: lastIncrement}
+		t.st.LastFull = &v1alpha1.FullModel{Name: s.Full.Name, Time: metaTime(earlier(s.Full.Time, t.p.now)), LastIncrement: Merged(t.st)[s.Full.Name]}
 	}
 	t.st.Increments = int32(min(s.Increments.Count, 1<<30))
 	if !s.Increments.Newest.IsZero() {
@@ -145,18 +144,17 @@ func (t *turn) see() {
 	}
 }
 
-// LastIncrementOf is the last increment that is merged into a full model, and whether that is on record: it is of a run of the job
-// that is not long ago.
-func LastIncrementOf(st *v1alpha1.MergeJobStatus, full string) (last string, recorded bool) {
-	if run := st.Run; run != nil && run.ID == full {
-		return run.LastIncrement, true
-	}
+// Merged has the last increments that are merged into full models which runs of the job have made, or may make yet, by the names of
+// those: of the runs that are on record.
+func Merged(st *v1alpha1.MergeJobStatus) map[string]string {
+	merged := map[string]string{}
 	for _, r := range st.History {
-		if r.Run == full {
-			return r.LastIncrement, true
-		}
+		merged[r.Run] = r.LastIncrement
 	}
-	return "", false
+	if st.Run != nil {
+		merged[st.Run.ID] = st.Run.LastIncrement
+	}
+	return merged
 }
 
 func nameOf(full *v1alpha1.FullModel) string {

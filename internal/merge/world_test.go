@@ -117,8 +117,8 @@ func (m *merger) look() {
 	if s.Full != nil {
 		if full := m.status().LastFull; full != nil && full.Name == s.Full.Name {
 			after = full.LastIncrement
-		} else if last, recorded := LastIncrementOf(m.status(), s.Full.Name); recorded {
-			after = last
+		} else {
+			after = Merged(m.status())[s.Full.Name]
 		}
 	}
 	var waiting []string

@@ -38,6 +38,9 @@ type Query struct {
 	// After is the name of the last increment that was merged into Known, relative to the folder of increments. Empty: that is not
 	// known, and the increments are told apart by time, as for a full model that is not Known.
 	After string
+	// Merged has the last increments that were merged into other full models on record, by the names of those: one of them may turn
+	// out to be the newest.
+	Merged map[string]string
 	// Most is how many increments are listed at most, of those that are counted.
 	Most int
 }
@@ -75,10 +78,7 @@ type Observation struct {
 	// else has made, or whose record is lost, they are those written at or after a cut: when its run started, if its name is a run's
 	// id, else when its marker was written. A store tells times in seconds, so those of the cut's own second are counted rather than
 	// lost. The start of a run is by the operator's clock: if that is fast, what was written meanwhile is missed until the record
-	// of the run is given as Known and After. Without any full model they are all.
-	//
-	// When Query.Run has just become complete it is another one: observe again with it as Known, to have exactly those that it did
-	// not merge.
+	// of the run is given, as Known and After or in Merged. Without any full model they are all.
 	Increments Increments
 }
 
@@ -184,6 +184,9 @@ func cutOf(last *Full, q Query) cut {
 	}
 	if last.Name == q.Known && q.After != "" {
 		return cut{after: q.After}
+	}
+	if after := q.Merged[last.Name]; after != "" {
+		return cut{after: after}
 	}
 	if start, ok := merge.RunTime(last.Name); ok {
 		return cut{since: start}

@@ -74,8 +74,13 @@ func (m *Models) Increments(model string, first, last int) {
 func (m *Models) Full(model, name string, age time.Duration) {
 	m.s.t.Helper()
 	m.s.must(m.Put(model, "full/"+name+"/_SUCCESS"), "write a full model")
-	marker, at := filepath.Join(m.server.Directory, m.bucket, model, "full", name, "_SUCCESS"), time.Now().Add(-age)
-	m.s.must(os.Chtimes(marker, at, at), "date a full model back")
+	m.Date(model, "full/"+name+"/_SUCCESS", time.Now().Add(-age))
+}
+
+// Date sets when an object was written, as the server tells it.
+func (m *Models) Date(model, name string, at time.Time) {
+	m.s.t.Helper()
+	m.s.must(os.Chtimes(filepath.Join(m.server.Directory, m.bucket, model, filepath.FromSlash(name)), at, at), "date an object")
 }
 
 // Complete writes the marker of the run of a merge whose pods run, as its program does.

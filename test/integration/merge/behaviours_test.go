@@ -63,6 +63,7 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.FetchMerge("heavy")).Should(And(haveSummary("Queued (2 of 3)"), HaveField("Status.BlockedBy.Head", "big")))
 		Eventually(p.FetchMerge("small")).Should(haveSummary("Queued (3 of 3)"))
 		Consistently(p.running("small"), 3*time.Second).Should(BeZero(), "it would fit, and does not overtake")
+		Eventually(p.FetchMerge("first")).Should(haveSummary("Running (4/4)"))
 		p.finish(ctx, p.read("first"))
 		Eventually(p.running("big")).Should(Equal(5), "there is room for the head now")
 		Eventually(p.FetchMerge("heavy")).Should(haveReason(v1alpha1.ReasonAsking), "the next head asks")

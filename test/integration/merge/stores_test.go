@@ -69,10 +69,12 @@ var _ = Describe("stores", func() {
 		p.Create(p.merge("b").Obj())
 		Eventually(p.FetchMerge("a")).Should(And(HaveField("Status.Summary", HavePrefix("Queued (")),
 			HaveField("Status.Message", ContainSubstring("keeps its place"))))
+		Eventually(p.FetchMerge("busy")).Should(haveSummary("Running (4/4)"))
 		p.finish(ctx, p.read("busy"))
 		Eventually(p.running("b")).Should(Equal(4), "the next passes")
 		up := serve(given.Outage, strings.TrimPrefix(given.Store.Endpoint, "http://"))
 		defer up()
+		Eventually(p.FetchMerge("b")).Should(haveSummary("Running (4/4)"))
 		p.finish(ctx, p.read("b"))
 		Eventually(p.running("a"), 2*time.Minute).Should(Equal(4), "it goes on by itself")
 	}, SpecTimeout(5*time.Minute))
@@ -97,6 +99,7 @@ var _ = Describe("stores", func() {
 	It("behaviour 6: a store whose clock is ahead makes no model young for ever", func() {
 		p := newPool("restart", 4)
 		p.due("a", -5*time.Hour) // five hours in the future
+		p.Date("a", "inc/000003", time.Now().Add(6*time.Hour))
 		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Schedule.Interval.Duration = 10 * time.Second }).Obj())
 		Eventually(p.FetchMerge("a")).Should(haveReason(v1alpha1.ReasonNotDue))
 		Eventually(p.running("a")).Should(Equal(4), "its age counts from when it was seen")
