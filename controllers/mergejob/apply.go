@@ -122,7 +122,8 @@ func (r *Reconciler) restore(ctx context.Context, pool types.NamespacedName, res
 		return err
 	}
 	patch := &unstructured.Unstructured{Object: content}
-	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldManager), client.ForceOwnership)
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldManager),
+		client.ForceOwnership)
 	if err != nil {
 		return err
 	}

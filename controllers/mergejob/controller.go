@@ -1,6 +1,6 @@
-// Package mergejob reconciles MergeJobs. Their line is one decision: the key of the reconciler is a pool, it observes all merges of
-// the pool, lets internal/merge decide, applies the decision and reports. It decides nothing itself and reads no store: a second
-// queue, whose key is a MergeJob, observes the stores.
+// Package mergejob reconciles MergeJobs. Their line is one decision: the key of the reconciler is a pool, it observes all merges
+// of the pool, lets internal/merge decide, applies the decision and reports. It decides nothing itself and reads no store: a
+// second queue, whose key is a MergeJob, observes the stores.
 package mergejob
 
 import (
@@ -198,6 +198,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	observed, err := r.observe(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	for _, gone := range r.memory.forget(req.Name, observed.Jobs) {
+		r.pacer.Forget(gone)
 	}
 	now := r.now()
 	began := time.Now()

@@ -16,6 +16,8 @@ import (
 type memory struct {
 	mu   sync.Mutex
 	jobs map[types.UID]*remembered
+	// pools are the jobs that each pool had when it was last decided about.
+	pools map[string]map[types.UID]types.NamespacedName
 }
 
 type remembered struct {
@@ -27,7 +29,9 @@ type remembered struct {
 	problem *merge.Problem
 }
 
-func newMemory() *memory { return &memory{jobs: map[types.UID]*remembered{}} }
+func newMemory() *memory {
+	return &memory{jobs: map[types.UID]*remembered{}, pools: map[string]map[types.UID]types.NamespacedName{}}
+}
 
 func (m *memory) of(job types.UID) *remembered {
 	if m.jobs[job] == nil {
@@ -82,9 +86,23 @@ func attemptOf(job *v1alpha1.MergeJob) v1alpha1.MergeRun {
 	return v1alpha1.MergeRun{ID: job.Status.Run.ID, Attempt: job.Status.Run.Attempt}
 }
 
-// forget drops a job that is gone.
-func (m *memory) forget(job types.UID) {
+// forget drops the jobs that the pool has no more, and returns them. A job that went to another pool loses nothing that counts.
+func (m *memory) forget(pool string, have []*merge.Job) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.jobs, job)
+	had, now := m.pools[pool], make(map[types.UID]types.NamespacedName, len(have))
+	for _, job := range have {
+		now[job.Object.UID] = job.Key()
+	}
+	if m.pools[pool] = now; len(now) == 0 {
+		delete(m.pools, pool)
+	}
+	var gone []types.NamespacedName
+	for job, key := range had {
+		if _, stays := now[job]; !stays {
+			delete(m.jobs, job)
+			gone = append(gone, key)
+		}
+	}
+	return gone
 }

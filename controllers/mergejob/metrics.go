@@ -21,8 +21,8 @@ var (
 	decisionBuckets = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1}
 )
 
-// metrics are the figures over all merges that Prometheus reads (docs/metrics.md). Counters begin at zero with the process; what is
-// told by a status write is counted after that write succeeded, so it is never counted twice.
+// metrics are the figures over all merges that Prometheus reads (docs/metrics.md). Counters begin at zero with the process; what
+// is told by a status write is counted after that write succeeded, so it is never counted twice.
 type metrics struct {
 	wait, run *prometheus.HistogramVec
 	decision  prometheus.Histogram
@@ -36,10 +36,10 @@ func newMetrics(now func() time.Time, jobs toolscache.Store, elected <-chan stru
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{labelPool})
 	}
 	return &metrics{
-		wait: histogram("tideline_merge_wait_seconds", "Time from joining the line of a pool until all pods of the merge ran; once for "+
-			"each run that ran.", waitBuckets),
-		run: histogram("tideline_merge_run_seconds", "Time from when all pods of a merge ran until it ended; once for each run that ran.",
-			runBuckets),
+		wait: histogram("tideline_merge_wait_seconds", "Time from joining the line of a pool until all pods of the merge ran; once "+
+			"for each run that ran.", waitBuckets),
+		run: histogram("tideline_merge_run_seconds", "Time from when all pods of a merge ran until it ended; once for each run that "+
+			"ran.", runBuckets),
 		decision: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "tideline_merge_decision_seconds",
 			Help: "Time that it took to decide about all merges of a pool, reads and writes apart.", Buckets: decisionBuckets}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tideline_merge_runs_total",
@@ -90,9 +90,11 @@ func (m *metrics) count(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus
 
 var (
 	fullDesc = prometheus.NewDesc("tideline_merge_full_model_age_seconds",
-		"Age of the newest full model, or of the MergeJob where there is none yet.", []string{labelNamespace, labelName, labelPool}, nil)
+		"Age of the newest full model, or of the MergeJob where there is none yet.",
+		[]string{labelNamespace, labelName, labelPool}, nil)
 	incrementDesc = prometheus.NewDesc("tideline_merge_newest_increment_age_seconds",
-		"Age of the newest increment, by the store's clock; absent before one was seen.", []string{labelNamespace, labelName, labelPool}, nil)
+		"Age of the newest increment, by the store's clock; absent before one was seen.",
+		[]string{labelNamespace, labelName, labelPool}, nil)
 	intervalDesc = prometheus.NewDesc("tideline_merge_interval_seconds",
 		"Age of the full model at which it is merged again; absent for a merge without a schedule.",
 		[]string{labelNamespace, labelName, labelPool}, nil)
@@ -101,8 +103,8 @@ var (
 		"How long the head of the line has been asking for its place; absent while nobody asks.", []string{labelPool}, nil)
 )
 
-// ages tells the figures that grow by themselves, from the MergeJobs in the manager's cache, when it is asked: one series for each
-// model and figure, because how old a model is concerns its owner and nobody else.
+// ages tells the figures that grow by themselves, from the MergeJobs in the manager's cache, when it is asked: one series for
+// each model and figure, because how old a model is concerns its owner and nobody else.
 type ages struct {
 	jobs    toolscache.Store
 	elected <-chan struct{}

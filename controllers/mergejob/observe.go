@@ -65,7 +65,8 @@ func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error 
 func (r *Reconciler) observeJob(ctx context.Context, object *v1alpha1.MergeJob, withoutVolcano bool) (*merge.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merge.Job{
-		Object: object, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key), Problem: r.memory.problem(object),
+		Object: object, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
+		Problem: r.memory.problem(object),
 	}
 	var err error
 	if job.Invalid, err = r.memory.check(ctx, r.guard, object); err != nil {

@@ -39,8 +39,8 @@ const (
 	defaultRegion = "us-east-1"
 )
 
-// stores observes the stores of MergeJobs, each by itself and a few at a time, and keeps what was seen. A store that does not answer
-// holds nobody up but its own job.
+// stores observes the stores of MergeJobs, each by itself and a few at a time, and keeps what was seen. A store that does not
+// answer holds nobody up but its own job.
 type stores struct {
 	client client.Client
 	// live reads Secrets past the caches.
@@ -261,8 +261,9 @@ func (s *stores) credentials(ctx context.Context, job *v1alpha1.MergeJob) (model
 	secret := &corev1.Secret{}
 	switch err := s.live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, secret); {
 	case apierrors.IsNotFound(err):
-		return modelstore.Credentials{}, fmt.Errorf("Secret %s of spec.store.credentialsSecretName does not exist: create it with the keys "+
-			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the merge goes on by itself then", name) //nolint:staticcheck // a kind, for users
+		return modelstore.Credentials{}, fmt.Errorf( //nolint:staticcheck // a kind, for users
+			"Secret %s of spec.store.credentialsSecretName does not exist: create it with the keys AWS_ACCESS_KEY_ID and "+
+				"AWS_SECRET_ACCESS_KEY; the merge goes on by itself then", name)
 	case err != nil:
 		return modelstore.Credentials{}, fmt.Errorf("the operator cannot read Secret %s: %w", name, err)
 	}

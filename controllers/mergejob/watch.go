@@ -52,7 +52,8 @@ func (r *Reconciler) poolsOfModel(ctx context.Context, o client.Object) []string
 	if _, _, ours := ownerOf(o); !ours {
 		return nil
 	}
-	return append(r.poolsOfOwner(ctx, o), r.poolsWhere(ctx, client.MatchingFields{jobsByModel: o.GetLabels()[v1alpha1.LabelModelHash]})...)
+	model := client.MatchingFields{jobsByModel: o.GetLabels()[v1alpha1.LabelModelHash]}
+	return append(r.poolsOfOwner(ctx, o), r.poolsWhere(ctx, model)...)
 }
 
 // poolsOfOwner are that of the MergeJob which controls the object.

@@ -30,7 +30,7 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 		add(corev1.EventTypeWarning, v1alpha1.EventWithdrawn, r.Message)
 	}
 	if ended := Ended(before, after); ended != nil {
-		switch ended.Outcome { //nolint:exhaustive // the others are warnings
+		switch ended.Outcome {
 		case v1alpha1.OutcomeMerged:
 			add(corev1.EventTypeNormal, v1alpha1.EventMerged, ended.Message)
 		case v1alpha1.OutcomeSuspended:

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// CutList returns the names of a gzipped list, which is nil for none, up to last, gzipped, and how many they are. Where last is not among them, because
-// the store changed, it returns the list as it is.
+// CutList returns the names of a gzipped list, which is nil for none, up to last, gzipped, and how many they are. Where last is
+// not among them, because the store changed, it returns the list as it is.
 func CutList(list []byte, last string) (cut []byte, n int, err error) {
 	var in io.Reader = bytes.NewReader(nil)
 	if len(list) > 0 {

@@ -1,5 +1,5 @@
-// Package merge decides what becomes of the MergeJobs of one pool: who is due, whose turn it is, and how each run goes on. Plan is
-// its heart: a pure function from what was observed of the pool to what must be done and said.
+// Package merge decides what becomes of the MergeJobs of one pool: who is due, whose turn it is, and how each run goes on. Plan
+// is its heart: a pure function from what was observed of the pool to what must be done and said.
 package merge
 
 import (
@@ -23,8 +23,8 @@ type Observed struct {
 	WebhooksOff bool
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
-	// QueueMissing is true when there is no Queue of the pool's name, and QueueState is Volcano's word for its state otherwise; empty
-	// while Volcano has not seen it.
+	// QueueMissing is true when there is no Queue of the pool's name, and QueueState is Volcano's word for its state otherwise;
+	// empty while Volcano has not seen it.
 	QueueMissing bool
 	QueueState   string
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.

@@ -105,8 +105,8 @@ func (t *turn) uncountable() *obstacle {
 	requests := worker.Requests(&t.spec.Template.Spec)
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		if q := requests[name]; q.Sign() < 0 || q.MilliValue() < 0 || q.Value() < 0 {
-			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("A pod asks for %s of "+
-				"%s, which is less than nothing or more than can be counted: change spec.template.", q.String(), name)}
+			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("A pod asks for %s "+
+				"of %s, which is less than nothing or more than can be counted: change spec.template.", q.String(), name)}
 		}
 	}
 	return nil
@@ -224,9 +224,9 @@ func (t *turn) neverFits() *obstacle {
 	if never == nil {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s ask for more than pool %s "+
-		"could give if nothing else ran. %s It is set aside, others pass, and it is judged again when the pool's Queue or nodes change: "+
-		"lower minReplicas or the requests, or enlarge the pool.", count(t.spec.MinReplicas, "pod"), t.asks(), t.st.Pool,
+	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s ask for more than pool "+
+		"%s could give if nothing else ran. %s It is set aside, others pass, and it is judged again when the pool's Queue or nodes "+
+		"change: lower minReplicas or the requests, or enlarge the pool.", count(t.spec.MinReplicas, "pod"), t.asks(), t.st.Pool,
 		elastic.RoomFor(never))}
 }
 

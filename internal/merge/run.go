@@ -217,7 +217,8 @@ func (t *turn) makeList() bool {
 	return true
 }
 
-// Over tells whether all pods of the run's core have succeeded, so that a look at the store that begins now shows what came of it.
+// Over tells whether all pods of the run's core have succeeded, so that a look at the store that begins now shows what came of
+// it.
 func Over(run *v1alpha1.MergeRun, pods []elastic.Worker) bool {
 	succeeded := int32(0)
 	for i := range pods {
@@ -310,8 +311,8 @@ func (t *turn) watchStart(core map[int32]*elastic.Worker) {
 			"startTimeoutSeconds (%s)%s. Mend what they wait for, or raise startTimeoutSeconds.", run.Withdrawals, limit, why))
 		return
 	}
-	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonStartTimeout, fmt.Sprintf("The pods did not run within startTimeoutSeconds (%s) "+
-		"of being placed%s: the attempt is taken back, and the run asks again (%d of %d times).", limit, why, run.Withdrawals,
+	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonStartTimeout, fmt.Sprintf("The pods did not run within startTimeoutSeconds "+
+		"(%s) of being placed%s: the attempt is taken back, and the run asks again (%d of %d times).", limit, why, run.Withdrawals,
 		maxStartTimeouts))
 }
 
@@ -322,8 +323,9 @@ func (t *turn) watchMarker() {
 		t.d.ReadStore = true
 		return
 	}
-	t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is no %s in %s%s/: "+
-		"the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker, t.spec.Store.Full, run.ID))
+	t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is no %s in "+
+		"%s%s/: the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker,
+		t.spec.Store.Full, run.ID))
 }
 
 // watchRun stops a run that takes too long, and keeps its surplus.

@@ -16,7 +16,8 @@ type Schedule struct {
 }
 
 // ParseSchedule reads a cron line of five fields, or @daily and the like, in a time zone of the IANA database, UTC for an empty
-// name. The error is for whoever wrote them: the line or the zone cannot be read, or the line never comes true, as on 30 February.
+// name. The error is for whoever wrote them: the line or the zone cannot be read, or the line never comes true, as on 30
+// February.
 func ParseSchedule(line, timeZone string) (Schedule, error) {
 	const form = "write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like"
 	// To the library these mean the zone of the machine.

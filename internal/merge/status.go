@@ -83,8 +83,8 @@ func (t *turn) sayQueued(line []*turn) {
 	switch {
 	case t.asking():
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.short(), messageLimit)}
-		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s: %s of %s wait for their "+
-			"place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks))
+		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s: %s of %s wait for "+
+			"their place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks))
 	case t.position == 0:
 		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message)
 	default:
@@ -93,7 +93,8 @@ func (t *turn) sayQueued(line []*turn) {
 }
 
 func (t *turn) sayInLine(head *turn, length int) {
-	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool, *orDefault(t.st.Weight, 0))
+	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
+		*orDefault(t.st.Weight, 0))
 	switch {
 	case t.job.Store != nil && t.job.Store.Trouble != nil:
 		message += ". It keeps its place and lets others pass until its store can be read: " + t.job.Store.Trouble.Message
@@ -150,11 +151,11 @@ func (t *turn) sayRunning() {
 	if run.Base != "" {
 		base = "full model " + run.Base
 	}
-	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full, run.ID,
-		count(t.running(), "pod"))
+	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full,
+		run.ID, count(t.running(), "pod"))
 	if run.MaxReplicas > run.MinReplicas && len(t.p.o.SchedulerObstacles) > 0 {
-		message += fmt.Sprintf(" The %d beyond minReplicas are not created, because Volcano's configuration does not let surplus give way "+
-			"(config/volcano).", run.MaxReplicas-run.MinReplicas)
+		message += fmt.Sprintf(" The %d beyond minReplicas are not created, because Volcano's configuration does not let surplus give "+
+			"way (config/volcano).", run.MaxReplicas-run.MinReplicas)
 	}
 	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.running(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
 }
@@ -173,7 +174,7 @@ func (t *turn) running() int32 {
 
 func (t *turn) sayStopping() {
 	run := t.st.Run
-	switch run.Outcome { //nolint:exhaustive // an attempt that was withdrawn is queued
+	switch run.Outcome {
 	case v1alpha1.OutcomeMerged:
 		t.st.Phase = v1alpha1.MergeMerged
 	case v1alpha1.OutcomeTimedOut:
@@ -219,10 +220,10 @@ func (t *turn) sayOwner() {
 		unchecked = append(unchecked, fmt.Sprintf("that %q answers for it", t.spec.Owner))
 	}
 	if secret := t.spec.Store.CredentialsSecretName; secret != "" {
-		unchecked = append(unchecked, fmt.Sprintf("that its creator may read Secret %s", secret))
+		unchecked = append(unchecked, "that its creator may read Secret "+secret)
 	}
 	if account, _ := worker.Account(&t.spec.Template.Spec); account != "" && account != worker.DefaultAccount {
-		unchecked = append(unchecked, fmt.Sprintf("that its creator may have pods run as ServiceAccount %s", account))
+		unchecked = append(unchecked, "that its creator may have pods run as ServiceAccount "+account)
 	}
 	message := "The MergeJob came while the operator ran without webhooks (--webhooks=false), which set and check the owner."
 	if len(unchecked) > 0 {

@@ -16,8 +16,8 @@ const atInterval = 100
 // maxExtra bounds what increments and boost add, so that age goes before everything in the end.
 const maxExtra = 1000
 
-// weigh says how heavy the merge is, whether it is due, and when it will be. The tier counts from when the merge is due: it orders
-// the line, and makes nobody due earlier.
+// weigh says how heavy the merge is, whether it is due, and when it will be. The tier counts from when the merge is due: it
+// orders the line, and makes nobody due earlier.
 func (t *turn) weigh() {
 	t.st.DueTime = nil
 	if !t.storeRead() {
@@ -44,8 +44,8 @@ func (t *turn) weigh() {
 	}
 }
 
-// age is when the newest full model was made, and the time from then until it is due again. It is false for a merge that is due at
-// once, because there is no full model, or no schedule.
+// age is when the newest full model was made, and the time from then until it is due again. It is false for a merge that is due
+// at once, because there is no full model, or no schedule.
 func (t *turn) age() (full time.Time, interval time.Duration, ok bool) {
 	if t.st.LastFull == nil || t.spec.Schedule == nil {
 		return time.Time{}, 0, false

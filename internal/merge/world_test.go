@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -67,16 +66,16 @@ func newWorld(t *testing.T, room int) *world {
 
 // add adds a merge of 4 pods that is due every 10 hours, with 3 increments in its store and no full model.
 func (w *world) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger {
-	w.uids++
 	m := &merger{
 		object: &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ads", Name: name, UID: types.UID(fmt.Sprintf("u-%d", w.uids)), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
+			Namespace: "ads", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 		}},
 		pods:  map[int32]*elastic.Worker{},
 		store: store{increments: []string{"000001", "000002", "000003"}},
 	}
 	m.object.Spec = v1alpha1.MergeJobSpec{
-		Pool: "tideline-merge", MinReplicas: 4, MaxReplicas: 4, Schedule: &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
+		Pool: "tideline-merge", MinReplicas: 4, MaxReplicas: 4,
+		Schedule: &v1alpha1.MergeSchedule{Interval: &metav1.Duration{Duration: 10 * time.Hour}},
 		Store: v1alpha1.ModelStore{
 			Provider: v1alpha1.StoreS3, Bucket: "models", Prefix: name, Increments: "inc/", Full: "full/", CompletionMarker: "_SUCCESS",
 		},
@@ -394,8 +393,4 @@ func (w *world) running() []*merger {
 		}
 	}
 	return all
-}
-
-func (w *world) shuffle(r *rand.Rand) {
-	r.Shuffle(len(w.jobs), func(i, j int) { w.jobs[i], w.jobs[j] = w.jobs[j], w.jobs[i] })
 }

@@ -188,7 +188,9 @@ func TestIncrementsMap(t *testing.T) {
 	g.Expect(m.BinaryData).To(Equal(map[string][]byte{"increments.gz": []byte("gzipped")}))
 	g.Expect(*m.Immutable).To(BeTrue())
 	g.Expect(metav1.IsControlledBy(m, b.Job)).To(BeTrue())
-	g.Expect(m.Labels).To(Equal(map[string]string{"tideline.io/merge": "ctr", "tideline.io/run": b.Run.ID}), "all attempts share it")
+	g.Expect(m.Labels).To(Equal(map[string]string{
+		"tideline.io/merge": "ctr", "tideline.io/run": b.Run.ID, "tideline.io/job": "ctr",
+	}), "all attempts share it")
 }
 
 func TestPodIndex(t *testing.T) {

@@ -1,0 +1,35 @@
+package mergejob
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/merge"
+)
+
+func TestJobsThatAreGoneAreForgotten(t *testing.T) {
+	g := NewWithT(t)
+	m := newMemory()
+	job := func(name string, uid types.UID) *merge.Job {
+		return &merge.Job{Object: &v1alpha1.MergeJob{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, UID: uid},
+			Status:     v1alpha1.MergeJobStatus{Run: &v1alpha1.MergeRun{ID: "r", Attempt: 1}},
+		}}
+	}
+	a, b := job("a", "1"), job("b", "2")
+	for _, j := range []*merge.Job{a, b} {
+		m.refused(j.Object, merge.Problem{Message: "no"})
+	}
+	g.Expect(m.forget("p", []*merge.Job{a, b})).To(BeEmpty())
+	g.Expect(m.forget("other", nil)).To(BeEmpty(), "each pool speaks of its own jobs")
+	again := job("b", "3")
+	g.Expect(m.forget("p", []*merge.Job{a, again})).To(ConsistOf(b.Key()), "one of the same name is another job")
+	g.Expect(m.problem(a.Object)).NotTo(BeNil())
+	g.Expect(m.problem(b.Object)).To(BeNil())
+	g.Expect(m.forget("p", nil)).To(ConsistOf(a.Key(), again.Key()))
+	g.Expect(m.pools).To(BeEmpty())
+}
