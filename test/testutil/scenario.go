@@ -161,7 +161,9 @@ func (s *Scenario) Read(job string) *v1alpha1.ElasticTrainingJob {
 func (s *Scenario) Remains() ([]string, error) { return s.World.Remains(s.ctx, s.Namespace) }
 
 // Events lists the events of a job, oldest first, as "Grew: Grew from 2 to 8 ready workers."
-func (s *Scenario) Events(job *v1alpha1.ElasticTrainingJob) ([]string, error) { return s.EventsOf(job.UID) }
+func (s *Scenario) Events(job *v1alpha1.ElasticTrainingJob) ([]string, error) {
+	return s.EventsOf(job.UID)
+}
 
 // EventsOf lists the events of the object of that UID in the same way.
 func (s *Scenario) EventsOf(uid types.UID) ([]string, error) {
