@@ -119,8 +119,12 @@ func (t *turn) withdrawn() bool {
 	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 
-// unplaced tells whether the job has, or may have, a gang that waits for a place.
+// unplaced tells whether the job has, or may have, a gang that waits for a place: also one that was placed or ended this very
+// moment, until that is on record.
 func (t *turn) unplaced() bool {
+	if written := t.job.Object.Status.Run; written != nil && written.Outcome == "" && written.PlaceTime == nil {
+		return true
+	}
 	run := t.st.Run
 	if run == nil || run.PlaceTime != nil {
 		return false
