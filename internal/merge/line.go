@@ -96,13 +96,22 @@ func (t *turn) ask() {
 	}
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
-		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.fresh.Increments.Last,
+		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
 		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas,
 	}
 	if t.calledByHand() {
 		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)
 	}
 	t.st.RetryTime = nil
+}
+
+// lastListed is the last increment that a run merges which takes all that are listed: that of its base when nothing waits, as for
+// a run by hand.
+func (t *turn) lastListed() string {
+	if t.fresh.Increments.Listed == 0 && t.st.LastFull != nil {
+		return t.st.LastFull.LastIncrement
+	}
+	return t.fresh.Increments.Last
 }
 
 // asking tells whether the run's gang asks for its place.

@@ -205,11 +205,11 @@ func (t *turn) makeList() bool {
 		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonStoreUnreachable, err.Error())
 		return false
 	}
-	if last := t.fresh.Increments.Last; int32(n) != run.Increments {
+	if base := nameOf(t.st.LastFull); int32(n) != run.Increments || base != run.Base {
 		// The store changed since the run was recorded: the record goes first.
-		run.Increments = int32(n)
+		run.Base, run.Increments = base, int32(n)
 		if n == t.fresh.Increments.Listed {
-			run.LastIncrement = last
+			run.LastIncrement = t.lastListed()
 		}
 		return false
 	}
