@@ -213,6 +213,7 @@ func (t *turn) notDue() *obstacle {
 	}
 	message := fmt.Sprintf("Weight %d is below the threshold of %d; %s wait", weight, threshold, count(t.st.Increments, "increment"))
 	if t.st.DueTime != nil {
+		t.p.wake(t.st.DueTime.Time)
 		message += ". By the age of its full model it is due at " + t.st.DueTime.UTC().Format(time.RFC3339)
 	}
 	return &obstacle{reason: v1alpha1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold), message: message + "."}

@@ -86,7 +86,9 @@ func Plan(o Observed, now time.Time) Decision {
 			t.goOn()
 		}
 		t.weigh()
-		t.obstacle = t.findObstacle()
+		if t.st.Run == nil {
+			t.obstacle = t.findObstacle()
+		}
 	}
 	p.callHead(p.line())
 	line := p.line() // Whoever asks now comes first.

@@ -27,21 +27,21 @@ func (t *turn) weigh() {
 	threshold := float64(ptr.Deref(t.spec.Threshold, atInterval))
 	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
 	age := float64(atInterval)
-	if full, interval, ok := t.age(); ok {
+	full, interval, aged := t.age()
+	if aged {
 		old := max(t.p.now.Sub(full), 0)
 		age = atInterval * old.Seconds() / interval.Seconds()
 		if missing := (threshold - extra) / atInterval; missing > 0 {
-			t.st.DueTime = timePointer(full.Add(time.Duration(missing * float64(interval))))
+			// In whole seconds, as the API server keeps it, and never before the weight is reached.
+			t.st.DueTime = timePointer(full.Add(time.Duration(missing*float64(interval)) + time.Second - 1))
 		}
 	}
 	t.order = age + extra
-	if t.due = t.order >= threshold || t.calledByHand(); t.due {
+	arrived := t.st.DueTime != nil && !t.p.now.Before(t.st.DueTime.Time)
+	if t.due = t.order >= threshold || arrived || !aged || t.calledByHand(); t.due {
 		t.order = age*float64(t.p.o.Config.Tiers.MergeFactor(t.st.Tier)) + extra
 	}
 	t.st.Weight = ptr.To(int64(math.Floor(t.order)))
-	if t.st.DueTime != nil && !t.due {
-		t.p.wake(t.st.DueTime.Time)
-	}
 }
 
 // age is when the newest full model was made, and the time from then until it is due again. It is false for a merge that is due
