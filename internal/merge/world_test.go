@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,12 +134,17 @@ func (m *merger) look() {
 	}
 }
 
+// writers are kept, because each takes long to make.
+var writers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
 func zipped(names []string) []byte {
 	if len(names) == 0 {
 		return nil
 	}
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
+	z, _ := writers.Get().(*gzip.Writer)
+	defer writers.Put(z)
+	z.Reset(&b)
 	_, _ = io.WriteString(z, strings.Join(names, "\n")+"\n")
 	_ = z.Close()
 	return b.Bytes()
