@@ -67,7 +67,7 @@ func (l *life) join() {
 	if !l.chance(4) {
 		m.full(l.world, time.Duration(l.c.IntN(15))*time.Hour)
 	}
-	for i := range l.c.IntN(v1alpha1.MergeHistoryLimit) {
+	for i := range v1alpha1.MergeHistoryLimit * l.c.IntN(5) / 4 {
 		m.object.Status.History = append(m.object.Status.History, v1alpha1.MergeResult{
 			Run: fmt.Sprintf("earlier-%d", i), Outcome: v1alpha1.OutcomeFailed, EndTime: metaTime(l.now),
 		})
