@@ -29,6 +29,10 @@ GPUS_PER_NODE ?= 8
 CLUSTER_KUBECONFIG ?=
 AUDIT_LOG ?=
 OBJECT_STORE ?=
+# Of make bench-merge: simulated seconds per second, machines of each pool, who starts merges (empty: all).
+SCALE ?= 300
+POOLS ?= 8,12,16,20,24,28,32,36,40
+STRATEGIES ?=
 ONESHOT ?=
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
 ALLOW_LOCAL_STORES ?= $(or $(TIDELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tideline)/stores
@@ -241,6 +245,13 @@ demo: ## Tell the story on a local cluster: a job grows, gives way, grows back. 
 	@echo "building the demo (about 2 min the first time)"
 	$(call build,demo,./test/demo)
 	ONESHOT=$(ONESHOT) exec $(BIN)/demo
+
+##@ Benchmarks
+
+.PHONY: bench-merge
+bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge.md: SCALE, POOLS, STRATEGIES.
+	@$(call build,bench-merge,./test/perf/merge)
+	exec $(BIN)/bench-merge -scale='$(SCALE)' -pools='$(POOLS)' -strategies='$(STRATEGIES)' -operator='$(BIN)/tideline'
 
 ##@ Local cluster
 

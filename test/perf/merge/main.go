@@ -1,0 +1,125 @@
+// Merge compares who starts merges: trainings themselves, as plain pods or as gangs, or Tideline's MergeJobs. 60 models are merged
+// every 10 hours in pools of so many machines, on a real API server and Volcano, in time that is simulated. It writes the tables
+// of docs/benchmarks/merge.md and the drawing beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// options are the flags.
+type options struct {
+	scale      float64
+	pools      []int
+	strategies []strategy
+	operator   string
+	page       string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// What libraries log would hide the progress.
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, o)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		_, _ = fmt.Fprintln(os.Stderr, "merge:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("merge", flag.ContinueOnError)
+	flags.Float64Var(&o.scale, "scale", 300, "simulated `seconds` per second")
+	pools := flags.String("pools", "8,12,16,20,24,28,32,36,40", "machines of each pool, separated by commas")
+	keys := flags.String("strategies", "", "who starts merges, separated by commas (default all)")
+	flags.StringVar(&o.operator, "operator", "bin/tideline", "`file` with the operator")
+	flags.StringVar(&o.page, "page", "docs/benchmarks/merge.md", "`file` whose tables are written, and the drawing beside it; none: only printed")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for field := range strings.SplitSeq(*pools, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < fixed.machines {
+			return o, fmt.Errorf("-pools: %q is no number of machines from %d on, which one merge takes", field, fixed.machines)
+		}
+		o.pools = append(o.pools, n)
+	}
+	slices.Sort(o.pools)
+	o.strategies = slices.DeleteFunc(slices.Clone(strategies), func(s strategy) bool {
+		return *keys != "" && !slices.Contains(strings.Split(*keys, ","), s.key)
+	})
+	if len(o.strategies) == 0 || o.scale <= 0 {
+		return o, errors.New("nothing to run: -strategies names none that there is, or -scale is not positive")
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, o options) (err error) {
+	c, err := cluster.Start(ctx, cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.Millisecond, Log: os.Stderr})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	world, err := testutil.NewWorld(c.KubeconfigPath(), "")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "tideline-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{experiment: fixed, World: world, scale: o.scale, stores: storesFolder(dir), log: os.Stderr}
+	for _, s := range o.strategies {
+		if err := b.run(ctx, s, o.pools); err != nil {
+			return err
+		}
+	}
+	return b.report(o.page)
+}
+
+// report prints the tables, and writes them into the page and the drawing beside it.
+func (b *bench) report(page string) error {
+	text := conditions(b.experiment, b.scale, b.cost()) + "\n" + table(b.experiment, b.results)
+	if page == "" {
+		_, err := fmt.Println(text)
+		return err
+	}
+	before, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	after, err := replaceMarked(string(before), text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	drawing := strings.TrimSuffix(page, filepath.Ext(page)) + ".svg"
+	return errors.Join(
+		os.WriteFile(page, []byte(after), 0o644),
+		os.WriteFile(drawing, []byte(chart(b.bound(), panels(b.experiment, b.results))), 0o644),
+	)
+}

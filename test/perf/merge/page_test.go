@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func someResults() []result {
+	pods, tideline := strategies[0], strategy{key: "tideline", title: "Tideline", tideline: true}
+	return []result{
+		{strategy: pods, pool: 8, late: 60, deadlocks: 1, oldest: hours(39.5), held: 160},
+		{strategy: pods, pool: 12, late: 0},
+		{strategy: pods, pool: 16, late: 3, held: 300, worked: 100},
+		{strategy: pods, pool: 20, late: 0},
+		{strategy: tideline, pool: 8, late: 60},
+		{strategy: tideline, pool: 12, late: 0, waitP50: 90 * time.Second, waitP99: time.Hour, held: 200, worked: 199.6},
+	}
+}
+
+func TestTable(t *testing.T) {
+	got := table(fixed, someResults())
+	for _, want := range []string{
+		"| plain pods that wait | 20 | 2.00 |\n",
+		"| Tideline | 12 | 1.20 |\n",
+		"| plain pods that wait | 8 | 60 | 39.5 | 1 | 0 | 160 | 0 | 0 | 0 |\n",
+		"| Tideline | 12 | 0 | 0.0 | 0 | 0 | 200 | 200 | 2 | 60 |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the tables lack %s:\n%s", want, got)
+		}
+	}
+	if none := table(fixed, someResults()[:1]); !strings.Contains(none, "| plain pods that wait | none that was tried |  |") {
+		t.Errorf("no pool kept every model fresh, but the table says\n%s", none)
+	}
+}
+
+func TestReplaceMarked(t *testing.T) {
+	page := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
+	got, err := replaceMarked(page, "new\n")
+	if want := "before\n" + beginMark + "\n\nnew\n\n" + endMark + "\nafter\n"; got != want || err != nil {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if again, err := replaceMarked(got, "new\n"); again != got || err != nil {
+		t.Errorf("the same text again gives %q, %v", again, err)
+	}
+	if _, err := replaceMarked("no markers", "new"); err == nil {
+		t.Error("a page without markers was accepted")
+	}
+}
+
+// The drawing is well-formed, and every point of it is inside.
+func TestChart(t *testing.T) {
+	got := chart(fixed.bound(), panels(fixed, someResults()))
+	for decoder := xml.NewDecoder(strings.NewReader(got)); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, got)
+		}
+	}
+	for _, want := range []string{
+		`d="M52.0 34.0L185.3 274.0L318.7 262.0L452.0 274.0"`, // 60, 0, 3 and 0 models late
+		"Tideline", "models late, of 60", "work divided by time: 10 machines",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the drawing lacks %s:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
+		t.Error("the drawing has coordinates that are no numbers")
+	}
+}
+
+func TestRoundUp(t *testing.T) {
+	for x, want := range map[float64]float64{0: 1, 1: 1, 7.2: 8, 200: 200, 201: 300} {
+		if got := roundUp(x); got != want {
+			t.Errorf("roundUp(%v) = %v, want %v", x, got, want)
+		}
+	}
+}
