@@ -83,8 +83,8 @@ func (b *bench) round(ctx context.Context, s strategy, sizes []int) error {
 			cancel()
 		}
 	}
-	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return err
+	if err != nil || ctx.Err() != nil {
+		return cmp.Or(err, ctx.Err())
 	}
 	for _, p := range pools[1:] {
 		r := b.result(s, p.machines, p.record)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -34,12 +35,15 @@ const (
 
 var (
 	colours = []string{"#d1495b", "#e09f3e", "#3d85c6", "#8e6bbf", "#2a9d8f"}
-	dashes  = []string{"", "6 3", "2 3", "10 3 2 3", ""}
+	dashes  = []string{"none", "6 3", "2 3", "10 3 2 3", "none"}
 )
+
+// dotted is how the bound is drawn.
+const dotted = `stroke="` + grey + `" stroke-dasharray="1 3" stroke-width="2"`
 
 // panels are what the page shows of the results.
 func panels(e experiment, results []result) []panel {
-	late := panel{title: "models late, of " + fmt.Sprint(e.models), top: float64(e.models)}
+	late := panel{title: "models late, of " + strconv.Itoa(e.models), top: float64(e.models)}
 	held := panel{title: "machine-hours held and not worked"}
 	for _, of := range byStrategy(results) {
 		a, b := line{name: of[0].strategy.title}, line{name: of[0].strategy.title}
@@ -65,8 +69,9 @@ func chart(bound float64, panels []panel) string {
 	width := marginLeft + float64(len(panels))*(panelWidth+between)
 	height := marginTop + panelHeight + 52 + legendRow*float64(len(panels[0].lines)+1)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13" fill="%s">`+
-		"\n<title>Merging %s: what pools of so many machines do</title>\n", width, height, grey, html.EscapeString(panels[0].title))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f"`+
+		` font-family="sans-serif" font-size="13" fill="%s">`+"\n<title>Merges in pools of so many machines</title>\n",
+		width, height, grey)
 	for i, p := range panels {
 		drawPanel(&b, marginLeft+float64(i)*(panelWidth+between), bound, p)
 	}
@@ -77,8 +82,8 @@ func chart(bound float64, panels []panel) string {
 			marginLeft, row-4, stroke(i), marginLeft+50, row, html.EscapeString(l.name))
 	}
 	row := y + legendRow*float64(len(panels[0].lines))
-	fmt.Fprintf(&b, `<path d="M%.0f %.1fh40" stroke="%s" stroke-dasharray="1 3" stroke-width="2"/>`+
-		`<text x="%.0f" y="%.1f">work divided by time: %.0f machines</text>`+"\n</svg>\n", marginLeft, row-4, grey, marginLeft+50, row, bound)
+	fmt.Fprintf(&b, `<path d="M%.0f %.1fh40" %s/><text x="%.0f" y="%.1f">work divided by time: %.0f machines</text>`+"\n</svg>\n",
+		marginLeft, row-4, dotted, marginLeft+50, row, bound)
 	return b.String()
 }
 
@@ -95,15 +100,15 @@ func drawPanel(b *strings.Builder, left, bound float64, p panel) {
 	fmt.Fprintf(b, `<text x="%.0f" y="18" font-weight="bold">%s</text>`+"\n", left, html.EscapeString(p.title))
 	for i := range 5 {
 		v := p.top * float64(i) / 4
-		fmt.Fprintf(b, `<path d="M%.1f %.1fh%.0f" stroke="%s" stroke-opacity="0.35"/><text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n",
-			left, y(v), panelWidth, grey, left-6, y(v)+4, number(v))
+		fmt.Fprintf(b, `<path d="M%.1f %.1fh%.0f" stroke="%s" stroke-opacity="0.35"/>`+
+			`<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n", left, y(v), panelWidth, grey, left-6, y(v)+4, number(v))
 	}
 	for _, q := range p.lines[0].points {
 		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", x(q.x), y(0)+18, number(q.x))
 	}
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">machines of the pool</text>`+"\n", left+panelWidth/2, y(0)+38)
 	if bound >= lowest && bound <= highest {
-		fmt.Fprintf(b, `<path d="M%.1f %.1fv%.0f" stroke="%s" stroke-dasharray="1 3" stroke-width="2"/>`+"\n", x(bound), marginTop, panelHeight, grey)
+		fmt.Fprintf(b, `<path d="M%.1f %.1fv%.0f" %s/>`+"\n", x(bound), marginTop, panelHeight, dotted)
 	}
 	for i, l := range p.lines {
 		var path strings.Builder
@@ -117,11 +122,7 @@ func drawPanel(b *strings.Builder, left, bound float64, p panel) {
 // stroke is how the i-th line is drawn.
 func stroke(i int) string {
 	i %= len(colours)
-	dash := ""
-	if dashes[i] != "" {
-		dash = fmt.Sprintf(` stroke-dasharray="%s"`, dashes[i])
-	}
-	return fmt.Sprintf(`fill="none" stroke="%s" stroke-width="2.5"%s`, colours[i], dash)
+	return fmt.Sprintf(`fill="none" stroke=%q stroke-width="2.5" stroke-dasharray=%q`, colours[i], dashes[i])
 }
 
 // number writes without needless digits.

@@ -1,6 +1,6 @@
-// Merge compares who starts merges: trainings themselves, as plain pods or as gangs, or Tideline's MergeJobs. 60 models are merged
-// every 10 hours in pools of so many machines, on a real API server and Volcano, in time that is simulated. It writes the tables
-// of docs/benchmarks/merge.md and the drawing beside it.
+// Merge compares who starts merges: trainings themselves, as plain pods or as gangs, or Tideline's MergeJobs. 60 models are
+// merged every 10 hours in pools of so many machines, on a real API server and Volcano, in time that is simulated. It writes the
+// tables of docs/benchmarks/merge.md and the drawing beside it.
 package main
 
 import (
@@ -34,20 +34,24 @@ type options struct {
 	page       string
 }
 
-func main() {
+func main() { os.Exit(status(os.Args[1:])) }
+
+// status runs the bench, says what went wrong, and returns the exit status.
+func status(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// What libraries log would hide the progress.
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	o, err := parse(os.Args[1:])
+	o, err := parse(args)
 	if err == nil {
 		err = run(ctx, o)
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "merge:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 func parse(args []string) (options, error) {
@@ -57,7 +61,8 @@ func parse(args []string) (options, error) {
 	pools := flags.String("pools", "8,12,16,20,24,28,32,36,40", "machines of each pool, separated by commas")
 	keys := flags.String("strategies", "", "who starts merges, separated by commas (default all)")
 	flags.StringVar(&o.operator, "operator", "bin/tideline", "`file` with the operator")
-	flags.StringVar(&o.page, "page", "docs/benchmarks/merge.md", "`file` whose tables are written, and the drawing beside it; none: only printed")
+	flags.StringVar(&o.page, "page", "docs/benchmarks/merge.md",
+		"`file` whose tables are written, and the drawing beside it; none: only printed")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -104,7 +109,7 @@ func run(ctx context.Context, o options) (err error) {
 
 // report prints the tables, and writes them into the page and the drawing beside it.
 func (b *bench) report(page string) error {
-	text := conditions(b.experiment, b.scale, b.cost()) + "\n" + table(b.experiment, b.results)
+	text := conditions(b.scale, b.cost()) + "\n" + table(b.experiment, b.results)
 	if page == "" {
 		_, err := fmt.Println(text)
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Merges that Tideline starts. The bench plays the trainings, which write increments, and the merge programs, which work for their
-// time, write the completion marker and end.
+// Merges that Tideline starts. The bench plays the trainings, which write increments, and the merge programs, which work for
+// their time, write the completion marker and end.
 
 // incrementPeriod is how often a training writes an increment, in simulated time.
 const incrementPeriod = 10 * time.Minute
@@ -104,7 +104,8 @@ func (p *pool) mergePrograms(ctx context.Context, model int, store string) error
 			return err
 		}
 		pods := &corev1.PodList{}
-		if err := p.Client.List(ctx, pods, client.InNamespace(p.name), client.MatchingLabels{v1alpha1.LabelMerge: modelName(model)}); err != nil {
+		ofModel := client.MatchingLabels{v1alpha1.LabelMerge: modelName(model)}
+		if err := p.Client.List(ctx, pods, client.InNamespace(p.name), ofModel); err != nil {
 			return err
 		}
 		if err := p.work(ctx, model, merge, number); err != nil {
@@ -127,7 +128,7 @@ func (p *pool) mergePrograms(ctx context.Context, model int, store string) error
 func (p *pool) succeed(ctx context.Context, pods []corev1.Pod) error {
 	for i := range pods {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"phase":"Succeeded"}}`))
-		if err := p.Client.Status().Patch(ctx, &pods[i], patch); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(p.Client.Status().Patch(ctx, &pods[i], patch)); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -29,7 +30,7 @@ func table(e experiment, results []result) string {
 	for _, s := range byStrategy(results) {
 		machines, share := "none that was tried", ""
 		if pool := leastPool(s); pool > 0 {
-			machines, share = fmt.Sprint(pool), fmt.Sprintf("%.2f", float64(pool)/e.bound())
+			machines, share = strconv.Itoa(pool), fmt.Sprintf("%.2f", float64(pool)/e.bound())
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", s[0].strategy.title, machines, share)
 	}
@@ -70,7 +71,7 @@ func leastPool(rising []result) int {
 }
 
 // conditions says under which the results were made.
-func conditions(e experiment, scale float64, cost time.Duration) string {
+func conditions(scale float64, cost time.Duration) string {
 	return fmt.Sprintf("One second stood for %.1f simulated minutes. A merge for which there was room had its machines after "+
 		"%.1f simulated minutes (median), which is what this machine took to create, place and start four pods.\n",
 		scale/60, cost.Minutes())

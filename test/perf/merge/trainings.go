@@ -76,9 +76,9 @@ func (p *pool) gather(ctx context.Context, model, number int) (name string, err 
 	}
 }
 
-// create makes the pods of a merge, as one gang or each for itself. Volcano puts a pod without a PodGroup into one of its own. Here
-// that is made, under a name that follows from the pod's: of what was created in the same second Volcano takes the lesser name
-// first, and a second here is minutes there.
+// create makes the pods of a merge, as one gang or each for itself. Volcano puts a pod without a PodGroup into one of its own.
+// Here that is made, under a name that follows from the pod's: of what was created in the same second Volcano takes the lesser
+// name first, and a second here is minutes there.
 func (p *pool) create(ctx context.Context, model int, name string) error {
 	for i := range p.experiment.machines {
 		template := p.template(model)
