@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -180,6 +179,3 @@ func (b *bench) cost() time.Duration {
 	slices.Sort(b.costs)
 	return quantile(b.costs, 0.5)
 }
-
-// storesFolder is where the stores of a state folder are.
-func storesFolder(dir string) string { return filepath.Join(dir, "stores") }

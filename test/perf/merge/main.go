@@ -98,13 +98,33 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{experiment: fixed, World: world, scale: o.scale, stores: storesFolder(dir), log: os.Stderr}
+	b := &bench{experiment: fixed, World: world, scale: o.scale, log: os.Stderr}
 	for _, s := range o.strategies {
+		if s.tideline {
+			operator, err := b.operate(ctx, c, o, s, dir)
+			if err != nil {
+				return err
+			}
+			defer operator.Kill()
+		}
 		if err := b.run(ctx, s, o.pools); err != nil {
 			return err
 		}
 	}
 	return b.report(o.page)
+}
+
+// operate starts the operator for the pools of a strategy.
+func (b *bench) operate(ctx context.Context, c *cluster.Cluster, o options, s strategy, dir string) (*testutil.Operator, error) {
+	b.stores = filepath.Join(dir, "stores")
+	var queues []string
+	for _, machines := range o.pools {
+		queues = append(queues, poolName(s, machines))
+	}
+	if err := os.Mkdir(b.stores, 0o700); err != nil {
+		return nil, err
+	}
+	return startOperator(ctx, c, b.World, o.operator, dir, b.stores, queues)
 }
 
 // report prints the tables, and writes them into the page and the drawing beside it.

@@ -38,7 +38,7 @@ type pool struct {
 
 // newPool makes namespace, Queue and node.
 func newPool(ctx context.Context, e experiment, w *testutil.World, s strategy, machines int) (*pool, error) {
-	p := &pool{experiment: e, World: w, strategy: s, machines: machines, name: fmt.Sprintf("%s-%d", s.key, machines)}
+	p := &pool{experiment: e, World: w, strategy: s, machines: machines, name: poolName(s, machines)}
 	for range e.models {
 		p.models = append(p.models, holding{pods: map[types.UID]hold{}, changed: make(chan struct{}, 1)})
 	}
@@ -65,6 +65,8 @@ func newPool(ctx context.Context, e experiment, w *testutil.World, s strategy, m
 	}
 	return p, w.AddNode(ctx, testutil.NewNode(p.name, p.name, int64(machines)))
 }
+
+func poolName(s strategy, machines int) string { return fmt.Sprintf("%s-%d", s.key, machines) }
 
 // remove deletes what newPool made. What is in the namespace goes with it.
 func (p *pool) remove(ctx context.Context) error {
