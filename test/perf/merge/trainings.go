@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -77,25 +78,37 @@ func (p *pool) gather(ctx context.Context, model, number int) (name string, err 
 }
 
 // create makes the pods of a merge, as one gang or each for itself. Volcano puts a pod without a PodGroup into one of its own.
-// Here that is made, under a name that follows from the pod's: of what was created in the same second Volcano takes the lesser
-// name first, and a second here is minutes there.
+// Here that is made: last and all at once, because Volcano looks at no pod before, and the moments between one pod and the next
+// would be minutes here; and under a name that follows from the pod's, because of what was created in the same second Volcano takes
+// the lesser name first, and a second here is minutes too.
 func (p *pool) create(ctx context.Context, model int, name string) error {
+	var pods, groups []client.Object
 	for i := range p.experiment.machines {
 		template := p.template(model)
 		pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 		pod.Namespace, pod.Name = p.name, podName(name, i)
 		pod.Annotations = map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: p.groupOf(name, i)}
 		pod.Spec.SchedulerName = "volcano"
+		pods = append(pods, pod)
 		if i == 0 || !p.strategy.gang {
-			if err := p.Client.Create(ctx, p.group(name, i)); err != nil {
-				return err
-			}
-		}
-		if err := p.Client.Create(ctx, pod); err != nil {
-			return err
+			groups = append(groups, p.group(name, i))
 		}
 	}
-	return nil
+	if err := p.createAll(ctx, pods); err != nil {
+		return err
+	}
+	return p.createAll(ctx, groups)
+}
+
+// createAll creates objects side by side.
+func (p *pool) createAll(ctx context.Context, objects []client.Object) error {
+	errs := make([]error, len(objects))
+	var group sync.WaitGroup
+	for i, o := range objects {
+		group.Go(func() { errs[i] = p.Client.Create(ctx, o) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
 }
 
 func podName(merge string, i int) string { return fmt.Sprintf("%s-%d", merge, i) }
