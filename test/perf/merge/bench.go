@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ type bench struct {
 	log    io.Writer
 
 	results []result
-	costs   []time.Duration // of merges for which there was room
+	costs   *costs
 }
 
 // run runs a strategy in pools of these sizes, as many side by side as the strategy allows.
@@ -58,6 +59,7 @@ func (b *bench) round(ctx context.Context, s strategy, sizes []int) error {
 		if err != nil {
 			return err
 		}
+		p.costs = b.costs
 		pools, byName[p.name] = append(pools, p), p
 	}
 	// Time begins when all is ready; handlers read it.
@@ -114,7 +116,7 @@ func (b *bench) probe(ctx context.Context, p *pool) error {
 		if err != nil {
 			return err
 		}
-		b.costs = append(b.costs, p.clock.now()-asked)
+		b.costs.add(p.clock.now() - asked)
 		if err := p.delete(ctx, 0, name); err != nil {
 			return err
 		}
@@ -174,8 +176,21 @@ func (b *bench) clear(ctx context.Context, pools []*pool) error {
 	return nil
 }
 
-// cost is the median of what merges cost for which there was room.
-func (b *bench) cost() time.Duration {
-	slices.Sort(b.costs)
-	return quantile(b.costs, 0.5)
+// costs are what it took, in simulated time, until merges had their machines for which there was room.
+type costs struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (c *costs) add(cost time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, cost)
+}
+
+// quantile of the costs so far.
+func (c *costs) quantile(q float64) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return quantile(slices.Sorted(slices.Values(c.all)), q)
 }

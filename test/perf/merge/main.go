@@ -98,7 +98,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{experiment: fixed, World: world, scale: o.scale, log: os.Stderr}
+	b := &bench{experiment: fixed, World: world, scale: o.scale, costs: &costs{}, log: os.Stderr}
 	for _, s := range o.strategies {
 		if s.tideline {
 			operator, err := b.operate(ctx, c, o, s, dir)
@@ -129,7 +129,8 @@ func (b *bench) operate(ctx context.Context, c *cluster.Cluster, o options, s st
 
 // report prints the tables, and writes them into the page and the drawing beside it.
 func (b *bench) report(page string) error {
-	text := conditions(b.scale, b.cost()) + "\n" + table(b.experiment, b.results)
+	drawing := strings.TrimSuffix(page, filepath.Ext(page)) + ".svg"
+	text := conditions(b.scale, b.costs.quantile(0.5)) + "\n" + table(b.experiment, b.results)
 	if page == "" {
 		_, err := fmt.Println(text)
 		return err
@@ -138,11 +139,10 @@ func (b *bench) report(page string) error {
 	if err != nil {
 		return err
 	}
-	after, err := replaceMarked(string(before), text)
+	after, err := replaceMarked(string(before), fmt.Sprintf("%s\n[The same as a drawing](%s).\n", text, filepath.Base(drawing)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
-	drawing := strings.TrimSuffix(page, filepath.Ext(page)) + ".svg"
 	return errors.Join(
 		os.WriteFile(page, []byte(after), 0o644),
 		os.WriteFile(drawing, []byte(chart(b.bound(), panels(b.experiment, b.results))), 0o644),

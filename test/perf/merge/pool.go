@@ -30,6 +30,7 @@ type pool struct {
 	strategy strategy
 	machines int
 	name     string // of namespace, Queue and node
+	costs    *costs
 
 	mu     sync.Mutex
 	models []holding

@@ -55,7 +55,8 @@ func (p *pool) train(ctx context.Context, model int) error {
 	}
 }
 
-// gather creates the pods of a merge, anew each time it gives up, and returns what they are called when all run.
+// gather creates the pods of a merge, anew each time it gives up, and returns what they are called when all run. What this machine
+// takes to place and start pods is minutes in simulated time, in which nobody would give up: it is not counted.
 func (p *pool) gather(ctx context.Context, model, number int) (name string, err error) {
 	for attempt := 0; ; attempt++ {
 		name := fmt.Sprintf("m%02d-%d-%d", model, number, attempt)
@@ -64,7 +65,7 @@ func (p *pool) gather(ctx context.Context, model, number int) (name string, err 
 		}
 		patience, cancel := ctx, context.CancelFunc(func() {})
 		if p.strategy.givesUp {
-			patience, cancel = context.WithTimeout(ctx, p.clock.real(p.giveUp))
+			patience, cancel = context.WithTimeout(ctx, p.clock.real(p.giveUp+p.costs.quantile(0.9)))
 		}
 		err := p.await(patience, model, p.together)
 		cancel()
