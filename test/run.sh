@@ -123,6 +123,16 @@ capacity() {
 	specs capacity 60m integration/capacity
 }
 
+# merge runs the numbered behaviours of merges, with a real S3 server.
+merge() {
+	specs merge 12m integration/merge
+}
+
+# pools holds the operator to its figures with 5,000 merges.
+pools() {
+	specs pools 25m perf/pools 1
+}
+
 # quickstart follows the documentation as a new user would.
 quickstart() {
 	specs quickstart 12m quickstart 1
@@ -171,7 +181,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | quickstart | install | image | site | pytorchjob | \
+	unit | project | bundle | cluster | integration | stock | capacity | merge | pools | quickstart | install | image | site | pytorchjob | \
 		faults | olm)
 		echo "== $1 tests"
 		"$1"
