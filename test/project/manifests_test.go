@@ -238,11 +238,11 @@ func TestUserRolesAreAggregated(t *testing.T) {
 	}
 }
 
-// The operator may do nothing with users' Secrets unless somebody adds the component, and with it create them only. In its own
-// namespace it reads and changes the one with its certificate, by name.
+// The operator may read users' Secrets by their names, which MergeJobs give, and never list them; it may create them only if
+// somebody adds the component. In its own namespace it reads and changes the one with its certificate, by name.
 func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	for _, r := range installation(t) {
-		if rights := rightsOn(t, r, "secrets"); len(rights) > 0 {
+		if rights := rightsOn(t, r, "secrets"); len(rights) > 0 && !slices.Equal(rights, []string{"get"}) {
 			t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
 		}
 		if r.GetKind() == "Role" {
@@ -258,7 +258,7 @@ func TestSecretsAreCreatedOnlyWithTheComponent(t *testing.T) {
 	}
 	granted := false
 	for _, r := range installation(t, "ssh-keys") {
-		if rights := rightsOn(t, r, "secrets"); len(rights) > 0 {
+		if rights := rightsOn(t, r, "secrets"); len(rights) > 0 && !slices.Equal(rights, []string{"get"}) {
 			granted = true
 			if !slices.Equal(rights, []string{"create"}) {
 				t.Errorf("%s %s lets the operator %v secrets", r.GetKind(), r.GetName(), rights)
