@@ -217,7 +217,8 @@ test-pools: ## Hold the operator to its figures with 5,000 merges in 50 pools; m
 
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
-	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
+	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
+	TIDELINE_HISTORIES=$$(( $(HISTORIES) / 20 )) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomPools$$' ./internal/merge
 
 .PHONY: fuzz
 fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTIME (1m).

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,7 +86,7 @@ func (l *life) happen() string {
 	}
 	i := l.c.IntN(len(l.jobs))
 	m := l.jobs[i]
-	what := ""
+	var what string
 	switch n := l.c.IntN(20); {
 	case n < 4:
 		l.now = l.now.Add(pick(l, time.Second, 10*time.Second, time.Minute, 6*time.Minute, time.Hour, 11*time.Hour))
@@ -244,7 +245,7 @@ func (l *life) edit(m *merger) string {
 		return fmt.Sprintf("minReplicas %d", s.MinReplicas)
 	}
 	l.names++
-	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: fmt.Sprint(l.names)}
+	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: strconv.Itoa(l.names)}
 	return "run now"
 }
 
