@@ -423,3 +423,27 @@ func TestCronIsDueAtItsNextTime(t *testing.T) {
 	g.Expect(*m.status().Weight).To(Equal(int64(75)), "6 of 8 hours")
 	g.Expect(never.status().Reason).To(Equal(v1alpha1.ReasonInvalidSchedule))
 }
+
+func TestNoFullModelIsDueAtOnceWhateverTheThreshold(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Threshold = ptr.To[int32](300) })
+	w.settle()
+	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+}
+
+func TestRunByHandWithNothingToMergeMergesNothingTwice(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a")
+	w.settle()
+	w.merge(m)
+	w.settle()
+	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "x"}
+	w.pass(time.Second)
+	g.Expect(m.status().Run.Increments).To(BeZero())
+	w.merge(m)
+	w.settle()
+	g.Expect(m.status().LastFull.LastIncrement).To(Equal("000003"))
+	g.Expect(m.status().Increments).To(BeZero())
+}
