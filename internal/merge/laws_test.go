@@ -150,6 +150,12 @@ func (l *life) order(d *JobDecision) float64 {
 	age := 100.0
 	if st.LastFull != nil && s.Schedule != nil {
 		age = 100 * max(l.now.Sub(st.LastFull.Time.Time).Seconds(), 0) / s.Schedule.Interval.Seconds()
+	} else if joined := d.Job.Object.Status.QueueTime; joined != nil {
+		interval := 24 * time.Hour
+		if s.Schedule != nil {
+			interval = s.Schedule.Interval.Duration
+		}
+		age += 100 * l.now.Sub(joined.Time).Seconds() / interval.Seconds()
 	}
 	extra := min(int64(s.Weight.PerIncrement)*int64(st.Increments)+int64(s.Weight.Boost), 1000)
 	return age*float64(l.config.Tiers.MergeFactor(st.Tier)) + float64(extra)

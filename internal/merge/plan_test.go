@@ -411,6 +411,29 @@ func TestPaceOfEqualStatusesIsNever(t *testing.T) {
 	}
 }
 
+func TestWhoIsDueAtOnceGainsWeightInTheLine(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	w.add("busy").full(w, 50*time.Hour)
+	w.settle()
+	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
+	w.settle()
+	first := w.add("first")
+	once := w.add("once", func(s *v1alpha1.MergeJobSpec) { s.Schedule = nil })
+	w.settle()
+	w.now = w.now.Add(5 * time.Hour)
+	d := w.plan()
+	for i := range d.Jobs {
+		switch d.Jobs[i].Job.Object {
+		case first.object:
+			g.Expect(*d.Jobs[i].Status.Position).To(Equal(int32(2)), "half an interval heavier")
+		case once.object:
+			g.Expect(*d.Jobs[i].Status.Position).To(Equal(int32(3)), "a fifth of a day heavier")
+		}
+	}
+	g.Expect(*first.status().Weight).To(Equal(int64(100)))
+}
+
 func TestCronIsDueAtItsNextTime(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4) // 06:00Z

@@ -16,6 +16,9 @@ const atInterval = 100
 // maxExtra bounds what increments and boost add, so that age goes before everything in the end.
 const maxExtra = 1000
 
+// withoutInterval is the time in which a merge that is due at once, and has no interval, gains what others gain in theirs.
+const withoutInterval = 24 * time.Hour
+
 // weigh says how heavy the merge is, whether it is due, and when it will be. The tier counts from when the merge is due: it
 // orders the line, and makes nobody due earlier.
 func (t *turn) weigh() {
@@ -26,15 +29,14 @@ func (t *turn) weigh() {
 	}
 	threshold := float64(ptr.Deref(t.spec.Threshold, atInterval))
 	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
-	age := float64(atInterval)
 	full, interval, aged := t.age()
-	if aged {
-		old := max(t.p.now.Sub(full), 0)
-		age = atInterval * old.Seconds() / interval.Seconds()
-		if missing := (threshold - extra) / atInterval; missing > 0 {
-			// In whole seconds, as the API server keeps it, and never before the weight is reached.
-			t.st.DueTime = timePointer(full.Add(time.Duration(missing*float64(interval)) + time.Second - 1))
-		}
+	if !aged {
+		full, interval = t.waits()
+	}
+	age := atInterval * max(t.p.now.Sub(full), 0).Seconds() / interval.Seconds()
+	if missing := (threshold - extra) / atInterval; aged && missing > 0 {
+		// In whole seconds, as the API server keeps it, and never before the weight is reached.
+		t.st.DueTime = timePointer(full.Add(time.Duration(missing*float64(interval)) + time.Second - 1))
 	}
 	t.order = age + extra
 	arrived := t.st.DueTime != nil && !t.p.now.Before(t.st.DueTime.Time)
@@ -62,6 +64,19 @@ func (t *turn) age() (full time.Time, interval time.Duration, ok bool) {
 		return full, max(next.Sub(full), time.Second), true
 	}
 	return time.Time{}, 0, false
+}
+
+// waits stands in for the age of a merge that is due at once, so that it grows while the merge waits in the line: its full model
+// counts as one interval old when it joined.
+func (t *turn) waits() (full time.Time, interval time.Duration) {
+	interval, joined := withoutInterval, t.p.now
+	if s := t.spec.Schedule; s != nil && s.Interval != nil {
+		interval = max(s.Interval.Duration, time.Second)
+	}
+	if t.st.QueueTime != nil {
+		joined = t.st.QueueTime.Time
+	}
+	return joined.Add(-interval), interval
 }
 
 // storeRead tells whether the store was read, by this process or one before it.
