@@ -161,7 +161,7 @@ func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 			return fmt.Errorf("read the operator's roles: %w", err)
 		}
 		for _, rule := range role.Rules {
-			if f.OthersCertificate && aboutCertificates(rule) {
+			if f.OthersCertificate && aboutCertificates(role, rule) {
 				continue
 			}
 			namespace := role.Namespace
@@ -175,9 +175,11 @@ func gatherDenied(ctx context.Context, c client.Client, f *Facts) error {
 	}
 }
 
-// aboutCertificates holds for rights that the operator needs only where it keeps the certificate of its webhooks itself.
-func aboutCertificates(rule rbacv1.PolicyRule) bool {
-	return slices.Contains(rule.APIGroups, admissionregistrationv1.GroupName) || slices.Contains(rule.Resources, "secrets")
+// aboutCertificates holds for rights that the operator needs only where it keeps the certificate of its webhooks itself: on their
+// configurations, and on Secrets in its own namespace. Those that MergeJobs name it reads everywhere.
+func aboutCertificates(role *rbacv1.Role, rule rbacv1.PolicyRule) bool {
+	return slices.Contains(rule.APIGroups, admissionregistrationv1.GroupName) ||
+		role.Namespace != "" && slices.Contains(rule.Resources, "secrets")
 }
 
 // gatherDeniedBy asks for the rights of one rule, in a namespace, or in all for none.

@@ -24,11 +24,18 @@ func scorecard(csv *v1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomR
 	if err := json.Unmarshal([]byte(csv.Annotations[annotationExamples]), &examples); err != nil {
 		return nil, err
 	}
-	owned, schema := csv.Spec.CustomResourceDefinitions.Owned[0], crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	at := slices.IndexFunc(csv.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd.Name })
+	if at < 0 {
+		return nil, fmt.Errorf("the bundle does not own %s", crd.Name)
+	}
+	owned, schema := csv.Spec.CustomResourceDefinitions.Owned[at], crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 	if len(owned.Resources) == 0 {
 		findings = append(findings, "owned CRDs do not have resources specified")
 	}
 	for _, example := range examples {
+		if example.GetKind() != crd.Spec.Names.Kind {
+			continue
+		}
 		spec, found, err := unstructured.NestedMap(example.Object, "spec")
 		if err != nil || !found {
 			findings = append(findings, fmt.Sprintf("%s has no spec (%v)", example.GetName(), err))
@@ -50,9 +57,12 @@ func scorecard(csv *v1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomR
 	return findings, nil
 }
 
-func committedCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+// mergesFile is the definition of the other kind.
+const mergesFile = "manifests/tideline.io_mergejobs.yaml"
+
+func committedCRD(t *testing.T, file string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, "bundle", crdFile))
+	content, err := os.ReadFile(filepath.Join(repository, "bundle", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +74,14 @@ func committedCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 }
 
 func TestScorecard(t *testing.T) {
-	findings, err := scorecard(committedCSV(t), committedCRD(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, finding := range findings {
-		t.Error(finding)
+	for _, file := range []string{crdFile, mergesFile} {
+		findings, err := scorecard(committedCSV(t), committedCRD(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, finding := range findings {
+			t.Errorf("%s: %s", file, finding)
+		}
 	}
 }
 
@@ -98,7 +110,7 @@ func TestScorecardSeesWhatIsMissing(t *testing.T) {
 			})
 		},
 	} {
-		csv, crd := committedCSV(t), committedCRD(t)
+		csv, crd := committedCSV(t), committedCRD(t, crdFile)
 		change(csv, crd)
 		findings, err := scorecard(csv, crd)
 		if err != nil || !strings.Contains(strings.Join(findings, "\n"), want) {

@@ -74,7 +74,7 @@ func copyOf(t *testing.T, small []byte) string {
 
 func withoutPodTemplates(t *testing.T) []byte {
 	t.Helper()
-	crd := committedCRD(t)
+	crd := committedCRD(t, crdFile)
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	for _, name := range []string{"template", "master"} {
 		spec[name] = apiextensionsv1.JSONSchemaProps{Type: "object", Description: spec[name].Description}
