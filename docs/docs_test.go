@@ -47,29 +47,36 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// words are the values of the constants in the API's conditions whose names begin with a prefix.
+// words are the values of the constants in the API's conditions whose names begin with a prefix, each once.
 func words(t *testing.T, prefix string) []string {
 	t.Helper()
-	path := filepath.Join(repository, "api", "v1alpha1", "elastictrainingjob_conditions.go")
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
+	paths, err := filepath.Glob(filepath.Join(repository, "api", "v1alpha1", "*_conditions.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there are no files of conditions: %v", err)
 	}
 	var values []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, prefix) {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			values = append(values, value)
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
-	if len(values) == 0 {
-		t.Fatalf("%s has no constant %s…", path, prefix)
+		before := len(values)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, prefix) {
+				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, value)
+			}
+			return true
+		})
+		if len(values) == before {
+			t.Fatalf("%s has no constant %s…", path, prefix)
+		}
 	}
-	return values
+	slices.Sort(values)
+	return slices.Compact(values)
 }
 
 // paragraphs are the texts below the third-level headings of a page, by heading.

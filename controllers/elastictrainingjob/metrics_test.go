@@ -113,7 +113,9 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 		g.Expect(documented).To(ConsistOf(labels), name)
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(tideline_[a-z_]+)` \\|").FindAllStringSubmatch(page, -1) {
-		g.Expect(names).To(ContainElement(row[1]), "only what there is")
+		if !strings.HasPrefix(row[1], "tideline_merge_") { // which controllers/mergejob holds to the page
+			g.Expect(names).To(ContainElement(row[1]), "only what there is")
+		}
 	}
 
 	_, values, found := strings.Cut(page, "\n| label | value | meaning |\n")

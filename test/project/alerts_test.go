@@ -142,6 +142,24 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"as always", []string{`tideline_evictions_total{reason="scheduler"} 0+10x1440`}, 1440, ""},
 			{"a rack is lost", []string{`tideline_evictions_total{reason="node_lost"} 0x1435 64x5`}, 1440, `{reason="node_lost"}`},
 		},
+		"TidelineFullModelOld": {
+			{"an interval and a bit", ageOf("36000", "50000"), 1, ""},
+			{"two intervals", ageOf("36000", "72000"), 1, `{name="ctr", namespace="ads"}`},
+			{"no schedule", ageOf("36000", "72000")[1:], 1, ""},
+		},
+		"TidelineMergeHeadWaiting": {
+			{"nobody asks", []string{`tideline_merge_line_length{pool="a"} 7x60`}, 60, ""},
+			{"minutes", []string{`tideline_merge_head_wait_seconds{pool="a"} 0+60x59`}, 59, ""},
+			{"more than an hour", []string{`tideline_merge_head_wait_seconds{pool="a",pod="b"} 0+60x61`}, 61, `{pool="a"}`},
+		},
+		"TidelineMergesFail": {
+			{"they merge", []string{`tideline_merge_runs_total{pool="a",outcome="Merged"} 0+1x60`}, 60, ""},
+			{"one fails", []string{`tideline_merge_runs_total{pool="a",outcome="Failed"} 0x30 1x30`}, 60, ""},
+			{"some fail, some take too long", []string{
+				`tideline_merge_runs_total{pool="a",outcome="Failed"} 0x30 2x30`,
+				`tideline_merge_runs_total{pool="a",outcome="TimedOut"} 1x20 3x40`,
+			}, 60, `{pool="a"}`},
+		},
 	}
 	for _, rule := range alerts(t) {
 		if len(cases[rule.Alert]) < 2 {
@@ -163,6 +181,12 @@ func reconciles(all, failed int) []string {
 		"controller_runtime_reconcile_total" + of + `,result="error"} 0+` + strconv.Itoa(failed) + "x30",
 		"controller_runtime_reconcile_errors_total" + of + "} 0+" + strconv.Itoa(failed) + "x30",
 	}
+}
+
+// ageOf are the interval of a merge and the age of its full model, in seconds.
+func ageOf(interval, age string) []string {
+	const of = `{namespace="ads",name="ctr",pool="a",pod="b"} `
+	return []string{"tideline_merge_interval_seconds" + of + interval + "x1", "tideline_merge_full_model_age_seconds" + of + age + "x1"}
 }
 
 // buckets are a histogram to which each minute adds ten values, all of them up to a bound; above is the next.
