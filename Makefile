@@ -234,6 +234,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 		try "$$target"
 	done
 	try demo ONESHOT=1
+	try demo-merge ONESHOT=1
 	try vuln OPTIONAL=1
 	if command -v $(CONTAINER_TOOL) >/dev/null; then
 		try docker-build
@@ -250,6 +251,12 @@ demo: ## Tell the story on a local cluster: a job grows, gives way, grows back. 
 	@echo "building the demo (about 2 min the first time)"
 	$(call build,demo,./test/demo)
 	ONESHOT=$(ONESHOT) exec $(BIN)/demo
+
+.PHONY: demo-merge
+demo-merge: ## Tell the story of merges: a dozen models, one line, models that stay fresh. ONESHOT=1 ends by itself.
+	@echo "building the demo (about 2 min the first time)"
+	$(call build,demo,./test/demo)
+	ONESHOT=$(ONESHOT) exec $(BIN)/demo merge
 
 ##@ Benchmarks
 

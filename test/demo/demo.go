@@ -13,31 +13,38 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// The jobs of the story. The node has as many GPUs as the first can use.
-const (
-	sampleA = "config/samples/job-a.yaml"
-	sampleB = "config/samples/job-b.yaml"
-)
+// play is a story with the stage that it needs.
+type play interface {
+	// cast reads what the story is about, and returns the cluster that it needs.
+	cast(root string) (cluster.Options, error)
+	// prepare is called when Tideline is installed. It returns further flags for the operator, which starts then.
+	prepare(ctx context.Context, s *stage) ([]string, error)
+	// tell tells the story, calls told, and then goes on until ctx ends if told returns true.
+	tell(ctx context.Context, s *stage, out *printer, sh *shell, told func() bool) error
+	// suggestions are commands to go on with by hand.
+	suggestions() string
+}
 
-// stage is what the story needs: a cluster with an operator that acts on it.
+// stage is what a story needs: a cluster with an operator that acts on it.
 type stage struct {
 	root, kubectl string
-	a, b          sample
-	cluster       *cluster.Cluster
-	world         *testutil.World
-	operator      *testutil.Operator
-	operatorLog   string
+	// dir is for files; it is removed at the end.
+	dir         string
+	cluster     *cluster.Cluster
+	world       *testutil.World
+	operator    *testutil.Operator
+	operatorLog string
 }
 
 // run tells the story, and then stays until ctx ends unless it is told only once. It ends all that it started and removes
 // every file it made.
-func run(ctx context.Context, oneshot bool, out *printer, progress io.Writer) (err error) {
+func run(ctx context.Context, p play, oneshot bool, out *printer, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "tideline-demo-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := setUp(ctx, dir, progress)
+	s, err := setUp(ctx, p, dir, progress)
 	defer func() { err = errors.Join(err, s.end()) }()
 	if err != nil {
 		return err
@@ -47,32 +54,32 @@ func run(ctx context.Context, oneshot bool, out *printer, progress io.Writer) (e
 		return err
 	}
 	began := time.Now()
-	if err := s.tell(ctx, out, sh); err != nil {
+	err = s.perform(ctx, p, out, sh, func() bool {
+		out.note("It took %s.", seconds(time.Since(began)))
+		if !oneshot {
+			s.invite(out, p.suggestions())
+		}
+		return !oneshot
+	})
+	switch {
+	case err != nil:
 		return errors.Join(err, s.operator.Ended())
-	}
-	out.note("It took %s.", seconds(time.Since(began)))
-	if oneshot {
+	case oneshot:
 		return s.operator.Misbehavior()
-	}
-	s.invite(out)
-	select {
-	case <-ctx.Done():
+	case ctx.Err() != nil:
 		return nil
-	case <-s.operator.Done():
-		return s.operator.Ended()
 	}
+	return s.operator.Ended()
 }
 
 // setUp starts everything. What it returns must be ended, also after an error.
-func setUp(ctx context.Context, dir string, progress io.Writer) (s *stage, err error) {
-	s = &stage{operatorLog: filepath.Join(dir, "operator.log")}
+func setUp(ctx context.Context, p play, dir string, progress io.Writer) (s *stage, err error) {
+	s = &stage{dir: dir, operatorLog: filepath.Join(dir, "operator.log")}
 	if s.root, err = repository(ctx); err != nil {
 		return s, err
 	}
-	if s.a, err = readSample(s.root, sampleA); err != nil {
-		return s, err
-	}
-	if s.b, err = readSample(s.root, sampleB); err != nil {
+	options, err := p.cast(s.root)
+	if err != nil {
 		return s, err
 	}
 	if s.kubectl, err = cluster.Kubectl(ctx, progress); err != nil {
@@ -82,8 +89,8 @@ func setUp(ctx context.Context, dir string, progress io.Writer) (s *stage, err e
 	if err != nil {
 		return s, err
 	}
-	s.cluster, err = cluster.Start(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: int(s.a.maximum), Log: progress})
-	if err != nil {
+	options.Log = progress
+	if s.cluster, err = cluster.Start(ctx, options); err != nil {
 		return s, err
 	}
 	if s.world, err = testutil.NewWorld(s.cluster.KubeconfigPath(), ""); err != nil {
@@ -92,22 +99,28 @@ func setUp(ctx context.Context, dir string, progress io.Writer) (s *stage, err e
 	if err := s.world.Install(ctx); err != nil {
 		return s, err
 	}
-	return s, s.startOperator(ctx, program, filepath.Join(dir, "operator.kubeconfig"))
+	flags, err := p.prepare(ctx, s)
+	if err != nil {
+		return s, err
+	}
+	return s, s.startOperator(ctx, program, flags)
 }
 
 // startOperator starts the operator with the rights that its installation gives it.
-func (s *stage) startOperator(ctx context.Context, program, kubeconfig string) error {
+func (s *stage) startOperator(ctx context.Context, program string, flags []string) error {
+	kubeconfig := filepath.Join(s.dir, "operator.kubeconfig")
 	err := s.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, kubeconfig)
 	if err != nil {
 		return err
 	}
 	s.operator, err = testutil.StartOperator(ctx, testutil.OperatorOptions{
-		Program: program, Kubeconfig: kubeconfig, Log: s.operatorLog, Args: []string{"--resync-period=10h"},
+		Program: program, Kubeconfig: kubeconfig, Log: s.operatorLog, Args: append([]string{"--resync-period=10h"}, flags...),
 	})
 	return err
 }
 
-func (s *stage) tell(ctx context.Context, out *printer, sh *shell) error {
+// perform has the story told for as long as the operator runs.
+func (s *stage) perform(ctx context.Context, p play, out *printer, sh *shell, told func() bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -117,27 +130,19 @@ func (s *stage) tell(ctx context.Context, out *printer, sh *shell) error {
 		case <-ctx.Done():
 		}
 	}()
-	scene := newScene(timeline{host: s.a, newcomer: s.b})
-	if err := scene.watch(ctx, s.world.Config, s.world.Client.Scheme(), s.a.namespace); err != nil {
-		return err
-	}
-	return (&story{printer: out, shell: sh, scene: scene, a: s.a, b: s.b}).tell(ctx)
+	return p.tell(ctx, s, out, sh, told)
 }
 
 // invite says how to go on by hand.
-func (s *stage) invite(out *printer) {
+func (s *stage) invite(out *printer, suggestions string) {
 	out.note("The cluster stays up until you press Ctrl-C here. In another terminal, in this folder:")
 	alias := ""
 	if filepath.IsAbs(s.kubectl) {
 		alias = "\n  alias kubectl=" + s.kubectl // there is none on PATH
 	}
 	out.lines("", fmt.Sprintf(`  export KUBECONFIG=%s%s
-  kubectl scale etj %[3]s --replicas=4               # the highest workers leave at once
-  kubectl delete pod %[3]s-worker-0 --wait=false     # counts as one restart; the others keep their pods
-  kubectl apply -f config/samples/smallest.yaml
-  kubectl patch etj %[3]s --type=merge -p '{"spec":{"minReplicas":9}}'     # is refused, with the reason
-  kubectl describe etj %[3]s
-  tail -f %[4]s`, s.cluster.KubeconfigPath(), alias, s.a.name, s.operatorLog))
+%s
+  tail -f %s`, s.cluster.KubeconfigPath(), alias, suggestions, s.operatorLog))
 }
 
 // end ends what was started, in reverse order.

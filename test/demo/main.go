@@ -1,5 +1,6 @@
-// Demo tells the story of two elastic training jobs on a real local cluster: the first takes every GPU, gives way to the
-// second, and grows back. Each step shows the command a user would type and what it printed.
+// Demo tells a story on a real local cluster, by the commands that a user would type and what they printed. Without an argument
+// it is that of two elastic training jobs: the first takes every GPU, gives way to the second, and grows back. With the argument
+// merge it is that of a dozen models whose merges take turns in one pool.
 //
 // With -oneshot it ends by itself, and fails if a step did not happen.
 package main
@@ -22,20 +23,30 @@ func main() {
 	oneshot := flag.Bool("oneshot", os.Getenv("ONESHOT") != "",
 		"end after the story instead of staying up; the variable ONESHOT does the same")
 	flag.Parse()
+	var p play
+	switch name := flag.Arg(0); {
+	case flag.NArg() == 0:
+		p = &elasticPlay{}
+	case flag.NArg() == 1 && name == "merge":
+		p = newMergePlay()
+	default:
+		_, _ = fmt.Fprintf(os.Stderr, "demo: there is no story %q: give merge, or nothing\n", flag.Args())
+		os.Exit(2) //nolint:mnd // as package flag does for what it does not know
+	}
 	// What libraries log would interrupt the story.
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 
 	out := &printer{out: os.Stdout, colour: wantsColour(os.Stdout, os.Getenv)}
-	os.Exit(status(out, *oneshot))
+	os.Exit(status(out, p, *oneshot))
 }
 
 // status runs the demo until it has ended or is interrupted, says why, and returns its exit status.
-func status(out *printer, oneshot bool) int {
+func status(out *printer, p play, oneshot bool) int {
 	// Later signals change nothing: what has been started is being ended. SIGPIPE is among them for `make demo | head`.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
-	err := run(ctx, oneshot, out, os.Stderr)
+	err := run(ctx, p, oneshot, out, os.Stderr)
 	switch {
 	case err == nil:
 		return 0

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -17,16 +15,16 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// scene keeps a view up to date, and lets the story wait for what happens.
+// scene keeps a view up to date by watches.
 type scene struct {
-	mu      sync.Mutex
-	view    view
-	line    timeline
-	changed chan struct{} // closed at the next change
+	*board[view]
+	line timeline
 }
 
 func newScene(line timeline) *scene {
-	return &scene{view: newView(), line: line, changed: make(chan struct{})}
+	s := &scene{line: line}
+	s.board = newBoard(newView(), s.line.note)
+	return s
 }
 
 // watch begins to watch the namespace and returns when the view is complete. It ends with ctx.
@@ -66,49 +64,9 @@ func (s *scene) drop(object any) {
 	s.change(func(v view) { v.drop(object) })
 }
 
-// change changes the view, notes the time if the timeline is waiting for that, and wakes who waits.
-func (s *scene) change(to func(view)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	to(s.view)
-	s.line.note(s.view, time.Now())
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// look returns how things stand.
-func (s *scene) look() view {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.view.clone()
-}
-
 // times returns the timeline as far as it has been noted.
 func (s *scene) times() *timeline {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	line := s.line
+	var line timeline
+	s.hold(func() { line = s.line })
 	return &line
-}
-
-// await waits until the goal is met.
-func (s *scene) await(ctx context.Context, within time.Duration, g goal) error {
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	for {
-		s.mu.Lock()
-		met, stand := g.met(s.view)
-		changed := s.changed
-		s.mu.Unlock()
-		if met {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-deadline.C:
-			return fmt.Errorf("this did not happen within %s: %s; %s", within, g.what, stand)
-		}
-	}
 }

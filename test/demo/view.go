@@ -138,11 +138,7 @@ func (v view) told(job sample) []string {
 }
 
 // goal is something that the story waits for.
-type goal struct {
-	what string
-	// met returns whether it has happened, and how things stand.
-	met func(view) (bool, string)
-}
+type goal = goalOf[view]
 
 // ofJob is a goal about a job's status.
 func ofJob(job sample, what string, met func(*v1alpha1.ElasticTrainingJobStatus) bool) goal {

@@ -141,10 +141,10 @@ func (p *pool) observe(ctx context.Context, slots, size int) *watch {
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		defer GinkgoRecover()
-		placed, known := map[types.UID]bool{}, map[types.UID]bool{}
+		gangs, known := &testutil.Gangs{}, map[types.UID]bool{}
 		var since time.Time
 		for ctx.Err() == nil {
-			if err := p.look(ctx, w, known, placed, &since, slots-size); err != nil && ctx.Err() == nil {
+			if err := p.look(ctx, w, gangs, known, &since, slots-size); err != nil && ctx.Err() == nil {
 				Fail(fmt.Sprintf("cannot look at the pool: %v", err))
 			}
 			select {
@@ -157,20 +157,18 @@ func (p *pool) observe(ctx context.Context, slots, size int) *watch {
 	return w
 }
 
-func (p *pool) look(ctx context.Context, w *watch, known, placed map[types.UID]bool, since *time.Time, full int) error {
+func (p *pool) look(ctx context.Context, w *watch, gangs *testutil.Gangs, known map[types.UID]bool, since *time.Time, full int) error {
 	groups, pods := &schedulingv1beta1.PodGroupList{}, &corev1.PodList{}
 	for _, list := range []client.ObjectList{groups, pods} {
 		if err := p.Client.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
 			return err
 		}
 	}
-	bound, used := map[string]int{}, 0
+	used := 0
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Spec.NodeName != "" {
-			bound[pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]]++
-			if pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodPending {
-				used++
-			}
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName != "" && (pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodPending) {
+			used++
 		}
 	}
 	w.mu.Lock()
@@ -178,17 +176,13 @@ func (p *pool) look(ctx context.Context, w *watch, known, placed map[types.UID]b
 	slices.SortFunc(groups.Items, func(a, b schedulingv1beta1.PodGroup) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	waiting := 0
 	for i := range groups.Items {
-		g := &groups.Items[i]
-		if !known[g.UID] {
+		if g := &groups.Items[i]; !known[g.UID] {
 			known[g.UID] = true
 			w.asked = append(w.asked, metav1.GetControllerOf(g).Name)
 		}
-		if placed[g.UID] = placed[g.UID] || bound[g.Name] >= int(g.Spec.MinMember); !placed[g.UID] {
-			waiting++
-		}
 	}
+	waiting := gangs.Waiting(groups.Items, pods.Items)
 	w.most = max(w.most, waiting)
 	if waiting == 0 || used > full {
 		*since = time.Time{}

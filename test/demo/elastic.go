@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tideline-io/tideline/test/cluster"
+)
+
+// The jobs of the story. The node has as many GPUs as the first can use.
+const (
+	sampleA = "config/samples/job-a.yaml"
+	sampleB = "config/samples/job-b.yaml"
+)
+
+// elasticPlay is the story of two elastic training jobs.
+type elasticPlay struct{ a, b sample }
+
+func (p *elasticPlay) cast(root string) (_ cluster.Options, err error) {
+	if p.a, err = readSample(root, sampleA); err != nil {
+		return cluster.Options{}, err
+	}
+	if p.b, err = readSample(root, sampleB); err != nil {
+		return cluster.Options{}, err
+	}
+	return cluster.Options{GPUNodes: 1, GPUsPerNode: int(p.a.maximum)}, nil
+}
+
+func (*elasticPlay) prepare(context.Context, *stage) ([]string, error) { return nil, nil }
+
+func (p *elasticPlay) tell(ctx context.Context, s *stage, out *printer, sh *shell, told func() bool) error {
+	scene := newScene(timeline{host: p.a, newcomer: p.b})
+	if err := scene.watch(ctx, s.world.Config, s.world.Client.Scheme(), p.a.namespace); err != nil {
+		return err
+	}
+	if err := (&story{printer: out, shell: sh, scene: scene, a: p.a, b: p.b}).tell(ctx); err != nil {
+		return err
+	}
+	if told() {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+func (p *elasticPlay) suggestions() string {
+	return fmt.Sprintf(`  kubectl scale etj %[1]s --replicas=4               # the highest workers leave at once
+  kubectl delete pod %[1]s-worker-0 --wait=false     # counts as one restart; the others keep their pods
+  kubectl apply -f config/samples/smallest.yaml
+  kubectl patch etj %[1]s --type=merge -p '{"spec":{"minReplicas":9}}'     # is refused, with the reason
+  kubectl describe etj %[1]s`, p.a.name)
+}
