@@ -26,17 +26,19 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
+		args   []string
 		after  string
 		status int
 	}{
-		"building": {"building the operator", 130},
-		"starting": {"done in", 130},
-		"telling":  {"$ kubectl apply -f " + sampleB, 130},
-		"told":     {"until you press Ctrl-C", 0},
+		"building": {nil, "building the operator", 130},
+		"starting": {nil, "done in", 130},
+		"telling":  {nil, "$ kubectl apply -f " + sampleB, 130},
+		"told":     {nil, "until you press Ctrl-C", 0},
+		"merging":  {[]string{"merge"}, " in line", 130},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, out := interrupt(t, demo, test.after)
+			status, out := interrupt(t, test.after, demo, test.args...)
 			if status != test.status {
 				t.Errorf("exit status %d, want %d, after:\n%s", status, test.status, out)
 			}
@@ -46,7 +48,7 @@ func TestInterrupt(t *testing.T) {
 
 // interrupt runs the demo with a folder of its own for all its files, and interrupts it once it has printed some words. It
 // returns how the demo ended and what it printed.
-func interrupt(t *testing.T, demo, after string) (int, string) {
+func interrupt(t *testing.T, after, demo string, args ...string) (int, string) {
 	t.Helper()
 	own := t.TempDir()
 	// The programs of the cluster are built already.
@@ -58,7 +60,7 @@ func interrupt(t *testing.T, demo, after string) (int, string) {
 		t.Fatal(err)
 	}
 	out := &waiter{words: after, seen: make(chan struct{})}
-	cmd := exec.CommandContext(t.Context(), demo)
+	cmd := exec.CommandContext(t.Context(), demo, args...)
 	cmd.Env = append(os.Environ(), "TIDELINE_CACHE="+own, "TMPDIR="+temporary, "ONESHOT=")
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {

@@ -23,33 +23,42 @@ const (
 	machines, machinesPerMerge = 12, 4
 	places                     = machines / machinesPerMerge
 	// rowEvery is between two rows.
-	rowEvery = 5 * time.Second
+	rowEvery = 3 * time.Second
 	// mergesWithin is how long a model may take from one merge to the next, on a machine that does other things too.
 	mergesWithin = 4 * interval
 )
 
-// tiers are the models of the story, by their tier.
-var tiers = map[string][]string{
-	"main-traffic":  {"ctr", "ranker", "search"},
-	"small-traffic": {"feed", "mail", "maps", "music"},
-	"exploratory":   {"news", "photos", "shop", "video", "weather"},
+// rush is how old the full models are, in life, that are due together soon after the beginning.
+const rush = 8*time.Hour + 36*time.Minute
+
+// cast are the models of the story: most are due together, and the others between two times of those.
+var cast = []model{
+	{"ctr", "main-traffic", rush},
+	{"ranker", "main-traffic", rush},
+	{"search", "main-traffic", rush - 2*time.Hour},
+	{"feed", "small-traffic", rush},
+	{"mail", "small-traffic", rush},
+	{"maps", "small-traffic", rush},
+	{"music", "small-traffic", rush - 4*time.Hour},
+	{"news", "exploratory", rush},
+	{"photos", "exploratory", rush},
+	{"shop", "exploratory", rush - 6*time.Hour},
+	{"video", "exploratory", rush},
+	{"weather", "exploratory", rush - 8*time.Hour},
+}
+
+// together counts the models that are due together.
+func together() int {
+	return len(slices.DeleteFunc(slices.Clone(cast), func(m model) bool { return m.age != rush }))
 }
 
 // mergePlay is the story of a dozen models whose merges take turns.
 type mergePlay struct {
 	models *models
 	tally  *tally
-	names  []string
 }
 
-func newMergePlay() *mergePlay {
-	p := &mergePlay{tally: newTally()}
-	for _, names := range tiers {
-		p.names = append(p.names, names...)
-	}
-	slices.Sort(p.names)
-	return p
-}
+func newMergePlay() *mergePlay { return &mergePlay{tally: newTally()} }
 
 func (*mergePlay) cast(string) (cluster.Options, error) {
 	return cluster.Options{GPUNodes: machines, GPUsPerNode: 1, SchedulePeriod: 200 * time.Millisecond}, nil
@@ -101,12 +110,12 @@ func (*mergePlay) suggestions() string {
 }
 
 // job is the MergeJob of a model.
-func (p *mergePlay) job(model, tier string) *v1alpha1.MergeJob {
-	return testutil.Merge(model).In(p.models.namespace).Pods(machinesPerMerge, machinesPerMerge).GPUs(1).Store(v1alpha1.ModelStore{
-		Provider: v1alpha1.StoreS3, Endpoint: p.models.store.Endpoint, Bucket: bucket, Prefix: model,
+func (p *mergePlay) job(m model) *v1alpha1.MergeJob {
+	return testutil.Merge(m.name).In(p.models.namespace).Pods(machinesPerMerge, machinesPerMerge).GPUs(1).Store(v1alpha1.ModelStore{
+		Provider: v1alpha1.StoreS3, Endpoint: p.models.store.Endpoint, Bucket: bucket, Prefix: m.name,
 		CredentialsSecretName: testutil.StoreSecret,
 	}).With(func(s *v1alpha1.MergeJobSpec) {
-		s.Tier, s.Schedule.Interval.Duration = tier, interval
+		s.Tier, s.Schedule.Interval.Duration = m.tier, interval
 	}).Obj()
 }
 
@@ -119,16 +128,14 @@ func (p *mergePlay) create(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for _, name := range p.names {
-		if err := p.models.seed(ctx, name); err != nil {
-			return fmt.Errorf("write the first models of %s: %w", name, err)
+	for _, m := range cast {
+		if err := p.models.seed(ctx, m); err != nil {
+			return fmt.Errorf("write the first models of %s: %w", m.name, err)
 		}
 	}
-	for tier, names := range tiers {
-		for _, name := range names {
-			if err := p.models.client.Create(ctx, p.job(name, tier)); err != nil {
-				return fmt.Errorf("create MergeJob %s: %w", name, err)
-			}
+	for _, m := range cast {
+		if err := p.models.client.Create(ctx, p.job(m)); err != nil {
+			return fmt.Errorf("create MergeJob %s: %w", m.name, err)
 		}
 	}
 	return nil
@@ -156,33 +163,31 @@ func (s *mergeStory) show(command string) act {
 	return func(ctx context.Context) error { return s.shell.show(ctx, command) }
 }
 
-func (s *mergeStory) merges(ctx context.Context) error { return s.shell.show(ctx, "kubectl get mj") }
-
 func (s *mergeStory) scenery(ctx context.Context) error {
 	s.step("%d trainings write an increment each every 10 minutes, and every 10 hours the increments of a model are merged into its "+
 		"full model, which takes %d machines for 25 ± 10 minutes. The pool has %d machines: room for %d merges at a time. API server, "+
 		"Volcano, operator and the S3 server are real. KWOK plays the machines, and the demo the trainings and the merge programs.",
-		len(s.names), machinesPerMerge, machines, places)
+		len(cast), machinesPerMerge, machines, places)
 	s.note("10 hours are shown as one minute: in rows of the demo a second counts as 10 minutes; kubectl tells real seconds.")
 	return do(ctx,
 		s.create,
 		func(ctx context.Context) error {
 			s.began = time.Now()
-			s.models.play(ctx, s.group, s.names)
+			s.models.play(ctx, s.group, cast)
 			return nil
 		},
-		s.wait(known(len(s.names))),
-		s.show("kubectl get mj -o wide | cut -c1-100 | head -4"),
+		s.wait(known(len(cast))),
+		s.show("kubectl get mj | cut -c1-100"),
 	)
 }
 
 func (s *mergeStory) allDue(ctx context.Context) error {
-	s.step("All full models are equally old, so all are due at the same moment. Started by themselves, %d merges would ask for %d "+
-		"machines at once, each would hold a part of what it needs, and none would finish. In Tideline's line only the head asks. "+
+	s.step("%d full models are equally old, so as many merges are due at the same moment. Started by themselves they would ask for %d "+
+		"machines at once; each would get a part of what it needs, and none would finish. In Tideline's line only the head asks. "+
 		"In the rows, i is the age of the newest increment and F that of the full model, each of the model where it is oldest.",
-		len(s.names), len(s.names)*machinesPerMerge)
+		together(), together()*machinesPerMerge)
 	s.lines("", rowHeader("TIME", "POOL"))
-	return do(ctx, s.follow(queued(len(s.names)/2)), s.merges, s.pool)
+	return do(ctx, s.follow(queued(together()/2)), s.show("kubectl get mj --sort-by=.status.position | cut -c1-100"), s.pool)
 }
 
 func (s *mergeStory) allMerged(ctx context.Context) error {
@@ -193,15 +198,15 @@ func (s *mergeStory) allMerged(ctx context.Context) error {
 }
 
 func (s *mergeStory) allMergedAgain(ctx context.Context) error {
-	s.step("Every model has a new full model. They are due again 10 hours after their own, so the rush does not come back as it was.")
+	s.step("Every model has a new full model. It goes on: each is due again 10 hours after its own.")
 	s.lines("", rowHeader("TIME", "POOL"))
-	return do(ctx, s.follow(s.mergedTimes(2)), s.merges, s.pool)
+	return do(ctx, s.follow(s.mergedTimes(2)), s.show("kubectl get mj | cut -c1-100"), s.pool)
 }
 
 func (s *mergeStory) summarize(context.Context) error {
 	var words string
 	var err error
-	s.models.board.hold(func() { words, err = s.tally.String(), s.tally.held(places) })
+	s.models.board.hold(func() { words, err = s.tally.String(), s.tally.held() })
 	s.note("That is the story: %s", words)
 	return err
 }
@@ -233,7 +238,7 @@ func (s *mergeStory) follow(g poolGoal) act {
 // goOn shows rows until ctx ends.
 func (s *mergeStory) goOn(ctx context.Context) {
 	s.lines("", rowHeader("TIME", "POOL"))
-	beat := time.NewTicker(2 * rowEvery)
+	beat := time.NewTicker(3 * rowEvery)
 	defer beat.Stop()
 	for {
 		select {
@@ -268,7 +273,7 @@ func queued(n int) poolGoal {
 // mergedTimes is the goal that every model was merged so often.
 func (s *mergeStory) mergedTimes(n int) poolGoal {
 	return poolGoal{fmt.Sprintf("every model was merged %d times", n), func(*poolView) (met bool, stand string) {
-		s.models.board.hold(func() { met, stand = s.tally.least(len(s.names)) >= n, s.tally.String() })
+		s.models.board.hold(func() { met, stand = s.tally.least(len(cast)) >= n, s.tally.String() })
 		return met, stand
 	}}
 }

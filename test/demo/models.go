@@ -25,12 +25,17 @@ import (
 const (
 	// bucket has one folder a model.
 	bucket = "models"
-	// incrementEvery is between two increments of a model, and seedAge how old its full model is at the beginning.
+	// incrementEvery is between two increments of a model.
 	incrementEvery = 10 * time.Minute / scale
-	seedAge        = interval * 3 / 4
 	// pollEvery is between two looks at the pool.
 	pollEvery = 200 * time.Millisecond
 )
+
+// model is a model, the tier of its merges, and how old its full model is at the beginning, in life.
+type model struct {
+	name, tier string
+	age        time.Duration
+}
 
 // models are in a store to which trainings and the programs of merges write. The demo plays both.
 type models struct {
@@ -51,18 +56,18 @@ func (m *models) put(ctx context.Context, key string) error {
 	return err
 }
 
-// seed writes a full model as if it were some time old, and a first increment.
-func (m *models) seed(ctx context.Context, model string) error {
-	full := model + "/full/first/_SUCCESS"
+// seed writes a full model as if it were as old as it is to be, and a first increment.
+func (m *models) seed(ctx context.Context, model model) error {
+	full := model.name + "/full/first/_SUCCESS"
 	if err := m.put(ctx, full); err != nil {
 		return err
 	}
-	at := time.Now().Add(-seedAge)
+	at := time.Now().Add(-model.age / scale)
 	if err := os.Chtimes(filepath.Join(m.store.Directory, bucket, filepath.FromSlash(full)), at, at); err != nil {
 		return err
 	}
-	m.board.change(func(v *poolView) { v.fulls[model] = at })
-	return m.increment(ctx, model, 0)
+	m.board.change(func(v *poolView) { v.fulls[model.name] = at })
+	return m.increment(ctx, model.name, 0)
 }
 
 func (m *models) increment(ctx context.Context, model string, n int) error {
@@ -74,12 +79,12 @@ func (m *models) increment(ctx context.Context, model string, n int) error {
 }
 
 // play has trainings and merges write until ctx ends or one of them fails.
-func (m *models) play(ctx context.Context, group *errgroup.Group, names []string) {
-	for _, name := range names {
-		group.Go(func() error { return m.train(ctx, name) })
+func (m *models) play(ctx context.Context, group *errgroup.Group, all []model) {
+	for _, model := range all {
+		group.Go(func() error { return m.train(ctx, model.name) })
 	}
 	group.Go(func() error { return m.poll(ctx) })
-	group.Go(func() error { return m.merge(ctx, group, names) })
+	group.Go(func() error { return m.merge(ctx, group, all) })
 }
 
 // train writes increments of a model, as its training does.
@@ -126,10 +131,10 @@ func (m *models) poll(ctx context.Context) error {
 }
 
 // merge runs the program of each merge as soon as all its pods run.
-func (m *models) merge(ctx context.Context, group *errgroup.Group, names []string) error {
+func (m *models) merge(ctx context.Context, group *errgroup.Group, all []model) error {
 	times := map[string]*rand.Rand{}
-	for i, name := range names {
-		times[name] = rand.New(rand.NewPCG(1, uint64(i)))
+	for i, model := range all {
+		times[model.name] = rand.New(rand.NewPCG(1, uint64(i)))
 	}
 	begun := map[string]bool{}
 	for {

@@ -53,16 +53,8 @@ func oldest(written map[string]time.Time, now time.Time) (model string, age time
 	return model, age
 }
 
-// merging counts the merges that hold a place.
-func (v *poolView) merging() int {
-	n := 0
-	for _, m := range v.merges {
-		if run := m.Status.Run; run != nil && run.PlaceTime != nil && run.Outcome == "" {
-			n++
-		}
-	}
-	return n
-}
+// merging counts the merges that run.
+func (v *poolView) merging() int { return len(v.gangs()) }
 
 // line lists the merges that are in the line.
 func (v *poolView) line() []*v1alpha1.MergeJob {
@@ -105,7 +97,7 @@ func variable(pod *corev1.Pod, name string) string {
 
 // rowHeader stands above rows and lines of models.
 func rowHeader(first, last string) string {
-	axis := fmt.Sprintf("%-*s%-*s%s", stripWidth/2-1, "0 h", stripWidth/2-2, "10 h", "20 h")
+	axis := fmt.Sprintf("%-*s%-*s%s", stripWidth/2-2, "0 h", stripWidth/2-1, "10 h", "20 h")
 	return strings.TrimRight(fmt.Sprintf("%-9s %9s %10s  %-*s  %s", first, "INCREMENT", "FULL MODEL", stripWidth, axis, last), " ")
 }
 

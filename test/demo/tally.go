@@ -14,7 +14,7 @@ type tally struct {
 	merged map[string]int
 	// broken says of each run that ended without a full model how.
 	broken []string
-	// waiting and merging are the largest numbers of gangs that waited for a place, and of merges that held one, at one moment.
+	// waiting and merging are the largest numbers of gangs that waited for a place, and of merges that ran, at one moment.
 	waiting, merging int
 	// wait, full and increment are the longest that anybody was in the line, and that a model went without a new one of these.
 	wait, full, increment record
@@ -77,14 +77,12 @@ func (t *tally) least(models int) int {
 }
 
 // held returns an error for the first thing that should not have happened.
-func (t *tally) held(places int) error {
+func (t *tally) held() error {
 	switch {
 	case len(t.broken) > 0:
 		return fmt.Errorf("%d merges ended without a full model, the first: %s", len(t.broken), t.broken[0])
 	case t.waiting > 1:
 		return fmt.Errorf("%d gangs waited for a place at one moment, not one", t.waiting)
-	case t.merging > places:
-		return fmt.Errorf("%d merges held a place at one moment, in a pool for %d", t.merging, places)
 	case t.full.time > 2*interval:
 		return fmt.Errorf("a full model was %s old, more than two intervals (%s)", t.full, shown(2*interval))
 	}
