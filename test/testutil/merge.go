@@ -1,14 +1,19 @@
 package testutil
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -90,6 +95,39 @@ func (s *Scenario) FetchMerge(name string) func() (*v1alpha1.MergeJob, error) {
 		o := &v1alpha1.MergeJob{}
 		return o, s.Client.Get(s.ctx, s.key(name), o)
 	}
+}
+
+// ReadMerge reads a MergeJob once.
+func (s *Scenario) ReadMerge(name string) *v1alpha1.MergeJob {
+	s.t.Helper()
+	return Get(s, &v1alpha1.MergeJob{}, name)
+}
+
+// MergePods lists the pods of a merge by index; those that leave do not count.
+func (s *Scenario) MergePods(ctx context.Context, merge string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := s.Client.List(ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{v1alpha1.LabelMerge: merge})
+	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(indexOf(&a), indexOf(&b)) })
+	return pods, err
+}
+
+// ExitMerge has the pods of a merge that run end with exit code 0.
+func (s *Scenario) ExitMerge(ctx context.Context, merge string) error {
+	return s.EndMerge(ctx, merge, `{"status":{"phase":"Succeeded"}}`)
+}
+
+// EndMerge gives the pods of a merge that run the status with which they end.
+func (s *Scenario) EndMerge(ctx context.Context, merge, status string) error {
+	pods, err := s.MergePods(ctx, merge)
+	for i := range pods {
+		if pods[i].Status.Phase == corev1.PodRunning {
+			if err := s.Client.Status().Patch(ctx, &pods[i], client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
+				return err
+			}
+		}
+	}
+	return err
 }
 
 // SummarizeMerge says how a merge stands, in a few lines.

@@ -19,7 +19,7 @@ var _ = Describe("the line of a pool", func() {
 		p := newPool("line", 12)
 		for i := range merges {
 			// The heaviest has the oldest full model, in an order of its own.
-			p.due(fmt.Sprintf("m%02d", i), 11*time.Hour+time.Duration((i*7)%merges)*time.Hour)
+			p.Due(fmt.Sprintf("m%02d", i), 11*time.Hour+time.Duration((i*7)%merges)*time.Hour)
 		}
 		p.Full("early", "base", 6*time.Hour+14*time.Minute)
 		p.Increments("early", 1, 1)
@@ -34,7 +34,7 @@ var _ = Describe("the line of a pool", func() {
 			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i))).Should(HaveField("Status.Weight", Not(BeNil())), "its store was read")
 		}
 		for i := range merges {
-			p.Patch(p.read(fmt.Sprintf("m%02d", (i*7)%merges)), `{"spec":{"suspend":false}}`)
+			p.Patch(p.ReadMerge(fmt.Sprintf("m%02d", (i*7)%merges)), `{"spec":{"suspend":false}}`)
 		}
 		p.run(ctx)
 		for i := range merges {
@@ -45,34 +45,34 @@ var _ = Describe("the line of a pool", func() {
 		Expect(most).To(Equal(1), "never more than one gang waited for a place")
 		Expect(idle).To(BeNumerically("<", 5*time.Second), "no room idle that the head would fit in")
 		Expect(inversions(asked)).To(BeNumerically("<", 40), "in the order of weight, but for those that came before the others")
-		Expect(p.read("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
+		Expect(p.ReadMerge("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
 	}, SpecTimeout(5*time.Minute))
 
 	It("behaviour 3: a head too big for now stays head, and 3b: also when a heavier one enters", func(ctx SpecContext) {
 		p := newPool("sticky", 6)
-		p.due("first", 50*time.Hour)
+		p.Due("first", 50*time.Hour)
 		p.Create(p.merge("first").Obj())
 		Eventually(p.running("first")).Should(Equal(4))
-		p.due("big", 40*time.Hour)
+		p.Due("big", 40*time.Hour)
 		p.Create(p.merge("big").Pods(5, 5).Obj())
 		Eventually(p.FetchMerge("big")).Should(And(haveSummary("Queued (asking)"),
 			HaveField("Status.BlockedBy.Shortfall", ContainSubstring("3 nvidia.com/gpu"))), "it says what it lacks")
-		p.due("small", 12*time.Hour)
-		p.due("heavy", 90*time.Hour)
+		p.Due("small", 12*time.Hour)
+		p.Due("heavy", 90*time.Hour)
 		p.Create(p.merge("small").Pods(1, 1).Obj(), p.merge("heavy").Obj())
 		Eventually(p.FetchMerge("heavy")).Should(And(haveSummary("Queued (2 of 3)"), HaveField("Status.BlockedBy.Head", "big")))
 		Eventually(p.FetchMerge("small")).Should(haveSummary("Queued (3 of 3)"))
 		Consistently(p.running("small"), 3*time.Second).Should(BeZero(), "it would fit, and does not overtake")
 		Eventually(p.FetchMerge("first")).Should(haveSummary("Running (4/4)"))
-		p.finish(ctx, p.read("first"))
+		p.finish(ctx, p.ReadMerge("first"))
 		Eventually(p.running("big")).Should(Equal(5), "there is room for the head now")
 		Eventually(p.FetchMerge("heavy")).Should(haveReason(v1alpha1.ReasonAsking), "the next head asks")
 	})
 
 	It("says why a merge can never fit, and lets others pass", func() {
 		p := newPool("shapes", 4)
-		p.due("huge", 90*time.Hour)
-		p.due("fits", 12*time.Hour)
+		p.Due("huge", 90*time.Hour)
+		p.Due("fits", 12*time.Hour)
 		p.Create(p.merge("huge").Pods(5, 5).Obj())
 		Eventually(p.FetchMerge("huge")).Should(And(haveSummary("Waiting (never fits)"), haveReason(v1alpha1.ReasonNeverFits),
 			HaveField("Status.Message", ContainSubstring("short of 1 nvidia.com/gpu"))))
@@ -86,11 +86,11 @@ var _ = Describe("the line of a pool", func() {
 var _ = Describe("the life of a merge", func() {
 	It("behaviour 4: a marker while pods linger stops them, and the next starts at once", func(ctx SpecContext) {
 		p := newPool("linger", 4)
-		p.due("a", 50*time.Hour)
-		p.due("b", 40*time.Hour)
+		p.Due("a", 50*time.Hour)
+		p.Due("b", 40*time.Hour)
 		p.Create(p.merge("a").Obj(), p.merge("b").Obj())
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))
-		run := p.read("a").Status.Run
+		run := p.ReadMerge("a").Status.Run
 		Expect(run.Increments).To(Equal(int32(3)))
 		pod := testutil.Get(p.Scenario, &corev1.Pod{}, testutil.MergePod("a", 0))
 		Expect(pod.Spec.Containers[0].Env).To(ContainElements(
@@ -101,65 +101,65 @@ var _ = Describe("the life of a merge", func() {
 		list := testutil.Get(p.Scenario, &corev1.ConfigMap{}, "a-merge-increments")
 		Expect(names(list)).To(Equal([]string{"000001", "000002", "000003"}), "exactly the increments that were counted")
 		p.Increments("a", 4, 4)
-		Expect(p.Complete(ctx, p.read("a"))).To(Succeed())
+		Expect(p.Complete(ctx, p.ReadMerge("a"))).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(And(lastOutcome(v1alpha1.OutcomeMerged), HaveField("Status.LastFull.Name", run.ID),
 			HaveField("Status.Increments", int32(1)), haveSummary("Waiting (weight 0 < 100)")), "one more was written meanwhile")
 		Eventually(p.running("b")).Should(Equal(4), "the room is free")
-		Expect(p.pods(ctx, "a")).To(BeEmpty())
+		Expect(p.MergePods(ctx, "a")).To(BeEmpty())
 	})
 
 	It("behaviour 4: a run that takes too long is stopped, backs off, and the next passes", func() {
 		p := newPool("timeout", 4)
-		p.due("a", 50*time.Hour)
-		p.due("b", 40*time.Hour)
+		p.Due("a", 50*time.Hour)
+		p.Due("b", 40*time.Hour)
 		p.Create(p.merge("a").Backoff(600).With(func(s *v1alpha1.MergeJobSpec) { s.RunTimeoutSeconds = ptr.To[int32](2) }).Obj())
 		Eventually(p.running("a")).Should(Equal(4))
 		p.Create(p.merge("b").Obj())
 		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeTimedOut), haveReason(v1alpha1.ReasonBackoff),
 			HaveField("Status.Message", ContainSubstring("runTimeoutSeconds (2s)"))))
 		Eventually(p.running("b")).Should(Equal(4))
-		Expect(p.EventsOf(p.read("a").UID)).To(ContainElement(ContainSubstring("TimedOut: The merge ran for runTimeoutSeconds (2s)")))
+		Expect(p.EventsOf(p.ReadMerge("a").UID)).To(ContainElement(ContainSubstring("TimedOut: The merge ran for runTimeoutSeconds (2s)")))
 	})
 
 	It("behaviour 4: pods that end well without the marker have failed; one that fails says why", func(ctx SpecContext) {
 		p := newPool("exit", 4)
-		p.due("a", 50*time.Hour)
+		p.Due("a", 50*time.Hour)
 		p.Create(p.merge("a").Backoff(2).Obj())
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))
-		Expect(p.exit(ctx, "a")).To(Succeed())
+		Expect(p.ExitMerge(ctx, "a")).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeFailed),
 			HaveField("Status.Message", ContainSubstring("there is no _SUCCESS in full/"))))
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"), "tried again after the back-off")
-		Expect(p.end(ctx, "a", `{"status":{"phase":"Failed","containerStatuses":[{"name":"merge","image":"i","imageID":"i","ready":false,`+
+		Expect(p.EndMerge(ctx, "a", `{"status":{"phase":"Failed","containerStatuses":[{"name":"merge","image":"i","imageID":"i","ready":false,`+
 			`"restartCount":0,"state":{"terminated":{"exitCode":3,"reason":"Error","message":"no space left"}}}]}}`)).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Message", ContainSubstring("with exit code 3 (Error): no space left")))
-		Expect(p.read("a").Status.Failures).To(Equal(int32(2)))
+		Expect(p.ReadMerge("a").Status.Failures).To(Equal(int32(2)))
 	})
 
 	It("takes an attempt back that loses a pod, and asks again for the same run", func(ctx SpecContext) {
 		p := newPool("lost", 4)
-		p.due("a", 50*time.Hour)
+		p.Due("a", 50*time.Hour)
 		p.Create(p.merge("a").Obj())
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))
-		run := p.read("a").Status.Run.ID
+		run := p.ReadMerge("a").Status.Run.ID
 		p.Delete(testutil.Get(p.Scenario, &corev1.Pod{}, testutil.MergePod("a", 2)))
 		Eventually(p.FetchMerge("a")).Should(And(haveSummary("Running (4/4)"), HaveField("Status.Run.Attempt", int32(2))))
-		Expect(p.read("a").Status.Run.ID).To(Equal(run))
-		Expect(p.read("a").Status.Failures).To(BeZero())
-		p.finish(ctx, p.read("a"))
+		Expect(p.ReadMerge("a").Status.Run.ID).To(Equal(run))
+		Expect(p.ReadMerge("a").Status.Failures).To(BeZero())
+		p.finish(ctx, p.ReadMerge("a"))
 		Eventually(p.FetchMerge("a")).Should(lastOutcome(v1alpha1.OutcomeMerged))
 	})
 
 	It("grows by surplus that gives way to the head of the line", func() {
 		p := newPool("surplus", 8)
-		p.due("a", 50*time.Hour)
-		p.due("b", 40*time.Hour)
+		p.Due("a", 50*time.Hour)
+		p.Due("b", 40*time.Hour)
 		p.Create(p.merge("a").Pods(4, 8).Obj())
 		Eventually(p.running("a")).Should(Equal(8))
 		p.Create(p.merge("b").Obj())
 		Eventually(p.running("b")).Should(Equal(4), "surplus gave way")
 		Eventually(p.running("a")).Should(Equal(4))
-		Expect(p.read("a").Status.Run.Attempt).To(Equal(int32(1)), "and the merge went on")
+		Expect(p.ReadMerge("a").Status.Run.Attempt).To(Equal(int32(1)), "and the merge went on")
 	})
 })
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,18 +40,6 @@ func (p *pool) merge(name string) *testutil.MergeBuilder {
 	return testutil.Merge(name).In(p.Namespace).Nodes(p.Namespace).Pool(p.queue).Pods(4, 4).GPUs(1).Store(p.Of(name)).Backoff(1)
 }
 
-// due has a model with a full model of that age, and three increments since.
-func (p *pool) due(model string, age time.Duration) {
-	GinkgoHelper()
-	p.Full(model, "base", age)
-	p.Increments(model, 1, 3)
-}
-
-func (p *pool) read(name string) *v1alpha1.MergeJob {
-	GinkgoHelper()
-	return testutil.Get(p.Scenario, &v1alpha1.MergeJob{}, name)
-}
-
 // run has the programs of merges do their work until ctx ends: they write the full model and end as soon as all pods run.
 func (p *pool) run(ctx context.Context) {
 	var wait sync.WaitGroup
@@ -81,39 +68,13 @@ func (p *pool) finish(ctx context.Context, job *v1alpha1.MergeJob) {
 	if err := p.Complete(ctx, job); err != nil {
 		return // The bucket is gone with the test.
 	}
-	_ = p.exit(ctx, job.Name)
-}
-
-// exit has the pods of a merge end with exit code 0.
-func (p *pool) exit(ctx context.Context, name string) error {
-	return p.end(ctx, name, `{"status":{"phase":"Succeeded"}}`)
-}
-
-func (p *pool) end(ctx context.Context, name, status string) error {
-	pods, err := p.pods(ctx, name)
-	for i := range pods {
-		if pods[i].Status.Phase == corev1.PodRunning {
-			if err := p.Client.Status().Patch(ctx, &pods[i], client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
-				return err
-			}
-		}
-	}
-	return err
-}
-
-// pods are those of a merge, by index; those that leave do not count.
-func (p *pool) pods(ctx context.Context, name string) ([]corev1.Pod, error) {
-	list := &corev1.PodList{}
-	err := p.Client.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingLabels{v1alpha1.LabelMerge: name})
-	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return pods, err
+	_ = p.ExitMerge(ctx, job.Name)
 }
 
 // running counts the pods of a merge that run.
 func (p *pool) running(name string) func() (int, error) {
 	return func() (int, error) {
-		pods, err := p.pods(p.Context(), name)
+		pods, err := p.MergePods(p.Context(), name)
 		n := 0
 		for i := range pods {
 			if pods[i].Status.Phase == corev1.PodRunning {

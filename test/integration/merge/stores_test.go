@@ -24,8 +24,8 @@ import (
 var _ = Describe("stores", func() {
 	It("behaviour 6: wrong credentials, forbidden endpoint, no bucket: clear words, and the line goes on", func() {
 		p := newPool("stores", 4)
-		p.due("good", 12*time.Hour)
-		p.due("bad", 90*time.Hour)
+		p.Due("good", 12*time.Hour)
+		p.Due("bad", 90*time.Hour)
 		p.Create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "wrong"},
 			StringData: map[string]string{"AWS_ACCESS_KEY_ID": given.Store.AccessKey, "AWS_SECRET_ACCESS_KEY": "not-the-key"},
@@ -46,7 +46,7 @@ var _ = Describe("stores", func() {
 			"elsewhere": v1alpha1.ReasonStoreNotAllowed, "bucket": v1alpha1.ReasonBucketNotFound,
 		} {
 			Eventually(p.FetchMerge(name)).Should(And(haveReason(reason), haveSummary("Waiting (store unavailable)")), name)
-			job := p.read(name)
+			job := p.ReadMerge(name)
 			Expect(meta.IsStatusConditionTrue(job.Status.Conditions, v1alpha1.ConditionStoreUnavailable)).To(BeTrue(), name)
 			Expect(job.Status.Message).NotTo(ContainSubstring("not-the-key"))
 		}
@@ -55,9 +55,9 @@ var _ = Describe("stores", func() {
 
 	It("behaviour 6: an unreachable store keeps its place, lets the next pass, and goes on by itself", func(ctx SpecContext) {
 		p := newPool("outage", 4)
-		p.due("busy", 99*time.Hour)
-		p.due("a", 50*time.Hour)
-		p.due("b", 40*time.Hour)
+		p.Due("busy", 99*time.Hour)
+		p.Due("a", 50*time.Hour)
+		p.Due("b", 40*time.Hour)
 		p.Create(p.merge("busy").Obj())
 		Eventually(p.running("busy")).Should(Equal(4))
 		down := serve(given.Outage, strings.TrimPrefix(given.Store.Endpoint, "http://"))
@@ -65,17 +65,17 @@ var _ = Describe("stores", func() {
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Weight", Not(BeNil())), "its store was read")
 		down()
 		Eventually(p.FetchMerge("a"), 90*time.Second).Should(haveCondition(v1alpha1.ConditionStoreUnavailable), "and is gone")
-		p.Patch(p.read("a"), `{"spec":{"suspend":false}}`)
+		p.Patch(p.ReadMerge("a"), `{"spec":{"suspend":false}}`)
 		p.Create(p.merge("b").Obj())
 		Eventually(p.FetchMerge("a")).Should(And(HaveField("Status.Summary", HavePrefix("Queued (")),
 			HaveField("Status.Message", ContainSubstring("keeps its place"))))
 		Eventually(p.FetchMerge("busy")).Should(haveSummary("Running (4/4)"))
-		p.finish(ctx, p.read("busy"))
+		p.finish(ctx, p.ReadMerge("busy"))
 		Eventually(p.running("b")).Should(Equal(4), "the next passes")
 		up := serve(given.Outage, strings.TrimPrefix(given.Store.Endpoint, "http://"))
 		defer up()
 		Eventually(p.FetchMerge("b")).Should(haveSummary("Running (4/4)"))
-		p.finish(ctx, p.read("b"))
+		p.finish(ctx, p.ReadMerge("b"))
 		Eventually(p.running("a"), 2*time.Minute).Should(Equal(4), "it goes on by itself")
 	}, SpecTimeout(5*time.Minute))
 
@@ -91,14 +91,14 @@ var _ = Describe("stores", func() {
 			HaveField("Status.Run.Increments", int32(5000)), HaveField("Status.Run.LastIncrement", "005000")))
 		list := names(testutil.Get(p.Scenario, &corev1.ConfigMap{}, "a-merge-increments"))
 		Expect(list).To(HaveLen(5000))
-		p.finish(ctx, p.read("a"))
+		p.finish(ctx, p.ReadMerge("a"))
 		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"), HaveField("Status.Increments", int32(10_000)),
 			HaveField("Status.Run.LastIncrement", "010000")), "the rest weighs enough to go on at once")
 	}, SpecTimeout(5*time.Minute))
 
 	It("behaviour 6: a store whose clock is ahead makes no model young for ever", func() {
 		p := newPool("restart", 4)
-		p.due("a", -5*time.Hour) // five hours in the future
+		p.Due("a", -5*time.Hour) // five hours in the future
 		p.Date("a", "inc/000003", time.Now().Add(6*time.Hour))
 		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Schedule.Interval.Duration = 10 * time.Second }).Obj())
 		Eventually(p.FetchMerge("a")).Should(haveReason(v1alpha1.ReasonNotDue))

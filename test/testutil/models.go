@@ -25,42 +25,64 @@ const StoreSecret = "model-store"
 
 // Models is a bucket of a scenario, one folder a model.
 type Models struct {
-	s      *Scenario
-	server S3
-	client *s3.Client
-	bucket string
+	s *Scenario
+	// directory has the bucket's objects as files.
+	directory string
+	store     v1alpha1.ModelStore
+	put       func(ctx context.Context, key string) error
 }
 
 // NewModels makes a bucket of the scenario's name, and the Secret for it.
 func (s *Scenario) NewModels(server S3) *Models {
 	s.t.Helper()
-	m := &Models{s: s, server: server, bucket: s.Namespace, client: s3.New(s3.Options{
+	bucket, c := aws.String(s.Namespace), s3.New(s3.Options{
 		BaseEndpoint: aws.String(server.Endpoint), Region: "us-east-1", UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(server.AccessKey, server.SecretKey, ""),
-	})}
-	_, err := m.client.CreateBucket(s.ctx, &s3.CreateBucketInput{Bucket: aws.String(m.bucket)})
+	})
+	_, err := c.CreateBucket(s.ctx, &s3.CreateBucketInput{Bucket: bucket})
 	s.must(err, "create a bucket")
 	s.Create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: StoreSecret},
 		StringData: map[string]string{"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey},
 	})
-	return m
+	return &Models{
+		s: s, directory: filepath.Join(server.Directory, s.Namespace),
+		store: v1alpha1.ModelStore{
+			Provider: v1alpha1.StoreS3, Endpoint: server.Endpoint, Bucket: s.Namespace, CredentialsSecretName: StoreSecret,
+		},
+		put: func(ctx context.Context, key string) error {
+			_, err := c.PutObject(ctx, &s3.PutObjectInput{Bucket: bucket, Key: aws.String(key), Body: bytes.NewReader([]byte("x"))})
+			return err
+		},
+	}
+}
+
+// LocalModels is a bucket of provider file, a folder of the scenario's name in a folder that the operator allows.
+func (s *Scenario) LocalModels(stores string) *Models {
+	s.t.Helper()
+	directory := filepath.Join(stores, s.Namespace)
+	s.must(os.MkdirAll(directory, 0o700), "make a bucket")
+	return &Models{
+		s: s, directory: directory, store: v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: directory},
+		put: func(_ context.Context, key string) error {
+			file := filepath.Join(directory, filepath.FromSlash(key))
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(file, nil, 0o600)
+		},
+	}
 }
 
 // Of is where a model is.
 func (m *Models) Of(model string) v1alpha1.ModelStore {
-	return v1alpha1.ModelStore{
-		Provider: v1alpha1.StoreS3, Endpoint: m.server.Endpoint, Bucket: m.bucket, Prefix: model, CredentialsSecretName: StoreSecret,
-	}
+	store := m.store
+	store.Prefix = model
+	return store
 }
 
 // Put writes an object of a model.
-func (m *Models) Put(model, name string) error {
-	_, err := m.client.PutObject(m.s.ctx, &s3.PutObjectInput{
-		Bucket: aws.String(m.bucket), Key: aws.String(model + "/" + name), Body: bytes.NewReader([]byte("x")),
-	})
-	return err
-}
+func (m *Models) Put(model, name string) error { return m.put(m.s.ctx, model+"/"+name) }
 
 // Increments writes increments first to last of a model.
 func (m *Models) Increments(model string, first, last int) {
@@ -77,17 +99,20 @@ func (m *Models) Full(model, name string, age time.Duration) {
 	m.Date(model, "full/"+name+"/_SUCCESS", time.Now().Add(-age))
 }
 
+// Due has a model with a full model of that age, and three increments since.
+func (m *Models) Due(model string, age time.Duration) {
+	m.s.t.Helper()
+	m.Full(model, "base", age)
+	m.Increments(model, 1, 3)
+}
+
 // Date sets when an object was written, as the server tells it.
 func (m *Models) Date(model, name string, at time.Time) {
 	m.s.t.Helper()
-	m.s.must(os.Chtimes(filepath.Join(m.server.Directory, m.bucket, model, filepath.FromSlash(name)), at, at), "date an object")
+	m.s.must(os.Chtimes(filepath.Join(m.directory, model, filepath.FromSlash(name)), at, at), "date an object")
 }
 
 // Complete writes the marker of the run of a merge whose pods run, as its program does.
 func (m *Models) Complete(ctx context.Context, job *v1alpha1.MergeJob) error {
-	_, err := m.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: aws.String(m.bucket), Key: aws.String(job.Spec.Store.Prefix + "/full/" + job.Status.Run.ID + "/_SUCCESS"),
-		Body: bytes.NewReader(nil),
-	})
-	return err
+	return m.put(ctx, job.Spec.Store.Prefix+"/full/"+job.Status.Run.ID+"/_SUCCESS")
 }
