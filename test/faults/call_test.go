@@ -66,9 +66,9 @@ func (c call) String() string {
 	return c.does() + ": " + c.says
 }
 
-// begins tells whether a write was carried out as the first of the story that a job has in its status.
+// begins tells whether a write was carried out as the first of the story that a job or a merge has in its status.
 func (c call) begins() bool {
-	return c.number > 0 && c.resource == jobsResource+"/status" && c.code < 400
+	return c.number > 0 && (c.resource == jobsResource+"/status" || c.resource == mergesResource+"/status") && c.code < 400
 }
 
 // nameIn reads the name of an object that is created, which may be written in protobuf.
@@ -93,10 +93,11 @@ func nameIn(body []byte) string {
 func saidIn(patch []byte) string {
 	said := struct {
 		Status struct {
-			Phase, Reason, ReadyWorkers string
-			Attempt                     *struct{ Number int }
-			Restarts                    int
-			Elasticity                  struct{ LastEvictionTime string }
+			Phase, Summary, Reason, ReadyWorkers string
+			Attempt                              *struct{ Number int }
+			Run                                  *struct{ Outcome string }
+			Restarts                             int
+			Elasticity                           struct{ LastEvictionTime string }
 		}
 	}{}
 	if err := json.Unmarshal(patch, &said); err != nil {
@@ -107,7 +108,10 @@ func saidIn(patch []byte) string {
 	if st.Attempt != nil {
 		words = append(words, fmt.Sprintf("attempt %d", st.Attempt.Number))
 	}
-	for _, word := range []string{st.Phase, st.Reason, st.ReadyWorkers} {
+	if st.Run != nil && st.Run.Outcome != "" {
+		words = append(words, "run "+st.Run.Outcome)
+	}
+	for _, word := range []string{st.Phase, st.Summary, st.Reason, st.ReadyWorkers} {
 		if word != "" {
 			words = append(words, word)
 		}

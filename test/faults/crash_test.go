@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("the operator dies at any of its writes", func() {
-	for _, st := range slices.Concat(stories, rareStories) {
+	for _, st := range slices.Concat(stories, mergeStories, rareStories, rareMergeStories) {
 		itEndsTheSame(st.name, st.everyWrite)
 	}
 })

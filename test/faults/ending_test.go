@@ -67,9 +67,16 @@ func (s *site) rests(rest time.Duration) {
 	}).Should(BeNumerically(">", rest), "the operator writes nothing more")
 }
 
+// secondThoughts is longer than an operator with nothing else to do takes until it begins a run.
+const secondThoughts = 2 * time.Second
+
 // endsSame holds the end of a story to that of the undisturbed run.
 func (st *story) endsSame(s *site) ending {
 	want := st.looksSame(s)
+	if s.merges != nil {
+		s.rests(secondThoughts) // Another run would begin at once.
+		want = st.looksSame(s)
+	}
 	end := st.end(s, want.picture)
 	for _, c := range s.proxy.struck() {
 		// A deletion of which the operator heard nothing may be asked for once more.
@@ -119,6 +126,9 @@ func (st *story) holds(s *site) {
 	s.Expect(s.Remains()).To(ConsistOf(st.leaves), "nothing is missing, and nothing left over")
 	if slices.Contains(st.leaves, ended[0]) {
 		s.Expect(s.Read(jobName)).To(testutil.HaveRestarts(st.restarts), "each loss is counted once, and nothing else")
+	}
+	if s.merges != nil {
+		s.keepsTheLine()
 	}
 	if st.verify != nil {
 		st.verify(s)

@@ -19,12 +19,13 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// picture says line by line what there is of a job, without times and UIDs, so that the ends of two runs can be compared:
-// every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of its namespace, and its status.
+// picture says line by line what there is of jobs, without times and UIDs, so that the ends of two runs can be compared: every
+// pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, and the statuses of the job and of all merges.
 func (s *site) picture() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{
-		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread, s.describeStatus,
+		s.describePods, s.describeMergePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread,
+		s.describeStatus, s.describeMerges,
 	} {
 		if err := describe(&b); err != nil {
 			return nil, err
@@ -35,6 +36,19 @@ func (s *site) picture() ([]string, error) {
 
 func (s *site) describePods(b *strings.Builder) error {
 	pods, err := s.Pods(jobName)
+	describe(b, pods)
+	return err
+}
+
+func (s *site) describeMergePods(b *strings.Builder) error {
+	pods := &corev1.PodList{}
+	err := s.Client.List(s.t.Context(), pods, client.InNamespace(s.Namespace), client.HasLabels{v1alpha1.LabelMerge})
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	describe(b, pods.Items)
+	return err
+}
+
+func describe(b *strings.Builder, pods []corev1.Pod) {
 	for i := range pods {
 		p := &pods[i]
 		leaving := ""
@@ -44,7 +58,6 @@ func (s *site) describePods(b *strings.Builder) error {
 		fmt.Fprintf(b, "pod %s of group %s: %s, bound %t%s\n", p.Name, p.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey],
 			p.Status.Phase, testutil.Bound(p), leaving)
 	}
-	return err
 }
 
 func (s *site) describeGroups(b *strings.Builder) error {

@@ -252,7 +252,7 @@ func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
 }
 
 // narrowed are the kinds of which the operator sees those in one namespace only.
-var narrowed = sets.New("elastictrainingjobs", "pods", "services", "configmaps", "podgroups")
+var narrowed = sets.New(jobsResource, mergesResource, "pods", "services", "configmaps", "podgroups")
 
 func (p *proxy) narrow(r *http.Request, info *apirequest.RequestInfo) {
 	if info.Namespace != "" || !narrowed.Has(info.Resource) || (info.Verb != "list" && info.Verb != "watch") {

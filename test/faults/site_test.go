@@ -24,6 +24,8 @@ type site struct {
 	deputy *replica
 	// flags are further flags of the operators.
 	flags []string
+	// merges is what is seen of the MergeJobs; nil in a story of jobs.
+	merges *mergeRecord
 	// release closes goOn, for which a request of a paused operator waits.
 	goOn    chan struct{}
 	release func()
@@ -48,10 +50,13 @@ func newSite(t *trial, st *story, prepare ...func(*site)) *site {
 	s := &site{
 		Scenario: shared.NewScenario(t, st.slug, st.gpus), Gomega: t.gomega(), story: st, t: t,
 		// As users run it: no forced look at every object makes up for an event that was forgotten.
-		flags: []string{"--resync-period=10h"}, goOn: make(chan struct{}),
+		flags: []string{"--resync-period=10h", "--config=" + shared.configuration}, goOn: make(chan struct{}),
 	}
 	s.release = sync.OnceFunc(func() { close(s.goOn) })
 	t.Cleanup(s.end)
+	if len(st.runs) > 0 {
+		s.merges = s.recordMerges()
+	}
 	for _, do := range prepare {
 		do(s)
 	}

@@ -42,6 +42,8 @@ type story struct {
 	shared bool
 	// namesTaken is true when names are somebody else's for a while, so that creations may be refused.
 	namesTaken bool
+	// runs are the merges in the order in which their runs begin, each as often as it has one; none in a story of jobs.
+	runs []string
 	// rare is true for a story that is told with every fault in the full grid only.
 	rare bool
 	// verify is what else must hold at the end; nil for nothing.

@@ -36,8 +36,9 @@ var fullGrid = os.Getenv("TIDELINE_FAULTS") == "full"
 var shared struct {
 	*testutil.World
 	cluster *cluster.Cluster
-	// dir has the logs of all processes; operator is the program, and kubeconfig that of its service account.
-	dir, operator, kubeconfig string
+	// dir has the logs of all processes; operator is the program, kubeconfig that of its service account, configuration its file,
+	// and stores the folder in which it reads the stores of merges.
+	dir, operator, kubeconfig, configuration, stores string
 }
 
 // All specs run in the first process, because they share their lanes (see ahead_test.go); so the others need no cluster.
@@ -85,8 +86,21 @@ func startCluster(ctx context.Context) error {
 		return err
 	}
 	shared.kubeconfig = filepath.Join(shared.dir, "operator.kubeconfig")
-	return errors.Join(shared.Install(ctx), installComponents(ctx),
+	return errors.Join(configure(), shared.Install(ctx), installComponents(ctx),
 		shared.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, shared.kubeconfig))
+}
+
+// configure writes the file that all operators read. A run that may complete is looked at often; stores of merges that wait are not,
+// so that nothing makes up for a look that was forgotten.
+func configure() error {
+	shared.stores, shared.configuration = filepath.Join(shared.dir, "stores"), filepath.Join(shared.dir, "configuration.yaml")
+	return errors.Join(os.Mkdir(shared.stores, 0o700), os.WriteFile(shared.configuration, fmt.Appendf(nil, `
+apiVersion: config.tideline.io/v1alpha1
+kind: Configuration
+merges:
+  localStores: %q
+  runningIntervalSeconds: 1
+`, shared.stores), 0o600))
 }
 
 // installComponents gives the operator the rights that some jobs want of it.

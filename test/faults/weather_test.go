@@ -54,8 +54,8 @@ var _ = Describe("in bad weather", func() {
 	})
 })
 
-// jobsResource is what the API server calls jobs.
-const jobsResource = "elastictrainingjobs"
+// What the API server calls jobs and merges.
+const jobsResource, mergesResource = "elastictrainingjobs", "mergejobs"
 
 // weather is what lasts for a whole run.
 type weather struct {
