@@ -18,7 +18,7 @@ import (
 // Names of the merges of a story, of which the first is the heavier one.
 const firstMerge, nextMerge = "a", "b"
 
-// mergeStories are told as stories are, and rareMergeStories as rareStories.
+// mergeStories are told as stories are, and rareMergeStories in the full grid only.
 var (
 	mergeStories     = []*story{merging, takingTurns}
 	rareMergeStories = []*story{retrying, timingOut, returning, pausing, stretching, removing, renewing}

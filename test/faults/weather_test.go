@@ -27,6 +27,8 @@ var _ = Describe("in bad weather", func() {
 				tellings = append(tellings,
 					each(stories, late(by), late(by, "pods"), late(by, jobsResource), late(by, "podgroups", "services"))...)
 			}
+			tellings = append(tellings, each(slices.Concat(mergeStories, rareMergeStories), late(5*time.Second),
+				late(5*time.Second, "pods"), late(5*time.Second, mergesResource), late(5*time.Second, "podgroups", "configmaps"))...)
 		}
 		return inWeather(ctx, count, tellings)
 	})
