@@ -43,6 +43,7 @@ func TestPools(t *testing.T) {
 var _ = Describe("5,000 merges in 50 pools", Ordered, func() {
 	It("are decided on in less than 100 ms a pool, and written nothing at rest", func(ctx SpecContext) {
 		stores, address := GinkgoT().TempDir(), "127.0.0.1:"+freePort()
+		GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
 		in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred(), "the cluster starts")
 		DeferCleanup(func() {
