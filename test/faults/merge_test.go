@@ -144,7 +144,8 @@ const day = 24 * time.Hour
 func (s *site) submitMerge(name string, age time.Duration, changes ...func(*v1alpha1.MergeJobSpec)) {
 	models := s.LocalModels(shared.stores)
 	models.Due(name, age)
-	b := testutil.Merge(name).In(s.Namespace).Nodes(s.Namespace).Pool("tideline-merge").Pods(2, 2).GPUs(1).Store(models.Of(name)).Backoff(1)
+	b := testutil.Merge(name).In(s.Namespace).Nodes(s.Namespace).Pool("tideline-merge").Pods(2, 2).GPUs(1).
+		Store(models.Of(name)).Backoff(1)
 	for _, change := range changes {
 		b.With(change)
 	}

@@ -24,7 +24,8 @@ var _ = Describe("when the API server is gone", func() {
 	itEndsTheSame("for the operator alone", func(ctx context.Context, count *tally) (string, error) {
 		tellings := slices.Concat(each([]*story{losing}, unreachable(0)), each([]*story{scaling}, unreachable(2)))
 		if fullGrid {
-			tellings = each(slices.Concat(stories, mergeStories, rareStories), unreachable(0), unreachable(2), unreachable(3), unreachable(4))
+			tellings = each(slices.Concat(stories, mergeStories, rareStories),
+				unreachable(0), unreachable(2), unreachable(3), unreachable(4))
 		}
 		return inWeather(ctx, count, tellings)
 	})

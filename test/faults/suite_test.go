@@ -90,8 +90,8 @@ func startCluster(ctx context.Context) error {
 		shared.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, shared.kubeconfig))
 }
 
-// configure writes the file that all operators read. A run that may complete is looked at often; stores of merges that wait are not,
-// so that nothing makes up for a look that was forgotten.
+// configure writes the file that all operators read. A run that may complete is looked at often; stores of merges that wait are
+// not, so that nothing makes up for a look that was forgotten.
 func configure() error {
 	shared.stores, shared.configuration = filepath.Join(shared.dir, "stores"), filepath.Join(shared.dir, "configuration.yaml")
 	return errors.Join(os.Mkdir(shared.stores, 0o700), os.WriteFile(shared.configuration, fmt.Appendf(nil, `
