@@ -89,7 +89,8 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 		for _, pair := range family.GetMetric()[0].GetLabel() {
 			labels = append(labels, pair.GetName())
 		}
-		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| ([a-z]+) \\| ([^|]*)\\| [a-z]+ \\| [^|]{20,} \\|$").FindStringSubmatch(page)
+		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| ([a-z]+) \\| ([^|]*)\\| [a-z]+ \\| [^|]{20,} \\|$").
+			FindStringSubmatch(page)
 		g.Expect(row).NotTo(BeNil(), name)
 		g.Expect(row[1]).To(Equal(strings.ToLower(family.GetType().String())), name)
 		g.Expect(regexp.MustCompile("[a-z_]+").FindAllString(row[2], -1)).To(ConsistOf(labels), name)
