@@ -177,7 +177,7 @@ func (s *mergeStory) scenery(ctx context.Context) error {
 			return nil
 		},
 		s.wait(known(len(cast))),
-		s.show("kubectl get mj | cut -c1-100"),
+		s.show("kubectl get mj | cut -c1-91"),
 	)
 }
 
@@ -187,7 +187,7 @@ func (s *mergeStory) allDue(ctx context.Context) error {
 		"In the rows, i is the age of the newest increment and F that of the full model, each of the model where it is oldest.",
 		together(), together()*machinesPerMerge)
 	s.lines("", rowHeader("TIME", "POOL"))
-	return do(ctx, s.follow(queued(together()/2)), s.show("kubectl get mj --sort-by=.status.position | cut -c1-100"), s.pool)
+	return do(ctx, s.follow(queued(together()/2)), s.show("kubectl get mj --sort-by=.status.position | cut -c1-91"), s.pool)
 }
 
 func (s *mergeStory) allMerged(ctx context.Context) error {
@@ -200,7 +200,7 @@ func (s *mergeStory) allMerged(ctx context.Context) error {
 func (s *mergeStory) allMergedAgain(ctx context.Context) error {
 	s.step("Every model has a new full model. It goes on: each is due again 10 hours after its own.")
 	s.lines("", rowHeader("TIME", "POOL"))
-	return do(ctx, s.follow(s.mergedTimes(2)), s.show("kubectl get mj | cut -c1-100"), s.pool)
+	return do(ctx, s.follow(s.mergedTimes(2)), s.show("kubectl get mj | cut -c1-91"), s.pool)
 }
 
 func (s *mergeStory) summarize(context.Context) error {

@@ -105,7 +105,7 @@ func rowHeader(first, last string) string {
 func row(v *poolView, since time.Duration, now time.Time) string {
 	_, increment := oldest(v.increments, now)
 	_, full := oldest(v.fulls, now)
-	last := fmt.Sprintf("%d merge", v.merging())
+	last := fmt.Sprintf("%d merging", v.merging())
 	if line := v.line(); len(line) > 0 {
 		last += fmt.Sprintf(", %d in line", len(line))
 	}

@@ -49,7 +49,7 @@ idle         12 min      1.5 h  i  F                :                   |  Waiti
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	const wantRow = "+1.7 h       12 min     25.0 h  i                   :                   F  0 merge, 2 in line"
+	const wantRow = "+1.7 h       12 min     25.0 h  i                   :                   F  0 merging, 2 in line"
 	if got := row(pool(), 10*time.Second, noon); got != wantRow {
 		t.Errorf("%s\nwant\n%s", got, wantRow)
 	}
