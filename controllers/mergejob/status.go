@@ -29,6 +29,8 @@ func (r *Reconciler) report(
 		return 0, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
 		return 0, p.err
+	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
+		return staleInterval, nil // What has the name is being deleted.
 	case p != nil:
 		// The next plan knows of it, ends the run, and says so: the line goes on.
 		r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message})

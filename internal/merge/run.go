@@ -334,7 +334,7 @@ func (t *turn) watchRun() {
 	deadline := run.RunTime.Add(limit)
 	if !t.p.now.Before(deadline) {
 		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran for runTimeoutSeconds (%s) and its full "+
-			"model is not complete: it was stopped. Raise runTimeoutSeconds, or see in its logs what it waited for.", limit))
+			"model is not complete: it was stopped. Raise runTimeoutSeconds, or watch its logs while the next run runs.", limit))
 		return
 	}
 	t.p.wake(deadline)
