@@ -103,6 +103,17 @@ func TestMarkerWhilePodsLinger(t *testing.T) {
 	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning), "the room is the next one's at once")
 }
 
+func TestMergeThatTakesLongerThanItsIntervalSaysSo(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Schedule.Interval.Duration = 20 * time.Minute }).full(w, time.Hour)
+	w.settle()
+	w.now = w.now.Add(25 * time.Minute)
+	w.merge(m)
+	w.settle()
+	g.Expect(m.status().History[0].Message).To(ContainSubstring("in 25m0s, longer than spec.schedule.interval (20m0s)"))
+}
+
 func TestTimeoutStopsBacksOffAndLetsTheNextPass(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4)

@@ -37,12 +37,19 @@ func (t *turn) goOn() {
 	}
 }
 
-// took says how long the run ran.
+// took says how long the run ran, and whether that is longer than its schedule has between two.
 func (t *turn) took() string {
-	if since := t.st.Run.RunTime; since != nil {
-		return " in " + t.p.now.Sub(since.Time).Round(time.Second).String()
+	since := t.st.Run.RunTime
+	if since == nil {
+		return ""
 	}
-	return ""
+	took := t.p.now.Sub(since.Time).Round(time.Second)
+	words := " in " + took.String()
+	if s := t.spec.Schedule; s != nil && s.Interval != nil && took > s.Interval.Duration {
+		words += fmt.Sprintf(", longer than spec.schedule.interval (%s), so that it is behind for ever: raise the interval, or give it "+
+			"more or larger pods", s.Interval.Duration)
+	}
+	return words
 }
 
 func (t *turn) blueprint() mergepod.Blueprint {
