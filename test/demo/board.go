@@ -8,16 +8,18 @@ import (
 )
 
 // board shows how things stand, and lets a story wait for what happens.
-type board[V interface{ clone() V }] struct {
+type board[V any] struct {
 	mu   sync.Mutex
 	view V
+	// clone copies a view for who reads it while it changes.
+	clone func(V) V
 	// record notes what is seen at each change.
 	record  func(V, time.Time)
 	changed chan struct{} // closed at the next change
 }
 
-func newBoard[V interface{ clone() V }](view V, record func(V, time.Time)) *board[V] {
-	return &board[V]{view: view, record: record, changed: make(chan struct{})}
+func newBoard[V any](view V, clone func(V) V, record func(V, time.Time)) *board[V] {
+	return &board[V]{view: view, clone: clone, record: record, changed: make(chan struct{})}
 }
 
 // goalOf is something that a story waits for.
@@ -47,7 +49,7 @@ func (b *board[V]) look() V {
 func (b *board[V]) watched() (V, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.view.clone(), b.changed
+	return b.clone(b.view), b.changed
 }
 
 // hold has f called while nothing changes.

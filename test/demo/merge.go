@@ -73,9 +73,10 @@ func (p *mergePlay) prepare(ctx context.Context, s *stage) ([]string, error) {
 	if err := store.CreateBucket(ctx, bucket); err != nil {
 		return nil, err
 	}
-	p.models = newModels(store, s.world.Client, metav1.NamespaceDefault, newBoard(newPoolView(), p.tally.note))
+	p.models = newModels(store, s.world.Client, metav1.NamespaceDefault, newBoard(newPoolView(), (*poolView).clone, p.tally.note))
 	configuration := filepath.Join(s.dir, "configuration.yaml")
-	return []string{"--config=" + configuration}, os.WriteFile(configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
+	return []string{"--config=" + configuration}, os.WriteFile(configuration, fmt.Appendf(nil, `
+apiVersion: config.tideline.io/v1alpha1
 kind: Configuration
 merges:
   endpoints: [%q]
@@ -164,9 +165,10 @@ func (s *mergeStory) show(command string) act {
 }
 
 func (s *mergeStory) scenery(ctx context.Context) error {
-	s.step("%d trainings write an increment each every 10 minutes, and every 10 hours the increments of a model are merged into its "+
-		"full model, which takes %d machines for 25 ± 10 minutes. The pool has %d machines: room for %d merges at a time. API server, "+
-		"Volcano, operator and the S3 server are real. KWOK plays the machines, and the demo the trainings and the merge programs.",
+	s.step("%d trainings write an increment each every 10 minutes, and every 10 hours the increments of a model are merged into "+
+		"its full model, which takes %d machines for 25 ± 10 minutes. The pool has %d machines: room for %d merges at a time. "+
+		"API server, Volcano, operator and the S3 server are real. KWOK plays the machines, and the demo the trainings and "+
+		"the merge programs.",
 		len(cast), machinesPerMerge, machines, places)
 	s.note("10 hours are shown as one minute: in rows of the demo a second counts as 10 minutes; kubectl tells real seconds.")
 	return do(ctx,
@@ -182,8 +184,8 @@ func (s *mergeStory) scenery(ctx context.Context) error {
 }
 
 func (s *mergeStory) allDue(ctx context.Context) error {
-	s.step("%d full models are equally old, so as many merges are due at the same moment. Started by themselves they would ask for %d "+
-		"machines at once; each would get a part of what it needs, and none would finish. In Tideline's line only the head asks. "+
+	s.step("%d full models are equally old, so as many merges are due at the same moment. Started by themselves they would ask for "+
+		"%d machines at once; each would get a part of what it needs, and none would finish. In Tideline's line only the head asks. "+
 		"In the rows, i is the age of the newest increment and F that of the full model, each of the model where it is oldest.",
 		together(), together()*machinesPerMerge)
 	s.lines("", rowHeader("TIME", "POOL"))
@@ -191,8 +193,8 @@ func (s *mergeStory) allDue(ctx context.Context) error {
 }
 
 func (s *mergeStory) allMerged(ctx context.Context) error {
-	s.step("One after another asks, is placed whole, and merges; main-traffic weighs more in the line than small-traffic, and that " +
-		"more than exploratory. As long as both lines stand where they are, every model is fresh.")
+	s.step("One after another asks, is placed whole, and merges; main-traffic weighs more in the line than small-traffic, and " +
+		"that more than exploratory. As long as both lines stand where they are, every model is fresh.")
 	s.lines("", rowHeader("TIME", "POOL"))
 	return do(ctx, s.follow(s.mergedTimes(1)), s.pool)
 }

@@ -52,7 +52,9 @@ func newModels(store *cluster.ObjectStore, c client.Client, namespace string, b 
 
 // put writes an object.
 func (m *models) put(ctx context.Context, key string) error {
-	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(bucket), Key: aws.String(key), Body: bytes.NewReader([]byte("x"))})
+	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: aws.String(bucket), Key: aws.String(key), Body: bytes.NewReader([]byte("x")),
+	})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +81,7 @@ func (v *poolView) gangs() map[string][]corev1.Pod {
 		}
 	}
 	maps.DeleteFunc(gangs, func(_ string, pods []corev1.Pod) bool {
-		return fmt.Sprint(len(pods)) != variable(&pods[0], "TIDELINE_COUNT")
+		return strconv.Itoa(len(pods)) != variable(&pods[0], "TIDELINE_COUNT")
 	})
 	return gangs
 }
@@ -98,7 +99,7 @@ func variable(pod *corev1.Pod, name string) string {
 // rowHeader stands above rows and lines of models.
 func rowHeader(first, last string) string {
 	axis := fmt.Sprintf("%-*s%-*s%s", stripWidth/2-2, "0 h", stripWidth/2-1, "10 h", "20 h")
-	return strings.TrimRight(fmt.Sprintf("%-9s %9s %10s  %-*s  %s", first, "INCREMENT", "FULL MODEL", stripWidth, axis, last), " ")
+	return fmt.Sprintf("%-9s %9s %10s  %s  %s", first, "INCREMENT", "FULL MODEL", axis, last)
 }
 
 // row says how old the newest increment and the full model are, of the models where they are oldest, and who merges.
@@ -112,7 +113,7 @@ func row(v *poolView, since time.Duration, now time.Time) string {
 	return agesRow("+"+shown(since), increment, full, last)
 }
 
-// modelRows say the same of each model, and where its merge stands: first those that merge, then the line, then the others by name.
+// modelRows say the same of each model, and where its merge stands: first those that merge, then the line, then the others.
 func modelRows(v *poolView, now time.Time) []string {
 	place := func(m *v1alpha1.MergeJob) int {
 		switch {
@@ -134,7 +135,7 @@ func modelRows(v *poolView, now time.Time) []string {
 }
 
 func agesRow(first string, increment, full time.Duration, last string) string {
-	return strings.TrimRight(fmt.Sprintf("%-9s %9s %10s  %s  %s", first, shown(increment), shown(full), strip(increment, full), last), " ")
+	return fmt.Sprintf("%-9s %9s %10s  %s  %s", first, shown(increment), shown(full), strip(increment, full), last)
 }
 
 // strip draws two ages between nothing and two intervals.

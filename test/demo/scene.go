@@ -23,7 +23,7 @@ type scene struct {
 
 func newScene(line timeline) *scene {
 	s := &scene{line: line}
-	s.board = newBoard(newView(), s.line.note)
+	s.board = newBoard(newView(), view.clone, s.line.note)
 	return s
 }
 

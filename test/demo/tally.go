@@ -26,10 +26,12 @@ type record struct {
 	time  time.Duration
 }
 
-func (r *record) note(model string, t time.Duration) {
+// or is the larger of a record and another time.
+func (r record) or(model string, t time.Duration) record {
 	if t > r.time {
-		*r = record{model, t}
+		return record{model, t}
 	}
+	return r
 }
 
 func (r record) String() string { return fmt.Sprintf("%s (%s)", shown(r.time), r.model) }
@@ -39,8 +41,8 @@ func newTally() *tally { return &tally{ended: map[string]bool{}, merged: map[str
 // note compares a view with what has been seen so far.
 func (t *tally) note(v *poolView, now time.Time) {
 	t.waiting, t.merging = max(t.waiting, v.waiting), max(t.merging, v.merging())
-	t.full.note(oldest(v.fulls, now))
-	t.increment.note(oldest(v.increments, now))
+	t.full = t.full.or(oldest(v.fulls, now))
+	t.increment = t.increment.or(oldest(v.increments, now))
 	for name, m := range v.merges {
 		for _, r := range m.Status.History {
 			switch {
@@ -57,9 +59,9 @@ func (t *tally) note(v *poolView, now time.Time) {
 		switch {
 		case st.QueueTime == nil:
 		case st.Run != nil && st.Run.RunTime != nil:
-			t.wait.note(name, st.Run.RunTime.Sub(st.QueueTime.Time))
+			t.wait = t.wait.or(name, st.Run.RunTime.Sub(st.QueueTime.Time))
 		default:
-			t.wait.note(name, now.Sub(st.QueueTime.Time))
+			t.wait = t.wait.or(name, now.Sub(st.QueueTime.Time))
 		}
 	}
 }
@@ -94,7 +96,7 @@ func (t *tally) String() string {
 	for _, times := range t.merged {
 		merges += times
 	}
-	return fmt.Sprintf("%d merges of %d models, %d at a time at most. The longest wait in line was %s, the oldest full model was %s "+
-		"old, the oldest newest increment %s; never more than %d gang waited for a place, and nobody laid a hand on anything.",
+	return fmt.Sprintf("%d merges of %d models, %d at a time at most. The longest wait in line was %s, the oldest full model was "+
+		"%s old, the oldest newest increment %s; never more than %d gang waited for a place, and nobody laid a hand on anything.",
 		merges, len(t.merged), t.merging, t.wait, t.full, t.increment, t.waiting)
 }

@@ -9,8 +9,8 @@ import (
 // Gangs remembers which gangs had a place for all of their pods. The zero value knows of none.
 type Gangs struct{ placed map[types.UID]bool }
 
-// Waiting counts the gangs that never had a place for their minimum. The pods must have been listed after the groups: the place of
-// one gang is seen then before the group of another that came after it.
+// Waiting counts the gangs that never had a place for their minimum. The pods must have been listed after the groups: then the
+// place of one gang is seen before the group of another that came after it.
 func (g *Gangs) Waiting(groups []schedulingv1beta1.PodGroup, pods []corev1.Pod) int {
 	bound := map[string]int{}
 	for i := range pods {
