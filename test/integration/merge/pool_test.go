@@ -118,7 +118,9 @@ func (p *pool) observe(ctx context.Context, slots, size int) *watch {
 	return w
 }
 
-func (p *pool) look(ctx context.Context, w *watch, gangs *testutil.Gangs, known map[types.UID]bool, since *time.Time, full int) error {
+func (p *pool) look(
+	ctx context.Context, w *watch, gangs *testutil.Gangs, known map[types.UID]bool, since *time.Time, full int,
+) error {
 	groups, pods := &schedulingv1beta1.PodGroupList{}, &corev1.PodList{}
 	for _, list := range []client.ObjectList{groups, pods} {
 		if err := p.Client.List(ctx, list, client.InNamespace(p.Namespace)); err != nil {
