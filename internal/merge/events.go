@@ -39,17 +39,25 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 			add(corev1.EventTypeWarning, string(ended.Outcome), ended.Message)
 		}
 	}
-	stalled, unavailable := becameTrue(before, after, v1alpha1.ConditionStalled), becameTrue(before, after, v1alpha1.ConditionStoreUnavailable)
-	if stalled != nil {
-		add(corev1.EventTypeWarning, stalled.Reason, stalled.Message)
-	}
-	if unavailable != nil && (stalled == nil || stalled.Reason != unavailable.Reason) {
-		add(corev1.EventTypeWarning, unavailable.Reason, unavailable.Message)
+	for _, c := range obstacles(before, after) {
+		add(corev1.EventTypeWarning, c.Reason, c.Message)
 	}
 	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonNeverFits {
 		add(corev1.EventTypeWarning, after.Reason, after.Message)
 	}
 	return events
+}
+
+// obstacles are conditions that came to say that the merge cannot go on, once each: one reason may stand in two of them.
+func obstacles(before, after *v1alpha1.MergeJobStatus) []*metav1.Condition {
+	var all []*metav1.Condition
+	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionStoreUnavailable} {
+		c := becameTrue(before, after, kind)
+		if c != nil && (len(all) == 0 || all[0].Reason != c.Reason) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Ended is the run that ended from one written status to the next; nil for none.

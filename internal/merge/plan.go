@@ -18,8 +18,8 @@ type Decision struct {
 	RequeueAfter time.Duration
 }
 
-// JobDecision is what is done about one MergeJob, in the order of its fields. Nothing is created or deleted on account of a memory
-// that is not in the status yet, so a decision either changes the course of the status or has something to do.
+// JobDecision is what is done about one MergeJob, in the order of its fields. Nothing is created or deleted on account of a
+// memory that is not in the status yet, so a decision either changes the course of the status or has something to do.
 type JobDecision struct {
 	Job *Job
 	// Status is what the status should be.
@@ -138,7 +138,9 @@ func (t *turn) see() {
 	case s.Full == nil:
 		t.st.LastFull = nil
 	case s.Full.Name != nameOf(t.st.LastFull):
-		t.st.LastFull = &v1alpha1.FullModel{Name: s.Full.Name, Time: metaTime(earlier(s.Full.Time, t.p.now)), LastIncrement: Merged(t.st)[s.Full.Name]}
+		t.st.LastFull = &v1alpha1.FullModel{
+			Name: s.Full.Name, Time: metaTime(earlier(s.Full.Time, t.p.now)), LastIncrement: Merged(t.st)[s.Full.Name],
+		}
 	}
 	t.st.Increments = int32(min(s.Increments.Count, 1<<30))
 	if !s.Increments.Newest.IsZero() {
@@ -146,8 +148,8 @@ func (t *turn) see() {
 	}
 }
 
-// Merged has the last increments that are merged into full models which runs of the job have made, or may make yet, by the names of
-// those: of the runs that are on record.
+// Merged has the last increments that are merged into full models which runs of the job have made, or may make yet, by the
+// names of those: of the runs that are on record.
 func Merged(st *v1alpha1.MergeJobStatus) map[string]string {
 	merged := map[string]string{}
 	for _, r := range st.History {

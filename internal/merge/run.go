@@ -46,8 +46,8 @@ func (t *turn) took() string {
 	took := t.p.now.Sub(since.Time).Round(time.Second)
 	words := " in " + took.String()
 	if s := t.spec.Schedule; s != nil && s.Interval != nil && took > s.Interval.Duration {
-		words += fmt.Sprintf(", longer than spec.schedule.interval (%s), so that it is behind for ever: raise the interval, or give it "+
-			"more or larger pods", s.Interval.Duration)
+		words += fmt.Sprintf(", longer than spec.schedule.interval (%s), so that it is behind for ever: raise the interval, or give "+
+			"it more or larger pods", s.Interval.Duration)
 	}
 	return words
 }

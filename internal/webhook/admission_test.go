@@ -160,8 +160,8 @@ func TestValidatorOfMerges(t *testing.T) {
 	const (
 		begin  = `MergeJob.tideline.io "ctr" is invalid: `
 		merge  = `"pool":"tideline-merge","store":{"provider":"s3","bucket":"models","credentialsSecretName":"key"}`
-		secret = `spec.store.credentialsSecretName: Forbidden: a store that is read by Secret "key" takes the right to get that Secret ` +
-			`in namespace ads, which "alice" does not have: name one that you may read, or have an admin give the right`
+		secret = `spec.store.credentialsSecretName: Forbidden: a store that is read by Secret "key" takes the right to get that ` +
+			`Secret in namespace ads, which "alice" does not have: name one that you may read, or have an admin give the right`
 	)
 	for name, c := range map[string]struct {
 		merge string
@@ -171,9 +171,11 @@ func TestValidatorOfMerges(t *testing.T) {
 		code  int32 // 0 for allowed
 		says  string
 	}{
-		"a Secret that she may read":      {merge: `{"spec":{` + merge + `}}`, may: "get", asks: []string{"get"}},
-		"a Secret that she may not read":  {merge: `{"spec":{` + merge + `}}`, asks: []string{"get"}, code: 422, says: begin + secret},
-		"a Secret, by a right to another": {merge: `{"spec":{` + merge + `}}`, may: "list", asks: []string{"get"}, code: 422, says: secret},
+		"a Secret that she may read":     {merge: `{"spec":{` + merge + `}}`, may: "get", asks: []string{"get"}},
+		"a Secret that she may not read": {merge: `{"spec":{` + merge + `}}`, asks: []string{"get"}, code: 422, says: begin + secret},
+		"a Secret, by a right to another": {
+			merge: `{"spec":{` + merge + `}}`, may: "list", asks: []string{"get"}, code: 422, says: secret,
+		},
 		"unanswerable": {
 			merge: `{"spec":{` + merge + `}}`, err: errors.New("late"), asks: []string{"get"}, code: 500,
 			says: `spec.store.credentialsSecretName: the API server does not say whether alice may get secrets in namespace ads (late): ` +

@@ -176,8 +176,8 @@ func claimAccount(account, name string, of words, by Creation) Claim {
 	}
 }
 
-// claimSecret claims the Secret by which a store is read: without it, whoever creates a merge could use, and learn from its status,
-// what they may not read.
+// claimSecret claims the Secret by which a store is read: without it, whoever creates a merge could use, and learn from its
+// status, what they may not read.
 func claimSecret(name string, by Creation) Claim {
 	return Claim{
 		Rights: []authorizationv1.ResourceAttributes{{

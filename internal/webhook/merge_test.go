@@ -51,7 +51,9 @@ func TestDecideMerge(t *testing.T) {
 			`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which lists day, night: ` +
 				`name one of these`,
 		},
-		"a pool that is allowed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) { s.Pool, m.Pools = "night", []string{"night"} }},
+		"a pool that is allowed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
+			s.Pool, m.Pools = "night", []string{"night"}
+		}},
 		"a server that is listed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 			s.Store.Endpoint, m.Endpoints = "https://s3.example/", []string{"https://s3.example"}
 		}},
@@ -59,7 +61,8 @@ func TestDecideMerge(t *testing.T) {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 				s.Store.Endpoint, m.Endpoints = "http://169.254.169.254", []string{"aws", "https://s3.example"}
 			},
-			`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not an S3 server ` + noServer + `aws, https://s3.example` + add,
+			`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not an S3 server ` + noServer +
+				`aws, https://s3.example` + add,
 		},
 		"AWS where it is not listed": {
 			func(_ *v1alpha1.MergeJobSpec, m *config.Merges) { m.Endpoints = nil },

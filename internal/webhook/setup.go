@@ -1,5 +1,5 @@
-// Package webhook admits jobs and merges by what their schema cannot know: who creates them, and what other objects say. It also keeps the
-// certificate by which the API server knows the operator.
+// Package webhook admits jobs and merges by what their schema cannot know: who creates them, and what other objects say. It
+// also keeps the certificate by which the API server knows the operator.
 package webhook
 
 import (

@@ -18,8 +18,8 @@ import (
 // Names of the merges of a story, of which the first is the heavier one.
 const firstMerge, nextMerge = "a", "b"
 
-// mergeStories are told as stories are, and rareMergeStories in the full grid only. Two merges that take turns make every write that
-// one makes.
+// mergeStories are told as stories are, and rareMergeStories in the full grid only. Two merges that take turns make every
+// write that one makes.
 var (
 	mergeStories     = []*story{takingTurns}
 	rareMergeStories = []*story{merging, retrying, timingOut, returning, pausing, stretching, removing, renewing}

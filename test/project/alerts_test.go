@@ -186,7 +186,9 @@ func reconciles(all, failed int) []string {
 // ageOf are the interval of a merge and the age of its full model, in seconds.
 func ageOf(interval, age string) []string {
 	const of = `{namespace="ads",name="ctr",pool="a",pod="b"} `
-	return []string{"tideline_merge_interval_seconds" + of + interval + "x1", "tideline_merge_full_model_age_seconds" + of + age + "x1"}
+	return []string{
+		"tideline_merge_interval_seconds" + of + interval + "x1", "tideline_merge_full_model_age_seconds" + of + age + "x1",
+	}
 }
 
 // buckets are a histogram to which each minute adds ten values, all of them up to a bound; above is the next.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,8 @@ func (b *MergeBuilder) Pods(minimum, maximum int32) *MergeBuilder {
 
 // GPUs has each pod ask for n GPUs.
 func (b *MergeBuilder) GPUs(n int64) *MergeBuilder {
-	b.job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)}
+	gpus := corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)}
+	b.job.Spec.Template.Spec.Containers[0].Resources.Limits = gpus
 	return b
 }
 
@@ -133,12 +135,13 @@ func (s *Scenario) EndMerge(ctx context.Context, merge, status string) error {
 // SummarizeMerge says how a merge stands, in a few lines.
 func SummarizeMerge(job *v1alpha1.MergeJob) string {
 	st := &job.Status
-	text := fmt.Sprintf("merge %s: %q, reason %q: %s\n  run %+v\n", job.Name, st.Summary, st.Reason, st.Message, st.Run)
+	var b strings.Builder
+	fmt.Fprintf(&b, "merge %s: %q, reason %q: %s\n  run %+v\n", job.Name, st.Summary, st.Reason, st.Message, st.Run)
 	for _, r := range st.History {
-		text += fmt.Sprintf("  %s %s: %s\n", r.Run, r.Outcome, r.Message)
+		fmt.Fprintf(&b, "  %s %s: %s\n", r.Run, r.Outcome, r.Message)
 	}
 	for _, c := range st.Conditions {
-		text += fmt.Sprintf("  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+		fmt.Fprintf(&b, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
-	return text
+	return b.String()
 }

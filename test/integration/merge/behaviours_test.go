@@ -118,7 +118,8 @@ var _ = Describe("the life of a merge", func() {
 		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeTimedOut), haveReason(v1alpha1.ReasonBackoff),
 			HaveField("Status.Message", ContainSubstring("runTimeoutSeconds (2s)"))))
 		Eventually(p.running("b")).Should(Equal(4))
-		Expect(p.EventsOf(p.ReadMerge("a").UID)).To(ContainElement(ContainSubstring("TimedOut: The merge ran for runTimeoutSeconds (2s)")))
+		Expect(p.EventsOf(p.ReadMerge("a").UID)).To(ContainElement(
+			ContainSubstring("TimedOut: The merge ran for runTimeoutSeconds (2s)")))
 	})
 
 	It("behaviour 4: pods that end well without the marker have failed; one that fails says why", func(ctx SpecContext) {
@@ -130,8 +131,8 @@ var _ = Describe("the life of a merge", func() {
 		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeFailed),
 			HaveField("Status.Message", ContainSubstring("there is no _SUCCESS in full/"))))
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"), "tried again after the back-off")
-		Expect(p.EndMerge(ctx, "a", `{"status":{"phase":"Failed","containerStatuses":[{"name":"merge","image":"i","imageID":"i","ready":false,`+
-			`"restartCount":0,"state":{"terminated":{"exitCode":3,"reason":"Error","message":"no space left"}}}]}}`)).To(Succeed())
+		Expect(p.EndMerge(ctx, "a", `{"status":{"phase":"Failed","containerStatuses":[{"name":"merge","image":"i","imageID":"i",`+
+			`"ready":false,"restartCount":0,"state":{"terminated":{"exitCode":3,"reason":"Error","message":"no space left"}}}]}}`)).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Message", ContainSubstring("with exit code 3 (Error): no space left")))
 		Expect(p.ReadMerge("a").Status.Failures).To(Equal(int32(2)))
 	})

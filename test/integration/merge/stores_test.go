@@ -3,6 +3,7 @@ package merge
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -61,7 +62,9 @@ var _ = Describe("stores", func() {
 		p.Create(p.merge("busy").Obj())
 		Eventually(p.running("busy")).Should(Equal(4))
 		down := serve(given.Outage, strings.TrimPrefix(given.Store.Endpoint, "http://"))
-		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Store.Endpoint = "http://" + given.Outage; s.Suspend = true }).Obj())
+		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) {
+			s.Store.Endpoint, s.Suspend = "http://"+given.Outage, true
+		}).Obj())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Weight", Not(BeNil())), "its store was read")
 		down()
 		Eventually(p.FetchMerge("a"), 90*time.Second).Should(haveCondition(v1alpha1.ConditionStoreUnavailable), "and is gone")
@@ -87,12 +90,14 @@ var _ = Describe("stores", func() {
 			Expect(os.WriteFile(filepath.Join(folder, fmt.Sprintf("%06d", i)), nil, 0o600)).To(Succeed())
 		}
 		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Weight.PerIncrement = 1 }).Obj())
-		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"), HaveField("Status.Increments", int32(10_000)),
+		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"),
+			HaveField("Status.Increments", int32(10_000)),
 			HaveField("Status.Run.Increments", int32(5000)), HaveField("Status.Run.LastIncrement", "005000")))
 		list := names(testutil.Get(p.Scenario, &corev1.ConfigMap{}, "a-merge-increments"))
 		Expect(list).To(HaveLen(5000))
 		p.finish(ctx, p.ReadMerge("a"))
-		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"), HaveField("Status.Increments", int32(10_000)),
+		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"),
+			HaveField("Status.Increments", int32(10_000)),
 			HaveField("Status.Run.LastIncrement", "010000")), "the rest weighs enough to go on at once")
 	}, SpecTimeout(5*time.Minute))
 
@@ -119,7 +124,7 @@ func names(list *corev1.ConfigMap) []string {
 // serve leads an address to another, until what it returns is called.
 func serve(address, to string) (end func()) {
 	GinkgoHelper()
-	l, err := net.Listen("tcp", address)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	Expect(err).NotTo(HaveOccurred())
 	connections := make(chan net.Conn, 1024)
 	go func() {
@@ -128,7 +133,7 @@ func serve(address, to string) (end func()) {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", to)
+			out, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", to)
 			if err != nil {
 				_ = in.Close()
 				continue

@@ -58,7 +58,9 @@ var _ = SynchronizedBeforeSuite(func(ctx context.Context) []byte {
 	Expect(err).NotTo(HaveOccurred(), "the object store starts")
 	s := shared{
 		Kubeconfig: in.Kubeconfig, AuditLog: in.AuditLog, Outage: freeAddress(),
-		Store: testutil.S3{Endpoint: store.Endpoint, AccessKey: store.AccessKey, SecretKey: store.SecretKey, Directory: store.Directory},
+		Store: testutil.S3{
+			Endpoint: store.Endpoint, AccessKey: store.AccessKey, SecretKey: store.SecretKey, Directory: store.Directory,
+		},
 	}
 	configuration := filepath.Join(in.Logs(), "configuration.yaml")
 	Expect(os.WriteFile(configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
@@ -99,7 +101,7 @@ var _ = ReportAfterSuite("logs", func(r Report) {
 
 // freeAddress is one on which nobody listens.
 func freeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()

@@ -100,18 +100,23 @@ func run(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{experiment: fixed, World: world, scale: o.scale, costs: &costs{}, log: os.Stderr}
 	for _, s := range o.strategies {
-		if s.tideline {
-			operator, err := b.operate(ctx, c, o, s, dir)
-			if err != nil {
-				return err
-			}
-			defer operator.Kill()
-		}
-		if err := b.run(ctx, s, o.pools); err != nil {
+		if err := b.tell(ctx, c, o, s, dir); err != nil {
 			return err
 		}
 	}
 	return b.report(o.page)
+}
+
+// tell runs one strategy in all pools, with the operator where the strategy is Tideline's.
+func (b *bench) tell(ctx context.Context, c *cluster.Cluster, o options, s strategy, dir string) error {
+	if s.tideline {
+		operator, err := b.operate(ctx, c, o, s, dir)
+		if err != nil {
+			return err
+		}
+		defer operator.Kill()
+	}
+	return b.run(ctx, s, o.pools)
 }
 
 // operate starts the operator for the pools of a strategy.

@@ -11,8 +11,8 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// startOperator installs Tideline and starts the operator, which may read stores below a folder and use these Queues. Its files are
-// in dir.
+// startOperator installs Tideline and starts the operator, which may read stores below a folder and use these Queues. Its
+// files are in dir.
 func startOperator(ctx context.Context, c *cluster.Cluster, w *testutil.World, program, dir, stores string, queues []string) (
 	*testutil.Operator, error) {
 	if err := w.Install(ctx); err != nil {
@@ -27,7 +27,8 @@ func startOperator(ctx context.Context, c *cluster.Cluster, w *testutil.World, p
 	if err != nil {
 		return nil, err
 	}
-	content := fmt.Sprintf("apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\nmerges:\n  pools: [%s]\n  localStores: %q\n",
+	content := fmt.Sprintf("apiVersion: config.tideline.io/v1alpha1\nkind: Configuration\n"+
+		"merges:\n  pools: [%s]\n  localStores: %q\n",
 		strings.Join(queues, ", "), stores)
 	if err := os.WriteFile(configuration, []byte(content), 0o600); err != nil {
 		return nil, err

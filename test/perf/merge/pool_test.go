@@ -40,7 +40,8 @@ func TestPodsBecomeSteps(t *testing.T) {
 	for _, s := range p.record.steps {
 		got = append(got, fmt.Sprintf("%d/%d/%t", s.model, s.held, s.working))
 	}
-	if want := []string{"1/1/false", "1/2/false", "1/3/false", "1/4/false", "1/4/true", "1/3/true", "1/2/true"}; !slices.Equal(got, want) {
+	want := []string{"1/1/false", "1/2/false", "1/3/false", "1/4/false", "1/4/true", "1/3/true", "1/2/true"}
+	if !slices.Equal(got, want) {
 		t.Errorf("the steps are %v, want %v", got, want)
 	}
 }

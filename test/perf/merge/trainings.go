@@ -55,8 +55,8 @@ func (p *pool) train(ctx context.Context, model int) error {
 	}
 }
 
-// gather creates the pods of a merge, anew each time it gives up, and returns what they are called when all run. What this machine
-// takes to place and start pods is minutes in simulated time, in which nobody would give up: it is not counted.
+// gather creates the pods of a merge, anew each time it gives up, and returns what they are called when all run. What this
+// machine takes to place and start pods is minutes in simulated time, in which nobody would give up: it is not counted.
 func (p *pool) gather(ctx context.Context, model, number int) (name string, err error) {
 	for attempt := 0; ; attempt++ {
 		name := fmt.Sprintf("m%02d-%d-%d", model, number, attempt)
@@ -80,8 +80,8 @@ func (p *pool) gather(ctx context.Context, model, number int) (name string, err 
 
 // create makes the pods of a merge, as one gang or each for itself. Volcano puts a pod without a PodGroup into one of its own.
 // Here that is made: last and all at once, because Volcano looks at no pod before, and the moments between one pod and the next
-// would be minutes here; and under a name that follows from the pod's, because of what was created in the same second Volcano takes
-// the lesser name first, and a second here is minutes too.
+// would be minutes here; and under a name that follows from the pod's, because of what was created in the same second Volcano
+// takes the lesser name first, and a second here is minutes too.
 func (p *pool) create(ctx context.Context, model int, name string) error {
 	var pods, groups []client.Object
 	for i := range p.experiment.machines {

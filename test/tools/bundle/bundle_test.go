@@ -198,8 +198,8 @@ func TestEveryImageIsListed(t *testing.T) {
 }
 
 // The operator of the bundle has the rights of the operator of config/default, but for those on certificates, which OLM keeps:
-// OLM grants in all namespaces what a bundle asks for in the operator's own, and of Secrets no more must be among that than to read
-// those that MergeJobs name.
+// OLM grants in all namespaces what a bundle asks for in the operator's own, and of Secrets no more must be among that than
+// to read those that MergeJobs name.
 func TestRightsAreThoseOfTheDefaultWithoutCertificates(t *testing.T) {
 	install := committedCSV(t).Spec.InstallStrategy.StrategySpec
 	granted := map[string]bool{}

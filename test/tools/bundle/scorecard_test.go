@@ -24,7 +24,9 @@ func scorecard(csv *v1alpha1.ClusterServiceVersion, crd *apiextensionsv1.CustomR
 	if err := json.Unmarshal([]byte(csv.Annotations[annotationExamples]), &examples); err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(csv.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool { return d.Name == crd.Name })
+	at := slices.IndexFunc(csv.Spec.CustomResourceDefinitions.Owned, func(d v1alpha1.CRDDescription) bool {
+		return d.Name == crd.Name
+	})
 	if at < 0 {
 		return nil, fmt.Errorf("the bundle does not own %s", crd.Name)
 	}
