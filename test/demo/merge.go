@@ -213,8 +213,14 @@ func (s *mergeStory) summarize(context.Context) error {
 	return err
 }
 
-// pool shows each model, and where its merge stands.
-func (s *mergeStory) pool(context.Context) error {
+// pool shows each model, and where its merge stands now.
+func (s *mergeStory) pool(ctx context.Context) error {
+	now := time.Now()
+	if err := s.wait(poolGoal{"the pool is looked at", func(v *poolView) (bool, string) {
+		return v.asked.After(now), "it was last looked at " + v.asked.String()
+	}})(ctx); err != nil {
+		return err
+	}
 	s.lines("", rowHeader("MODEL", "MERGE"), strings.Join(modelRows(s.models.board.look(), time.Now()), "\n"))
 	return nil
 }

@@ -111,6 +111,7 @@ func (m *models) poll(ctx context.Context) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
+		asked := time.Now()
 		groups, pods, merges := &schedulingv1beta1.PodGroupList{}, &corev1.PodList{}, &v1alpha1.MergeJobList{}
 		for _, list := range []client.ObjectList{groups, pods, merges} {
 			if err := m.client.List(ctx, list, client.InNamespace(m.namespace)); err != nil && ctx.Err() == nil {
@@ -118,6 +119,7 @@ func (m *models) poll(ctx context.Context) error {
 			}
 		}
 		m.board.change(func(v *poolView) {
+			v.asked = asked
 			clear(v.merges)
 			for i := range merges.Items {
 				v.merges[merges.Items[i].Name] = &merges.Items[i]

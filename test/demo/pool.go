@@ -25,6 +25,8 @@ const (
 
 // poolView is what is known of the merges of one pool and of their models, by name.
 type poolView struct {
+	// asked is when the API server was asked for what follows.
+	asked  time.Time
 	merges map[string]*v1alpha1.MergeJob
 	pods   []corev1.Pod
 	// waiting is how many gangs have no place.
