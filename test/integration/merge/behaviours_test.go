@@ -132,7 +132,8 @@ var _ = Describe("the life of a merge", func() {
 			HaveField("Status.Message", ContainSubstring("there is no _SUCCESS in full/"))))
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"), "tried again after the back-off")
 		Expect(p.EndMerge(ctx, "a", `{"status":{"phase":"Failed","containerStatuses":[{"name":"merge","image":"i","imageID":"i",`+
-			`"ready":false,"restartCount":0,"state":{"terminated":{"exitCode":3,"reason":"Error","message":"no space left"}}}]}}`)).To(Succeed())
+			`"ready":false,"restartCount":0,"state":{"terminated":{"exitCode":3,"reason":"Error",`+
+			`"message":"no space left"}}}]}}`)).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Message", ContainSubstring("with exit code 3 (Error): no space left")))
 		Expect(p.ReadMerge("a").Status.Failures).To(Equal(int32(2)))
 	})
