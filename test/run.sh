@@ -60,7 +60,7 @@ gotests() {
 # unit runs everything that needs no cluster.
 unit() {
 	local list
-	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/...)
+	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/merge/...)
 	gotests unit pkgname -timeout=5m "${list[@]}"
 }
 
