@@ -81,7 +81,7 @@ func TestUpAndDown(t *testing.T) {
 	c := newCommand(t)
 	out := c.run(true, "up", "-gpu-nodes=3", "-gpus-per-node=1", "-object-store")
 	keys := filepath.Join(c.state, "object-store.env")
-	for _, want := range []string{"export KUBECONFIG=" + c.kubeconfig, "its keys are in " + keys} {
+	for _, want := range []string{"export KUBECONFIG=" + c.kubeconfig, "its address and its keys are in " + keys} {
 		if !strings.Contains(out, want) {
 			t.Errorf("up does not say %q:\n%s", want, out)
 		}

@@ -74,8 +74,14 @@ The logs of its processes are in %[3]s. To end it:
 
   go run ./test/cluster/cmd/localcluster down -kubeconfig %[1]s
 `, o.Kubeconfig, kubectl, logs)
+	if o.objectStore {
+		fmt.Printf("\nThe object store runs as well: its address and its keys are in %s.\n", filepath.Join(logs, objectStoreKeys))
+	}
 	return nil
 }
+
+// objectStoreKeys is the file, beside the logs, with the address and the keys of the object store.
+const objectStoreKeys = "object-store.env"
 
 // supervise starts a cluster and holds it until it is asked to end.
 func supervise(ctx context.Context, args []string) error {
@@ -115,10 +121,7 @@ func start(ctx context.Context, o options) (*cluster.Cluster, error) {
 	}
 	store, err := c.StartObjectStore(ctx)
 	if err == nil {
-		keys := filepath.Join(filepath.Dir(store.Directory), "object-store.env")
-		_, _ = fmt.Fprintf(o.Log, "the object store is %s; its keys are in %s, its buckets are the folders of %s\n",
-			store.Endpoint, keys, store.Directory)
-		err = store.WriteKeys(keys)
+		err = store.WriteKeys(filepath.Join(filepath.Dir(store.Directory), objectStoreKeys))
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
