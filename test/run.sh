@@ -125,7 +125,7 @@ capacity() {
 
 # merge runs the numbered behaviours of merges, with a real S3 server.
 merge() {
-	specs merge 12m integration/merge
+	specs merge 15m integration/merge
 }
 
 # pools holds the operator to its figures with 5,000 merges.

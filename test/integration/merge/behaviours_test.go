@@ -38,7 +38,7 @@ var _ = Describe("the line of a pool", func() {
 		}
 		p.run(ctx)
 		for i := range merges {
-			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i)), 3*time.Minute).Should(lastOutcome(v1alpha1.OutcomeMerged))
+			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i)), 5*time.Minute).Should(lastOutcome(v1alpha1.OutcomeMerged))
 		}
 		asked, most, idle := seen.saw()
 		Expect(asked).To(HaveLen(merges), "each asked once")
@@ -46,7 +46,7 @@ var _ = Describe("the line of a pool", func() {
 		Expect(idle).To(BeNumerically("<", 5*time.Second), "no room idle that the head would fit in")
 		Expect(inversions(asked)).To(BeNumerically("<", 40), "in the order of weight, but for those that came before the others")
 		Expect(p.ReadMerge("early").Status.Summary).To(Equal("Waiting (weight 62 < 100)"))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("behaviour 3: a head too big for now stays head, and 3b: also when a heavier one enters", func(ctx SpecContext) {
 		p := newPool("sticky", 6)

@@ -90,16 +90,16 @@ var _ = Describe("stores", func() {
 			Expect(os.WriteFile(filepath.Join(folder, fmt.Sprintf("%06d", i)), nil, 0o600)).To(Succeed())
 		}
 		p.Create(p.merge("a").With(func(s *v1alpha1.MergeJobSpec) { s.Weight.PerIncrement = 1 }).Obj())
-		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"),
+		Eventually(p.FetchMerge("a"), 4*time.Minute).Should(And(haveSummary("Running (4/4)"),
 			HaveField("Status.Increments", int32(10_000)),
 			HaveField("Status.Run.Increments", int32(5000)), HaveField("Status.Run.LastIncrement", "005000")))
 		list := names(testutil.Get(p.Scenario, &corev1.ConfigMap{}, "a-merge-increments"))
 		Expect(list).To(HaveLen(5000))
 		p.finish(ctx, p.ReadMerge("a"))
-		Eventually(p.FetchMerge("a"), 2*time.Minute).Should(And(haveSummary("Running (4/4)"),
+		Eventually(p.FetchMerge("a"), 4*time.Minute).Should(And(haveSummary("Running (4/4)"),
 			HaveField("Status.Increments", int32(10_000)),
 			HaveField("Status.Run.LastIncrement", "010000")), "the rest weighs enough to go on at once")
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(9*time.Minute))
 
 	It("behaviour 6: a store whose clock is ahead makes no model young for ever", func() {
 		p := newPool("restart", 4)
