@@ -100,6 +100,9 @@ func poolOfQueue(_ context.Context, queue client.Object) []string { return []str
 // podChanged passes on what the reconciler reads of a pod.
 func podChanged() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		if _, _, ours := ownerOf(e.ObjectOld); !ours {
+			return false // Most pods of a cluster.
+		}
 		return !readPod(e.ObjectNew).Alike(readPod(e.ObjectOld))
 	}})
 }
