@@ -115,6 +115,19 @@ func TestDefaultsAreThoseOfTheSchema(t *testing.T) {
 			t.Errorf("%v: the schema's default is %d (%v), the constant's %d", path, have, err, want)
 		}
 	}
+	merges := crds(t)["MergeJob"].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	for field, want := range map[string]int32{
+		"threshold":           v1alpha1.DefaultMergeThreshold,
+		"runTimeoutSeconds":   v1alpha1.DefaultRunTimeoutSeconds,
+		"startTimeoutSeconds": v1alpha1.DefaultStartTimeoutSeconds,
+		"backoffSeconds":      v1alpha1.DefaultBackoffSeconds,
+		"maxIncrementsPerRun": v1alpha1.DefaultIncrementsPerRun,
+	} {
+		var have int32
+		if err := json.Unmarshal(merges[field].Default.Raw, &have); err != nil || have != want {
+			t.Errorf("%s: the schema's default is %d (%v), the constant's %d", field, have, err, want)
+		}
+	}
 	if port := spec["rendezvous"].Properties["port"].Default; port != nil {
 		t.Errorf("the schema's default of the port is %s: it would hide whether somebody chose one", port.Raw)
 	}

@@ -15,6 +15,12 @@ const (
 	DefaultBelowMinTimeoutSeconds int32 = 1800
 	DefaultMaxRestarts            int32 = 10
 	DefaultWindowSeconds          int32 = 86400
+
+	DefaultMergeThreshold      int32 = 100
+	DefaultRunTimeoutSeconds   int32 = 7200
+	DefaultStartTimeoutSeconds int32 = 300
+	DefaultBackoffSeconds      int32 = 60
+	DefaultIncrementsPerRun    int32 = 5000
 )
 
 // MaxWorkers bounds minReplicas and maxReplicas.

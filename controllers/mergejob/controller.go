@@ -46,6 +46,8 @@ import (
 const (
 	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
 	staleInterval = 2 * time.Second
+	// waitInterval is how often something that was refused, and that no watch tells of, is tried again.
+	waitInterval = 30 * time.Second
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
 

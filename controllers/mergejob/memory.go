@@ -60,15 +60,17 @@ func (m *memory) check(ctx context.Context, g *guard.Guard, job *v1alpha1.MergeJ
 	return invalid, nil
 }
 
-// refused notes that the API server refused an object of the job's attempt.
-func (m *memory) refused(job *v1alpha1.MergeJob, p merge.Problem) {
-	if job.Status.Run == nil {
-		return
+// refused notes that the API server refused an object of the job's attempt. It is false where that changes no decision, because
+// it is known of the attempt already, or because there is none that goes on.
+func (m *memory) refused(job *v1alpha1.MergeJob, p merge.Problem) bool {
+	if run := job.Status.Run; run == nil || run.Outcome != "" || m.problem(job) != nil {
+		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job.UID)
 	r.attempt, r.problem = attemptOf(job), &p
+	return true
 }
 
 // problem is what was refused of the attempt that the job has now; nil for none.

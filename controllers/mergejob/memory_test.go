@@ -22,7 +22,8 @@ func TestJobsThatAreGoneAreForgotten(t *testing.T) {
 	}
 	a, b := job("a", "1"), job("b", "2")
 	for _, j := range []*merge.Job{a, b} {
-		m.refused(j.Object, merge.Problem{Message: "no"})
+		g.Expect(m.refused(j.Object, merge.Problem{Message: "no"})).To(BeTrue(), "a plan that knows of it decides otherwise")
+		g.Expect(m.refused(j.Object, merge.Problem{Message: "no"})).To(BeFalse(), "and again there is nothing new")
 	}
 	g.Expect(m.forget("p", []*merge.Job{a, b})).To(BeEmpty())
 	g.Expect(m.forget("other", nil)).To(BeEmpty(), "each pool speaks of its own jobs")

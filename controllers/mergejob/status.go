@@ -32,9 +32,11 @@ func (r *Reconciler) report(
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
 		return staleInterval, nil // What has the name is being deleted.
 	case p != nil:
-		// The next plan knows of it, ends the run, and says so: the line goes on.
-		r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message})
-		return time.Millisecond, nil
+		log.FromContext(ctx).Error(p.err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
+		if r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message}) {
+			return time.Millisecond, nil // The next plan knows of it, and says what becomes of the run.
+		}
+		return waitInterval, nil
 	}
 	return wait, nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/modelstore"
 )
 
@@ -35,8 +36,6 @@ const (
 	// hurryInterval is the least time between two readings of a store, and troubleInterval of one that cannot be read: it doubles
 	// with each failure in a row up to lastTrouble.
 	hurryInterval, troubleInterval, lastTrouble = time.Second, 10 * time.Second, 5 * time.Minute
-	// defaultRegion is that of S3 requests for a store that names none; servers other than AWS's ignore it.
-	defaultRegion = "us-east-1"
 )
 
 // stores observes the stores of MergeJobs, each by itself and a few at a time, and keeps what was seen. A store that does not
@@ -200,7 +199,10 @@ func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merge.S
 // observe reads the store once. Its error is one of the API server.
 func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Sighting, error) {
 	seen := &merge.Sighting{}
-	query := modelstore.Query{Most: int(ptr.Deref(job.Spec.MaxIncrementsPerRun, 5000)), Merged: merge.Merged(&job.Status)}
+	query := modelstore.Query{
+		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
+		Merged: merge.Merged(&job.Status),
+	}
 	if full := job.Status.LastFull; full != nil {
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
 	}
@@ -242,14 +244,10 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 
 func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
 	store := &job.Spec.Store
-	l := modelstore.Location{
-		Provider: string(store.Provider), Endpoint: store.Endpoint, Region: store.Region, Bucket: store.Bucket, Prefix: store.Prefix,
-		Increments: store.Increments, Full: store.Full, Marker: store.CompletionMarker,
+	return modelstore.Location{
+		Provider: string(store.Provider), Endpoint: store.Endpoint, Region: mergepod.Region(store), Bucket: store.Bucket,
+		Prefix: store.Prefix, Increments: store.Increments, Full: store.Full, Marker: store.CompletionMarker,
 	}
-	if l.Region == "" && store.Provider == v1alpha1.StoreS3 {
-		l.Region = defaultRegion
-	}
-	return l
 }
 
 // credentials reads the Secret that the job names, by its name, in the job's namespace. Its error is for users.

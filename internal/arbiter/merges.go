@@ -13,9 +13,6 @@ import (
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
-// defaultThreshold is that of a MergeJob that was admitted by a definition without it.
-const defaultThreshold = 100
-
 // merge takes in a MergeJob: its core, whose PodGroup is known already, and whether it matters that it could never fit.
 func (c *collector) merge(job *v1alpha1.MergeJob) {
 	key := client.ObjectKeyFromObject(job)
@@ -55,7 +52,7 @@ func asksForCeiling(job *v1alpha1.MergeJob) bool {
 // due tells whether the merge weighed enough for the line when its status was written.
 func due(job *v1alpha1.MergeJob) bool {
 	weight := job.Status.Weight
-	return weight != nil && *weight >= int64(ptr.Deref(job.Spec.Threshold, defaultThreshold))
+	return weight != nil && *weight >= int64(ptr.Deref(job.Spec.Threshold, v1alpha1.DefaultMergeThreshold))
 }
 
 // coreOf is the PodGroup of a merge's core. Surplus of the merge goes by that name too, because a training may have the name of

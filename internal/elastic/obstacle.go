@@ -2,8 +2,6 @@ package elastic
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,9 +84,8 @@ func (p *planner) unknownTier() *Obstacle {
 	}
 }
 
-// uncountableRequests keeps a gang from Volcano that asks for less than nothing, or for so much that it reads as that: its
-// scheduler does not reckon with it, and ends (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub). The API server would
-// refuse pods with such requests, but only after the gang was submitted.
+// uncountableRequests keeps a gang from Volcano by which its scheduler would end. The API server would refuse pods with such
+// requests, but only after the gang was submitted.
 func (p *planner) uncountableRequests() *Obstacle {
 	if p.o.Core != nil {
 		return nil
@@ -101,14 +98,12 @@ func (p *planner) uncountableRequests() *Obstacle {
 		{"Worker 0", worker.CoreRequests(p.o.Job, 1)},
 		{"The core", worker.CoreRequests(p.o.Job, p.spec.MinReplicas)},
 	} {
-		for _, name := range slices.Sorted(maps.Keys(ask.requests)) {
-			if q := ask.requests[name]; q.Sign() < 0 || q.Value() < 0 || q.MilliValue() < 0 {
-				return &Obstacle{
-					Reason: v1alpha1.ReasonRejected,
-					Message: fmt.Sprintf("%s asks for %s of %s, which is less than nothing or more than can be counted: delete the job "+
-						"and create it with other resources.", ask.who, q.String(), name),
-					Stalled: true,
-				}
+		if name, q, found := worker.Uncountable(ask.requests); found {
+			return &Obstacle{
+				Reason: v1alpha1.ReasonRejected,
+				Message: fmt.Sprintf("%s asks for %s of %s, which is less than nothing or more than can be counted: delete the job "+
+					"and create it with other resources.", ask.who, q.String(), name),
+				Stalled: true,
 			}
 		}
 	}

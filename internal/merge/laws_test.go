@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
@@ -86,7 +88,7 @@ func (l *life) judge(o *Observed, d *Decision) {
 		if len(jd.Status.History) > v1alpha1.MergeHistoryLimit {
 			l.breaks("%s has a history of %d", jd.Job.Key(), len(jd.Status.History))
 		}
-		if asks(jd.Status.Run) && ptrOr(jd.Status.Position) != 1 {
+		if asks(jd.Status.Run) && ptr.Deref(jd.Status.Position, 0) != 1 {
 			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
 		}
 		if asks(jd.Status.Run) && !asks(was.Run) {
@@ -94,8 +96,6 @@ func (l *life) judge(o *Observed, d *Decision) {
 		}
 	}
 }
-
-func ptrOr(n *int32) int32 { return *orDefault(n, 0) }
 
 func asks(run *v1alpha1.MergeRun) bool {
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil

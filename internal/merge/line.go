@@ -85,7 +85,7 @@ func (t *turn) ask() {
 	if run := t.st.Run; run != nil {
 		run.Attempt++
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
-		run.Outcome, run.Message = "", ""
+		run.Outcome, run.Reason, run.Message = "", "", ""
 		run.MinReplicas, run.MaxReplicas = t.spec.MinReplicas, t.spec.MaxReplicas
 		return
 	}

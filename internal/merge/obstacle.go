@@ -3,10 +3,12 @@ package merge
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -100,13 +102,17 @@ func (t *turn) badSchedule() *obstacle {
 		message: fmt.Sprintf("spec.schedule: %v.", err)}
 }
 
-// uncountable keeps a gang from Volcano that asks for less than nothing: its scheduler ends when it reckons with it.
+// uncountable keeps a gang from Volcano by which its scheduler would end: of a pod, or of all pods of the core together.
 func (t *turn) uncountable() *obstacle {
-	requests := worker.Requests(&t.spec.Template.Spec)
-	for _, name := range slices.Sorted(maps.Keys(requests)) {
-		if q := requests[name]; q.Sign() < 0 || q.MilliValue() < 0 || q.Value() < 0 {
-			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("A pod asks for %s "+
-				"of %s, which is less than nothing or more than can be counted: change spec.template.", q.String(), name)}
+	one, all := worker.Requests(&t.spec.Template.Spec), corev1.ResourceList{}
+	worker.AddRequests(all, one, t.spec.MinReplicas)
+	for _, ask := range []struct {
+		who      string
+		requests corev1.ResourceList
+	}{{"A pod asks", one}, {"All pods of the core ask", all}} {
+		if name, q, found := worker.Uncountable(ask.requests); found {
+			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("%s for %s of %s, "+
+				"which is less than nothing or more than can be counted: change spec.template.", ask.who, q.String(), name)}
 		}
 	}
 	return nil
@@ -198,10 +204,7 @@ func (t *turn) backingOff() *obstacle {
 }
 
 func (t *turn) notDue() *obstacle {
-	threshold, weight := *orDefault(t.spec.Threshold, atInterval), int64(0)
-	if t.st.Weight != nil {
-		weight = *t.st.Weight
-	}
+	threshold, weight := ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold), ptr.Deref(t.st.Weight, 0)
 	switch {
 	case t.calledByHand():
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -410,6 +411,32 @@ func TestRefusedObjectsEndTheRunAndTheLineGoesOn(t *testing.T) {
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
 	g.Expect(m.status().Message).To(ContainSubstring("Cannot create pod"))
 	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
+}
+
+func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
+	w.settle()
+	m.surplus = nil
+	delete(m.pods, 4)
+	delete(m.pods, 5)
+	m.problem = &Problem{Reason: v1alpha1.ReasonQuotaExceeded, Message: "Cannot create pod a-merge-4: exceeded quota."}
+	d := w.plan().Jobs[0]
+	g.Expect(d.CreatePods).To(BeEmpty())
+	g.Expect(d.Status.Run.Outcome).To(BeEmpty(), "the core goes on")
+	g.Expect(d.Status.Message).To(ContainSubstring("goes on without what was refused: Cannot create pod a-merge-4"))
+}
+
+func TestUncountableRequestsReachNobody(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
+		s.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}
+	}).full(w, 12*time.Hour)
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonRejected))
+	g.Expect(m.status().Message).To(HavePrefix("A pod asks for -1 of cpu"))
 }
 
 func TestPaceOfEqualStatusesIsNever(t *testing.T) {

@@ -82,7 +82,8 @@ func (t *turn) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 		t.st.Increments = max(t.st.Increments-run.Increments, 0)
 		t.fresh, t.d.ReadStore = nil, true
 	case v1alpha1.OutcomeFailed, v1alpha1.OutcomeTimedOut:
-		backoff := time.Duration(ptr.Deref(t.spec.BackoffSeconds, 60)) * time.Second << min(t.st.Failures, maxBackoffDoublings)
+		first := time.Duration(ptr.Deref(t.spec.BackoffSeconds, v1alpha1.DefaultBackoffSeconds)) * time.Second
+		backoff := first << min(t.st.Failures, maxBackoffDoublings)
 		t.st.Failures++
 		t.st.RetryTime = timePointer(t.p.now.Add(backoff))
 	}
@@ -299,7 +300,7 @@ func (t *turn) failed(w *elastic.Worker) string {
 
 // watchStart takes the attempt back when its pods do not run in time.
 func (t *turn) watchStart(core map[int32]*elastic.Worker) {
-	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, 300))*time.Second
+	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds))*time.Second
 	deadline := run.PlaceTime.Add(limit)
 	if t.p.now.Before(deadline) {
 		t.p.wake(deadline)
@@ -337,7 +338,7 @@ func (t *turn) watchMarker() {
 
 // watchRun stops a run that takes too long, and keeps its surplus.
 func (t *turn) watchRun() {
-	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.RunTimeoutSeconds, 7200))*time.Second
+	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds))*time.Second
 	deadline := run.RunTime.Add(limit)
 	if !t.p.now.Before(deadline) {
 		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran for runTimeoutSeconds (%s) and its full "+
@@ -352,10 +353,11 @@ func (t *turn) watchRun() {
 }
 
 // makeSurplus creates the pods beyond the core, once: the PodGroup comes last and says that they were created. Where Volcano does
-// not let surplus give way, there is none: it would hold room that the head of the line needs.
+// not let surplus give way, there is none: it would hold room that the head of the line needs. What was refused is not asked for
+// again in this attempt, which goes on without.
 func (t *turn) makeSurplus() {
 	run := t.st.Run
-	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || len(t.p.o.SchedulerObstacles) > 0 {
+	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem != nil || len(t.p.o.SchedulerObstacles) > 0 {
 		return
 	}
 	there := map[int32]bool{}

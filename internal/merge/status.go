@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -43,10 +44,6 @@ func (t *turn) say(line []*turn) {
 // sayObstacle says what keeps the merge out of the line. One that waits for its time, or has merged for good, is Ready.
 func (t *turn) sayObstacle() {
 	o := t.obstacle
-	if o == nil {
-		// A merge that ended its run this very moment: the next plan says where it stands.
-		o = &obstacle{reason: v1alpha1.ReasonInLine, short: "due", message: "The merge is due, and joins the line."}
-	}
 	t.st.Phase = o.phase
 	summary := o.short
 	if o.phase == "" {
@@ -94,7 +91,7 @@ func (t *turn) sayQueued(line []*turn) {
 
 func (t *turn) sayInLine(head *turn, length int) {
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
-		*orDefault(t.st.Weight, 0))
+		ptr.Deref(t.st.Weight, 0))
 	switch {
 	case t.job.Store != nil && t.job.Store.Trouble != nil:
 		message += ". It keeps its place and lets others pass until its store can be read: " + t.job.Store.Trouble.Message
@@ -153,9 +150,12 @@ func (t *turn) sayRunning() {
 	}
 	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full,
 		run.ID, count(t.running(), "pod"))
-	if run.MaxReplicas > run.MinReplicas && len(t.p.o.SchedulerObstacles) > 0 {
+	switch beyond := run.MaxReplicas - run.MinReplicas; {
+	case beyond > 0 && len(t.p.o.SchedulerObstacles) > 0:
 		message += fmt.Sprintf(" The %d beyond minReplicas are not created, because Volcano's configuration does not let surplus give "+
-			"way (config/volcano).", run.MaxReplicas-run.MinReplicas)
+			"way (config/volcano).", beyond)
+	case t.job.Problem != nil:
+		message += " It goes on without what was refused: " + t.job.Problem.Message
 	}
 	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.running(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
 }

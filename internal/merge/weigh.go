@@ -27,7 +27,7 @@ func (t *turn) weigh() {
 		t.st.Weight = nil
 		return
 	}
-	threshold := float64(ptr.Deref(t.spec.Threshold, atInterval))
+	threshold := float64(ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold))
 	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
 	full, interval, aged := t.age()
 	if !aged {

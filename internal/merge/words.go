@@ -61,11 +61,3 @@ func joinList(words []string) string {
 	}
 	return strings.Join(words, "")
 }
-
-// orDefault is the value, or a pointer to the default for none.
-func orDefault[T any](value *T, byDefault T) *T {
-	if value == nil {
-		return &byDefault
-	}
-	return value
-}

@@ -12,6 +12,14 @@ import (
 // defaultRegion is that of a store of provider s3 that names none.
 const defaultRegion = "us-east-1"
 
+// Region is that of a store; empty for a store that has none.
+func Region(s *v1alpha1.ModelStore) string {
+	if s.Region == "" && s.Provider == v1alpha1.StoreS3 {
+		return defaultRegion
+	}
+	return s.Region
+}
+
 // env returns the variables of all containers of pod i. Paths are keys of the bucket, and end in a slash. What is not set in the
 // MergeJob has no variable, but for the path of the last full model, which is empty where there is none.
 func (b Blueprint) env(i int32) []corev1.EnvVar {
@@ -19,10 +27,6 @@ func (b Blueprint) env(i int32) []corev1.EnvVar {
 	last := ""
 	if b.Run.Base != "" {
 		last = prefix + folder(s.Full) + folder(b.Run.Base)
-	}
-	region := s.Region
-	if region == "" && s.Provider == v1alpha1.StoreS3 {
-		region = defaultRegion
 	}
 	vars := []corev1.EnvVar{
 		{Name: "TIDELINE_MODEL", Value: Model(b.Job)},
@@ -41,7 +45,7 @@ func (b Blueprint) env(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_STORE_PROVIDER", Value: string(s.Provider)},
 		{Name: "TIDELINE_STORE_BUCKET", Value: s.Bucket},
 		{Name: "TIDELINE_STORE_ENDPOINT", Value: s.Endpoint},
-		{Name: "TIDELINE_STORE_REGION", Value: region},
+		{Name: "TIDELINE_STORE_REGION", Value: Region(s)},
 	} {
 		if v.Value != "" {
 			vars = append(vars, v)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	componentresource "k8s.io/component-helpers/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -99,6 +100,17 @@ func AddRequests(total, each corev1.ResourceList, n int32) {
 		sum.Add(quantity)
 		total[name] = sum
 	}
+}
+
+// Uncountable is a request that is less than nothing, or so much that it reads as that: Volcano's scheduler does not reckon with
+// one, and ends (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub). It is false where there is none.
+func Uncountable(requests corev1.ResourceList) (corev1.ResourceName, resource.Quantity, bool) {
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		if q := requests[name]; q.Sign() < 0 || q.Value() < 0 || q.MilliValue() < 0 {
+			return name, q, true
+		}
+	}
+	return "", resource.Quantity{}, false
 }
 
 // CoreRequests is what the first n workers of a job ask for together.
