@@ -71,10 +71,12 @@ var _ = Describe("The API server is spared", func() {
 		for i, at := range ready {
 			Expect(firstWith(sightings, i+1)).To(BeTemporally("<=", at.Add(delay+slack)), "status follows worker %d", i)
 		}
-		for i := 1; i < len(sightings); i++ {
-			last, now := sightings[i-1], sightings[i]
-			if now.Status.Phase == last.Status.Phase {
-				Expect(now.At).To(BeTemporally(">=", last.At.Add(delay-slack)), "write %d keeps its distance", i)
+		patches, err := s.Audit.Select(testutil.ByOperator, testutil.Doing("patch", "elastictrainingjobs/status"))
+		Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+		Expect(sightings).To(HaveLen(1+len(patches)), "the job as it was created, and after each write")
+		for i := 1; i < len(patches); i++ {
+			if sightings[i+1].Status.Phase == sightings[i].Status.Phase {
+				Expect(patches[i].Answered).To(BeTemporally(">=", patches[i-1].Received.Add(delay-slack)), "write %d keeps its distance", i)
 			}
 		}
 		perInterval := int(took/delay) + 1
