@@ -36,11 +36,13 @@ const (
 	ReasonMergeFailed = "MergeFailed"
 	// ReasonNoMarker: all pods of the core succeeded, and the completion marker is not there.
 	ReasonNoMarker = "NoMarker"
+	// ReasonNoModel: all pods of the core succeeded, and there is nothing but the completion marker.
+	ReasonNoModel = "NoModel"
 	// ReasonBackoff: the merge failed or timed out, and stays out of the line for a while.
 	ReasonBackoff = "Backoff"
 	// ReasonPoolNotAllowed: the operator's configuration does not list the pool.
 	ReasonPoolNotAllowed = "PoolNotAllowed"
-	// ReasonDuplicateModel: another MergeJob, created before, merges this model in this store.
+	// ReasonDuplicateModel: another MergeJob merges under this prefix of this bucket: one that was created before, or that has a run.
 	ReasonDuplicateModel = "DuplicateModel"
 	// ReasonInvalidSchedule: the cron line or the time zone cannot be read, or the cron line never comes true.
 	ReasonInvalidSchedule = "InvalidSchedule"

@@ -51,8 +51,8 @@ const (
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
 
-	// Indexes of the cache of MergeJobs.
-	jobsByPool, jobsByModel = "pool", "modelHash"
+	// Indexes of the caches: of MergeJobs, of MergeJobs and their pods, and of their core PodGroups.
+	jobsByPool, jobsByModel, coreByPool = "pool", "modelHash", "mergePool"
 )
 
 // Reconciler reconciles the MergeJobs of a pool.
@@ -108,7 +108,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err != nil {
 		return fmt.Errorf("set up the controller of MergeJob: %w", err)
 	}
-	return r.watchVolcano(mgr, c)
+	return r.watchVolcano(ctx, mgr, c)
 }
 
 func index(ctx context.Context, mgr ctrl.Manager) error {
@@ -159,9 +159,13 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 }
 
 // watchVolcano watches Volcano's kinds, at once or as soon as they are installed; then every pool is looked at again.
-func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
-	watch := func() error {
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), pools(r.poolsOfOwner), gang.PodGroupChanged())); err != nil {
+func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
+	watch := func(ctx context.Context) error {
+		err := mgr.GetFieldIndexer().IndexField(ctx, gang.NewPodGroup(), coreByPool, poolsOfCore)
+		if err != nil {
+			return fmt.Errorf("index PodGroups by pool: %w", err)
+		}
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), pools(r.poolsOfGroup), gang.PodGroupChanged())); err != nil {
 			return fmt.Errorf("watch PodGroups: %w", err)
 		}
 		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), pools(poolOfQueue), gang.QueueChanged())); err != nil {
@@ -170,7 +174,7 @@ func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) err
 		return nil
 	}
 	if r.shared.Volcano.Missing() == "" {
-		return watch()
+		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, pools(r.allPools))); err != nil {
@@ -178,7 +182,7 @@ func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return r.shared.Volcano.WaitThen(ctx, func(ctx context.Context) error {
-			if err := watch(); err != nil {
+			if err := watch(ctx); err != nil {
 				return err
 			}
 			select {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -33,17 +34,36 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}); err != nil {
 		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
 	}
+	there := map[types.UID]bool{}
 	for i := range jobs.Items {
 		if jobs.Items[i].DeletionTimestamp != nil {
 			continue // What it has goes with it.
 		}
+		there[jobs.Items[i].UID] = true
 		job, err := r.observeJob(ctx, &jobs.Items[i], o.VolcanoMissing != "")
 		if err != nil {
 			return o, err
 		}
 		o.Jobs = append(o.Jobs, job)
 	}
-	return o, nil
+	return o, r.observeLeaving(ctx, &o, there)
+}
+
+// observeLeaving counts the core gangs in the pool whose MergeJobs are none of those that are there.
+func (r *Reconciler) observeLeaving(ctx context.Context, o *merge.Observed, there map[types.UID]bool) error {
+	if o.VolcanoMissing != "" {
+		return nil
+	}
+	groups := gang.NewPodGroupList()
+	if err := r.client.List(ctx, groups, client.MatchingFields{coreByPool: o.Pool}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the gangs of pool %s: %w", o.Pool, err)
+	}
+	for _, g := range gang.AllMemberships(groups) {
+		if !there[g.Owner.UID] {
+			o.Leaving++
+		}
+	}
+	return nil
 }
 
 func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error {

@@ -233,7 +233,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 		seen.Trouble = trouble(err)
 		return seen, nil
 	}
-	seen.RunComplete = found.RunComplete
+	seen.RunComplete, seen.Hollow = found.RunComplete, found.Hollow
 	if found.LastFull != nil {
 		seen.Full = &merge.Full{Name: found.LastFull.Name, Time: found.LastFull.Time}
 	}

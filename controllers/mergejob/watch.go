@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/mergepod"
 )
 
@@ -63,6 +64,21 @@ func (r *Reconciler) poolsOfOwner(ctx context.Context, o client.Object) []string
 		return nil
 	}
 	return r.poolsOf(ctx, key)
+}
+
+// poolsOfCore are the pool in which a PodGroup asks or runs, if it is the core of a merge: of no other is it known without its
+// MergeJob.
+func poolsOfCore(o client.Object) []string {
+	key, _, ours := ownerOf(o)
+	if !ours || o.GetName() != mergepod.CoreName(key.Name) {
+		return nil
+	}
+	return []string{gang.MembershipOf(o).Queue}
+}
+
+// poolsOfGroup are those that a PodGroup concerns, also one whose MergeJob is gone: the next waits until it is gone too.
+func (r *Reconciler) poolsOfGroup(ctx context.Context, o client.Object) []string {
+	return append(r.poolsOfOwner(ctx, o), poolsOfCore(o)...)
 }
 
 // poolsOfKey are that of a MergeJob of which the object has only the name.

@@ -117,6 +117,9 @@ func (l *life) happen() string {
 	case l.chance(3):
 		l.jobs = slices.Delete(l.jobs, i, i+1)
 		delete(l.models, m)
+		if m.core != nil {
+			l.leaving++
+		}
 		what = "is deleted"
 	default:
 		l.look(m)
@@ -265,6 +268,9 @@ func (l *life) look(m *merger) {
 
 // nature lets pods end that were told to, places gangs that fit, and has pods start, some of them slowly.
 func (l *life) nature() {
+	if l.leaving > 0 && l.chance(2) {
+		l.leaving--
+	}
 	used := int32(0)
 	for _, m := range l.jobs {
 		for _, w := range m.workers() {

@@ -53,14 +53,15 @@ func (t *turn) dueSince() time.Time {
 	return t.job.Object.CreationTimestamp.Time
 }
 
-// callHead lets the first of the line ask for its place, if nobody in the pool has a gang that is not placed. A merge whose store
+// callHead lets the first of the line ask for its place, if nobody in the pool has a gang that is not placed, nor one that the
+// garbage collector has yet to delete. A merge whose store
 // cannot be read lets the next pass; one whose store this process has not seen yet does not, because it would lose its place
 // whenever the operator starts.
 func (p *planner) callHead(line []*turn) {
 	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
 		return
 	}
-	if slices.ContainsFunc(p.turns, (*turn).unplaced) {
+	if p.o.Leaving > 0 || slices.ContainsFunc(p.turns, (*turn).unplaced) {
 		return
 	}
 	for _, t := range line {

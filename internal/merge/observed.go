@@ -29,6 +29,8 @@ type Observed struct {
 	QueueState   string
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.
 	SchedulerObstacles []string
+	// Leaving is how many core gangs in the Queue belong to MergeJobs that are gone, or being deleted.
+	Leaving int
 	// Jobs are the MergeJobs of the pool, in any order.
 	Jobs []*Job
 }
@@ -84,9 +86,11 @@ type Sighting struct {
 	// Known is the name of the newest full model on record when the store was read; what was seen is by that record.
 	Known string
 	// Run is the run on record then, RunOver tells that all pods of its core had succeeded before the store was read, and
-	// RunComplete that the marker of its full model was there.
+	// RunComplete that its full model was there, with its marker.
 	Run                  string
 	RunOver, RunComplete bool
+	// Hollow is the directory of full models with the newest marker, if there is nothing but the marker in it; empty otherwise.
+	Hollow string
 	// Full is the newest complete full model, by the store's clock; nil for none.
 	Full *Full
 	// Increments are those that are not merged into it.

@@ -13,7 +13,6 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -124,11 +123,20 @@ func (t *turn) duplicate() *obstacle {
 	for _, r := range t.job.Rivals {
 		if r.Running || t.later(r) {
 			return &obstacle{reason: v1alpha1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
-				"MergeJob %s merges model %s in this store already: delete one of the two.", t.name(r.Key.Namespace, r.Key.Name),
-				mergepod.Model(t.job.Object))}
+				"MergeJob %s merges %s already, and a prefix holds one model: delete one of the two, or give each model a prefix of its own.",
+				t.name(r.Key.Namespace, r.Key.Name), t.place())}
 		}
 	}
 	return nil
+}
+
+// place is where the job merges, for users.
+func (t *turn) place() string {
+	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Bucket)
+	if t.spec.Store.Prefix == "" {
+		return bucket
+	}
+	return fmt.Sprintf("what is under %q in %s", t.spec.Store.Prefix, bucket)
 }
 
 // predecessor has the first of several MergeJobs of one model wait until no other can have pods.
@@ -210,7 +218,8 @@ func (t *turn) notDue() *obstacle {
 		return nil
 	case t.st.Increments == 0:
 		return &obstacle{reason: v1alpha1.ReasonNoIncrements, short: "no increments",
-			message: "Nothing was written to " + t.spec.Store.Increments + " that is not merged: it joins the line when there is."}
+			message: "Nothing was written to " + t.spec.Store.Increments + " that is not merged: it joins the line when there is." +
+				t.hollow()}
 	case t.due:
 		return nil
 	}
@@ -219,7 +228,17 @@ func (t *turn) notDue() *obstacle {
 		t.p.wake(t.st.DueTime.Time)
 		message += ". By the age of its full model it is due at " + t.st.DueTime.UTC().Format(time.RFC3339)
 	}
-	return &obstacle{reason: v1alpha1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold), message: message + "."}
+	return &obstacle{reason: v1alpha1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold),
+		message: message + "." + t.hollow()}
+}
+
+// hollow says that what may look like the last full model is none.
+func (t *turn) hollow() string {
+	if t.fresh == nil || t.fresh.Hollow == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %s%s/ is no full model: there is nothing in it but %s.", t.spec.Store.Full, t.fresh.Hollow,
+		t.spec.Store.CompletionMarker)
 }
 
 // neverFits sets a merge aside that its pool could not hold if nothing else ran.

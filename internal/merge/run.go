@@ -331,9 +331,15 @@ func (t *turn) watchMarker() {
 		t.d.ReadStore = true
 		return
 	}
+	directory := t.spec.Store.Full + run.ID + "/"
+	if t.fresh.Hollow == run.ID {
+		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoModel, fmt.Sprintf("All pods ended with exit code 0, and in %s there is nothing "+
+			"but %s: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last.", directory,
+			t.spec.Store.CompletionMarker))
+		return
+	}
 	t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is no %s in "+
-		"%s%s/: the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker,
-		t.spec.Store.Full, run.ID))
+		"%s: the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker, directory))
 }
 
 // watchRun stops a run that takes too long, and keeps its surplus.

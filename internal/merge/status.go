@@ -103,9 +103,12 @@ func (t *turn) sayInLine(head *turn, length int) {
 		}
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: name, Shortfall: clip(head.short(), messageLimit)}
 		message += fmt.Sprintf(": %s asks for its place, and one asks at a time.", name)
+	case t.p.o.Leaving > 0:
+		message += ": the gang of a MergeJob that was deleted has not left the pool yet."
 	default:
 		message += "."
 	}
+	message += t.hollow()
 	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1alpha1.ReasonInLine, message)
 }
 

@@ -32,7 +32,9 @@ type world struct {
 	jobs   []*merger
 	// obstacles are those of Volcano's configuration.
 	obstacles []string
-	uids      int
+	// leaving is how many gangs of merges that are gone the garbage collector has yet to delete.
+	leaving int
+	uids    int
 	// calls are the names of merges in the order in which they were first placed.
 	calls []string
 }
@@ -55,6 +57,7 @@ type merger struct {
 type store struct {
 	increments []string
 	fulls      []Full
+	hollow     string // a folder newer than those, with a marker alone
 	trouble    *Trouble
 }
 
@@ -99,7 +102,7 @@ func (m *merger) status() *v1alpha1.MergeJobStatus { return &m.object.Status }
 
 // look reads the store, as the observer does.
 func (m *merger) look() {
-	s := &Sighting{Known: nameOf(m.status().LastFull)}
+	s := &Sighting{Known: nameOf(m.status().LastFull), Hollow: m.store.hollow}
 	defer func() { m.sighting = s }()
 	if s.Trouble = m.store.trouble; s.Trouble != nil {
 		return
@@ -173,7 +176,8 @@ func (m *merger) workers() []elastic.Worker {
 }
 
 func (w *world) observed() Observed {
-	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: queueOpen, SchedulerObstacles: w.obstacles}
+	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: queueOpen, SchedulerObstacles: w.obstacles,
+		Leaving: w.leaving}
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,

@@ -65,13 +65,13 @@ func Model(job *v1alpha1.MergeJob) string {
 	return job.Name
 }
 
-// ModelHash is the same for jobs that merge one model in one store, however they write where that is: the first 16 hexadecimal
-// digits of a SHA-256.
+// ModelHash is the same for jobs that merge in one place, however they write where that is: the first 16 hexadecimal digits of a
+// SHA-256. A prefix holds one model, so what the jobs call it does not matter.
 func ModelHash(job *v1alpha1.MergeJob) string {
 	s := &job.Spec.Store
 	place := []string{
 		string(s.Provider), strings.ToLower(strings.TrimRight(s.Endpoint, "/")), path.Clean(s.Bucket),
-		strings.Trim(s.Prefix, "/"), Model(job),
+		strings.Trim(s.Prefix, "/"),
 	}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])

@@ -213,16 +213,16 @@ func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 		edit func(*v1alpha1.MergeJob)
 		same bool
 	}{
-		"the name, as the default has it": {func(j *v1alpha1.MergeJob) { j.Name, j.Spec.Model = "another", "ctr" }, true},
-		"slashes of the prefix":           {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
-		"case and slash of the endpoint":  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "HTTPS://S3.example.com/" }, true},
-		"what the pods are":               {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
-		"another model":                   {func(j *v1alpha1.MergeJob) { j.Spec.Model = "other" }, false},
-		"another bucket":                  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Bucket = "others" }, false},
-		"another prefix":                  {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
-		"another endpoint":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s4.example.com" }, false},
-		"AWS's own endpoint":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "" }, false},
-		"another provider":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Provider = v1alpha1.StoreFile }, false},
+		"the name":                       {func(j *v1alpha1.MergeJob) { j.Name = "another" }, true},
+		"what it calls the model":        {func(j *v1alpha1.MergeJob) { j.Spec.Model = "other" }, true},
+		"slashes of the prefix":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
+		"case and slash of the endpoint": {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "HTTPS://S3.example.com/" }, true},
+		"what the pods are":              {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
+		"another bucket":                 {func(j *v1alpha1.MergeJob) { j.Spec.Store.Bucket = "others" }, false},
+		"another prefix":                 {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
+		"another endpoint":               {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s4.example.com" }, false},
+		"AWS's own endpoint":             {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "" }, false},
+		"another provider":               {func(j *v1alpha1.MergeJob) { j.Spec.Store.Provider = v1alpha1.StoreFile }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

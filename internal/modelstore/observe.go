@@ -2,6 +2,7 @@ package modelstore
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gocloud.dev/blob"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tideline-io/tideline/internal/merge"
@@ -20,6 +22,8 @@ const (
 	// mostFull is how many full models are looked at, besides the ones that a Query names. There may be many old ones, and many
 	// that failed runs left without a marker.
 	mostFull = 64
+	// glancePage is how many names are listed at once where one is looked for.
+	glancePage = 10
 	// lookers is how many markers are looked for at once.
 	lookers = 8
 	// MostCounted is how many increments are counted: a backlog is read in pieces, and 100,000 objects cost as many requests as
@@ -70,8 +74,11 @@ type Increments struct {
 
 // Observation is what a store holds.
 type Observation struct {
-	// RunComplete says that the marker of Query.Run is there.
+	// RunComplete says that the full model of Query.Run is there, with its marker.
 	RunComplete bool
+	// Hollow is the directory with the newest marker if nothing but the marker is in it; empty otherwise. It is no full model: a merge
+	// onto it would merge onto nothing.
+	Hollow string
 	// LastFull is the complete full model with the newest marker; of two in the same moment, the later by name. Nil for none.
 	LastFull *Full
 	// Increments are, if LastFull is Query.Known, those whose names come after Query.After. If it is another one, which somebody
@@ -84,7 +91,7 @@ type Observation struct {
 
 // Observe reads a store. Its error is an *Error, except when ctx was cancelled: then it wraps context.Canceled. It has no timeout
 // but that of ctx; a request is tried twice. It asks for one page of 1000 names after another, keeps no more than Query.Most of
-// them, and looks for at most 66 markers.
+// them, and looks for at most 66 markers, and for a model beside the newest ones and the run's.
 func Observe(ctx context.Context, p Policy, l Location, c Credentials, q Query) (Observation, error) {
 	if err := p.Check(l); err != nil {
 		return Observation{}, err
@@ -111,23 +118,28 @@ func (s *store) observe(ctx context.Context, l Location, q Query) (Observation, 
 			names = append(names, name)
 		}
 	}
-	complete, err := s.complete(ctx, l, names)
+	marked, err := s.marked(ctx, l, names)
 	if err != nil {
 		return Observation{}, err
 	}
 	var o Observation
-	for _, full := range complete {
-		o.RunComplete = o.RunComplete || full.Name == q.Run
-		if o.LastFull == nil || o.LastFull.before(full) {
-			o.LastFull = &full
+	for i, full := range marked {
+		if o.LastFull != nil && full.Name != q.Run {
+			continue
 		}
+		there, err := s.hasModel(ctx, l, full.Name)
+		switch {
+		case err != nil:
+			return Observation{}, err
+		case there && o.LastFull == nil:
+			o.LastFull = &full
+		case !there && i == 0:
+			o.Hollow = full.Name
+		}
+		o.RunComplete = o.RunComplete || there && full.Name == q.Run
 	}
 	o.Increments, err = s.increments(ctx, l, cutOf(o.LastFull, q), q.Most)
 	return o, err
-}
-
-func (f Full) before(g Full) bool {
-	return f.Time.Before(g.Time) || f.Time.Equal(g.Time) && f.Name < g.Name
 }
 
 // lastNames returns the names of the last folders in a folder.
@@ -146,8 +158,8 @@ func (s *store) lastNames(ctx context.Context, parent string) ([]string, error) 
 	return names[max(0, len(names)-mostFull):], err
 }
 
-// complete returns those of the full models that have a marker.
-func (s *store) complete(ctx context.Context, l Location, names []string) ([]Full, error) {
+// marked returns those of the full models that have a marker, the one that is written last first.
+func (s *store) marked(ctx context.Context, l Location, names []string) ([]Full, error) {
 	found := make([]*Full, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
@@ -163,13 +175,32 @@ func (s *store) complete(ctx context.Context, l Location, names []string) ([]Ful
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var complete []Full
+	var marked []Full
 	for _, full := range found {
 		if full != nil {
-			complete = append(complete, *full)
+			marked = append(marked, *full)
 		}
 	}
-	return complete, nil
+	slices.SortFunc(marked, func(a, b Full) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Name, a.Name)) })
+	return marked, nil
+}
+
+// hasModel tells whether the directory of a full model has an object besides its marker.
+func (s *store) hasModel(ctx context.Context, l Location, name string) (bool, error) {
+	there := false
+	options := &blob.ListOptions{Prefix: l.FullPath(name)}
+	err := s.pages(ctx, glancePage, options, func(o *blob.ListObject) error {
+		// Keys that end with a slash are what consoles make of empty folders.
+		if o.Key == l.markerKey(name) || strings.HasSuffix(o.Key, "/") {
+			return nil
+		}
+		there = true
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return false, err
+	}
+	return there, nil
 }
 
 // cut divides the increments that a full model has from those that it has not.

@@ -47,6 +47,13 @@ func (d directory) write(key string, minutes int) {
 	g.Expect(os.Chtimes(path, at, at)).To(Succeed())
 }
 
+// full makes a full model, complete some minutes after noon.
+func (d directory) full(name string, minutes int) {
+	d.t.Helper()
+	d.write("full/"+name+"/shard-0", minutes)
+	d.write("full/"+name+"/_SUCCESS", minutes)
+}
+
 func (d directory) observe(q Query) Observation {
 	d.t.Helper()
 	o, err := Observe(d.t.Context(), d.policy, d.location, Credentials{}, q)
@@ -77,29 +84,38 @@ func TestObserveNothing(t *testing.T) {
 
 func TestLastFull(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		files map[string]int
-		query Query
-		want  *Full
-		run   bool
+		name   string
+		fulls  map[string]int // when full models were written
+		files  map[string]int // and other objects
+		query  Query
+		want   *Full
+		run    bool
+		hollow string
 	}{
 		{name: "the newest marker, whatever the names",
-			files: map[string]int{"full/b/_SUCCESS": 1, "full/a/_SUCCESS": 2, "full/c/_SUCCESS": 0},
+			fulls: map[string]int{"b": 1, "a": 2, "c": 0},
 			want:  &Full{"a", noon.Add(2 * time.Minute)}},
 		{name: "of one moment the later name",
-			files: map[string]int{"full/b/_SUCCESS": 1, "full/c/_SUCCESS": 1, "full/a/_SUCCESS": 1},
+			fulls: map[string]int{"b": 1, "c": 1, "a": 1},
 			want:  &Full{"c", noon.Add(time.Minute)}},
 		{name: "without a marker it is not complete",
-			files: map[string]int{"full/a/_SUCCESS": 1, "full/b/shard-0": 2, "full/b/sub/_SUCCESS": 2, "full/_SUCCESS": 3,
-				"full/b/_SUCCESS2": 3},
-			want: &Full{"a", noon.Add(time.Minute)}},
+			fulls: map[string]int{"a": 1},
+			files: map[string]int{"full/b/shard-0": 2, "full/b/sub/_SUCCESS": 2, "full/_SUCCESS": 3, "full/b/_SUCCESS2": 3},
+			want:  &Full{"a", noon.Add(time.Minute)}},
 		{name: "a run without a marker is not complete",
 			files: map[string]int{"full/r/shard-0": 1}, query: Query{Run: "r"}},
 		{name: "a run is complete",
-			files: map[string]int{"full/r/_SUCCESS": 1}, query: Query{Run: "r"}, want: &Full{"r", noon.Add(time.Minute)}, run: true},
+			fulls: map[string]int{"r": 1}, query: Query{Run: "r"}, want: &Full{"r", noon.Add(time.Minute)}, run: true},
 		{name: "a run is complete, but somebody's model is newer",
-			files: map[string]int{"full/r/_SUCCESS": 1, "full/a/_SUCCESS": 2}, query: Query{Run: "r"},
+			fulls: map[string]int{"r": 1, "a": 2}, query: Query{Run: "r"},
 			want: &Full{"a", noon.Add(2 * time.Minute)}, run: true},
+		{name: "a marker alone is no full model",
+			fulls: map[string]int{"a": 1}, files: map[string]int{"full/b/_SUCCESS": 3, "full/c/_SUCCESS": 2},
+			want: &Full{"a", noon.Add(time.Minute)}, hollow: "b"},
+		{name: "a run with nothing but a marker is not complete",
+			files: map[string]int{"full/r/_SUCCESS": 1}, query: Query{Run: "r"}, hollow: "r"},
+		{name: "an old marker alone is of no interest",
+			fulls: map[string]int{"a": 3}, files: map[string]int{"full/b/_SUCCESS": 2}, want: &Full{"a", noon.Add(3 * time.Minute)}},
 		{name: "names that lead elsewhere are not looked for",
 			files: map[string]int{"full/a/b/_SUCCESS": 1, "_SUCCESS": 1, "full/_SUCCESS": 1}, query: Query{Run: "..", Known: "a/b"}},
 	} {
@@ -109,6 +125,9 @@ func TestLastFull(t *testing.T) {
 			for key, minutes := range c.files {
 				d.write(key, minutes)
 			}
+			for name, minutes := range c.fulls {
+				d.full(name, minutes)
+			}
 			o := d.observe(c.query)
 			if c.want == nil {
 				g.Expect(o.LastFull).To(BeNil())
@@ -116,6 +135,7 @@ func TestLastFull(t *testing.T) {
 				g.Expect(o.LastFull).To(HaveValue(And(HaveField("Name", c.want.Name), HaveField("Time", BeTemporally("==", c.want.Time)))))
 			}
 			g.Expect(o.RunComplete).To(Equal(c.run))
+			g.Expect(o.Hollow).To(Equal(c.hollow))
 		})
 	}
 }
@@ -126,8 +146,8 @@ func TestManyFullModels(t *testing.T) {
 	for i := range 200 {
 		d.write(fmt.Sprintf("full/m%03d/shard", i), 0)
 	}
-	d.write("full/m100/_SUCCESS", 5)
-	d.write("full/m136/_SUCCESS", 1)
+	d.full("m100", 5)
+	d.full("m136", 1)
 	g.Expect(d.observe(Query{}).LastFull).To(HaveValue(HaveField("Name", "m136")), "the first of the last 64")
 	g.Expect(d.observe(Query{Known: "m100"}).LastFull).To(HaveValue(HaveField("Name", "m100")), "it is on record")
 	o := d.observe(Query{Run: "m100"})
@@ -179,7 +199,7 @@ func TestIncrements(t *testing.T) {
 				d.write(key, minutes)
 			}
 			if c.full != "" {
-				d.write("full/"+c.full+"/_SUCCESS", 2)
+				d.full(c.full, 2)
 			}
 			inc := d.observe(c.query).Increments
 			g.Expect(listed(t, inc.List)).To(Equal(c.want))

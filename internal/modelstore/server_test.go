@@ -28,6 +28,7 @@ func TestObserveServer(t *testing.T) {
 	g.Expect(o.Increments.NewestTime).To(BeTemporally("==", noon.Add(time.Hour)))
 	g.Expect(f.asked("start-after", "ctr/inc/")).To(Equal([]string{"ctr/inc/a"}), "what is merged is not even listed")
 	g.Expect(f.asked("delimiter", "ctr/full/")).To(Equal([]string{"/"}), "shards are not listed")
+	g.Expect(f.asked("max-keys", "ctr/full/m1/")).To(Equal([]string{"10"}), "but for a glance at one model")
 
 	q.Known = "" // Since the marker: all were written in its second.
 	o, err = Observe(t.Context(), f.policy(), f.location(), someKeys(t), q)
@@ -38,7 +39,7 @@ func TestObserveServer(t *testing.T) {
 
 func TestServerThatIgnoresStartAfter(t *testing.T) {
 	g := NewWithT(t)
-	f := newFake(t, "ctr/inc/a", "ctr/inc/b", "ctr/full/m1/_SUCCESS")
+	f := newFake(t, "ctr/inc/a", "ctr/inc/b", "ctr/full/m1/_SUCCESS", "ctr/full/m1/shard")
 	f.answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		q := r.URL.Query()
 		q.Del("start-after")
@@ -52,7 +53,7 @@ func TestServerThatIgnoresStartAfter(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	g := NewWithT(t)
-	f := newFake(t, "ctr/full/m1/_SUCCESS")
+	f := newFake(t, "ctr/full/m1/_SUCCESS", "ctr/full/m1/shard")
 	for i := range 2500 {
 		f.objects[fmt.Sprintf("ctr/inc/%05d", i)] = noon
 		f.objects[fmt.Sprintf("ctr/full/m0%04d/shard", i)] = noon
@@ -155,7 +156,7 @@ func TestAnswers(t *testing.T) {
 
 func TestMarkerThatMayNotBeRead(t *testing.T) {
 	g := NewWithT(t)
-	f := newFake(t, "ctr/full/m1/_SUCCESS")
+	f := newFake(t, "ctr/full/m1/_SUCCESS", "ctr/full/m1/shard")
 	f.answer = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodHead {
 			w.WriteHeader(http.StatusForbidden)

@@ -58,10 +58,18 @@ func (m *models) put(ctx context.Context, key string) error {
 	return err
 }
 
+// complete writes a full model into a directory, its marker last.
+func (m *models) complete(ctx context.Context, directory, marker string) error {
+	if err := m.put(ctx, directory+"model"); err != nil {
+		return err
+	}
+	return m.put(ctx, directory+marker)
+}
+
 // seed writes a full model as if it were as old as it is to be, and a first increment.
 func (m *models) seed(ctx context.Context, model model) error {
 	full := model.name + "/full/first/_SUCCESS"
-	if err := m.put(ctx, full); err != nil {
+	if err := m.complete(ctx, model.name+"/full/first/", "_SUCCESS"); err != nil {
 		return err
 	}
 	at := time.Now().Add(-model.age / scale)
@@ -177,8 +185,8 @@ func (m *models) program(ctx context.Context, attempt string, pods []corev1.Pod,
 	if len(m.board.look().gangs()[attempt]) == 0 {
 		return nil // It lost a pod meanwhile.
 	}
-	full := variable(&pods[0], "TIDELINE_OUTPUT_PATH") + variable(&pods[0], "TIDELINE_COMPLETION_MARKER")
-	if err := m.put(ctx, full); err != nil && ctx.Err() == nil {
+	full, marker := variable(&pods[0], "TIDELINE_OUTPUT_PATH"), variable(&pods[0], "TIDELINE_COMPLETION_MARKER")
+	if err := m.complete(ctx, full, marker); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("write %s: %w", full, err)
 	}
 	m.board.change(func(v *poolView) { v.fulls[pods[0].Labels[v1alpha1.LabelMerge]] = time.Now() })

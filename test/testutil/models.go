@@ -95,7 +95,7 @@ func (m *Models) Increments(model string, first, last int) {
 // Full writes a full model of that age, older than all increments of the model that are written after it.
 func (m *Models) Full(model, name string, age time.Duration) {
 	m.s.t.Helper()
-	m.s.must(m.Put(model, "full/"+name+"/_SUCCESS"), "write a full model")
+	m.s.must(m.complete(m.s.ctx, model, name), "write a full model")
 	m.Date(model, "full/"+name+"/_SUCCESS", time.Now().Add(-age))
 }
 
@@ -112,7 +112,15 @@ func (m *Models) Date(model, name string, at time.Time) {
 	m.s.must(os.Chtimes(filepath.Join(m.directory, model, filepath.FromSlash(name)), at, at), "date an object")
 }
 
-// Complete writes the marker of the run of a merge whose pods run, as its program does.
+// Complete writes the full model of the run of a merge whose pods run, as its program does.
 func (m *Models) Complete(ctx context.Context, job *v1alpha1.MergeJob) error {
-	return m.put(ctx, job.Spec.Store.Prefix+"/full/"+job.Status.Run.ID+"/_SUCCESS")
+	return m.complete(ctx, job.Spec.Store.Prefix, job.Status.Run.ID)
+}
+
+// complete writes a full model, its marker last.
+func (m *Models) complete(ctx context.Context, model, name string) error {
+	if err := m.put(ctx, model+"/full/"+name+"/model"); err != nil {
+		return err
+	}
+	return m.put(ctx, model+"/full/"+name+"/_SUCCESS")
 }

@@ -122,7 +122,7 @@ var _ = Describe("the life of a merge", func() {
 			ContainSubstring("TimedOut: The merge ran for runTimeoutSeconds (2s)")))
 	})
 
-	It("behaviour 4: pods that end well without the marker have failed; one that fails says why", func(ctx SpecContext) {
+	It("behaviour 4: pods that end well without marker or model have failed; one that fails says why", func(ctx SpecContext) {
 		p := newPool("exit", 4)
 		p.Due("a", 50*time.Hour)
 		p.Create(p.merge("a").Backoff(2).Obj())
@@ -136,6 +136,14 @@ var _ = Describe("the life of a merge", func() {
 			`"message":"no space left"}}}]}}`)).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(HaveField("Status.Message", ContainSubstring("with exit code 3 (Error): no space left")))
 		Expect(p.ReadMerge("a").Status.Failures).To(Equal(int32(2)))
+
+		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))
+		run := p.ReadMerge("a").Status.Run.ID
+		Expect(p.Put("a", "full/"+run+"/_SUCCESS")).To(Succeed())
+		Expect(p.ExitMerge(ctx, "a")).To(Succeed())
+		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeFailed), HaveField("Status.Message",
+			ContainSubstring("there is nothing but _SUCCESS"))), "a marker without a model")
+		Expect(p.ReadMerge("a").Status.LastFull.Name).To(Equal("base"))
 	})
 
 	It("takes an attempt back that loses a pod, and asks again for the same run", func(ctx SpecContext) {

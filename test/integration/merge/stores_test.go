@@ -26,16 +26,13 @@ var _ = Describe("stores", func() {
 	It("behaviour 6: wrong credentials, forbidden endpoint, no bucket: clear words, and the line goes on", func() {
 		p := newPool("stores", 4)
 		p.Due("good", 12*time.Hour)
-		p.Due("bad", 90*time.Hour)
 		p.Create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "wrong"},
 			StringData: map[string]string{"AWS_ACCESS_KEY_ID": given.Store.AccessKey, "AWS_SECRET_ACCESS_KEY": "not-the-key"},
 		})
 		bad := func(name string, change func(*v1alpha1.ModelStore)) {
-			p.Create(p.merge(name).With(func(s *v1alpha1.MergeJobSpec) {
-				s.Store.Prefix = "bad"
-				change(&s.Store)
-			}).Obj())
+			p.Due(name, 90*time.Hour)
+			p.Create(p.merge(name).With(func(s *v1alpha1.MergeJobSpec) { change(&s.Store) }).Obj())
 		}
 		bad("wrong", func(s *v1alpha1.ModelStore) { s.CredentialsSecretName = "wrong" })
 		bad("none", func(s *v1alpha1.ModelStore) { s.CredentialsSecretName = "nobodys" })

@@ -74,12 +74,16 @@ func (p *pool) firstModel(store string) error {
 	return os.Chtimes(marker, made, made)
 }
 
-// complete writes the marker of a full model, and returns its path.
+// complete writes a full model, and returns the path of its marker.
 func (p *pool) complete(store, name string) (string, error) {
-	marker := filepath.Join(store, "full", name, "_SUCCESS")
-	if err := os.MkdirAll(filepath.Dir(marker), 0o700); err != nil {
+	directory := filepath.Join(store, "full", name)
+	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return "", err
 	}
+	if err := os.WriteFile(filepath.Join(directory, "model"), nil, 0o600); err != nil {
+		return "", err
+	}
+	marker := filepath.Join(directory, "_SUCCESS")
 	return marker, os.WriteFile(marker, nil, 0o600)
 }
 

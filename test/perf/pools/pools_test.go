@@ -130,8 +130,10 @@ func createAll(ctx context.Context, c client.Client, stores string, names []stri
 						return err
 					}
 				}
-				if err := os.WriteFile(filepath.Join(full, "_SUCCESS"), nil, 0o600); err != nil {
-					return err
+				for _, object := range []string{"model", "_SUCCESS"} {
+					if err := os.WriteFile(filepath.Join(full, object), nil, 0o600); err != nil {
+						return err
+					}
 				}
 				if err := os.Chtimes(filepath.Join(full, "_SUCCESS"), marker, marker); err != nil {
 					return err
