@@ -14,6 +14,7 @@ summary=$TMPDIR/summary
 touch "$summary"
 runner=
 asides=()
+failed=()
 
 # cleanup ends what still runs, with everything it started: each stage is a process group of its own.
 cleanup() {
@@ -23,8 +24,20 @@ cleanup() {
 	for aside in "${asides[@]}"; do
 		kill -INT -- "-$aside" 2>/dev/null && wait "$aside" || true
 	done
+	((${#failed[@]} == 0)) || keep
 	chmod -R u+w "$TMPDIR" 2>/dev/null || true
 	rm -rf "$TMPDIR"
+}
+
+# keep moves the logs that suites which failed have left into the cache, for a day.
+keep() {
+	local logs=${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}/logs suite
+	for suite in "$TMPDIR"/tideline-suite-*; do
+		[[ -d $suite ]] || continue
+		mkdir -p "$logs"
+		find "$logs" -mindepth 1 -maxdepth 1 -mmin +1440 -exec rm -rf {} +
+		mv "$suite" "$logs/" && echo "The logs of a suite that failed are in $logs/${suite##*/} now."
+	done
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
@@ -209,7 +222,6 @@ collect() {
 	done
 }
 
-failed=()
 for names in "$@"; do
 	IFS=+ read -r first others <<<"$names"
 	IFS=+ read -ra others <<<"${others:-}"

@@ -167,9 +167,14 @@ func (o *Operator) Stop() error {
 	case <-o.current.done:
 		return o.current.err
 	case <-time.After(30 * time.Second):
-		o.Kill()
-		return errors.New("the operator did not end within 30 s of SIGTERM")
 	}
+	_ = o.current.cmd.Process.Signal(syscall.SIGQUIT) // It writes down what it does.
+	select {
+	case <-o.current.done:
+	case <-time.After(10 * time.Second):
+		o.Kill()
+	}
+	return errors.New("the operator did not end within 30 s of SIGTERM: what it did then is at the end of its log")
 }
 
 // Ended is an error while the operator does not run.
