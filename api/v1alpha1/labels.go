@@ -21,7 +21,8 @@ const (
 	LabelMerge = "tideline.io/merge"
 	// LabelRun holds the id of the run that a pod belongs to.
 	LabelRun = "tideline.io/run"
-	// LabelModelHash tells pods that merge in one place, which is one prefix of one bucket: the first 16 hexadecimal digits of a SHA-256.
+	// LabelModelHash tells pods that merge in one place, which is one prefix of one bucket: the first 16 hexadecimal digits of a
+	// SHA-256.
 	LabelModelHash = "tideline.io/model-hash"
 )
 

@@ -42,7 +42,8 @@ const (
 	ReasonBackoff = "Backoff"
 	// ReasonPoolNotAllowed: the operator's configuration does not list the pool.
 	ReasonPoolNotAllowed = "PoolNotAllowed"
-	// ReasonDuplicateModel: another MergeJob merges under this prefix of this bucket: one that was created before, or that has a run.
+	// ReasonDuplicateModel: another MergeJob merges under this prefix of this bucket: one that was created before, or that has a
+	// run.
 	ReasonDuplicateModel = "DuplicateModel"
 	// ReasonInvalidSchedule: the cron line or the time zone cannot be read, or the cron line never comes true.
 	ReasonInvalidSchedule = "InvalidSchedule"

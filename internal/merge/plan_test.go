@@ -145,8 +145,8 @@ func TestMarkerWithoutModelFails(t *testing.T) {
 	w.exit(m)
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
-	g.Expect(m.status().History[0].Message).To(Equal("All pods ended with exit code 0, and in full/" + m.store.hollow + "/ there is " +
-		"nothing but _SUCCESS: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last."))
+	g.Expect(m.status().History[0].Message).To(Equal("All pods ended with exit code 0, and in full/" + m.store.hollow + "/ there " +
+		"is nothing but _SUCCESS: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last."))
 	g.Expect(m.status().LastFull.Name).To(Equal("base"))
 	w.add("b").full(w, time.Hour).store.hollow = "by-hand"
 	w.settle()
@@ -314,8 +314,8 @@ func TestDuplicateModel(t *testing.T) {
 	}
 	g.Expect(first.status().Phase).To(Equal(v1alpha1.MergeRunning))
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
-	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models" already, and a prefix holds ` +
-		`one model: delete one of the two, or give each model a prefix of its own.`))
+	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models" already, and a prefix ` +
+		`holds one model: delete one of the two, or give each model a prefix of its own.`))
 	second.rivals, second.strangers = nil, 4
 	w.settle()
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving), "pods of the first may still write")
@@ -331,8 +331,8 @@ func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
 	w.leaving = 1
 	w.settle()
 	g.Expect(m.status().Run).To(BeNil())
-	g.Expect(m.status().Message).To(Equal("Place 1 of 1 in the line of pool tideline-merge, with weight 120: the gang of a MergeJob " +
-		"that was deleted has not left the pool yet."))
+	g.Expect(m.status().Message).To(Equal("Place 1 of 1 in the line of pool tideline-merge, with weight 120: the gang of a " +
+		"MergeJob that was deleted has not left the pool yet."))
 	w.leaving = 0
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))

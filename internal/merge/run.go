@@ -333,8 +333,8 @@ func (t *turn) watchMarker() {
 	}
 	directory := t.spec.Store.Full + run.ID + "/"
 	if t.fresh.Hollow == run.ID {
-		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoModel, fmt.Sprintf("All pods ended with exit code 0, and in %s there is nothing "+
-			"but %s: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last.", directory,
+		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoModel, fmt.Sprintf("All pods ended with exit code 0, and in %s there is "+
+			"nothing but %s: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last.", directory,
 			t.spec.Store.CompletionMarker))
 		return
 	}

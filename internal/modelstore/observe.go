@@ -76,8 +76,8 @@ type Increments struct {
 type Observation struct {
 	// RunComplete says that the full model of Query.Run is there, with its marker.
 	RunComplete bool
-	// Hollow is the directory with the newest marker if nothing but the marker is in it; empty otherwise. It is no full model: a merge
-	// onto it would merge onto nothing.
+	// Hollow is the directory with the newest marker if nothing but the marker is in it; empty otherwise. It is no full model: a
+	// merge onto it would merge onto nothing.
 	Hollow string
 	// LastFull is the complete full model with the newest marker; of two in the same moment, the later by name. Nil for none.
 	LastFull *Full
