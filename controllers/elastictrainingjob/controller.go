@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -67,14 +66,13 @@ const (
 // Reconciler reconciles ElasticTrainingJobs.
 type Reconciler struct {
 	client  client.Client
-	creator kube.Creator
+	applier kube.Applier
 	// scheduler reads the configuration of Volcano's scheduler.
 	scheduler cache.Cache
 	recorder  events.EventRecorder
 	config    *config.Configuration
 	guard     *guard.Guard
 	volcano   *kube.Kinds
-	writes    *kube.Writes
 	pacer     *kube.Pacer
 	memory    *memory
 	metrics   *metrics
@@ -109,12 +107,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) (*S
 	r := &Reconciler{
 		scheduler: scheduler,
 		client:    mgr.GetClient(),
-		creator:   kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
+		applier:   kube.NewApplier(mgr),
 		recorder:  mgr.GetEventRecorder("tideline"),
 		config:    cfg,
 		guard:     g,
 		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
-		writes:    kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
 		pacer:     kube.NewPacer(),
 		memory:    newMemory(),
 		now:       time.Now,
@@ -205,25 +202,21 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 	if err := c.Watch(source.Channel(installed, &handler.EnqueueRequestForObject{})); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return r.volcano.WaitThen(ctx, func(ctx context.Context) error {
-			if err := r.watchGangs(ctx, mgr, c); err != nil {
-				return err
+	r.volcano.Then(func(ctx context.Context) error { return r.watchGangs(ctx, mgr, c) }, func(ctx context.Context) error {
+		jobs := &v1alpha1.ElasticTrainingJobList{}
+		if err := r.client.List(ctx, jobs); err != nil {
+			return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
+		}
+		for i := range jobs.Items {
+			select {
+			case installed <- event.GenericEvent{Object: &jobs.Items[i]}:
+			case <-ctx.Done():
+				return nil
 			}
-			jobs := &v1alpha1.ElasticTrainingJobList{}
-			if err := r.client.List(ctx, jobs); err != nil {
-				return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
-			}
-			for i := range jobs.Items {
-				select {
-				case installed <- event.GenericEvent{Object: &jobs.Items[i]}:
-				case <-ctx.Done():
-					return nil
-				}
-			}
-			return nil
-		})
-	}))
+		}
+		return nil
+	})
+	return mgr.Add(r.volcano)
 }
 
 func (r *Reconciler) watchGangs(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
@@ -323,7 +316,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	job := &v1alpha1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.writes.Forget(req.NamespacedName)
+			r.applier.Writes.Forget(req.NamespacedName)
 			r.pacer.Forget(req.NamespacedName)
 			r.memory.forget(req.NamespacedName)
 			r.metrics.forget(req.NamespacedName)
@@ -331,7 +324,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, err
 	}
-	if seen, err := r.writes.Seen(ctx, req.NamespacedName); err != nil {
+	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: staleInterval}, nil

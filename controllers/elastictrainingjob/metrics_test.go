@@ -261,8 +261,9 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 	}})
 	built := builder.Build()
 	return &Reconciler{
-		client: built, creator: kube.Creator{Live: built}, recorder: events.NewFakeRecorder(100), writes: kube.NewWrites(nil, scheme),
-		pacer: kube.NewPacer(), memory: newMemory(), metrics: metricsOf(c, cached()),
+		client: built, recorder: events.NewFakeRecorder(100),
+		applier: kube.Applier{Creator: kube.Creator{Client: built, Live: built}, Writes: kube.NewWrites(nil, scheme)},
+		pacer:   kube.NewPacer(), memory: newMemory(), metrics: metricsOf(c, cached()),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 )
 
@@ -38,7 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 		return o, false, nil
 	}
 	service := &corev1.Service{}
-	found, err := r.owned(ctx, job, rendezvous.ServiceName(job.Name), service)
+	found, err := kube.Owned(ctx, r.client, job, rendezvous.ServiceName(job.Name), service)
 	if err != nil {
 		return o, false, err
 	}
@@ -57,10 +58,10 @@ func (r *Reconciler) observeGang(ctx context.Context, o *elastic.Observed) error
 	if o.Queue.Name, err = r.queueName(ctx, o.Job); err != nil || o.VolcanoMissing != "" {
 		return err
 	}
-	if o.Core, err = r.group(ctx, o.Job, gang.CoreName(o.Job.Name)); err != nil {
+	if o.Core, err = ReadGroup(ctx, r.client, o.Job, gang.CoreName(o.Job.Name)); err != nil {
 		return err
 	}
-	if o.Surplus, err = r.group(ctx, o.Job, gang.SurplusName(o.Job.Name)); err != nil {
+	if o.Surplus, err = ReadGroup(ctx, r.client, o.Job, gang.SurplusName(o.Job.Name)); err != nil {
 		return err
 	}
 	if o.Core != nil {
@@ -107,23 +108,10 @@ func schedulerObstacles(ctx context.Context, reader client.Reader) ([]string, er
 	return gang.Obstacles(conf.Data), nil
 }
 
-// owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.
-func (r *Reconciler) owned(
-	ctx context.Context, job *v1alpha1.ElasticTrainingJob, name string, child client.Object,
-) (bool, error) {
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, child)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", child, name, err)
-	}
-	return metav1.IsControlledBy(child, job), nil
-}
-
-func (r *Reconciler) group(ctx context.Context, job *v1alpha1.ElasticTrainingJob, name string) (*gang.State, error) {
+// ReadGroup reads a PodGroup of an object by its name; nil for none, and for one that is being deleted.
+func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, name string) (*gang.State, error) {
 	podGroup := gang.NewPodGroup()
-	found, err := r.owned(ctx, job, name, podGroup)
+	found, err := kube.Owned(ctx, reader, owner, name, podGroup)
 	if !found || err != nil || podGroup.GetDeletionTimestamp() != nil {
 		return nil, err
 	}

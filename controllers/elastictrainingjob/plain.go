@@ -25,22 +25,22 @@ func (r *Reconciler) observeHosts(ctx context.Context, o *elastic.Observed) erro
 		return nil
 	}
 	m := &corev1.ConfigMap{}
-	found, err := r.owned(ctx, o.Job, rendezvous.HostsName(o.Job.Name), m)
+	found, err := kube.Owned(ctx, r.client, o.Job, rendezvous.HostsName(o.Job.Name), m)
 	if found && err == nil && m.DeletionTimestamp == nil {
 		o.Hosts = &elastic.Hosts{UID: m.UID, Data: m.Data}
 	}
 	return err
 }
 
-func (r *Reconciler) writeHosts(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
+func (r *Reconciler) writeHosts(ctx context.Context, o elastic.Observed, d elastic.Decision) *kube.Problem {
 	if d.WriteHosts == nil {
 		return nil
 	}
 	m := d.Blueprint.HostsMap(d.WriteHosts.Data)
 	if d.WriteHosts.UID == "" {
-		return failed(r.create(ctx, o, m), "create ConfigMap "+m.Name)
+		return kube.ProblemOf(r.create(ctx, o, m), "create ConfigMap "+m.Name)
 	}
-	return failed(r.serverSideApply(ctx, o, map[string]any{
+	return kube.ProblemOf(r.applier.Apply(ctx, client.ObjectKeyFromObject(o.Job), map[string]any{
 		"apiVersion": "v1",
 		"kind":       "ConfigMap",
 		"metadata":   map[string]any{"namespace": m.Namespace, "name": m.Name, "uid": string(d.WriteHosts.UID)},
@@ -57,20 +57,20 @@ func anyValues(data map[string]string) map[string]any {
 }
 
 // createSSHKeys creates the key pair.
-func (r *Reconciler) createSSHKeys(ctx context.Context, o elastic.Observed, d elastic.Decision) *problem {
+func (r *Reconciler) createSSHKeys(ctx context.Context, o elastic.Observed, d elastic.Decision) *kube.Problem {
 	if !d.CreateSSHKeys {
 		return nil
 	}
 	private, public, err := sshkey.New(o.Job.Namespace + "/" + o.Job.Name)
 	if err != nil {
-		return failed(err, "make an ssh key pair")
+		return kube.ProblemOf(err, "make an ssh key pair")
 	}
 	return r.createUnread(ctx, d.Blueprint.SSHSecret(private, public), "Secret", v1alpha1.ReasonSSHKeysForbidden,
 		"rendezvous.sshKeys", "ssh-keys")
 }
 
 // createNetworkPolicy creates the policy that isolates the job's workers.
-func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ elastic.Observed, d elastic.Decision) *problem {
+func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ elastic.Observed, d elastic.Decision) *kube.Problem {
 	if !d.CreateNetworkPolicy {
 		return nil
 	}
@@ -81,12 +81,12 @@ func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ elastic.Observed
 // createUnread creates an object of a kind that the operator may create, by the right of a component, and not read. So it cannot
 // look whether there is one: an object of that name is this job's own, because its UID is in the name. Reason and field are for a
 // job that asks for it where the component is not installed.
-func (r *Reconciler) createUnread(ctx context.Context, o client.Object, kind, reason, field, component string) *problem {
+func (r *Reconciler) createUnread(ctx context.Context, o client.Object, kind, reason, field, component string) *kube.Problem {
 	err := r.client.Create(ctx, o)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	p := failed(err, "create "+kind+" "+o.GetName())
+	p := kube.ProblemOf(err, "create "+kind+" "+o.GetName())
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource") {
 		p.Diagnosis = kube.Diagnosis{Class: kube.Wait, Reason: reason, Message: fmt.Sprintf("spec.%s: the operator may not create "+
 			"a %s: %v. Apply the component config/components/%s, or create the job without %[1]s; the job goes on by itself within half "+

@@ -23,8 +23,8 @@ import (
 
 // unread creates what the operator does not read for a job, with a client that answers creation so, and returns what came of it.
 func unread(
-	t *testing.T, answer error, create func(*Reconciler, context.Context, elastic.Observed, elastic.Decision) *problem,
-) (*problem, client.Client) {
+	t *testing.T, answer error, create func(*Reconciler, context.Context, elastic.Observed, elastic.Decision) *kube.Problem,
+) (*kube.Problem, client.Client) {
 	t.Helper()
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -46,7 +46,7 @@ func unread(
 	return create(r, t.Context(), elastic.Observed{Job: job}, d), c
 }
 
-func keysOf(t *testing.T, answer error) (*problem, []corev1.Secret) {
+func keysOf(t *testing.T, answer error) (*kube.Problem, []corev1.Secret) {
 	t.Helper()
 	p, c := unread(t, answer, (*Reconciler).createSSHKeys)
 	secrets := &corev1.SecretList{}

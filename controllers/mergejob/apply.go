@@ -4,35 +4,14 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
 )
-
-// fieldManager owns the fields that Tideline patches.
-const fieldManager = "tideline"
-
-// problem is the first step of a decision that could not be carried out.
-type problem struct {
-	kube.Diagnosis
-	err error
-}
-
-func failed(err error, doing string) *problem {
-	if err == nil {
-		return nil
-	}
-	return &problem{Diagnosis: kube.Diagnose(err, doing), err: err}
-}
 
 // step is one write for a job of a pool.
 type step struct {
@@ -40,11 +19,11 @@ type step struct {
 	do    func(context.Context) error
 }
 
-// apply carries out what is decided for one job, in its order, and stops at the first problem.
-func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *merge.JobDecision) *problem {
+// apply does what is decided for one job, in its order, and stops at the first problem.
+func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *merge.JobDecision) *kube.Problem {
 	for _, s := range r.steps(pool, d) {
 		if err := s.do(ctx); err != nil {
-			return failed(err, s.doing)
+			return kube.ProblemOf(err, s.doing)
 		}
 	}
 	return nil
@@ -58,10 +37,10 @@ func (r *Reconciler) steps(pool types.NamespacedName, d *merge.JobDecision) []st
 		o.SetNamespace(namespace)
 		o.SetName(name)
 		o.SetUID(uid)
-		add("delete "+kind+" "+name, func(ctx context.Context) error { return r.delete(ctx, pool, o, options...) })
+		add("delete "+kind+" "+name, func(ctx context.Context) error { return r.applier.Delete(ctx, pool, o, options...) })
 	}
 	created := func(kind string, o client.Object) {
-		add("create "+kind+" "+o.GetName(), func(ctx context.Context) error { return r.create(ctx, pool, o) })
+		add("create "+kind+" "+o.GetName(), func(ctx context.Context) error { return r.applier.Create(ctx, pool, o) })
 	}
 	for i := range d.DeletePods {
 		w := &d.DeletePods[i]
@@ -80,7 +59,13 @@ func (r *Reconciler) steps(pool types.NamespacedName, d *merge.JobDecision) []st
 		created("PodGroup", g.PodGroup())
 	}
 	for _, restore := range d.RestoreGroups {
-		add("restore PodGroup "+restore.Group.Name, func(ctx context.Context) error { return r.restore(ctx, pool, restore) })
+		add("restore PodGroup "+restore.Group.Name, func(ctx context.Context) error {
+			content, err := restore.Group.Restore(restore.UID)
+			if err != nil {
+				return err
+			}
+			return r.applier.Apply(ctx, pool, content, gang.NewPodGroup())
+		})
 	}
 	for _, i := range d.CreatePods {
 		created("pod", d.Blueprint.Pod(i))
@@ -89,45 +74,4 @@ func (r *Reconciler) steps(pool types.NamespacedName, d *merge.JobDecision) []st
 		created("PodGroup", d.CreateLast.PodGroup())
 	}
 	return steps
-}
-
-func (r *Reconciler) create(ctx context.Context, pool types.NamespacedName, child client.Object) error {
-	if err := r.creator.Create(ctx, child); err != nil {
-		return err
-	}
-	return r.writes.Wrote(pool, child)
-}
-
-// delete deletes exactly the object that was observed. One that is gone is no error.
-func (r *Reconciler) delete(
-	ctx context.Context, pool types.NamespacedName, child client.Object, options ...client.DeleteOption,
-) error {
-	options = append(options, client.Preconditions{UID: ptr.To(child.GetUID())},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	err := r.client.Delete(ctx, child, options...)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r.writes.Deleted(pool, child)
-	return nil
-}
-
-// restore applies what Tideline says in a PodGroup that somebody changed.
-func (r *Reconciler) restore(ctx context.Context, pool types.NamespacedName, restore elastic.Restore) error {
-	content, err := restore.Group.Restore(restore.UID)
-	if err != nil {
-		return err
-	}
-	patch := &unstructured.Unstructured{Object: content}
-	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldManager),
-		client.ForceOwnership)
-	if err != nil {
-		return err
-	}
-	written := gang.NewPodGroup()
-	written.SetResourceVersion(patch.GetResourceVersion())
-	return r.writes.Wrote(pool, written)
 }

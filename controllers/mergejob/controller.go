@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -58,12 +57,11 @@ const (
 // Reconciler reconciles the MergeJobs of a pool.
 type Reconciler struct {
 	client   client.Client
-	creator  kube.Creator
+	applier  kube.Applier
 	shared   *elastictrainingjob.Shared
 	recorder events.EventRecorder
 	config   *config.Configuration
 	guard    *guard.Guard
-	writes   *kube.Writes
 	pacer    *kube.Pacer
 	memory   *memory
 	stores   *stores
@@ -82,12 +80,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	}
 	r := &Reconciler{
 		client:   mgr.GetClient(),
-		creator:  kube.Creator{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: mgr.GetScheme()},
+		applier:  kube.NewApplier(mgr),
 		shared:   shared,
 		recorder: mgr.GetEventRecorder("tideline"),
 		config:   cfg,
 		guard:    g,
-		writes:   kube.NewWrites(mgr.GetCache(), mgr.GetScheme()),
 		pacer:    kube.NewPacer(),
 		memory:   newMemory(),
 		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg),
@@ -180,23 +177,19 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 	if err := c.Watch(source.Channel(installed, pools(r.allPools))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		return r.shared.Volcano.WaitThen(ctx, func(ctx context.Context) error {
-			if err := watch(ctx); err != nil {
-				return err
-			}
-			select {
-			case installed <- event.GenericEvent{Object: &v1alpha1.MergeJob{}}:
-			case <-ctx.Done():
-			}
-			return nil
-		})
-	}))
+	r.shared.Volcano.Then(watch, func(ctx context.Context) error {
+		select {
+		case installed <- event.GenericEvent{Object: &v1alpha1.MergeJob{}}:
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	return nil
 }
 
 // Reconcile brings the merges of one pool to what their specs ask.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if seen, err := r.writes.Seen(ctx, req.NamespacedName); err != nil {
+	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: staleInterval}, nil
@@ -217,7 +210,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		d := &decision.Jobs[i]
 		problem := r.apply(ctx, req.NamespacedName, d)
 		again, jobErr := r.report(ctx, req.NamespacedName, d, problem, now)
-		result.RequeueAfter = sooner(result.RequeueAfter, again)
+		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
 		if jobErr != nil && err == nil {
 			// Others of the pool go on; this one is tried again with them.
 			err = fmt.Errorf("MergeJob %s: %w", d.Job.Key(), jobErr)
@@ -230,14 +223,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return result, nil
-}
-
-// sooner is the shorter of two times to wait, of which zero means for ever.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || (b > 0 && b < a) {
-		return b
-	}
-	return a
 }
 
 // ownerOf is the MergeJob that controls an object, by its reference.

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
 )
@@ -106,7 +106,7 @@ func (r *Reconciler) observeJob(ctx context.Context, object *v1alpha1.MergeJob, 
 // observeRun reads what only a job with a run has.
 func (r *Reconciler) observeRun(ctx context.Context, job *merge.Job, withoutVolcano bool) error {
 	list := &corev1.ConfigMap{}
-	found, err := r.owned(ctx, job.Object, mergepod.IncrementsName(job.Object.Name), list)
+	found, err := kube.Owned(ctx, r.client, job.Object, mergepod.IncrementsName(job.Object.Name), list)
 	if err != nil {
 		return err
 	}
@@ -116,33 +116,11 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merge.Job, withoutVolc
 	if withoutVolcano {
 		return nil
 	}
-	if job.Core, err = r.group(ctx, job.Object, mergepod.CoreName(job.Object.Name)); err != nil {
+	if job.Core, err = elastictrainingjob.ReadGroup(ctx, r.client, job.Object, mergepod.CoreName(job.Object.Name)); err != nil {
 		return err
 	}
-	job.Surplus, err = r.group(ctx, job.Object, mergepod.SurplusName(job.Object.Name))
+	job.Surplus, err = elastictrainingjob.ReadGroup(ctx, r.client, job.Object, mergepod.SurplusName(job.Object.Name))
 	return err
-}
-
-func (r *Reconciler) group(ctx context.Context, job *v1alpha1.MergeJob, name string) (*gang.State, error) {
-	podGroup := gang.NewPodGroup()
-	found, err := r.owned(ctx, job, name, podGroup)
-	if !found || err != nil || podGroup.GetDeletionTimestamp() != nil {
-		return nil, err
-	}
-	state := gang.StateOf(podGroup)
-	return &state, nil
-}
-
-// owned reads a child by its name, and is false for an object that is not there or belongs to somebody else.
-func (r *Reconciler) owned(ctx context.Context, job *v1alpha1.MergeJob, name string, child client.Object) (bool, error) {
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, child)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", child, name, err)
-	}
-	return metav1.IsControlledBy(child, job), nil
 }
 
 // observeRivals finds who else merges the model.

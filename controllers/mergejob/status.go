@@ -19,41 +19,26 @@ import (
 // report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look
 // again; zero for never.
 func (r *Reconciler) report(
-	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, p *problem, now time.Time,
+	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, p *kube.Problem, now time.Time,
 ) (time.Duration, error) {
 	wait, err := r.writeWhenDue(ctx, pool, d, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return staleInterval, r.catchUp(ctx, pool, d.Job.Object)
+		return staleInterval, r.applier.CatchUp(ctx, pool, d.Job.Object, &v1alpha1.MergeJob{})
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
-		return 0, p.err
+		return 0, p.Err
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
 		return staleInterval, nil // What has the name is being deleted.
 	case p != nil:
-		log.FromContext(ctx).Error(p.err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
+		log.FromContext(ctx).Error(p.Err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
 		if r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message}) {
 			return time.Millisecond, nil // The next plan knows of it, and says what becomes of the run.
 		}
 		return waitInterval, nil
 	}
 	return wait, nil
-}
-
-// catchUp has the pool left alone until the cache of MergeJobs is as new as the API server, which knows another job than the one
-// that was reconciled.
-func (r *Reconciler) catchUp(ctx context.Context, pool types.NamespacedName, job *v1alpha1.MergeJob) error {
-	live := &v1alpha1.MergeJob{}
-	err := r.creator.Live.Get(ctx, client.ObjectKeyFromObject(job), live)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.writes.Deleted(pool, job)
-		return nil
-	case err != nil:
-		return fmt.Errorf("read the MergeJob that is newer than the cache: %w", err)
-	}
-	return r.writes.Wrote(pool, live)
 }
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
@@ -72,11 +57,7 @@ func (r *Reconciler) writeWhenDue(
 	}
 	updated := job.DeepCopy()
 	updated.Status = *wanted
-	patch := client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, updated, patch); err != nil {
-		return 0, err
-	}
-	if err := r.writes.Wrote(pool, updated); err != nil {
+	if err := r.applier.PatchStatus(ctx, pool, job, updated); err != nil {
 		return 0, err
 	}
 	r.pacer.Wrote(key, now)

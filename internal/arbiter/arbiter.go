@@ -19,6 +19,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/kube"
 )
 
 // interval is the least time between two evaluations.
@@ -181,7 +182,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			for job, v := range judged {
 				jobs[job] = merge(jobs[job], v)
 			}
-			again = sooner(again, next)
+			again = kube.Sooner(again, next)
 		}
 		merges = splitMerges(in, model, jobs)
 	}

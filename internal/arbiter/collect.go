@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 )
 
@@ -187,7 +188,7 @@ func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
 	if p.DeletionTimestamp != nil {
 		left := p.DeletionTimestamp.Add(overdue).Sub(c.now)
 		if pod.Leaving = left > 0; pod.Leaving {
-			c.in.again = sooner(c.in.again, left)
+			c.in.again = kube.Sooner(c.in.again, left)
 			pod.Surplus = c.surplus(p)
 		}
 		return pod
@@ -248,20 +249,12 @@ func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
-				c.in.again = sooner(c.in.again, left)
+				c.in.again = kube.Sooner(c.in.again, left)
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// sooner is the shorter of two times to wait, of which zero means for ever.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || (b > 0 && b < a) {
-		return b
-	}
-	return a
 }
 
 // surplus tells whose surplus the pod is; nil for a pod that is none.
@@ -312,7 +305,7 @@ func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
 	}
 	left := job.Status.Attempt.StartTime.Add(arriving).Sub(c.now)
 	if left > 0 {
-		c.in.again = sooner(c.in.again, left)
+		c.in.again = kube.Sooner(c.in.again, left)
 	}
 	return left > 0
 }

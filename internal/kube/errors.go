@@ -32,6 +32,20 @@ type Diagnosis struct {
 	Message string
 }
 
+// Problem is a step of a decision that could not be carried out.
+type Problem struct {
+	Diagnosis
+	Err error
+}
+
+// ProblemOf is what an error means for whoever reconciles, nil for none; doing is as in [Diagnose].
+func ProblemOf(err error, doing string) *Problem {
+	if err == nil {
+		return nil
+	}
+	return &Problem{Diagnosis: Diagnose(err, doing), Err: err}
+}
+
 // Diagnose classifies an error; doing says what was tried, for example "create pod ctr-worker-0".
 func Diagnose(err error, doing string) Diagnosis {
 	var taken *NameTakenError

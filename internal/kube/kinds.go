@@ -26,7 +26,11 @@ type Kinds struct {
 
 	mu      sync.Mutex
 	missing string
+	waiting []waiter
 }
+
+// waiter is somebody who waits for the kinds.
+type waiter struct{ watch, wake func(context.Context) error }
 
 // NewKinds returns a Kinds that has not looked yet.
 func NewKinds(mapper meta.RESTMapper, log logr.Logger, kinds ...schema.GroupVersionKind) *Kinds {
@@ -42,6 +46,20 @@ func (k *Kinds) Missing() string {
 
 // Look asks discovery which kinds are missing, and returns an error if it does not answer.
 func (k *Kinds) Look() error {
+	missing, err := k.look()
+	if err == nil {
+		k.note(missing)
+	}
+	return err
+}
+
+func (k *Kinds) note(missing string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.missing = missing
+}
+
+func (k *Kinds) look() (string, error) {
 	var missing []string
 	for _, kind := range k.kinds {
 		_, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -50,27 +68,47 @@ func (k *Kinds) Look() error {
 		case meta.IsNoMatchError(err), errors.As(err, &group):
 			missing = append(missing, fmt.Sprintf("%s (%s)", kind.Kind, kind.GroupVersion()))
 		case err != nil:
-			return fmt.Errorf("ask whether the API server serves %s: %w", kind.Kind, err)
+			return "", fmt.Errorf("ask whether the API server serves %s: %w", kind.Kind, err)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.missing = strings.Join(missing, " and ")
-	return nil
+	return strings.Join(missing, " and "), nil
 }
 
-// WaitThen calls ready once all kinds are served. It says once in the log that it waits.
-func (k *Kinds) WaitThen(ctx context.Context, ready func(context.Context) error) error {
+// Then has Start call watch once all kinds are served, and wake after the watches of all who wait: only then does Missing say
+// that nothing is missing.
+func (k *Kinds) Then(watch, wake func(context.Context) error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting = append(k.waiting, waiter{watch, wake})
+}
+
+// Start waits for the kinds, for those who called Then before, and says so in the log once. It returns at once if nobody waits.
+func (k *Kinds) Start(ctx context.Context) error {
+	k.mu.Lock()
+	waiting := k.waiting
+	k.mu.Unlock()
+	if len(waiting) == 0 {
+		return nil
+	}
 	k.log.Info("Kinds are missing; jobs wait until they are installed", "missing", k.Missing())
 	err := wait.PollUntilContextCancel(ctx, kindsInterval, true, func(context.Context) (bool, error) {
-		if err := k.Look(); err != nil {
-			return false, nil //nolint:nilerr // discovery is asked again
-		}
-		return k.Missing() == "", nil
+		missing, err := k.look()
+		return missing == "" && err == nil, nil // If discovery does not answer, it is asked again.
 	})
 	if err != nil {
 		return nil //nolint:nilerr // the operator is ending
 	}
 	k.log.Info("All kinds are served now; jobs go on")
-	return ready(ctx)
+	for _, w := range waiting {
+		if err := w.watch(ctx); err != nil {
+			return err
+		}
+	}
+	k.note("")
+	for _, w := range waiting {
+		if err := w.wake(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

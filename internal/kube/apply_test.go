@@ -1,4 +1,4 @@
-package elastictrainingjob
+package kube
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/kube"
 )
 
 // cacheAt is a cache of jobs as of a version.
@@ -71,12 +70,13 @@ func TestAJobThatChangedMeanwhileIsLeftAloneUntilTheCacheKnows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := &Reconciler{
-				creator: kube.Creator{Live: c.live},
-				writes:  kube.NewWrites(cacheAt{jobs: c.cached, version: c.version}, scheme),
+			a := Applier{
+				Creator: Creator{Live: c.live},
+				Writes:  NewWrites(cacheAt{jobs: c.cached, version: c.version}, scheme),
 			}
-			g.Expect(r.catchUp(t.Context(), job("u-1", "5"))).To(Succeed())
-			g.Expect(r.writes.Seen(t.Context(), types.NamespacedName{Namespace: "ads", Name: "ctr"})).To(Equal(c.goesOn))
+			key := types.NamespacedName{Namespace: "ads", Name: "ctr"}
+			g.Expect(a.CatchUp(t.Context(), key, job("u-1", "5"), &v1alpha1.ElasticTrainingJob{})).To(Succeed())
+			g.Expect(a.Writes.Seen(t.Context(), key)).To(Equal(c.goesOn))
 		})
 	}
 }
