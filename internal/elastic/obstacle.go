@@ -183,7 +183,7 @@ func Explain(o Observed, now time.Time, d Decision, obstacle Obstacle) v1alpha1.
 	p.st = &p.d.Status
 	if !finished(p.st) && p.st.Attempt != nil {
 		p.sayObstacle(obstacle)
-		p.settleConditions()
+		p.conditions().Settle(p.o.Job.Status.Conditions)
 	}
 	return p.d.Status
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/conditions"
 	"github.com/tideline-io/tideline/internal/text"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -21,7 +22,7 @@ import (
 func (p *planner) summarize() {
 	p.count()
 	p.sayAll()
-	p.settleConditions()
+	p.conditions().Settle(p.o.Job.Status.Conditions)
 }
 
 func (p *planner) sayAll() {
@@ -401,38 +402,14 @@ func (p *planner) sayOwner() {
 	p.set(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }
 
-// conditionOrder is the order in which people read conditions.
-var conditionOrder = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
-	v1alpha1.ConditionScheduled,
-	v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize, v1alpha1.ConditionRangePending,
-	v1alpha1.ConditionOwnerChecked, v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
-}
-
-// settleConditions gives every condition that has the status it had the transition time it had, however it came to be set,
-// and all of them one order: an object at rest must not change.
-func (p *planner) settleConditions() {
-	for i := range p.st.Conditions {
-		c := &p.st.Conditions[i]
-		if was := meta.FindStatusCondition(p.o.Job.Status.Conditions, c.Type); was != nil && was.Status == c.Status {
-			c.LastTransitionTime = was.LastTransitionTime
-		}
-	}
-	slices.SortFunc(p.st.Conditions, func(a, b metav1.Condition) int {
-		return slices.Index(conditionOrder, a.Type) - slices.Index(conditionOrder, b.Type)
-	})
+// conditions writes those of the job.
+func (p *planner) conditions() conditions.Writer {
+	return conditions.Writer{List: &p.st.Conditions, Generation: p.o.Job.Generation, Now: p.time()}
 }
 
 // set writes a condition whose transition time is now.
 func (p *planner) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&p.st.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: text.Clip(message, 4096),
-		ObservedGeneration: p.o.Job.Generation, LastTransitionTime: p.time(),
-	})
+	p.conditions().Set(kind, status, reason, message)
 }
 
-func (p *planner) clear(kinds ...string) {
-	for _, kind := range kinds {
-		meta.RemoveStatusCondition(&p.st.Conditions, kind)
-	}
-}
+func (p *planner) clear(kinds ...string) { p.conditions().Remove(kinds...) }

@@ -223,7 +223,8 @@ func (t *turn) notDue() *obstacle {
 	case t.due:
 		return nil
 	}
-	message := fmt.Sprintf("Weight %d is below the threshold of %d; %s wait", weight, threshold, count(t.st.Increments, "increment"))
+	message := fmt.Sprintf("Weight %d is below the threshold of %d; %s %s", weight, threshold, count(t.st.Increments, "increment"),
+		plural(t.st.Increments, "waits", "wait"))
 	if t.st.DueTime != nil {
 		t.p.wake(t.st.DueTime.Time)
 		message += ". By the age of its full model it is due at " + t.st.DueTime.UTC().Format(time.RFC3339)

@@ -2,14 +2,13 @@ package merge
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/conditions"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -37,7 +36,7 @@ func (t *turn) say(line []*turn) {
 	default:
 		t.sayObstacle()
 	}
-	t.settleConditions()
+	t.conditions().Settle(t.job.Object.Status.Conditions)
 	t.stay()
 }
 
@@ -235,34 +234,13 @@ func (t *turn) sayOwner() {
 	t.set(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }
 
-// conditionOrder is the order in which people read conditions.
-var conditionOrder = []string{
-	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
-	v1alpha1.ConditionStoreUnavailable, v1alpha1.ConditionOwnerChecked,
-}
-
-// settleConditions gives every condition that has the status it had the transition time it had, and all of them one order.
-func (t *turn) settleConditions() {
-	for i := range t.st.Conditions {
-		c := &t.st.Conditions[i]
-		if was := meta.FindStatusCondition(t.job.Object.Status.Conditions, c.Type); was != nil && was.Status == c.Status {
-			c.LastTransitionTime = was.LastTransitionTime
-		}
-	}
-	slices.SortFunc(t.st.Conditions, func(a, b metav1.Condition) int {
-		return slices.Index(conditionOrder, a.Type) - slices.Index(conditionOrder, b.Type)
-	})
+// conditions writes those of the merge.
+func (t *turn) conditions() conditions.Writer {
+	return conditions.Writer{List: &t.st.Conditions, Generation: t.job.Object.Generation, Now: metaTime(t.p.now)}
 }
 
 func (t *turn) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&t.st.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: clip(message, 4096),
-		ObservedGeneration: t.job.Object.Generation, LastTransitionTime: metaTime(t.p.now),
-	})
+	t.conditions().Set(kind, status, reason, message)
 }
 
-func (t *turn) unset(kinds ...string) {
-	for _, kind := range kinds {
-		meta.RemoveStatusCondition(&t.st.Conditions, kind)
-	}
-}
+func (t *turn) unset(kinds ...string) { t.conditions().Remove(kinds...) }

@@ -76,9 +76,9 @@ func (r *mergeRecord) seeJob(job *v1alpha1.MergeJob, gone bool) {
 	}
 	if before != nil && before.UID == job.UID && before.Status.Run != nil {
 		switch was := before.Status.Run; {
-		case was.ID != run.ID:
+		case was.ID != run.ID && (was.Outcome == "" || was.Outcome == v1alpha1.OutcomeWithdrawn):
 			r.wrong = append(r.wrong, fmt.Sprintf("run %s of %s began before %s was over", run.ID, job.Name, was.ID))
-		case run.Attempt < was.Attempt || run.Attempt > was.Attempt+1:
+		case was.ID == run.ID && (run.Attempt < was.Attempt || run.Attempt > was.Attempt+1):
 			r.wrong = append(r.wrong, fmt.Sprintf("attempt %d of %s came after %d", run.Attempt, job.Name, was.Attempt))
 		}
 	}

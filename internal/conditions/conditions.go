@@ -1,0 +1,57 @@
+// Package conditions writes the conditions of a status, so that those of all kinds read alike and none changes at rest.
+package conditions
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/text"
+)
+
+// messageLimit is the longest message of a condition, in bytes. The API allows eight times as many; nobody reads them.
+const messageLimit = 4096
+
+// order is that in which people read conditions, of all kinds.
+var order = []string{
+	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
+	v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize,
+	v1alpha1.ConditionRangePending, v1alpha1.ConditionStoreUnavailable, v1alpha1.ConditionOwnerChecked,
+	v1alpha1.ConditionSucceeded, v1alpha1.ConditionFailed,
+}
+
+// Writer writes conditions of an object's generation, at a time.
+type Writer struct {
+	List       *[]metav1.Condition
+	Generation int64
+	Now        metav1.Time
+}
+
+// Set writes a condition whose transition time is now; a message that is too long is cut.
+func (w Writer) Set(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(w.List, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: text.Clip(message, messageLimit),
+		ObservedGeneration: w.Generation, LastTransitionTime: w.Now,
+	})
+}
+
+// Remove removes conditions, also such as are not there.
+func (w Writer) Remove(kinds ...string) {
+	for _, kind := range kinds {
+		meta.RemoveStatusCondition(w.List, kind)
+	}
+}
+
+// Settle gives every condition that has the status it had before the transition time it had, however it came to be set, and all
+// of them one order: an object at rest must not change.
+func (w Writer) Settle(before []metav1.Condition) {
+	for i := range *w.List {
+		c := &(*w.List)[i]
+		if was := meta.FindStatusCondition(before, c.Type); was != nil && was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	slices.SortFunc(*w.List, func(a, b metav1.Condition) int { return slices.Index(order, a.Type) - slices.Index(order, b.Type) })
+}
