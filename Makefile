@@ -197,7 +197,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle cluster integration+stock faults+capacity
+	@exec test/run.sh unit project bundle cluster integration+stock merge faults+capacity
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
@@ -212,7 +212,7 @@ test-pytorchjob: ## Hold training-operator, built for it, and what convert makes
 	@exec test/run.sh pytorchjob
 
 .PHONY: test-merge
-test-merge: ## Show the behaviours of merges on Volcano and a real S3 server.
+test-merge: ## Show the behaviours of merges on Volcano and a real S3 server; a part of make test.
 	@exec test/run.sh merge
 
 .PHONY: test-pools
@@ -234,7 +234,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try() {
 		$(MAKE) "$$@" || failed+=("$$1")
 	}
-	for target in test test-install test-pytorchjob test-merge test-pools histories fuzz test-faults; do
+	for target in test test-install test-pytorchjob test-pools histories fuzz test-faults; do
 		try "$$target"
 	done
 	try demo ONESHOT=1
