@@ -81,7 +81,7 @@ type MergeJobSpec struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
-	MinReplicas int32 `json:"minReplicas,omitempty"`
+	MinReplicas int32 `json:"minReplicas"`
 
 	// MaxReplicas is the largest number of pods that the merge can use. Those beyond minReplicas are surplus: they are created once
 	// the others run, use what is free, and give way to any gang that waits. Default 1, range 1 to 4096.
@@ -89,7 +89,7 @@ type MergeJobSpec struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
-	MaxReplicas int32 `json:"maxReplicas,omitempty"`
+	MaxReplicas int32 `json:"maxReplicas"`
 
 	// RunTimeoutSeconds is how long a merge may run from when all its pods run; then it is stopped, TimedOut, and tried again after
 	// a back-off. Default 7200, range 1 to 604800 (a week).
@@ -148,13 +148,15 @@ type MergeJobSpec struct {
 // MergeSchedule says how often a model is merged.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.interval) != has(self.cron)",message="a schedule has either an interval or a cron line: set one of them, or leave schedule out to merge once"
-// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.cron)",fieldPath=".timeZone",message="timeZone goes with cron: remove it, or set cron"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.cron)",fieldPath=".timeZone",messageExpression="'timeZone (' + self.timeZone + ') goes with cron: remove it, or set cron'"
 type MergeSchedule struct {
-	// Interval is the age of the full model at which it is merged again, for example 10h; from 10 s to 8760h (a year).
+	// Interval is the age of the full model at which it is merged again, in hours, minutes and seconds, for example 10h or 1h30m;
+	// from 10s to 8760h (a year).
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]+)?h)?([0-9]{1,6}(\.[0-9]+)?m)?([0-9]{1,8}(\.[0-9]+)?s)?$`
 	// +kubebuilder:validation:XValidation:rule="self >= duration('10s') && self <= duration('8760h')",message="interval must be from 10s to 8760h"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
@@ -193,10 +195,10 @@ type MergeWeight struct {
 // ModelStore is where the increments and the full models of one model are.
 //
 // +kubebuilder:validation:XValidation:rule="self.provider != 's3' || has(self.credentialsSecretName)",fieldPath=".credentialsSecretName",message="a store of provider s3 needs credentialsSecretName: name a Secret of this namespace with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; the operator's own identity is never used"
-// +kubebuilder:validation:XValidation:rule="self.provider == 's3' || !(has(self.region) || has(self.endpoint) || has(self.credentialsSecretName))",fieldPath=".provider",message="region, endpoint and credentialsSecretName are for provider s3: remove them"
+// +kubebuilder:validation:XValidation:rule="self.provider == 's3' || !(has(self.region) || has(self.endpoint) || has(self.credentialsSecretName))",fieldPath=".provider",messageExpression="'region, endpoint and credentialsSecretName are for provider s3 and not for provider ' + self.provider + ': remove them'"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'file' || self.bucket.startsWith('/')",fieldPath=".bucket",messageExpression="'bucket (' + self.bucket + ') must be an absolute path for provider file'"
 // +kubebuilder:validation:XValidation:rule="self.provider != 's3' || self.bucket.matches('^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$')",fieldPath=".bucket",messageExpression="'bucket (' + self.bucket + ') must be the name of a bucket for provider s3: 3 to 63 lower-case letters, digits, dots and dashes'"
-// +kubebuilder:validation:XValidation:rule="self.increments != self.full",fieldPath=".increments",messageExpression="'increments (' + self.increments + ') must be another folder than full'"
+// +kubebuilder:validation:XValidation:rule="has(self.increments) && has(self.full) && self.increments != self.full",fieldPath=".increments",messageExpression=`'increments (%s) must be a folder, and another than full (%s)'.format([has(self.increments) ? self.increments : "", has(self.full) ? self.full : ""])`
 type ModelStore struct {
 	// Provider is s3, or file, where a bucket is a folder of the operator's own file system, for tests and demos; the operator must
 	// allow it (--allow-local-stores).
