@@ -12,33 +12,10 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/badinput"
 )
 
-// That the list of cases is whole is held by its own test.
+// That the lists of cases are whole is held by their own test.
 var _ = Describe("Bad input", func() {
-	for _, c := range badinput.Cases() {
-		It("scenario 14: is refused with path, value and rule: "+c.What, func(ctx SpecContext) {
-			o, err := c.Object(metav1.NamespaceDefault)
-			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
-			Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())),
-				"the whole answer of the API server")
-		})
-	}
-
-	for _, u := range badinput.Updates() {
-		It("scenario 14: is refused as a change: "+u.What, func() {
-			s := newScenario("s14")
-			o, err := u.Object(s.Namespace)
-			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
-			s.Create(o)
-			err = s.Client.Patch(s.Context(), o, client.RawPatch(types.MergePatchType, []byte(u.Patch)))
-			Expect(err).To(MatchError(`ElasticTrainingJob.tideline.io "bad" is invalid: `+u.Says), "the whole answer of the API server")
-		})
-	}
-
-	It("scenario 14: does not come from the job that the cases begin with", func(ctx SpecContext) {
-		o, err := badinput.Case{Patch: `{}`}.Object(metav1.NamespaceDefault)
-		Expect(err).NotTo(HaveOccurred(), "the case is well formed")
-		Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(Succeed(), "it is accepted")
-	})
+	refuse("scenario 14: is refused", v1alpha1.ElasticTrainingJobKind, badinput.Cases(), badinput.Updates())
+	refuse("bad input of merges: is refused", v1alpha1.MergeJobKind, badinput.MergeCases(), badinput.MergeUpdates())
 
 	It("scenario 14: a tier that the operator does not know stalls the job, and nothing is created", func() {
 		s := newScenario("tier", 2)
@@ -50,3 +27,31 @@ var _ = Describe("Bad input", func() {
 		Consistently(s.Remains).WithTimeout(severalCycles).Should(ConsistOf("ElasticTrainingJob a"), "nothing is created")
 	})
 })
+
+// refuse has the specs of one kind. It is the API server that answers, and its whole answer counts.
+func refuse(name, kind string, cases []badinput.Case, updates []badinput.Update) {
+	for _, c := range cases {
+		It(name+" with path, value and rule: "+c.What, func(ctx SpecContext) {
+			o, err := c.Object(metav1.NamespaceDefault)
+			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+			Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())), "the whole answer")
+		})
+	}
+
+	for _, u := range updates {
+		It(name+" as a change: "+u.What, func() {
+			s := newScenario("s14")
+			o, err := u.Object(s.Namespace)
+			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+			s.Create(o)
+			err = s.Client.Patch(s.Context(), o, client.RawPatch(types.MergePatchType, []byte(u.Patch)))
+			Expect(err).To(MatchError(u.Refusal(o.GetName())), "the whole answer")
+		})
+	}
+
+	It(name+", and not because of the job that the cases begin with", func(ctx SpecContext) {
+		o, err := badinput.Case{Kind: kind, Patch: `{}`}.Object(metav1.NamespaceDefault)
+		Expect(err).NotTo(HaveOccurred(), "the case is well formed")
+		Expect(shared.World.Client.Create(ctx, o, client.DryRunAll)).To(Succeed(), "it is accepted")
+	})
+}

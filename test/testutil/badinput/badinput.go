@@ -1,4 +1,4 @@
-// Package badinput lists what the API of ElasticTrainingJob refuses, one case for every rule, with the words in which it is
+// Package badinput lists what the API refuses of each kind of job, one case for every rule, with the words in which it is
 // refused. Admission and the operator's guard are held to the same list.
 package badinput
 
@@ -9,10 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // Case is one thing that is wrong with an otherwise valid job.
 type Case struct {
+	// Kind of the job.
+	Kind string
 	// What is wrong, in a few words.
 	What string
 	// Patch is merged into a valid job.
@@ -21,31 +25,56 @@ type Case struct {
 	Says []string
 	// Blind is true when the object's shape is so wrong that the API server checks no further rules, and says so.
 	Blind bool
-	// Decoded are the causes that the operator names where they differ: to a program in Go, an absent field has its zero value.
+	// Decoded are the causes that the operator names where they differ: to a program in Go, an absent field has its zero value, and
+	// a field that may be absent is absent when it has it. Empty for a mistake that is none any more.
 	Decoded []string
+	// Unreadable is true when no program in Go reads the object, so that the operator never judges it.
+	Unreadable bool
 }
 
-// valid is a job that is accepted.
-const valid = `{
-	"apiVersion": "tideline.io/v1alpha1", "kind": "ElasticTrainingJob",
-	"metadata": {"name": "bad"},
-	"spec": {"minReplicas": 2, "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "trainer", "image": "trainer"}]}}}
-}`
+// Update is a change of a valid job that is refused.
+type Update struct {
+	// Kind of the job.
+	Kind string
+	// What is changed, in a few words.
+	What string
+	// Before is merged into a valid job when it is created, Patch into that.
+	Before, Patch string
+	// Says is the cause that is named.
+	Says string
+}
+
+// valid has a job of each kind that is accepted.
+var valid = map[string]string{
+	v1alpha1.ElasticTrainingJobKind: `{
+		"apiVersion": "tideline.io/v1alpha1", "kind": "ElasticTrainingJob",
+		"metadata": {"name": "bad"},
+		"spec": {"minReplicas": 2, "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "trainer", "image": "trainer"}]}}}
+	}`,
+	v1alpha1.MergeJobKind: `{
+		"apiVersion": "tideline.io/v1alpha1", "kind": "MergeJob",
+		"metadata": {"name": "bad"},
+		"spec": {
+			"minReplicas": 2, "maxReplicas": 4, "template": {"spec": {"containers": [{"name": "merge", "image": "merge"}]}},
+			"store": {"provider": "s3", "bucket": "models", "credentialsSecretName": "model-store"}
+		}
+	}`,
+}
 
 // Object is the job that has the mistake.
 func (c Case) Object(namespace string) (*unstructured.Unstructured, error) {
-	return job(namespace, c.Patch)
+	return job(c.Kind, namespace, c.Patch)
 }
 
 // Object is the job before the change.
 func (u Update) Object(namespace string) (*unstructured.Unstructured, error) {
-	return job(namespace, u.Before)
+	return job(u.Kind, namespace, u.Before)
 }
 
 // job is a valid job with a patch merged into it.
-func job(namespace, patch string) (*unstructured.Unstructured, error) {
+func job(kind, namespace, patch string) (*unstructured.Unstructured, error) {
 	o, change := &unstructured.Unstructured{}, map[string]any{}
-	for text, into := range map[string]*map[string]any{valid: &o.Object, patch: &change} {
+	for text, into := range map[string]*map[string]any{valid[kind]: &o.Object, patch: &change} {
 		if err := json.Unmarshal([]byte(text), into); err != nil {
 			return nil, fmt.Errorf("read %s: %w", text, err)
 		}
@@ -81,11 +110,18 @@ func (c Case) Refusal(name string) string {
 	if c.Blind {
 		causes = append(causes[:len(causes):len(causes)], blind)
 	}
+	return refusal(c.Kind, name, causes)
+}
+
+// Refusal is the API server's whole answer to an attempt to change the job of that name.
+func (u Update) Refusal(name string) string { return refusal(u.Kind, name, []string{u.Says}) }
+
+func refusal(kind, name string, causes []string) string {
 	said := strings.Join(causes, ", ")
 	if len(causes) > 1 {
 		said = "[" + said + "]"
 	}
-	return fmt.Sprintf("ElasticTrainingJob.tideline.io %q is invalid: %s", name, said)
+	return fmt.Sprintf("%s.%s %q is invalid: %s", kind, v1alpha1.GroupVersion.Group, name, said)
 }
 
 // Stalled is what the operator says of the job when it was created all the same.

@@ -9,37 +9,60 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 )
 
-// Every rule of the schema has a case: whoever adds a rule adds the case in which it is seen.
+// kind is a kind of job whose rules have cases.
+type kind struct {
+	definition []byte
+	cases      []Case
+	updates    []Update
+	// rules is less than the schema has.
+	rules int
+	// empty is a job for the operator to read into.
+	empty func() any
+}
+
+var kinds = map[string]kind{
+	v1alpha1.ElasticTrainingJobKind: {
+		crd.ElasticTrainingJob, Cases(), Updates(), 60, func() any { return &v1alpha1.ElasticTrainingJob{} },
+	},
+	v1alpha1.MergeJobKind: {crd.MergeJob, MergeCases(), MergeUpdates(), 80, func() any { return &v1alpha1.MergeJob{} }},
+}
+
+// Every rule of a schema has a case: whoever adds a rule adds the case in which it is seen.
 func TestEveryRuleHasACase(t *testing.T) {
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(crd.ElasticTrainingJob, definition); err != nil {
-		t.Fatal(err)
-	}
-	said := map[string]bool{}
-	for _, c := range Cases() {
-		for _, cause := range c.Says {
-			said[cause] = true
-		}
-	}
-	for _, u := range Updates() {
-		said[u.Says] = true
-	}
-	rules := 0
-	forEachRule("", definition.Spec.Versions[0].Schema.OpenAPIV3Schema, func(path, words string) {
-		rules++
-		for cause := range said {
-			at, rest, _ := strings.Cut(cause, ": ")
-			if index.ReplaceAllString(at, "[]") == path && strings.Contains(rest, words) {
-				return
+	for name, of := range kinds {
+		t.Run(name, func(t *testing.T) {
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.UnmarshalStrict(of.definition, definition); err != nil {
+				t.Fatal(err)
 			}
-		}
-		t.Errorf("no case breaks the rule %q of %s", words, path)
-	})
-	if rules < 60 {
-		t.Errorf("the schema has %d rules, which cannot be all", rules)
+			said := map[string]bool{}
+			for _, c := range of.cases {
+				for _, cause := range c.Says {
+					said[cause] = true
+				}
+			}
+			for _, u := range of.updates {
+				said[u.Says] = true
+			}
+			rules := 0
+			forEachRule("", definition.Spec.Versions[0].Schema.OpenAPIV3Schema, func(path, words string) {
+				rules++
+				for cause := range said {
+					at, rest, _ := strings.Cut(cause, ": ")
+					if index.ReplaceAllString(at, "[]") == path && strings.Contains(rest, words) {
+						return
+					}
+				}
+				t.Errorf("no case breaks the rule %q of %s", words, path)
+			})
+			if rules < of.rules {
+				t.Errorf("the schema has %d rules, which cannot be all", rules)
+			}
+		})
 	}
 }
 
@@ -51,8 +74,7 @@ func forEachRule(path string, s *apiextensionsv1.JSONSchemaProps, found func(pat
 		found(path, words)
 	}
 	for _, rule := range s.XValidations {
-		// What an expression says is known at run time only.
-		found(strings.TrimPrefix(path+rule.FieldPath, "."), rule.Message)
+		found(strings.TrimPrefix(path+rule.FieldPath, "."), wordsOf(rule))
 	}
 	for _, name := range s.Required {
 		found(strings.TrimPrefix(path+"."+name, "."), "Required value")
@@ -68,6 +90,22 @@ func forEachRule(path string, s *apiextensionsv1.JSONSchemaProps, found func(pat
 		forEachRule(path+"[]", s.Items.Schema, found)
 	}
 }
+
+// wordsOf are the words of a rule. What an expression says is known at run time only, but for the longest words that it has in
+// quotes.
+func wordsOf(rule apiextensionsv1.ValidationRule) string {
+	words := rule.Message
+	for _, quoted := range quotation.FindAllStringSubmatch(rule.MessageExpression, -1) {
+		for _, part := range verb.Split(strings.ReplaceAll(quoted[1], `\'`, `'`), -1) {
+			if len(part) > len(words) {
+				words = part
+			}
+		}
+	}
+	return words
+}
+
+var quotation, verb = regexp.MustCompile(`'((?:[^'\\]|\\.)*)'`), regexp.MustCompile(`%[ds]`)
 
 // bounded are the fields of a pod that we bound ourselves.
 var bounded = map[string]bool{"spec.template.spec.containers": true, "spec.template.spec.containers[].env": true}
@@ -95,6 +133,9 @@ func rulesOf(s *apiextensionsv1.JSONSchemaProps) (rules []string) {
 	}
 	if s.MaxItems != nil {
 		add("at most %d items", *s.MaxItems)
+	}
+	if s.Type == "string" && s.Format != "" {
+		add("must be of type %s", s.Format)
 	}
 	if len(s.Enum) > 0 {
 		add("supported values: %s", strings.ReplaceAll(strings.Trim(fmt.Sprintf("%s", s.Enum), "[]{}"), "} {", ", "))

@@ -8,18 +8,11 @@ import (
 // policies are the fields that say how a job runs, what is done about lost workers, and when it ends.
 func policies() []Case {
 	cases := []Case{
-		refused("an unknown onRangeChange", setting("spec.elasticity.onRangeChange", `"Never"`),
-			`spec.elasticity.onRangeChange: Unsupported value: "Never": supported values: "Wait", "Restart"`).blind(),
-		refused("an unknown successPolicy", setting("spec.successPolicy", `"All"`),
-			`spec.successPolicy: Unsupported value: "All": supported values: "Master", "AllWorkers", "Any"`).blind(),
-		refused("an unknown managedBy", setting("spec.runPolicy.managedBy", `"me"`),
-			`spec.runPolicy.managedBy: Unsupported value: "me": supported values: `+
-				`"tideline.io/elastictrainingjob-controller", "kueue.x-k8s.io/multikueue"`).blind(),
+		unknown("spec.elasticity.onRangeChange", "Never", "Wait", "Restart"),
+		unknown("spec.successPolicy", "All", "Master", "AllWorkers", "Any"),
+		unknown("spec.runPolicy.managedBy", "me", "tideline.io/elastictrainingjob-controller", "kueue.x-k8s.io/multikueue"),
 	}
-	for _, field := range []struct {
-		path             string
-		minimum, maximum int
-	}{
+	cases = append(cases, within([]limits{
 		{"spec.checkpoint.graceSeconds", 0, 3600},
 		{"spec.runPolicy.activeDeadlineSeconds", 1, 31536000},
 		{"spec.runPolicy.belowMinTimeoutSeconds", 1, 31536000},
@@ -27,10 +20,7 @@ func policies() []Case {
 		{"spec.runPolicy.schedulingTimeoutSeconds", 1, 31536000},
 		{"spec.runPolicy.ttlSecondsAfterFinished", 0, 31536000},
 		{"spec.runPolicy.windowSeconds", 60, 31536000},
-	} {
-		cases = append(cases,
-			tooSmall(field.path, field.minimum-1, field.minimum), tooLarge(field.path, field.maximum+1, field.maximum))
-	}
+	})...)
 	return append(cases, failureRules()...)
 }
 
@@ -106,7 +96,6 @@ func tooFew(path string) string {
 // policyUpdates are changes of them.
 func policyUpdates() []Update {
 	const (
-		again      = ": delete the job and create it anew"
 		checkpoint = "spec.checkpoint: Invalid value: checkpoint is immutable, because pods have read it when they were created" + again
 		inCharge   = "because two controllers would be in charge of one job" + again
 		added      = "spec.runPolicy.managedBy: Invalid value: managedBy cannot be added or removed later, " + inCharge
@@ -114,13 +103,14 @@ func policyUpdates() []Update {
 		tideline   = `"tideline.io/elastictrainingjob-controller"`
 	)
 	return []Update{
-		{"another grace", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint.graceSeconds", "60"), checkpoint},
-		{"a checkpoint added", `{}`, setting("spec.checkpoint.graceSeconds", "60"), checkpoint},
-		{"a checkpoint removed", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint", "null"), checkpoint},
-		{"another managedBy", kueue, setting("spec.runPolicy.managedBy", tideline),
-			`spec.runPolicy.managedBy: Invalid value: ` + tideline + `: managedBy is immutable, ` + inCharge},
-		{"a managedBy added", `{}`, kueue, added},
-		{"a managedBy removed", kueue, setting("spec.runPolicy.managedBy", "null"), added},
-		{"a run policy with managedBy removed", kueue, setting("spec.runPolicy", "null"), added},
+		changed("another grace", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint.graceSeconds", "60"),
+			checkpoint),
+		changed("a checkpoint added", `{}`, setting("spec.checkpoint.graceSeconds", "60"), checkpoint),
+		changed("a checkpoint removed", `{"spec":{"checkpoint":{"graceSeconds":30}}}`, setting("spec.checkpoint", "null"), checkpoint),
+		changed("another managedBy", kueue, setting("spec.runPolicy.managedBy", tideline),
+			`spec.runPolicy.managedBy: Invalid value: `+tideline+`: managedBy is immutable, `+inCharge),
+		changed("a managedBy added", `{}`, kueue, added),
+		changed("a managedBy removed", kueue, setting("spec.runPolicy.managedBy", "null"), added),
+		changed("a run policy with managedBy removed", kueue, setting("spec.runPolicy", "null"), added),
 	}
 }

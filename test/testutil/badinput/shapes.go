@@ -14,12 +14,10 @@ func shapes() []Case {
 	return []Case{
 		tooSmall("spec.nprocPerNode", 0, 1),
 		tooLarge("spec.nprocPerNode", 257, 256),
-		refused("an unknown backend", setting("spec.rendezvous.backend", `"MPI"`),
-			`spec.rendezvous.backend: Unsupported value: "MPI": supported values: "C10d", "None"`).blind(),
+		unknown("spec.rendezvous.backend", "MPI", "C10d", "None"),
 		refused("ssh keys for torchrun", setting("spec.rendezvous.sshKeys", "true"), "spec.rendezvous.sshKeys: Invalid value: "+
 			"sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"),
-		refused("an unknown network policy", setting("spec.networkPolicy", `"Open"`),
-			`spec.networkPolicy: Unsupported value: "Open": supported values: "None", "Isolated"`).blind(),
+		unknown("spec.networkPolicy", "Open", "None", "Isolated"),
 		refused("isolated workers on the host's network",
 			`{"spec":{"networkPolicy":"Isolated","template":{"spec":{"hostNetwork":true}}}}`, "spec.networkPolicy: Invalid value: "+
 				"networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"),
@@ -45,14 +43,14 @@ func shapeUpdates() []Update {
 		read   = "because running workers have read it when they started: delete the job and create it anew"
 	)
 	updates := []Update{
-		{"another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
-			"spec.master: Invalid value: master is immutable, " + follow},
-		{"another model", `{"spec":{"accelerator":{"models":["A100"]}}}`, setting("spec.accelerator.models", `["H100"]`),
-			"spec.accelerator: Invalid value: accelerator is immutable, " + follow},
-		{"another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
-			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, " + read},
-		{"another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: ` +
-			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew`},
+		changed("another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
+			"spec.master: Invalid value: master is immutable, "+follow),
+		changed("another model", `{"spec":{"accelerator":{"models":["A100"]}}}`, setting("spec.accelerator.models", `["H100"]`),
+			"spec.accelerator: Invalid value: accelerator is immutable, "+follow),
+		changed("another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
+			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, "+read),
+		changed("another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: `+
+			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew`),
 	}
 	for _, field := range []struct{ name, value, because string }{
 		{"master", `{"nodeSelector":{"a":"b"}}`, follow},
@@ -63,7 +61,7 @@ func shapeUpdates() []Update {
 		with, without := setting(path, field.value), setting(path, "null")
 		says := path + ": Invalid value: " + field.name + " cannot be added or removed later, " + field.because
 		updates = append(updates,
-			Update{field.name + " added", `{}`, with, says}, Update{field.name + " removed", with, without, says})
+			changed(field.name+" added", `{}`, with, says), changed(field.name+" removed", with, without, says))
 	}
 	return updates
 }

@@ -2,7 +2,9 @@ package badinput
 
 import (
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,11 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/internal/guard"
 )
 
-// admission is the API server's own code for our kind, without the server, put together as
+// admission is the API server's own code for one kind, without the server, put together as
 // apiextensions-apiserver/pkg/registry/customresource/strategy.go does.
 type admission struct {
 	validator validation.SchemaValidator
@@ -30,10 +31,10 @@ type admission struct {
 	rules     *cel.Validator
 }
 
-func newAdmission(t *testing.T) admission {
+func newAdmission(t *testing.T, of kind) admission {
 	t.Helper()
 	definition, props := &apiextensionsv1.CustomResourceDefinition{}, &apiextensions.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict(crd.ElasticTrainingJob, definition); err != nil {
+	if err := yaml.UnmarshalStrict(of.definition, definition); err != nil {
 		t.Fatal(err)
 	}
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
@@ -100,54 +101,74 @@ func (a admission) object(t *testing.T, from interface {
 
 // The words are the API server's, and the operator's of an object that the API server let pass.
 func TestWordsOfCases(t *testing.T) {
-	server := newAdmission(t)
-	operator, err := guard.New(crd.ElasticTrainingJob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range append(Cases(), Case{What: "nothing", Patch: `{}`}) {
-		t.Run(c.What, func(t *testing.T) {
-			o := server.object(t, c)
-			want := slices.Clone(c.Says)
-			if c.Blind {
-				want = append(want, blind)
-			}
-			if have := server.says(t, o, nil); !slices.Equal(have, want) {
-				t.Errorf("the API server says\n%q, not\n%q", have, want)
-			}
-			content, err := json.Marshal(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			job := &v1alpha1.ElasticTrainingJob{}
-			if err := json.Unmarshal(content, job); err != nil {
-				t.Fatal(err)
-			}
-			if have, err := operator.Check(t.Context(), job); err != nil || have != c.Stalled() {
-				t.Errorf("the operator says\n%q (%v), not\n%q", have, err, c.Stalled())
-			}
-		})
+	for name, of := range kinds {
+		server := newAdmission(t, of)
+		operator, err := guard.New(of.definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range append(of.cases, Case{Kind: name, What: "nothing", Patch: `{}`}) {
+			t.Run(name+": "+c.What, func(t *testing.T) {
+				o := server.object(t, c)
+				want := slices.Clone(c.Says)
+				if c.Blind {
+					want = append(want, blind)
+				}
+				if have := server.says(t, o, nil); !slices.Equal(have, want) {
+					t.Errorf("the API server says\n%q, not\n%q", have, want)
+				}
+				content, err := json.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				job := of.empty()
+				if err := json.Unmarshal(content, job); err != nil != c.Unreadable {
+					t.Fatalf("the operator reads the object: %v", err)
+				}
+				if c.Unreadable {
+					return
+				}
+				if have, err := operator.Check(t.Context(), job); err != nil || have != c.Stalled() {
+					t.Errorf("the operator says\n%q (%v), not\n%q", have, err, c.Stalled())
+				}
+			})
+		}
 	}
 }
 
 func TestWordsOfUpdates(t *testing.T) {
-	server := newAdmission(t)
-	for _, u := range Updates() {
-		t.Run(u.What, func(t *testing.T) {
-			was := server.object(t, u)
-			if have := server.says(t, was, nil); len(have) > 0 {
-				t.Fatalf("the job before the change is refused: %q", have)
-			}
-			patch := map[string]any{}
-			if err := json.Unmarshal([]byte(u.Patch), &patch); err != nil {
-				t.Fatal(err)
-			}
-			now := was.DeepCopy()
-			Merge(now.Object, patch)
-			defaulting.Default(now.Object, server.schema)
-			if have := server.says(t, now, was); !slices.Equal(have, []string{u.Says}) {
-				t.Errorf("the API server says\n%q, not\n%q", have, u.Says)
-			}
+	for name, of := range kinds {
+		server := newAdmission(t, of)
+		for _, u := range of.updates {
+			t.Run(name+": "+u.What, func(t *testing.T) {
+				was := server.object(t, u)
+				if have := server.says(t, was, nil); len(have) > 0 {
+					t.Fatalf("the job before the change is refused: %q", have)
+				}
+				patch := map[string]any{}
+				if err := json.Unmarshal([]byte(u.Patch), &patch); err != nil {
+					t.Fatal(err)
+				}
+				now := was.DeepCopy()
+				Merge(now.Object, patch)
+				defaulting.Default(now.Object, server.schema)
+				if have := server.says(t, now, was); !slices.Equal(have, []string{u.Says}) {
+					t.Errorf("the API server says\n%q, not\n%q", have, u.Says)
+				}
+			})
+		}
+	}
+}
+
+// The API server and Go write durations in different ways: what Go writes is accepted.
+func TestIntervalsAsGoWritesThem(t *testing.T) {
+	server := newAdmission(t, kinds[v1alpha1.MergeJobKind])
+	for _, d := range []time.Duration{10 * time.Second, 90*time.Minute + time.Nanosecond, 10 * time.Hour, 8760 * time.Hour} {
+		o := server.object(t, Case{
+			Kind: v1alpha1.MergeJobKind, Patch: setting("spec.schedule.interval", strconv.Quote(d.String())),
 		})
+		if said := server.says(t, o, nil); len(said) > 0 {
+			t.Errorf("an interval of %v is refused: %q", d, said)
+		}
 	}
 }

@@ -1,0 +1,104 @@
+package badinput
+
+import (
+	"fmt"
+	"slices"
+)
+
+// What is said of jobs of more than one kind.
+const (
+	minimumOfZero = "spec.minReplicas: Invalid value: 0: spec.minReplicas in body should be greater than or equal to 1"
+	maximumOfZero = "spec.maxReplicas: Invalid value: 0: spec.maxReplicas in body should be greater than or equal to 1"
+	aboveMaximum  = "spec.minReplicas: Invalid value: minReplicas (%d) must not exceed maxReplicas (%d): " +
+		"lower minReplicas or raise maxReplicas"
+	noContainers = "spec.template.spec.containers: Required value"
+	again        = ": delete the job and create it anew"
+)
+
+// common are mistakes in what jobs of every kind have.
+func common() []Case {
+	return slices.Concat(replicas(), templates(), people(), labels())
+}
+
+// replicas are mistakes in the number of pods.
+func replicas() []Case {
+	return []Case{
+		refused("minReplicas above maxReplicas", `{"spec":{"minReplicas":5}}`, fmt.Sprintf(aboveMaximum, 5, 4)),
+		refused("minReplicas of 4097", `{"spec":{"minReplicas":4097,"maxReplicas":4096}}`,
+			"spec.minReplicas: Invalid value: 4097: spec.minReplicas in body should be less than or equal to 4096",
+			fmt.Sprintf(aboveMaximum, 4097, 4096)),
+		tooLarge("spec.maxReplicas", 4097, 4096),
+	}
+}
+
+// templates are mistakes in the pod of a job.
+func templates() []Case {
+	const containers = "spec.template.spec.containers"
+	return []Case{
+		refused("no template", `{"spec":{"template":null}}`, "spec.template: Required value").blind().decoded(noContainers),
+		refused("a template without spec", `{"spec":{"template":{"spec":null}}}`, "spec.template.spec: Required value").blind().
+			decoded(noContainers),
+		refused("containers missing", inPod("containers", "null"), noContainers).blind(),
+		refused("no containers", inPod("containers", "[]"),
+			containers+": Invalid value: 0: "+containers+" in body should have at least 1 items"),
+		refused("17 containers", inPod("containers", many(17, `{"name":"c%d","image":"trainer"}`)),
+			containers+": Too many: 17: must have at most 16 items").blind(),
+		refused("a container without name", inPod("containers", `[{"image":"trainer"}]`),
+			containers+"[0].name: Required value").blind(),
+		refused("two containers of one name", inPod("containers", `[{"name":"a","image":"x"},{"name":"a","image":"x"}]`),
+			containers+`[1]: Duplicate value: {"name":"a"}`),
+		refused("1001 variables", inPod("containers", `[{"name":"trainer","image":"x","env":`+many(1001, `{"name":"E%d"}`)+`}]`),
+			containers+"[0].env: Too many: 1001: must have at most 1000 items").blind(),
+		decided("schedulerName", `"default-scheduler"`,
+			"schedulerName (default-scheduler) is set by Tideline, which schedules with Volcano: remove it"),
+		decided("priorityClassName", `"high"`, "priorityClassName (high) follows from the tier: remove it and set spec.tier"),
+		decided("priority", `5`, "priority (5) follows from the tier: remove it and set spec.tier"),
+		decided("preemptionPolicy", `"Never"`, "preemptionPolicy (Never) follows from the tier: remove it and set spec.tier"),
+		decided("nodeName", `"gpu-0"`, "nodeName (gpu-0) would bypass the scheduler: remove it and use nodeSelector"),
+		refused("a PodGroup of the user's",
+			`{"spec":{"template":{"metadata":{"annotations":{"scheduling.k8s.io/group-name":"g"}}}}}`,
+			"spec.template.metadata.annotations: Invalid value: annotation scheduling.k8s.io/group-name is set by Tideline, "+
+				"which speaks to Volcano: remove it"),
+		refused("a cooldown of the user's", `{"spec":{"template":{"metadata":{"labels":{"volcano.sh/cooldown-time":"8760h"}}}}}`,
+			"spec.template.metadata.labels: Invalid value: label volcano.sh/cooldown-time is set by Tideline: remove it"),
+	}
+}
+
+// people are mistakes in whose a job is and how important it is.
+func people() []Case {
+	return []Case{
+		mismatch("spec.tier", "Main", "^[a-z]([-a-z0-9]*[a-z0-9])?$"),
+		tooLong("spec.tier", 40),
+		tooLong("spec.owner", 256),
+	}
+}
+
+// labels are names that cannot be part of a host's.
+func labels() []Case {
+	const label = "must be a DNS-1035 label, because it becomes part of host names: lower-case letters, digits and dashes, " +
+		"beginning with a letter, without dots"
+	return []Case{
+		named("with a dot", "a.b", "", label),
+		named("that begins with a digit", "1a", "", label),
+	}
+}
+
+// commonUpdates are changes of what jobs of every kind have.
+func commonUpdates() []Update {
+	const (
+		tier  = "because pods carry its priority class from their creation" + again
+		added = "spec.tier: Invalid value: tier cannot be added or removed later, "
+		owned = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is " +
+			"created" + again
+	)
+	return []Update{
+		changed("another tier", `{"spec":{"tier":"main-traffic"}}`, setting("spec.tier", `"exploratory"`),
+			`spec.tier: Invalid value: "exploratory": tier is immutable, `+tier),
+		changed("a tier added", `{}`, setting("spec.tier", `"exploratory"`), added+tier),
+		changed("a tier removed", `{"spec":{"tier":"main-traffic"}}`, setting("spec.tier", "null"), added+tier),
+		changed("another owner", `{"spec":{"owner":"alice"}}`, setting("spec.owner", `"bob"`),
+			`spec.owner: Invalid value: "bob": owner is immutable`+again),
+		changed("an owner added", `{}`, setting("spec.owner", `"bob"`), owned),
+		changed("an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned),
+	}
+}
