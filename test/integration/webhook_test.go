@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -120,13 +121,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		}).Obj()
 		Expect(submit(hers, older)()).To(MatchError(refusal("trainer", "serviceAccount")), "nor by the older field")
 
-		s.Create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "use-trainer"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"trainer"}, Verbs: []string{"use"}},
-		}}, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "use-trainer"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: alice}},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "use-trainer"},
-		})
+		allowAlice(s, "use", "serviceaccounts", "trainer")
 		Eventually(submit(hers, named("trainer"))).Should(Succeed(), "with the right to use it she may")
 		Expect(submit(hers, named("mighty"))()).To(MatchError(refusal("mighty", "serviceAccountName")), "that one alone")
 		Eventually(submit(as(s, bob, "edit"), named("mighty"))).Should(Succeed(), "who may create pods may run them as anybody")
@@ -159,8 +154,10 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 				`small-traffic, main-traffic: name one of these`), "the whole answer")
 	})
 
+	admitMerges(scenario)
+
 	It("leave what the schema refuses to the words of the schema", func(ctx SpecContext) {
-		for _, c := range badinput.Cases() {
+		for _, c := range slices.Concat(badinput.Cases(), badinput.MergeCases()) {
 			o, err := c.Object("default")
 			Expect(err).NotTo(HaveOccurred(), "the case is well formed")
 			Expect(in.Client.Create(ctx, o, client.DryRunAll)).To(MatchError(c.Refusal(o.GetName())), "%s: the whole answer", c.What)
@@ -287,18 +284,35 @@ func readiness(ctx context.Context, probes string) (int, error) {
 // as acts as a user after it was given a ClusterRole in the scenario's namespace.
 func as(s *testutil.Scenario, user, role string) client.Client {
 	GinkgoHelper()
-	binding := &rbacv1.RoleBinding{
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-	}
-	binding.Namespace, binding.GenerateName = s.Namespace, "test-"
-	s.Create(binding)
+	bind(s, user, "ClusterRole", role)
 	c, err := s.As(user)
 	Expect(err).NotTo(HaveOccurred(), "%s is connected", user)
 	probe := &v1alpha1.ElasticTrainingJobList{}
 	Eventually(func() error { return c.List(s.Context(), probe, client.InNamespace(s.Namespace)) }).Should(Succeed(),
 		"the API server has seen the binding")
 	return c
+}
+
+// allowAlice gives alice a right to one object of the core group in the scenario's namespace.
+func allowAlice(s *testutil.Scenario, verb, resource, name string) {
+	GinkgoHelper()
+	role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{verb}},
+	}}
+	role.Namespace, role.GenerateName = s.Namespace, "test-"
+	s.Create(role)
+	bind(s, alice, "Role", role.Name)
+}
+
+// bind gives a user a role in the scenario's namespace.
+func bind(s *testutil.Scenario, user, kind, role string) {
+	GinkgoHelper()
+	binding := &rbacv1.RoleBinding{
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+	}
+	binding.Namespace, binding.GenerateName = s.Namespace, "test-"
+	s.Create(binding)
 }
 
 // trusted are the authorities that the webhook configurations hold.

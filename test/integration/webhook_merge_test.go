@@ -1,0 +1,108 @@
+package integration
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// deniedMerge is how a refusal of a merge begins.
+const deniedMerge = `admission webhook "validate.mergejobs.tideline.io" denied the request: ` +
+	`MergeJob.tideline.io "a" is invalid: `
+
+// admitMerges has the specs of webhooks that are about merges. Each creation is a dry run, so that the operator reads no store.
+func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
+	merge := func(s *testutil.Scenario) *testutil.MergeBuilder {
+		return testutil.Merge("a").In(s.Namespace).Store(v1alpha1.ModelStore{
+			Provider: v1alpha1.StoreS3, Bucket: "models", CredentialsSecretName: testutil.StoreSecret,
+		})
+	}
+	submit := func(s *testutil.Scenario, c client.Client, job *testutil.MergeBuilder) func() error {
+		return func() error { return c.Create(s.Context(), job.Obj(), client.DryRunAll) }
+	}
+
+	It("make whoever creates a merge its owner", func() {
+		s := scenario("merge-owner")
+		job := merge(s).Obj()
+		Expect(as(s, alice, "edit").Create(s.Context(), job, client.DryRunAll)).To(Succeed(), "alice creates a merge")
+		Expect(job.Spec.Owner).To(Equal(alice), "it is hers")
+	})
+
+	It("let nobody name somebody else as the owner of a merge without the right to assign-owner", func() {
+		s := scenario("merge-assign")
+		ci := as(s, deployer, "edit")
+		bobs := merge(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Owner = bob })
+		Expect(submit(s, ci, bobs)()).To(MatchError(fmt.Sprintf(
+			deniedMerge+`spec.owner: Forbidden: %q is not %q, who creates the merge, and naming somebody else takes the right to `+
+				`assign-owner on mergejobs.tideline.io in namespace %s: leave the owner out, or have an admin bind ClusterRole `+
+				`tideline-assign-owner`, bob, deployer, s.Namespace)), "the whole answer")
+		_ = as(s, deployer, "tideline-assign-owner")
+		Eventually(submit(s, ci, bobs)).Should(Succeed(), "with the right it is accepted")
+	})
+
+	It("let nobody have a store read by a Secret that they may not read", func() {
+		s := scenario("merge-secret")
+		// Who may create merges and read no Secret.
+		_ = as(s, alice, "tideline-view")
+		hers := as(s, alice, "tideline-edit")
+		other := merge(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.CredentialsSecretName = "other" })
+		refusal := func(secret string) string {
+			return fmt.Sprintf(deniedMerge+`spec.store.credentialsSecretName: Forbidden: a store that is read by Secret %q takes the `+
+				`right to get that Secret in namespace %s, which %q does not have: name one that you may read, or have an admin give `+
+				`the right`, secret, s.Namespace, alice)
+		}
+		Eventually(submit(s, hers, merge(s))).Should(MatchError(refusal(testutil.StoreSecret)), "the whole answer")
+		allowAlice(s, "get", "secrets", testutil.StoreSecret)
+		Eventually(submit(s, hers, merge(s))).Should(Succeed(), "with the right to get it she may")
+		Expect(submit(s, hers, other)()).To(MatchError(refusal("other")), "that one alone")
+	})
+
+	It("let nobody run merges as a ServiceAccount as which they could not run a pod", func() {
+		s := scenario("merge-account")
+		_ = as(s, alice, "tideline-view")
+		hers := as(s, alice, "tideline-edit")
+		allowAlice(s, "get", "secrets", testutil.StoreSecret)
+		Eventually(submit(s, hers, merge(s))).Should(Succeed(), "the default one is for everybody")
+		named := merge(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
+		Expect(submit(s, hers, named)()).To(MatchError(fmt.Sprintf(
+			deniedMerge+`spec.template.spec.serviceAccountName: Forbidden: pods that run as ServiceAccount "merger" take the right to `+
+				`create pods in namespace %s, or to use serviceaccounts merger there, and %q has neither: leave serviceAccountName out, or `+
+				`have an admin give one of these rights`, s.Namespace, alice)), "the whole answer")
+		allowAlice(s, "use", "serviceaccounts", "merger")
+		Eventually(submit(s, hers, named)).Should(Succeed(), "with the right to use it she may")
+	})
+
+	It("refuse a merge that the operator's configuration does not allow, and a cron line that never comes true", func() {
+		s := scenario("merge-configuration")
+		hers := as(s, alice, "edit")
+		Expect(submit(s, hers, merge(s))()).To(Succeed(), "without a mistake it is accepted")
+		for _, c := range []struct {
+			change func(*v1alpha1.MergeJobSpec)
+			says   string
+		}{
+			{func(spec *v1alpha1.MergeJobSpec) { spec.Store.Endpoint = "http://169.254.169.254" },
+				`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not an S3 server that the operator's configuration ` +
+					`allows (merges.endpoints), which lists aws: name one of these, or have whoever runs the operator add it`},
+			{func(spec *v1alpha1.MergeJobSpec) {
+				spec.Store = v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: "/etc"}
+			}, `spec.store.bucket: Invalid value: "/etc": is not in the folder where the operator's configuration allows stores of ` +
+				`provider file (merges.localStores, --allow-local-stores): it allows none, so use provider s3`},
+			{func(spec *v1alpha1.MergeJobSpec) { spec.Pool = "default" },
+				`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which lists ` +
+					`tideline-merge: name one of these`},
+			{func(spec *v1alpha1.MergeJobSpec) { spec.Tier = "platinum" },
+				`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, ` +
+					`small-traffic, main-traffic: name one of these`},
+			{func(spec *v1alpha1.MergeJobSpec) { spec.Schedule = &v1alpha1.MergeSchedule{Cron: "0 0 30 2 *"} },
+				`spec.schedule: Invalid value: cron line "0 0 30 2 *" never comes true, because no month that it names has such a day: ` +
+					`write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like`},
+		} {
+			Expect(submit(s, hers, merge(s).With(c.change))()).To(MatchError(deniedMerge+c.says), "the whole answer")
+		}
+	})
+}
