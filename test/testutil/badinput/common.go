@@ -33,7 +33,11 @@ func replicas() []Case {
 
 // templates are mistakes in the pod of a job.
 func templates() []Case {
-	const containers = "spec.template.spec.containers"
+	const (
+		containers = "spec.template.spec.containers"
+		port, cpu  = containers + "[0].startupProbe.httpGet.port", containers + "[0].resources.limits.cpu"
+		quantity   = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
+	)
 	return []Case{
 		refused("no template", `{"spec":{"template":null}}`, "spec.template: Required value").blind().decoded(noContainers),
 		refused("a template without spec", `{"spec":{"template":{"spec":null}}}`, "spec.template.spec: Required value").blind().
@@ -49,6 +53,11 @@ func templates() []Case {
 			containers+`[1]: Duplicate value: {"name":"a"}`),
 		refused("1001 variables", inPod("containers", `[{"name":"trainer","image":"x","env":`+many(1001, `{"name":"E%d"}`)+`}]`),
 			containers+"[0].env: Too many: 1001: must have at most 1000 items").blind(),
+		// The API server takes these for a port and a quantity, Go does not read them.
+		refused("a port beyond all numbers", inPod("containers", `[{"name":"a","startupProbe":{"httpGet":{"port":3000000000}}}]`),
+			port+": Invalid value: 3000000000: "+port+" in body should be less than or equal to 65535").unreadable(),
+		refused("a quantity with a broken exponent", inPod("containers", `[{"name":"a","resources":{"limits":{"cpu":"1e1.5"}}}]`),
+			cpu+`: Invalid value: "1e1.5": `+cpu+` in body should match '`+quantity+`'`).unreadable(),
 		decided("schedulerName", `"default-scheduler"`,
 			"schedulerName (default-scheduler) is set by Tideline, which schedules with Volcano: remove it"),
 		decided("priorityClassName", `"high"`, "priorityClassName (high) follows from the tier: remove it and set spec.tier"),

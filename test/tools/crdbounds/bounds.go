@@ -13,6 +13,25 @@ const (
 	maxEnv        = 1000
 )
 
+// Bounds of what may be a number or a word, which is a quantity where it has a pattern, and a port elsewhere. Of the exponents
+// that controller-gen allows a quantity, Go reads whole ones alone, and not the largest.
+const (
+	quantity         = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
+	minPort, maxPort = 1, 65535
+)
+
+// boundNumbers keeps out what the API server takes for a quantity or a port, and Go does not read. A client in Go that cannot
+// read one object can list none of its kind.
+func boundNumbers(s *schema) {
+	switch {
+	case s.XIntOrString && s.Pattern != "":
+		s.Pattern = quantity
+	case s.XIntOrString:
+		s.Minimum, s.Maximum = new(float64(minPort)), new(float64(maxPort))
+	}
+	eachChild(s, boundNumbers)
+}
+
 // boundPodTemplates drops the descriptions of every pod template in s and bounds what CEL rules iterate over.
 func boundPodTemplates(s *schema) {
 	if isPodTemplate(s) {

@@ -4,7 +4,7 @@
 // which `kubectl apply` keeps what it applied last, so the plainest way of installing it fails. And its lists, maps and
 // strings have no bounds, so the API server must assume the worst when it estimates what a CEL rule over the template
 // may cost, and refuses the rule. crdbounds drops the descriptions below every pod template and adds bounds that no real
-// pod comes near.
+// pod comes near. It also bounds numbers to what a client in Go reads.
 //
 //	crdbounds FILE...    rewrites each file in place
 package main
@@ -44,8 +44,8 @@ func rewrite(name string) error {
 	return os.WriteFile(name, out, 0o644)
 }
 
-// process returns the manifest of a CustomResourceDefinition with its pod templates bounded. Processing its own output
-// changes nothing.
+// process returns the manifest of a CustomResourceDefinition with its pod templates and numbers bounded. Processing its own
+// output changes nothing.
 func process(manifest []byte) ([]byte, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(manifest, &crd); err != nil {
@@ -55,6 +55,7 @@ func process(manifest []byte) ([]byte, error) {
 		if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
 			nameMetadata(version.Schema.OpenAPIV3Schema)
 			boundPodTemplates(version.Schema.OpenAPIV3Schema)
+			boundNumbers(version.Schema.OpenAPIV3Schema)
 		}
 	}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 )
 
@@ -55,6 +57,11 @@ spec:
                                 type: object
                                 properties:
                                   name: {type: string, description: dropped}
+                            port: {anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}
+                            cpu:
+                              anyOf: [{type: integer}, {type: string}]
+                              pattern: ^[0-9]+([eE][0-9.]+)?$
+                              x-kubernetes-int-or-string: true
 `
 
 func TestProcess(t *testing.T) {
@@ -81,6 +88,12 @@ func TestProcess(t *testing.T) {
 	if env := containers.Items.Schema.Properties["env"]; *env.MaxItems != maxEnv {
 		t.Errorf("env: at most %d", *env.MaxItems)
 	}
+	if port := containers.Items.Schema.Properties["port"]; *port.Minimum != minPort || *port.Maximum != maxPort {
+		t.Errorf("port: %v to %v", *port.Minimum, *port.Maximum)
+	}
+	if cpu := containers.Items.Schema.Properties["cpu"]; cpu.Pattern != quantity || cpu.Minimum != nil {
+		t.Errorf("cpu: %s, at least %v", cpu.Pattern, cpu.Minimum)
+	}
 	if text := string(out); strings.Contains(text, "dropped") {
 		t.Errorf("descriptions are left in the template:\n%s", text)
 	} else if !strings.Contains(text, "a job") || !strings.Contains(text, "the pod") {
@@ -95,6 +108,21 @@ func TestProcess(t *testing.T) {
 	}
 	if !bytes.Equal(again, out) {
 		t.Errorf("processing twice differs from processing once:\n%s", again)
+	}
+}
+
+// What the pattern of quantities lets pass, Go reads, and what people write passes.
+func TestQuantities(t *testing.T) {
+	pattern := regexp.MustCompile(quantity)
+	for _, s := range []string{"1", "0.5", ".5", "5.", "500m", "-1", "+1", "1Gi", "2k", "1Ei", "1E", "1e3", "1E+3", "12e-999"} {
+		if _, err := resource.ParseQuantity(s); err != nil || !pattern.MatchString(s) {
+			t.Errorf("%s: matches %v, Go says %v", s, pattern.MatchString(s), err)
+		}
+	}
+	for _, s := range []string{"1e1.5", "1E.5", "1e99999999999999999999", "1e", ""} {
+		if _, err := resource.ParseQuantity(s); err == nil || pattern.MatchString(s) {
+			t.Errorf("%q: matches %v, Go says %v", s, pattern.MatchString(s), err)
+		}
 	}
 }
 
