@@ -36,6 +36,10 @@ const (
 	ReasonMergeFailed = "MergeFailed"
 	// ReasonNoMarker: all pods of the core succeeded, and the completion marker is not there.
 	ReasonNoMarker = "NoMarker"
+	// ReasonStoreInvalid: where the store is, or a name in it, is not what it must be.
+	ReasonStoreInvalid = "StoreInvalid"
+	// ReasonPodsLost: several attempts of the run lost a pod each.
+	ReasonPodsLost = "PodsLost"
 	// ReasonNoModel: all pods of the core succeeded, and there is nothing but the completion marker.
 	ReasonNoModel = "NoModel"
 	// ReasonBackoff: the merge failed or timed out, and stays out of the line for a while.

@@ -72,6 +72,13 @@ type MergeRun struct {
 	// Withdrawals counts attempts in a row that did not start in time.
 	// +optional
 	Withdrawals int32 `json:"withdrawals,omitempty"`
+	// Losses counts attempts of the run that lost a pod.
+	// +optional
+	Losses int32 `json:"losses,omitempty"`
+	// Template tells the pods of the attempt from those of another template or number of replicas: a hash of 16 hexadecimal digits.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Template string `json:"template,omitempty"`
 	// Increments is how many increments the run merges.
 	Increments int32 `json:"increments"`
 	// LastIncrement is the name of the last of them.

@@ -30,6 +30,7 @@ import (
 	"github.com/tideline-io/tideline/internal/guard"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/mergepod"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=get;list;watch
@@ -47,10 +48,12 @@ const (
 	staleInterval = 2 * time.Second
 	// waitInterval is how often something that was refused, and that no watch tells of, is tried again.
 	waitInterval = 30 * time.Second
-	// Back-off of failed reconciles.
-	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
+	// Back-off of failed reconciles. What fails for one merge of a pool delays what time alone would do for the others, so it is
+	// never long.
+	firstRetry, lastRetry = 100 * time.Millisecond, 10 * time.Second
 
-	// Indexes of the caches: of MergeJobs, of MergeJobs and their pods, and of their core PodGroups.
+	// Indexes of the caches: of MergeJobs, of MergeJobs by where they merge and of their pods by that and by name, and of their core
+	// PodGroups.
 	jobsByPool, jobsByModel, coreByPool = "pool", "modelHash", "mergePool"
 )
 
@@ -109,10 +112,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 }
 
 func index(ctx context.Context, mgr ctrl.Manager) error {
-	for name, value := range map[string]func(*v1alpha1.MergeJob) string{jobsByPool: poolOf, jobsByModel: modelOf} {
+	for name, values := range map[string]func(*v1alpha1.MergeJob) []string{
+		jobsByPool:  func(job *v1alpha1.MergeJob) []string { return []string{poolOf(job)} },
+		jobsByModel: mergepod.Places,
+	} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MergeJob{}, name, func(o client.Object) []string {
 			if job, ok := o.(*v1alpha1.MergeJob); ok {
-				return []string{value(job)}
+				return values(job)
 			}
 			return nil
 		})
@@ -121,16 +127,20 @@ func index(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, jobsByModel, func(o client.Object) []string {
-		if hash := o.GetLabels()[v1alpha1.LabelModelHash]; hash != "" {
-			return []string{hash}
+		key, _, ours := ownerOf(o)
+		if !ours {
+			return nil
 		}
-		return nil
+		return []string{o.GetLabels()[v1alpha1.LabelModelHash], nameIndex(key)}
 	})
 	if err != nil {
 		return fmt.Errorf("index pods by model: %w", err)
 	}
 	return nil
 }
+
+// nameIndex finds pods of MergeJobs of a name, whichever of them made the pods.
+func nameIndex(job types.NamespacedName) string { return "name " + job.String() }
 
 func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 	return ctrl.NewControllerManagedBy(mgr).

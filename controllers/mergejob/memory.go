@@ -61,16 +61,33 @@ func (m *memory) check(ctx context.Context, g *guard.Guard, job *v1alpha1.MergeJ
 }
 
 // refused notes that the API server refused an object of the job's attempt. It is false where that changes no decision, because
-// it is known of the attempt already, or because there is none that goes on.
+// it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts from the
+// first time.
 func (m *memory) refused(job *v1alpha1.MergeJob, p merge.Problem) bool {
-	if run := job.Status.Run; run == nil || run.Outcome != "" || m.problem(job) != nil {
+	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false
+	}
+	known := m.problem(job)
+	if known != nil && (known.Since.IsZero() || (!p.Since.IsZero() && known.Message == p.Message)) {
+		return false
+	}
+	if known != nil && !p.Since.IsZero() {
+		p.Since = known.Since
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job.UID)
 	r.attempt, r.problem = attemptOf(job), &p
 	return true
+}
+
+// made notes that all that was decided for the job is made: what was tried again has succeeded.
+func (m *memory) made(job types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.jobs[job]; r != nil && r.problem != nil && !r.problem.Since.IsZero() {
+		r.problem = nil
+	}
 }
 
 // problem is what was refused of the attempt that the job has now; nil for none.

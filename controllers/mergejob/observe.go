@@ -125,29 +125,44 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merge.Job, withoutVolc
 
 // observeRivals finds who else merges the model.
 func (r *Reconciler) observeRivals(ctx context.Context, job *merge.Job) error {
-	hash := client.MatchingFields{jobsByModel: modelOf(job.Object)}
-	others := &v1alpha1.MergeJobList{}
-	if err := r.client.List(ctx, others, hash, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the MergeJobs of the model: %w", err)
-	}
-	for i := range others.Items {
-		o := &others.Items[i]
-		if o.UID == job.Object.UID || o.DeletionTimestamp != nil {
-			continue
+	known := map[types.UID]bool{job.Object.UID: true}
+	for _, place := range mergepod.Places(job.Object) {
+		others := &v1alpha1.MergeJobList{}
+		err := r.client.List(ctx, others, client.MatchingFields{jobsByModel: place}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return fmt.Errorf("list the MergeJobs of the model: %w", err)
 		}
-		job.Rivals = append(job.Rivals, merge.Rival{
-			Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp.Time, Running: o.Status.Run != nil,
-			Yields: o.Status.Run == nil && o.Status.Reason == v1alpha1.ReasonDuplicateModel,
-		})
+		for i := range others.Items {
+			o := &others.Items[i]
+			if known[o.UID] || o.DeletionTimestamp != nil {
+				continue
+			}
+			known[o.UID] = true
+			job.Rivals = append(job.Rivals, merge.Rival{
+				Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp.Time, Running: o.Status.Run != nil,
+				Reads: o.Status.Weight != nil, Yields: o.Status.Run == nil && o.Status.Reason == v1alpha1.ReasonDuplicateModel,
+			})
+		}
 	}
-	pods := &corev1.PodList{}
-	if err := r.client.List(ctx, pods, hash, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the pods of the model: %w", err)
-	}
-	for i := range pods.Items {
-		w := readPod(&pods.Items[i])
-		if _, owner, ours := ownerOf(&pods.Items[i]); ours && owner != job.Object.UID && !w.Ended() {
-			job.Strangers++
+	return r.observeStrangers(ctx, job)
+}
+
+// observeStrangers counts pods of other MergeJobs, gone ones included, that merge the model or have the names of the job's own.
+func (r *Reconciler) observeStrangers(ctx context.Context, job *merge.Job) error {
+	known := map[types.UID]bool{}
+	for _, of := range []string{mergepod.ModelHash(job.Object), nameIndex(job.Key())} {
+		pods := &corev1.PodList{}
+		if err := r.client.List(ctx, pods, client.MatchingFields{jobsByModel: of}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list the pods of the model: %w", err)
+		}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			_, owner, _ := ownerOf(pod)
+			stays := owner != job.Object.UID && (of == nameIndex(job.Key()) || !readPod(pod).Ended())
+			if stays && !known[pod.UID] {
+				known[pod.UID] = true
+				job.Strangers++
+			}
 		}
 	}
 	return nil

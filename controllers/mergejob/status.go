@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,6 +22,9 @@ import (
 func (r *Reconciler) report(
 	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, p *kube.Problem, now time.Time,
 ) (time.Duration, error) {
+	if p == nil {
+		r.memory.made(d.Job.Object.UID)
+	}
 	wait, err := r.writeWhenDue(ctx, pool, d, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
@@ -28,6 +32,10 @@ func (r *Reconciler) report(
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
+		// An API server that does not answer says nothing about the job.
+		if apierrors.ReasonForError(p.Err) != metav1.StatusReasonUnknown {
+			r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message, Since: now})
+		}
 		return 0, p.Err
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
 		return staleInterval, nil // What has the name is being deleted.

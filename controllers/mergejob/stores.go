@@ -81,7 +81,8 @@ func (s *stores) build(mgr ctrl.Manager) error {
 		For(&v1alpha1.MergeJob{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.MergeJob)
 			after, also := e.ObjectNew.(*v1alpha1.MergeJob)
-			return ok && also && (before.Generation != after.Generation || s.interval(before) != s.interval(after))
+			return ok && also && (before.Generation != after.Generation || s.interval(before) != s.interval(after) ||
+				before.Annotations[v1alpha1.AnnotationRunNow] != after.Annotations[v1alpha1.AnnotationRunNow])
 		}})).
 		WatchesRawSource(source.Channel(s.hurried, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -173,7 +174,7 @@ func (s *stores) wait(key types.NamespacedName, job *v1alpha1.MergeJob) time.Dur
 	switch {
 	case last.failures > 0:
 		interval = min(interval, troubleInterval<<min(last.failures-1, 10), lastTrouble)
-	case last.hurry:
+	case last.hurry, last.sighting.Generation != job.Generation, last.sighting.RunNow != job.Annotations[v1alpha1.AnnotationRunNow]:
 		interval = hurryInterval
 	default:
 		if due := job.Status.DueTime; due != nil && due.After(last.at) {
@@ -198,7 +199,7 @@ func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merge.S
 
 // observe reads the store once. Its error is one of the API server.
 func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Sighting, error) {
-	seen := &merge.Sighting{}
+	seen := &merge.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
 	query := modelstore.Query{
 		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
 		Merged: merge.Merged(&job.Status),
@@ -211,7 +212,8 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 		if err != nil {
 			return nil, err
 		}
-		seen.Run, query.Run, seen.RunOver = run.ID, run.ID, merge.Over(run, pods)
+		seen.Attempt, seen.Run, query.Run = mergepod.Attempt(run), run.ID, run.ID
+		seen.RunOver = merge.Over(job, pods, s.now())
 	}
 	location := locationOf(job)
 	if err := s.policy.Check(location); err != nil {
@@ -226,6 +228,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	found, err := modelstore.Observe(ctx, s.policy, location, credentials, query)
+	seen.RunComplete = found.RunComplete
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, err // The operator ends.
@@ -233,7 +236,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 		seen.Trouble = trouble(err)
 		return seen, nil
 	}
-	seen.RunComplete, seen.Hollow = found.RunComplete, found.Hollow
+	seen.Hollow = found.Hollow
 	if found.LastFull != nil {
 		seen.Full = &merge.Full{Name: found.LastFull.Name, Time: found.LastFull.Time}
 	}
@@ -279,7 +282,7 @@ var reasons = map[modelstore.Reason]string{
 	modelstore.Unreachable:        v1alpha1.ReasonStoreUnreachable,
 	modelstore.EndpointNotAllowed: v1alpha1.ReasonStoreNotAllowed,
 	modelstore.ProviderNotAllowed: v1alpha1.ReasonStoreNotAllowed,
-	modelstore.Invalid:            v1alpha1.ReasonStoreNotAllowed,
+	modelstore.Invalid:            v1alpha1.ReasonStoreInvalid,
 	modelstore.Refused:            v1alpha1.ReasonStoreUnreachable,
 }
 

@@ -26,8 +26,6 @@ func poolOf(job *v1alpha1.MergeJob) string {
 	return job.Spec.Pool
 }
 
-func modelOf(job *v1alpha1.MergeJob) string { return mergepod.ModelHash(job) }
-
 // pools wakes the pools that an object concerns.
 func pools(of func(context.Context, client.Object) []string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
@@ -45,7 +43,11 @@ func (r *Reconciler) poolsOfJob(ctx context.Context, o client.Object) []string {
 	if !ok {
 		return nil
 	}
-	return append(r.poolsWhere(ctx, client.MatchingFields{jobsByModel: modelOf(job)}), poolOf(job))
+	pools := []string{poolOf(job)}
+	for _, place := range mergepod.Places(job) {
+		pools = append(pools, r.poolsWhere(ctx, client.MatchingFields{jobsByModel: place})...)
+	}
+	return pools
 }
 
 // poolsOfModel are those in which the pod's model is merged: also pods of a job that is gone keep others waiting.

@@ -28,7 +28,7 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 	if pool == "" {
 		pool = job.Spec.Pool
 	}
-	if run := job.Status.Run; run != nil {
+	if run := job.Status.Run; run != nil && run.Outcome == "" {
 		workers = run.MinReplicas
 	}
 	spec := &job.Spec.Template.Spec

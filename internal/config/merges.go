@@ -1,10 +1,10 @@
 package config
 
 import (
-	"net/url"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/tideline-io/tideline/internal/endpoint"
 )
 
 // Merges are what MergeJobs may name: users reach no other pool, and no other server through the operator.
@@ -42,9 +42,9 @@ func (m Merges) AllowsEndpoint(server string) bool {
 	if server == "" {
 		return slices.Contains(m.Endpoints, awsEndpoint)
 	}
-	asked, ok := origin(server)
+	asked, ok := endpoint.Parse(server)
 	return ok && slices.ContainsFunc(m.Endpoints, func(e string) bool {
-		allowed, ok := origin(e)
+		allowed, ok := endpoint.Parse(e)
 		return ok && allowed == asked
 	})
 }
@@ -57,25 +57,4 @@ func (m Merges) AllowsLocal(bucket string) bool {
 	}
 	below, err := filepath.Rel(m.LocalStores, bucket)
 	return err == nil && filepath.IsLocal(below)
-}
-
-// origin is a server's scheme, host and port in the one form by which it is compared; false for what is not a URL of these alone.
-func origin(server string) (string, bool) {
-	u, err := url.Parse(server)
-	if err != nil || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || strings.ContainsAny(server, "?#") {
-		return "", false
-	}
-	port := u.Port()
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https": // url.Parse writes it in lower case
-		return "", false
-	case port != "":
-	case strings.HasSuffix(u.Host, ":"):
-		return "", false
-	case u.Scheme == "http":
-		port = "80"
-	default:
-		port = "443"
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port, true
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tideline-io/tideline/internal/endpoint"
 )
 
 // Bounds of fields.
@@ -162,19 +164,19 @@ func (p *problems) merges(m Merges) {
 	p.between("merges.waitingIntervalSeconds", m.WaitingIntervalSeconds, 1, maxDay)
 	p.between("merges.runningIntervalSeconds", m.RunningIntervalSeconds, 1, maxHour)
 	servers := map[string]bool{}
-	for i, endpoint := range m.Endpoints {
+	for i, e := range m.Endpoints {
 		path := fmt.Sprintf("merges.endpoints[%d]", i)
-		server, isURL := origin(endpoint)
+		server, isURL := endpoint.Parse(e)
 		switch {
-		case endpoint == awsEndpoint:
+		case e == awsEndpoint:
 			server = awsEndpoint
 		case !isURL:
-			p.value(path, endpoint, "it must be "+awsEndpoint+", or the URL of an S3 server: http:// or https://, a host, and a port if "+
+			p.value(path, e, "it must be "+awsEndpoint+", or the URL of an S3 server: http:// or https://, a host, and a port if "+
 				"it is not that of the scheme, with nothing behind it")
 			continue
 		}
 		if servers[server] {
-			p.value(path, endpoint, twiceListed)
+			p.value(path, e, twiceListed)
 		}
 		servers[server] = true
 	}

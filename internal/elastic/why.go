@@ -76,6 +76,21 @@ func holders(all []capacity.Holder) string {
 // RoomFor says what is free for a gang that does not fit, what of it is too little, and whether more is on its way.
 func RoomFor(a *capacity.Answer) string { return free(a) + comes(a) }
 
+// RoomAtMost says what there would be for a gang if nothing else ran, and what of it is too little.
+func RoomAtMost(a *capacity.Answer) string {
+	message := fmt.Sprintf("Of such pods it could give %d their place", a.Largest)
+	if room := listed(a.Free, a.Short); room != "" {
+		message += ", with " + room
+	}
+	if short := amounts(a.Short, nil); short != "" {
+		message += "; it is short of " + short
+	}
+	if a.QueueLimit {
+		message += " by the limit of its Queue"
+	}
+	return message + "."
+}
+
 // free says what is free, and what of it is too little.
 func free(a *capacity.Answer) string {
 	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)

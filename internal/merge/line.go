@@ -2,6 +2,9 @@ package merge
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -66,7 +69,7 @@ func (p *planner) callHead(line []*turn) {
 	}
 	for _, t := range line {
 		switch {
-		case t.job.Store == nil, t.fresh == nil && t.job.Store.Trouble == nil:
+		case t.job.Store == nil, t.fresh == nil && t.job.Store.Trouble == nil, t.job.Store.Trouble == nil && t.outdated():
 			t.d.ReadStore = true
 			return
 		case t.job.Store.Trouble != nil:
@@ -75,6 +78,23 @@ func (p *planner) callHead(line []*turn) {
 		t.ask()
 		return
 	}
+}
+
+// outdated tells whether the store was read before the spec said what it says now, or before somebody called for a run.
+func (t *turn) outdated() bool {
+	s, object := t.job.Store, t.job.Object
+	called := t.calledByHand() && s.RunNow != object.Annotations[v1alpha1.AnnotationRunNow]
+	return called || s.Generation != object.Generation
+}
+
+// template is the hash of what the pods of an attempt are made from.
+func (t *turn) template() string {
+	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas})
+	if err != nil {
+		return "" // A template that came from JSON goes back to it.
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8])
 }
 
 // open tells whether the pool's Queue takes gangs. One that Volcano has not seen yet will.
@@ -87,7 +107,7 @@ func (t *turn) ask() {
 		run.Attempt++
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message = "", "", ""
-		run.MinReplicas, run.MaxReplicas = t.spec.MinReplicas, t.spec.MaxReplicas
+		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.spec.MaxReplicas, t.template()
 		return
 	}
 	id := RunID(t.p.now, t.job.Object.UID)
@@ -98,7 +118,7 @@ func (t *turn) ask() {
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
-		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas,
+		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas, Template: t.template(),
 	}
 	if t.calledByHand() {
 		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)

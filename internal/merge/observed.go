@@ -63,8 +63,13 @@ func (j *Job) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: j.Object.Namespace, Name: j.Object.Name}
 }
 
-// Problem is something that the API server refused and that trying again does not mend.
-type Problem struct{ Reason, Message string }
+// Problem is why the API server did not make an object of the job's attempt.
+type Problem struct {
+	Reason, Message string
+	// Since is when the API server first answered so, if trying again may help; zero for a refusal, which nothing but a change
+	// mends.
+	Since time.Time
+}
 
 // List is the ConfigMap of a run.
 type List struct {
@@ -77,17 +82,21 @@ type List struct {
 type Rival struct {
 	Key     types.NamespacedName
 	Created time.Time
-	// Running is true while it has a run, and Yields once its status says that it is the later.
-	Running, Yields bool
+	// Running is true while it has a run, Reads once its store was read, and Yields once its status says that it is the later.
+	Running, Reads, Yields bool
 }
 
 // Sighting is how a store was seen.
 type Sighting struct {
 	// Known is the name of the newest full model on record when the store was read; what was seen is by that record.
 	Known string
-	// Run is the run on record then, RunOver tells that all pods of its core had succeeded before the store was read, and
-	// RunComplete that its full model was there, with its marker.
-	Run                  string
+	// Generation is that of the spec by which the store was read, and RunNow the value that annotation run-now had.
+	Generation int64
+	RunNow     string
+	// Attempt is that of the run on record then, as [mergepod.Attempt] names it, Run the id of the run, RunOver tells that nothing
+	// more was to come of the attempt before the store was read (see [Over]), and RunComplete that the full model of the run was
+	// there, with its marker: this is known even if there was trouble with the increments.
+	Attempt, Run         string
 	RunOver, RunComplete bool
 	// Hollow is the directory of full models with the newest marker, if there is nothing but the marker in it; empty otherwise.
 	Hollow string

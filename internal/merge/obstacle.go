@@ -121,10 +121,14 @@ func (t *turn) uncountable() *obstacle {
 // other obstacles, because the first waits until the later ones have said so.
 func (t *turn) duplicate() *obstacle {
 	for _, r := range t.job.Rivals {
+		does := "merges"
+		if !r.Running {
+			does = "came first to merge"
+		}
 		if r.Running || t.later(r) {
 			return &obstacle{reason: v1alpha1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
-				"MergeJob %s merges %s already, and a prefix holds one model: delete one of the two, or give each model a prefix of its own.",
-				t.name(r.Key.Namespace, r.Key.Name), t.place())}
+				"MergeJob %s %s %s, and a prefix holds one model: delete one of the two, or give each model a prefix of its own.",
+				t.name(r.Key.Namespace, r.Key.Name), does, t.place())}
 		}
 	}
 	return nil
@@ -157,9 +161,13 @@ func (t *turn) predecessor() *obstacle {
 		message: "No model is merged twice at once, and " + waits + ": it goes on by itself."}
 }
 
-// later tells whether the job was created after the rival.
+// later tells whether the job was created after the rival. One whose store was never read, for want of credentials perhaps, comes
+// after one whose was: a model is not kept from its own team by naming its place.
 func (t *turn) later(r Rival) bool {
 	key := t.job.Key()
+	if reads := t.job.Object.Status.Weight != nil; r.Reads != reads {
+		return r.Reads
+	}
 	return cmp.Or(r.Created.Compare(t.job.Object.CreationTimestamp.Time), cmp.Compare(r.Key.Namespace, key.Namespace),
 		cmp.Compare(r.Key.Name, key.Name)) < 0
 }
@@ -214,12 +222,13 @@ func (t *turn) backingOff() *obstacle {
 func (t *turn) notDue() *obstacle {
 	threshold, weight := ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold), ptr.Deref(t.st.Weight, 0)
 	switch {
-	case t.calledByHand():
+	case t.calledByHand() && (t.fresh == nil || t.fresh.Increments.Listed > 0 || t.lastListed() != ""):
 		return nil
-	case t.st.Increments == 0:
+	case t.st.Increments == 0 || t.calledByHand():
+		// Without any increment on record, nobody could tell later which of them the full model of a run by hand has.
 		return &obstacle{reason: v1alpha1.ReasonNoIncrements, short: "no increments",
 			message: "Nothing was written to " + t.spec.Store.Increments + " that is not merged: it joins the line when there is." +
-				t.hollow()}
+				t.hollow() + t.slow()}
 	case t.due:
 		return nil
 	}
@@ -230,7 +239,7 @@ func (t *turn) notDue() *obstacle {
 		message += ". By the age of its full model it is due at " + t.st.DueTime.UTC().Format(time.RFC3339)
 	}
 	return &obstacle{reason: v1alpha1.ReasonNotDue, short: fmt.Sprintf("weight %d < %d", weight, threshold),
-		message: message + "." + t.hollow()}
+		message: message + "." + t.hollow() + t.slow()}
 }
 
 // hollow says that what may look like the last full model is none.
@@ -242,6 +251,21 @@ func (t *turn) hollow() string {
 		t.spec.Store.CompletionMarker)
 }
 
+// slow tells of a schedule that leaves less time between two merges than the last one took.
+func (t *turn) slow() string {
+	if len(t.st.History) == 0 || t.st.History[0].Outcome != v1alpha1.OutcomeMerged || t.st.History[0].StartTime == nil {
+		return ""
+	}
+	last := t.st.History[0]
+	took := last.EndTime.Sub(last.StartTime.Time)
+	_, interval, scheduled := t.age()
+	if !scheduled || took <= interval {
+		return ""
+	}
+	return fmt.Sprintf(" The last merge took %s, longer than spec.schedule leaves between two (%s), so that it is behind for ever: "+
+		"merge less often, or with more or larger pods.", took, interval)
+}
+
 // neverFits sets a merge aside that its pool could not hold if nothing else ran.
 func (t *turn) neverFits() *obstacle {
 	never := t.job.Verdict.Never
@@ -251,22 +275,25 @@ func (t *turn) neverFits() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s ask for more than pool "+
 		"%s could give if nothing else ran. %s It is set aside, others pass, and it is judged again when the pool's Queue or nodes "+
 		"change: lower minReplicas or the requests, or enlarge the pool.", count(t.spec.MinReplicas, "pod"), t.asks(), t.st.Pool,
-		elastic.RoomFor(never))}
+		elastic.RoomAtMost(never))}
 }
 
-// poolShut says why the pool takes no gangs.
-func (t *turn) poolShut() *obstacle {
-	switch o := &t.p.o; {
+// poolShut keeps merges out of the line of a pool that takes no gangs.
+func (t *turn) poolShut() *obstacle { return t.p.shut() }
+
+// shut says why the pool takes no gangs; nil for one that does.
+func (p *planner) shut() *obstacle {
+	switch o := &p.o; {
 	case o.VolcanoMissing != "":
 		return &obstacle{reason: v1alpha1.ReasonVolcanoMissing, short: "Volcano missing", message: fmt.Sprintf(
 			"The API server does not serve %s: install Volcano; the merge goes on by itself then.", o.VolcanoMissing)}
 	case o.QueueMissing:
 		return &obstacle{reason: v1alpha1.ReasonQueueNotFound, short: "no queue", message: fmt.Sprintf(
 			"Volcano Queue %q, the pool, does not exist: create it (config/pool has that of the default pool), or change spec.pool; the "+
-				"merge goes on by itself then.", t.st.Pool)}
-	case !t.p.open():
+				"merge goes on by itself then.", o.Pool)}
+	case !p.open():
 		return &obstacle{reason: v1alpha1.ReasonQueueClosed, short: "queue closed", message: fmt.Sprintf(
-			"Volcano Queue %q, the pool, is not open (its state is %s): open it, or change spec.pool.", t.st.Pool, o.QueueState)}
+			"Volcano Queue %q, the pool, is not open (its state is %s): open it, or change spec.pool.", o.Pool, o.QueueState)}
 	}
 	return nil
 }

@@ -112,7 +112,8 @@ func TestMergeThatTakesLongerThanItsIntervalSaysSo(t *testing.T) {
 	w.now = w.now.Add(25 * time.Minute)
 	w.merge(m)
 	w.settle()
-	g.Expect(m.status().History[0].Message).To(ContainSubstring("in 25m0s, longer than spec.schedule.interval (20m0s)"))
+	g.Expect(m.status().Message).To(HaveSuffix(" The last merge took 25m0s, longer than spec.schedule leaves between two (20m0s), " +
+		"so that it is behind for ever: merge less often, or with more or larger pods."))
 }
 
 func TestTimeoutStopsBacksOffAndLetsTheNextPass(t *testing.T) {
@@ -305,7 +306,7 @@ func TestDuplicateModel(t *testing.T) {
 		st := of.status()
 		return Rival{
 			Key: types.NamespacedName{Namespace: "ads", Name: of.object.Name}, Created: of.object.CreationTimestamp.Time,
-			Running: st.Run != nil, Yields: st.Run == nil && st.Reason == v1alpha1.ReasonDuplicateModel,
+			Running: st.Run != nil, Reads: st.Weight != nil, Yields: st.Run == nil && st.Reason == v1alpha1.ReasonDuplicateModel,
 		}
 	}
 	for range 10 {
@@ -314,8 +315,8 @@ func TestDuplicateModel(t *testing.T) {
 	}
 	g.Expect(first.status().Phase).To(Equal(v1alpha1.MergeRunning))
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
-	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models" already, and a prefix ` +
-		`holds one model: delete one of the two, or give each model a prefix of its own.`))
+	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models", and a prefix holds ` +
+		`one model: delete one of the two, or give each model a prefix of its own.`))
 	second.rivals, second.strangers = nil, 4
 	w.settle()
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving), "pods of the first may still write")
@@ -515,7 +516,7 @@ func TestCronIsDueAtItsNextTime(t *testing.T) {
 	never := w.add("b", func(s *v1alpha1.MergeJobSpec) { s.Schedule = &v1alpha1.MergeSchedule{Cron: "0 0 30 2 *"} })
 	w.settle()
 	g.Expect(m.status().DueTime.Time).To(BeTemporally("==", morning.Add(2*time.Hour)))
-	g.Expect(*m.status().Weight).To(Equal(int64(75)), "6 of 8 hours")
+	g.Expect(*m.status().Weight).To(Equal(int64(91)), "22 of 24 hours since the time before")
 	g.Expect(never.status().Reason).To(Equal(v1alpha1.ReasonInvalidSchedule))
 }
 

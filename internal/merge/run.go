@@ -15,6 +15,9 @@ import (
 // maxStartTimeouts is how often in a row an attempt may fail to start before the run has failed, so that the next may pass.
 const maxStartTimeouts = 3
 
+// maxLosses is how many attempts of a run may lose a pod before it has failed.
+const maxLosses = 3
+
 // maxBackoffDoublings bounds the back-off to 32 times backoffSeconds.
 const maxBackoffDoublings = 5
 
@@ -25,7 +28,7 @@ func (t *turn) goOn() {
 	switch s := t.job.Store; {
 	case run.Outcome != "":
 		t.clear()
-	case s != nil && s.Trouble == nil && s.Run == run.ID && s.RunComplete:
+	case s != nil && s.Run == run.ID && s.RunComplete:
 		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, fmt.Sprintf("%s merged into full model %s%s.",
 			count(run.Increments, "increment"), run.ID, t.took()))
 	case t.spec.Suspend:
@@ -37,19 +40,13 @@ func (t *turn) goOn() {
 	}
 }
 
-// took says how long the run ran, and whether that is longer than its schedule has between two.
+// took says how long the run ran.
 func (t *turn) took() string {
 	since := t.st.Run.RunTime
 	if since == nil {
 		return ""
 	}
-	took := t.p.now.Sub(since.Time).Round(time.Second)
-	words := " in " + took.String()
-	if s := t.spec.Schedule; s != nil && s.Interval != nil && took > s.Interval.Duration {
-		words += fmt.Sprintf(", longer than spec.schedule.interval (%s), so that it is behind for ever: raise the interval, or give "+
-			"it more or larger pods", s.Interval.Duration)
-	}
-	return words
+	return " in " + t.p.now.Sub(since.Time).Round(time.Second).String()
 }
 
 func (t *turn) blueprint() mergepod.Blueprint {
@@ -97,7 +94,8 @@ func (t *turn) clear() {
 		}
 	}
 	t.deleteGroups()
-	withdrawn := t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
+	// A run that was set aside begins anew, with what spec and pool are by then.
+	withdrawn := t.withdrawn() && t.st.Run.Reason != v1alpha1.ReasonNeverFits
 	if l := t.job.List; l != nil && !withdrawn {
 		t.d.DeleteList = l.UID
 	}
@@ -137,8 +135,12 @@ func (t *turn) cleared() bool {
 // makeGang creates the objects of the attempt, those that are missing, and notes when all pods are placed.
 func (t *turn) makeGang() {
 	run := t.st.Run
-	if p := t.job.Problem; p != nil {
-		t.end(v1alpha1.OutcomeFailed, p.Reason, p.Message)
+	if t.problem() {
+		return
+	}
+	if run.Template != t.template() {
+		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, "The template or the number of replicas changed: the attempt is taken "+
+			"back, and the run asks with what they are now.")
 		return
 	}
 	if t.job.Verdict.Never != nil {
@@ -204,6 +206,10 @@ func (t *turn) makeList() bool {
 	if t.job.List != nil {
 		return true
 	}
+	if s := t.job.Store; s != nil && s.Trouble != nil {
+		t.end(v1alpha1.OutcomeWithdrawn, s.Trouble.Reason, s.Trouble.Message)
+		return false
+	}
 	if t.fresh == nil {
 		t.d.ReadStore = true // An operator that has just started does not know the names.
 		return false
@@ -225,16 +231,65 @@ func (t *turn) makeList() bool {
 	return true
 }
 
-// Over tells whether all pods of the run's core have succeeded, so that a look at the store that begins now shows what came of
-// it.
-func Over(run *v1alpha1.MergeRun, pods []elastic.Worker) bool {
-	succeeded := int32(0)
+// Over tells whether nothing more is to come of the run's attempt, so that a look at the store that begins now shows what came of
+// it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up.
+func Over(job *v1alpha1.MergeJob, pods []elastic.Worker, now time.Time) bool {
+	run := job.Status.Run
+	succeeded, there := int32(0), int32(0)
 	for i := range pods {
-		if w := &pods[i]; w.Attempt == mergepod.Attempt(run) && w.Index < run.MinReplicas && w.Succeeded() {
+		switch w := &pods[i]; {
+		case w.Attempt != mergepod.Attempt(run) || w.Index >= run.MinReplicas:
+		case w.Succeeded():
 			succeeded++
+			there++
+		case !leaves(w):
+			there++
 		}
 	}
-	return succeeded == run.MinReplicas
+	ran := run.RunTime != nil && (there < run.MinReplicas || !now.Before(timeUp(job)))
+	return succeeded == run.MinReplicas || ran
+}
+
+// leaves tells of a pod that failed, is gone, or was told to go.
+func leaves(w *elastic.Worker) bool {
+	return w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded())
+}
+
+// runTimeout is how long the job's runs may take, and timeUp when the run that runs has had it.
+func runTimeout(job *v1alpha1.MergeJob) time.Duration {
+	return time.Duration(ptr.Deref(job.Spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds)) * time.Second
+}
+
+func timeUp(job *v1alpha1.MergeJob) time.Time { return job.Status.Run.RunTime.Add(runTimeout(job)) }
+
+// looked tells whether the store was read, or could not be, after the attempt was over. Until then nobody knows whether its full
+// model is complete.
+func (t *turn) looked() bool {
+	s := t.job.Store
+	if s != nil && s.Attempt == t.attempt() && s.RunOver && (t.fresh != nil || s.Trouble != nil) {
+		return true
+	}
+	t.d.ReadStore = true
+	return false
+}
+
+// problem ends an attempt whose objects the API server refuses, and tells whether it did. What trying again may mend has the time
+// that pods have to start.
+func (t *turn) problem() bool {
+	p := t.job.Problem
+	if p == nil {
+		return false
+	}
+	if last := p.Since.Add(t.startTimeout()); !p.Since.IsZero() && t.p.now.Before(last) {
+		t.p.wake(last)
+		return false
+	}
+	t.end(v1alpha1.OutcomeFailed, p.Reason, p.Message)
+	return true
+}
+
+func (t *turn) startTimeout() time.Duration {
+	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
 func (t *turn) attempt() string { return mergepod.Attempt(t.st.Run) }
@@ -257,11 +312,13 @@ func (t *turn) watch() {
 	for i := range run.MinReplicas {
 		w := core[i]
 		switch {
+		case run.RunTime != nil && leaves(w) && !t.looked():
+			return
 		case w != nil && w.Failed():
 			t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failed(w))
 			return
-		case w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded()):
-			t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, t.lost(i, w))
+		case leaves(w):
+			t.lose(i, w)
 			return
 		case w.Succeeded():
 			succeeded++
@@ -283,13 +340,20 @@ func (t *turn) watch() {
 	}
 }
 
-// lost says that a pod of the core left.
-func (t *turn) lost(i int32, w *elastic.Worker) string {
+// lose takes an attempt back that a pod of the core left. After some of them others have their turn.
+func (t *turn) lose(i int32, w *elastic.Worker) {
 	why := "was deleted"
 	if w != nil && w.Disruption != "" {
 		why = "was told to leave (" + w.Disruption + ")"
 	}
-	return fmt.Sprintf("Pod %s %s: the attempt is taken back, and the run asks again.", mergepod.PodName(t.job.Object.Name, i), why)
+	run, pod := t.st.Run, mergepod.PodName(t.job.Object.Name, i)
+	if run.Losses++; run.Losses >= maxLosses {
+		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonPodsLost, fmt.Sprintf("Pod %s %s, and %d attempts of the run have lost a pod: "+
+			"see what takes them (kubectl get events), for example more memory used than requested.", pod, why, run.Losses))
+		return
+	}
+	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s %s: the attempt is taken back, and the run asks "+
+		"again (%d of %d times).", pod, why, run.Losses, maxLosses))
 }
 
 // failed says that a pod of the core failed.
@@ -300,7 +364,7 @@ func (t *turn) failed(w *elastic.Worker) string {
 
 // watchStart takes the attempt back when its pods do not run in time.
 func (t *turn) watchStart(core map[int32]*elastic.Worker) {
-	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds))*time.Second
+	run, limit := t.st.Run, t.startTimeout()
 	deadline := run.PlaceTime.Add(limit)
 	if t.p.now.Before(deadline) {
 		t.p.wake(deadline)
@@ -327,8 +391,7 @@ func (t *turn) watchStart(core map[int32]*elastic.Worker) {
 // watchMarker judges a run all of whose pods succeeded, by a look at the store that began after that.
 func (t *turn) watchMarker() {
 	run := t.st.Run
-	if s := t.fresh; s == nil || s.Run != run.ID || !s.RunOver {
-		t.d.ReadStore = true
+	if !t.looked() || t.fresh == nil {
 		return
 	}
 	directory := t.spec.Store.Full + run.ID + "/"
@@ -344,9 +407,12 @@ func (t *turn) watchMarker() {
 
 // watchRun stops a run that takes too long, and keeps its surplus.
 func (t *turn) watchRun() {
-	run, limit := t.st.Run, time.Duration(ptr.Deref(t.spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds))*time.Second
-	deadline := run.RunTime.Add(limit)
+	limit := runTimeout(t.job.Object)
+	deadline := t.st.Run.RunTime.Add(limit)
 	if !t.p.now.Before(deadline) {
+		if !t.looked() {
+			return
+		}
 		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran for runTimeoutSeconds (%s) and its full "+
 			"model is not complete: it was stopped. Raise runTimeoutSeconds, or watch its logs while the next run runs.", limit))
 		return
@@ -363,7 +429,8 @@ func (t *turn) watchRun() {
 // again in this attempt, which goes on without.
 func (t *turn) makeSurplus() {
 	run := t.st.Run
-	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem != nil || len(t.p.o.SchedulerObstacles) > 0 {
+	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem != nil || len(t.p.o.SchedulerObstacles) > 0 ||
+		run.Template != t.template() {
 		return
 	}
 	there := map[int32]bool{}

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/conditions"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -82,7 +84,7 @@ func (t *turn) sayQueued(line []*turn) {
 		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s: %s of %s wait for "+
 			"their place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks))
 	case t.position == 0:
-		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message)
+		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message+t.lingering())
 	default:
 		t.sayInLine(head, len(line))
 	}
@@ -102,12 +104,16 @@ func (t *turn) sayInLine(head *turn, length int) {
 		}
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: name, Shortfall: clip(head.short(), messageLimit)}
 		message += fmt.Sprintf(": %s asks for its place, and one asks at a time.", name)
+	case t.p.shut() != nil:
+		message += ". " + t.p.shut().message
 	case t.p.o.Leaving > 0:
 		message += ": the gang of a MergeJob that was deleted has not left the pool yet."
+	case t.position == 1 && t.d.ReadStore:
+		message += ": its store is read once more first."
 	default:
 		message += "."
 	}
-	message += t.hollow()
+	message += t.hollow() + t.slow()
 	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1alpha1.ReasonInLine, message)
 }
 
@@ -124,6 +130,10 @@ func (t *turn) short() string {
 func (t *turn) lacks() string {
 	v := t.job.Verdict
 	switch a := v.Answer; {
+	case t.p.shut() != nil:
+		return t.p.shut().message
+	case t.job.Problem != nil:
+		return t.job.Problem.Message
 	case t.job.Core == nil || v.Waiting == 0:
 		return "It is with Volcano."
 	case a.Unknown != "":
@@ -186,7 +196,26 @@ func (t *turn) sayStopping() {
 	default:
 		t.st.Phase = v1alpha1.MergeFailed
 	}
-	t.sayProgress(string(t.st.Phase), run.Reason, run.Message)
+	t.sayProgress(string(t.st.Phase), run.Reason, run.Message+t.lingering())
+}
+
+// lingering names a pod that should have left by now, and keeps the merge from going on.
+func (t *turn) lingering() string {
+	end := t.st.Run.EndTime
+	if end == nil {
+		return ""
+	}
+	if late := end.Add(2 * StopGraceSeconds * time.Second); t.p.now.Before(late) {
+		t.p.wake(late)
+		return ""
+	}
+	for i := range t.job.Pods {
+		if w := &t.job.Pods[i]; w.Terminating && !w.Ended() {
+			return fmt.Sprintf(" It waits for pod %s to leave, which was told to: see whether its node is well, and delete it with "+
+				"--force if the node is gone for good.", mergepod.PodName(t.job.Object.Name, w.Index))
+		}
+	}
+	return ""
 }
 
 // sayProgress is for a merge that is on its way.

@@ -46,8 +46,8 @@ func (t *turn) weigh() {
 	t.st.Weight = ptr.To(int64(math.Floor(t.order)))
 }
 
-// age is when the newest full model was made, and the time from then until it is due again. It is false for a merge that is due
-// at once, because there is no full model, or no schedule.
+// age is when the newest full model was made, or counts as made, and the time from then until it is due again. It is false for
+// a merge that is due at once, because there is no full model, or no schedule.
 func (t *turn) age() (full time.Time, interval time.Duration, ok bool) {
 	if t.st.LastFull == nil || t.spec.Schedule == nil {
 		return time.Time{}, 0, false
@@ -60,10 +60,13 @@ func (t *turn) age() (full time.Time, interval time.Duration, ok bool) {
 	if err != nil {
 		return time.Time{}, 0, false // findObstacle says what is wrong.
 	}
-	if next := schedule.Next(full); !next.IsZero() {
-		return full, max(next.Sub(full), time.Second), true
+	next := schedule.Next(full)
+	if next.IsZero() {
+		return time.Time{}, 0, false
 	}
-	return time.Time{}, 0, false
+	// From the time of the schedule before the next, or what stands for it: it gains weight as fast however late the full model is.
+	interval = max(schedule.Next(next).Sub(next), time.Second)
+	return next.Add(-interval), interval, true
 }
 
 // waits stands in for the age of a merge that is due at once, so that it grows while the merge waits in the line: its full model

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -41,6 +42,7 @@ type world struct {
 
 // merger is one MergeJob with all that belongs to it.
 type merger struct {
+	world         *world
 	object        *v1alpha1.MergeJob
 	pods          map[int32]*elastic.Worker
 	core, surplus *gang.State
@@ -49,6 +51,7 @@ type merger struct {
 	store         store
 	sighting      *Sighting
 	problem       *Problem
+	verdict       capacity.Verdict
 	rivals        []Rival
 	strangers     int
 }
@@ -71,6 +74,7 @@ func newWorld(t *testing.T, room int) *world {
 // add adds a merge of 4 pods that is due every 10 hours, with 3 increments in its store and no full model.
 func (w *world) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger {
 	m := &merger{
+		world: w,
 		object: &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 		}},
@@ -102,13 +106,19 @@ func (m *merger) status() *v1alpha1.MergeJobStatus { return &m.object.Status }
 
 // look reads the store, as the observer does.
 func (m *merger) look() {
-	s := &Sighting{Known: nameOf(m.status().LastFull), Hollow: m.store.hollow}
+	s := &Sighting{
+		Known: nameOf(m.status().LastFull), Hollow: m.store.hollow, Generation: m.object.Generation,
+		RunNow: m.object.Annotations[v1alpha1.AnnotationRunNow],
+	}
 	defer func() { m.sighting = s }()
+	run := m.status().Run
+	if run != nil {
+		s.Attempt, s.Run, s.RunOver = mergepod.Attempt(run), run.ID, Over(m.object, m.workers(), m.world.now)
+	}
 	if s.Trouble = m.store.trouble; s.Trouble != nil {
 		return
 	}
-	if run := m.status().Run; run != nil {
-		s.Run, s.RunOver = run.ID, Over(run, m.workers())
+	if run != nil {
 		s.RunComplete = slices.ContainsFunc(m.store.fulls, func(f Full) bool { return f.Name == run.ID })
 	}
 	after := ""
@@ -181,7 +191,8 @@ func (w *world) observed() Observed {
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
-			Rivals: m.rivals, Strangers: m.strangers,
+			Verdict: m.verdict,
+			Rivals:  m.rivals, Strangers: m.strangers,
 		})
 	}
 	return o

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/endpoint"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -65,14 +66,19 @@ func Model(job *v1alpha1.MergeJob) string {
 	return job.Name
 }
 
-// ModelHash is the same for jobs that merge in one place, however they write where that is: the first 16 hexadecimal digits of a
-// SHA-256. A prefix holds one model, so what the jobs call it does not matter.
-func ModelHash(job *v1alpha1.MergeJob) string {
+// ModelHash tells where the job's full models are, however that is written: the first 16 hexadecimal digits of a SHA-256. What
+// the job calls its model does not matter.
+func ModelHash(job *v1alpha1.MergeJob) string { return placeHash(job, job.Spec.Store.Full) }
+
+// Places are where the job's full models and its increments are, each as ModelHash tells it. Two jobs that share one of them
+// would take each other's full models for their own, or merge increments twice.
+func Places(job *v1alpha1.MergeJob) []string {
+	return []string{ModelHash(job), placeHash(job, job.Spec.Store.Increments)}
+}
+
+func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	s := &job.Spec.Store
-	place := []string{
-		string(s.Provider), strings.ToLower(strings.TrimRight(s.Endpoint, "/")), path.Clean(s.Bucket),
-		strings.Trim(s.Prefix, "/"),
-	}
+	place := []string{string(s.Provider), endpoint.Normal(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
 }

@@ -218,11 +218,16 @@ func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 		"slashes of the prefix":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads/ctr/" }, true},
 		"case and slash of the endpoint": {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "HTTPS://S3.example.com/" }, true},
 		"what the pods are":              {func(j *v1alpha1.MergeJob) { j.Spec.Template.Spec.NodeName = "n" }, true},
-		"another bucket":                 {func(j *v1alpha1.MergeJob) { j.Spec.Store.Bucket = "others" }, false},
-		"another prefix":                 {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
-		"another endpoint":               {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s4.example.com" }, false},
-		"AWS's own endpoint":             {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "" }, false},
-		"another provider":               {func(j *v1alpha1.MergeJob) { j.Spec.Store.Provider = v1alpha1.StoreFile }, false},
+		"the scheme's own port":          {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s3.example.com:443" }, true},
+		"prefix and folder written otherwise": {func(j *v1alpha1.MergeJob) {
+			j.Spec.Store.Prefix, j.Spec.Store.Full = "", j.Spec.Store.Prefix+"/"+j.Spec.Store.Full
+		}, true},
+		"another folder of full models": {func(j *v1alpha1.MergeJob) { j.Spec.Store.Full = "others/" }, false},
+		"another bucket":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Bucket = "others" }, false},
+		"another prefix":                {func(j *v1alpha1.MergeJob) { j.Spec.Store.Prefix = "ads" }, false},
+		"another endpoint":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "https://s4.example.com" }, false},
+		"AWS's own endpoint":            {func(j *v1alpha1.MergeJob) { j.Spec.Store.Endpoint = "" }, false},
+		"another provider":              {func(j *v1alpha1.MergeJob) { j.Spec.Store.Provider = v1alpha1.StoreFile }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -237,6 +242,17 @@ func TestModelHashTellsModelsInStoresApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPlacesAreSharedByWhoeverSharesAFolder(t *testing.T) {
+	g := NewWithT(t)
+	one, other := blueprint().Job, blueprint().Job
+	other.Spec.Store.Full = "others/"
+	g.Expect(Places(other)).To(ContainElement(Places(one)[1]), "the increments")
+	g.Expect(Places(other)).NotTo(ContainElement(ModelHash(one)))
+	other.Spec.Store.Increments = "more/"
+	g.Expect(Places(other)).NotTo(ContainElements(Places(one)))
+	g.Expect(Places(one)).To(ContainElement(ModelHash(one)))
 }
 
 func TestPodsCarryTheOwner(t *testing.T) {

@@ -138,7 +138,25 @@ func explainSilence(err error, l Location) *Error {
 		cause = sent.Err
 	}
 	return &Error{Unreachable, fmt.Sprintf("%s cannot be reached (%s): see whether the store is up; it is tried again",
-		l.where(), text.Line(cause.Error())), cause}
+		l.where(), text.Line(network(cause))), cause}
+}
+
+// network is an error of the network without addresses: those of this side are nobody's business, and one with a port of its own
+// would be other words each time.
+func network(err error) string {
+	var lookup *net.DNSError
+	var operation *net.OpError
+	switch {
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return "no such host"
+	case errors.As(err, &lookup):
+		return "its name cannot be looked up"
+	case errors.As(err, &operation) && operation.Timeout():
+		return operation.Op + ": timed out"
+	case errors.As(err, &operation):
+		return operation.Op + ": " + operation.Err.Error()
+	}
+	return err.Error()
 }
 
 func explainFile(err error, l Location) *Error {

@@ -89,9 +89,10 @@ type Observation struct {
 	Increments Increments
 }
 
-// Observe reads a store. Its error is an *Error, except when ctx was cancelled: then it wraps context.Canceled. It has no timeout
-// but that of ctx; a request is tried twice. It asks for one page of 1000 names after another, keeps no more than Query.Most of
-// them, and looks for at most 66 markers, and for a model beside the newest ones and the run's.
+// Observe reads a store. If it can say no more than that the run is complete, it says so beside the error. The error is an
+// *Error, except when ctx was cancelled: then it wraps context.Canceled. It has no timeout but that of ctx; a request is tried
+// twice. It asks for one page of 1000 names after another, keeps no more than Query.Most of them, and looks for at most 66
+// markers, and for a model beside the newest ones and the run's.
 func Observe(ctx context.Context, p Policy, l Location, c Credentials, q Query) (Observation, error) {
 	if err := p.Check(l); err != nil {
 		return Observation{}, err
@@ -103,7 +104,7 @@ func Observe(ctx context.Context, p Policy, l Location, c Credentials, q Query) 
 	defer s.close()
 	o, err := s.observe(ctx, l, q)
 	if err != nil {
-		return Observation{}, explain(ctx, err, l)
+		return Observation{RunComplete: o.RunComplete}, explain(ctx, err, l)
 	}
 	return o, nil
 }

@@ -1,7 +1,6 @@
 package modelstore
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tideline-io/tideline/internal/endpoint"
 )
 
 // EndpointAWS among Policy.Endpoints allows AWS's own servers, in every region.
@@ -63,39 +64,19 @@ func (p Policy) checkServer(l Location) error {
 	case l.Endpoint == "":
 		return nil
 	}
-	endpoint, ok := normal(l.Endpoint)
+	server, ok := endpoint.Parse(l.Endpoint)
 	if !ok {
 		return refuse(Invalid, "%s is no endpoint: it must be https:// or http://, a host and at most a port", quoted(l.Endpoint))
 	}
 	if !slices.ContainsFunc(p.Endpoints, func(allowed string) bool {
-		allowed, ok := normal(allowed)
-		return ok && allowed == endpoint
+		allowed, ok := endpoint.Parse(allowed)
+		return ok && allowed == server
 	}) {
 		return refuse(EndpointNotAllowed,
 			"the endpoint %s is not allowed: name one that is, or have it added to the endpoints of the operator's configuration",
-			quoted(endpoint))
+			quoted(server))
 	}
 	return nil
-}
-
-// normal returns a URL of a server so that equal servers are equal strings: scheme and host in lower case, without the scheme's
-// own port and a slash at its end. Nothing but scheme, host and port may stand in it.
-func normal(endpoint string) (string, bool) {
-	if strings.ContainsAny(endpoint, "@?#%\\") {
-		return "", false
-	}
-	u, err := url.Parse(strings.ToLower(strings.TrimSuffix(endpoint, "/")))
-	if err != nil || u.Hostname() == "" || u.Opaque != "" || u.Path != "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", false
-	}
-	host := strings.TrimSuffix(u.Host, ":")
-	switch u.Scheme {
-	case "http":
-		host = strings.TrimSuffix(host, ":80")
-	case "https":
-		host = strings.TrimSuffix(host, ":443")
-	}
-	return u.Scheme + "://" + host, true
 }
 
 // directory returns the directory of a location, without symbolic links.

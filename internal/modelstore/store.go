@@ -22,6 +22,8 @@ import (
 	"gocloud.dev/blob/fileblob"
 	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
+
+	"github.com/tideline-io/tideline/internal/endpoint"
 )
 
 const (
@@ -97,8 +99,7 @@ func newClient(l Location, c Credentials, transport http.RoundTripper) *s3.Clien
 		}),
 	}
 	if l.Endpoint != "" {
-		endpoint, _ := normal(l.Endpoint)
-		options.BaseEndpoint = aws.String(endpoint)
+		options.BaseEndpoint = aws.String(endpoint.Normal(l.Endpoint))
 		options.UsePathStyle = true
 		if l.Region == "" {
 			options.Region = defaultRegion

@@ -80,6 +80,11 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.running("fits")).Should(Equal(4))
 		p.AddNode(2)
 		Eventually(p.FetchMerge("huge")).Should(havePhase(v1alpha1.MergeQueued), "judged again when nodes came")
+		p.Due("larger", 80*time.Hour)
+		p.Create(p.merge("larger").Pods(9, 9).Obj())
+		Eventually(p.FetchMerge("larger")).Should(haveReason(v1alpha1.ReasonNeverFits))
+		p.Patch(p.ReadMerge("larger"), `{"spec":{"minReplicas":2,"maxReplicas":2}}`)
+		Eventually(p.FetchMerge("larger")).Should(havePhase(v1alpha1.MergeQueued), "and when it asks for less")
 	})
 })
 
