@@ -57,9 +57,8 @@ func (t *turn) dueSince() time.Time {
 }
 
 // callHead lets the first of the line ask for its place, if nobody in the pool has a gang that is not placed, nor one that the
-// garbage collector has yet to delete. A merge whose store
-// cannot be read lets the next pass; one whose store this process has not seen yet does not, because it would lose its place
-// whenever the operator starts.
+// garbage collector has yet to delete. A merge whose store cannot be read lets the next pass; one whose store this process has
+// not seen yet does not, because it would lose its place whenever the operator starts.
 func (p *planner) callHead(line []*turn) {
 	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
 		return

@@ -71,6 +71,9 @@ type Problem struct {
 	Since time.Time
 }
 
+// Final tells whether trying again mends nothing.
+func (p *Problem) Final() bool { return p != nil && p.Since.IsZero() }
+
 // List is the ConfigMap of a run.
 type List struct {
 	UID types.UID

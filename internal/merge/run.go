@@ -280,7 +280,7 @@ func (t *turn) problem() bool {
 	if p == nil {
 		return false
 	}
-	if last := p.Since.Add(t.startTimeout()); !p.Since.IsZero() && t.p.now.Before(last) {
+	if last := p.Since.Add(t.startTimeout()); !p.Final() && t.p.now.Before(last) {
 		t.p.wake(last)
 		return false
 	}
@@ -429,7 +429,7 @@ func (t *turn) watchRun() {
 // again in this attempt, which goes on without.
 func (t *turn) makeSurplus() {
 	run := t.st.Run
-	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem != nil || len(t.p.o.SchedulerObstacles) > 0 ||
+	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem.Final() || len(t.p.o.SchedulerObstacles) > 0 ||
 		run.Template != t.template() {
 		return
 	}

@@ -176,3 +176,77 @@ func TestAMergeThatWasSetAsideBeginsAnewWhenItsSpecFits(t *testing.T) {
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }
+
+func TestDuplicateModel(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 8)
+	first := w.add("a").full(w, 12*time.Hour)
+	second := w.add("b").full(w, 12*time.Hour)
+	rival := func(of *merger) Rival {
+		st := of.status()
+		return Rival{
+			Key: types.NamespacedName{Namespace: "ads", Name: of.object.Name}, Created: of.object.CreationTimestamp.Time,
+			Running: st.Run != nil, Reads: st.Weight != nil, Yields: st.Run == nil && st.Reason == v1alpha1.ReasonDuplicateModel,
+		}
+	}
+	for range 10 {
+		first.rivals, second.rivals = []Rival{rival(second)}, []Rival{rival(first)}
+		w.settle()
+	}
+	g.Expect(first.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
+	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models", and a prefix holds ` +
+		`one model: delete one of the two, or give each model a prefix of its own.`))
+	second.rivals, second.strangers = nil, 4
+	w.settle()
+	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving), "pods of the first may still write")
+	second.strangers = 0
+	w.settle()
+	g.Expect(second.status().Phase).To(Equal(v1alpha1.MergeRunning))
+}
+
+func TestMarkerWithoutModelFails(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.BackoffSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
+	w.settle()
+	m.store.hollow = m.status().Run.ID
+	w.settle()
+	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "pods that run may write it yet")
+	w.exit(m)
+	w.settle()
+	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().History[0].Message).To(Equal("All pods ended with exit code 0, and in full/" + m.store.hollow + "/ there " +
+		"is nothing but _SUCCESS: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last."))
+	g.Expect(m.status().LastFull.Name).To(Equal("base"))
+	w.add("b").full(w, time.Hour).store.hollow = "by-hand"
+	w.settle()
+	g.Expect(w.jobs[1].status().Message).To(HaveSuffix(" full/by-hand/ is no full model: there is nothing in it but _SUCCESS."))
+}
+
+func TestExitWithoutMarkerFails(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a").full(w, 12*time.Hour)
+	w.settle()
+	w.exit(m)
+	w.settle()
+	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
+	g.Expect(m.status().History[0].Message).To(ContainSubstring("there is no _SUCCESS in full/"))
+	g.Expect(m.pods).To(HaveLen(4), "pods that ended keep their logs until the next run")
+	w.pass(time.Minute)
+	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
+	w.exit(m)
+	w.settle()
+	g.Expect(m.status().RetryTime.Time).To(BeTemporally("==", w.now.Add(2*time.Minute)), "the back-off doubles")
+}
+
+func TestSurplusThatCouldNotBeMadeAtOnceIsMadeLater(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 6)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
+	m.problem = &Problem{Reason: v1alpha1.ReasonAPIError, Message: "Later.", Since: w.now}
+	w.settle()
+	g.Expect(m.pods).To(HaveLen(6))
+	g.Expect(m.status().Message).NotTo(ContainSubstring("Later."))
+}

@@ -166,7 +166,7 @@ func (t *turn) sayRunning() {
 	case beyond > 0 && len(t.p.o.SchedulerObstacles) > 0:
 		message += fmt.Sprintf(" The %d beyond minReplicas are not created, because Volcano's configuration does not let surplus give "+
 			"way (config/volcano).", beyond)
-	case t.job.Problem != nil:
+	case t.job.Problem.Final():
 		message += " It goes on without what was refused: " + t.job.Problem.Message
 	}
 	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.running(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
