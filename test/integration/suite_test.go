@@ -27,11 +27,11 @@ func TestIntegration(t *testing.T) {
 // Volcano admits gangs by what the whole cluster holds. One large node that no scenario uses keeps a scenario whose nodes are
 // full from holding up the others.
 //
-// A right that no scenario needs is one that the operator should not have. The one to set owner references that block is never a
-// request of its own: it is looked at while children are created, where admission plugin OwnerReferencesPermissionEnforcement is
-// on, as on OpenShift.
+// A right that no scenario needs is one that the operator should not have. Those to set owner references that block are never
+// requests of their own: they are looked at while children are created, where admission plugin OwnerReferencesPermissionEnforcement
+// is on, as on OpenShift. ConfigMaps are deleted for merges alone, and the suite of merges sees that they are.
 var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256}).
-	UseEveryRight("update elastictrainingjobs/finalizers.tideline.io")
+	UseEveryRight("update elastictrainingjobs/finalizers.tideline.io", "update mergejobs/finalizers.tideline.io", "delete configmaps")
 
 func newScenario(name string, gpus ...int64) *testutil.Scenario {
 	GinkgoHelper()

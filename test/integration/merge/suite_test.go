@@ -89,10 +89,20 @@ var _ = SynchronizedAfterSuite(func() {}, func() {
 	}
 })
 
+// rightsOfMerges are those of the operator's role that it has for merges alone. The suite of trainings holds it to all others.
+const rightsOfMerges = `
+kind: ClusterRole
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [delete]}
+`
+
 var _ = ReportAfterSuite("logs", func(r Report) {
 	switch {
 	case installation == nil:
 	case r.SuiteSucceeded:
+		if suite.Complete(r) {
+			Expect(testutil.Unused([]byte(rightsOfMerges), nil, installation.AuditLog)).To(BeEmpty(), "merges use what they alone may")
+		}
 		Expect(installation.RemoveLogs()).To(Succeed(), "nothing is left behind")
 	default:
 		fmt.Println("The logs of all processes are in", installation.Logs())

@@ -66,7 +66,7 @@ func New(o cluster.Options, further ...func(context.Context, *cluster.Cluster) e
 		switch {
 		case s.installation == nil:
 		case r.SuiteSucceeded:
-			if s.rights != nil && complete(r) {
+			if s.rights != nil && Complete(r) {
 				gomega.Expect(s.unusedRights()).To(gomega.BeEmpty(),
 					"the operator's role (config/rbac) allows what it needs; the audit logs are in %s", s.installation.Logs())
 			}
@@ -81,8 +81,8 @@ func New(o cluster.Options, further ...func(context.Context, *cluster.Cluster) e
 // paths are what the first process tells the others.
 type paths struct{ Kubeconfig, AuditLog string }
 
-// complete holds when no spec was left out.
-func complete(r ginkgo.Report) bool {
+// Complete holds when no spec was left out.
+func Complete(r ginkgo.Report) bool {
 	specs := r.SpecReports.WithLeafNodeType(types.NodeTypeIt)
 	return len(specs) == len(specs.WithState(types.SpecStatePassed))
 }
