@@ -31,7 +31,8 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 		return o, err
 	}
 	jobs := &v1alpha1.MergeJobList{}
-	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}); err != nil {
+	// As they are in the cache: whoever changes one works on a copy.
+	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
 		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
 	}
 	there := map[types.UID]bool{}

@@ -2,9 +2,11 @@ package mergejob
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -26,15 +28,27 @@ func poolOf(job *v1alpha1.MergeJob) string {
 	return job.Spec.Pool
 }
 
+// gathering is how long events of a pool are gathered before it is decided on: the pods of a gang are created, placed and run
+// within moments of one another, and one decision does for all of them.
+const gathering = 20 * time.Millisecond
+
 // pools wakes the pools that an object concerns.
 func pools(of func(context.Context, client.Object) []string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		var requests []reconcile.Request
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(ctx context.Context, o client.Object, q queue) {
 		for _, pool := range of(ctx, o) {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}}, gathering)
 		}
-		return requests
-	})
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			wake(ctx, e.ObjectOld, q)
+			wake(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { wake(ctx, e.Object, q) },
+	}
 }
 
 // poolsOfJob are the job's own, and those of other MergeJobs of its model.

@@ -75,7 +75,7 @@ type strategy struct {
 	givesUp bool
 	// tideline has MergeJobs start merges.
 	tideline bool
-	// sideBySide is how many pools run at once: merges that give up are many more pods.
+	// sideBySide is how many pools run at once: a machine that is too busy for them slows merges that have more to do.
 	sideBySide int
 }
 
@@ -84,5 +84,5 @@ var strategies = []strategy{
 	{key: "pods-retry", title: "plain pods that give up", givesUp: true, sideBySide: 3},
 	{key: "gangs-wait", title: "gangs that wait", gang: true, sideBySide: 9},
 	{key: "gangs-retry", title: "gangs that give up", gang: true, givesUp: true, sideBySide: 3},
-	{key: "tideline", title: "Tideline's line", tideline: true, sideBySide: 9},
+	{key: "tideline", title: "Tideline's line", tideline: true, sideBySide: 3},
 }
