@@ -84,5 +84,5 @@ var strategies = []strategy{
 	{key: "pods-retry", title: "plain pods that give up", givesUp: true, sideBySide: 3},
 	{key: "gangs-wait", title: "gangs that wait", gang: true, sideBySide: 9},
 	{key: "gangs-retry", title: "gangs that give up", gang: true, givesUp: true, sideBySide: 3},
-	{key: "tideline", title: "Tideline's line", tideline: true, sideBySide: 3},
+	{key: "tideline", title: "Tideline's line", tideline: true, sideBySide: 2},
 }

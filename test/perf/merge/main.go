@@ -132,24 +132,27 @@ func (b *bench) operate(ctx context.Context, c *cluster.Cluster, o options, s st
 	return startOperator(ctx, c, b.World, o.operator, dir, b.stores, queues)
 }
 
-// report prints the tables, and writes them into the page and the drawing beside it.
+// report prints the tables, or writes them into the page and the drawing beside it. What the page has of other strategies and pools,
+// made at the same scale, stays.
 func (b *bench) report(page string) error {
 	drawing := strings.TrimSuffix(page, filepath.Ext(page)) + ".svg"
-	text := conditions(b.scale, b.costs.quantile(0.5)) + "\n" + table(b.experiment, b.results)
+	said := conditions(b.scale, b.costs.quantile(0.5)) + "\n"
 	if page == "" {
-		_, err := fmt.Println(text)
+		_, err := fmt.Println(said + table(b.experiment, b.results))
 		return err
 	}
 	before, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
+	all := join(shown(string(before), b.scale), b.results)
+	text := said + table(b.experiment, all)
 	after, err := replaceMarked(string(before), fmt.Sprintf("%s\n[The same as a drawing](%s).\n", text, filepath.Base(drawing)))
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
 	return errors.Join(
 		os.WriteFile(page, []byte(after), 0o644),
-		os.WriteFile(drawing, []byte(chart(b.bound(), panels(b.experiment, b.results))), 0o644),
+		os.WriteFile(drawing, []byte(chart(b.bound(), panels(b.experiment, all))), 0o644),
 	)
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +45,48 @@ func table(e experiment, results []result) string {
 	return b.String()
 }
 
+// shown are the results that the page has between its marks, as far as it shows them, if they were made at that scale.
+func shown(page string, scale float64) []result {
+	_, rest, _ := strings.Cut(page, beginMark)
+	text, _, _ := strings.Cut(rest, endMark)
+	if !strings.Contains(text, stoodFor(scale)) {
+		return nil
+	}
+	var all []result
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		at := slices.IndexFunc(strategies, func(s strategy) bool { return s.title == strings.TrimSpace(cells[0]) })
+		var n [9]float64
+		if at < 0 || len(cells) != len(n)+1 {
+			continue
+		}
+		for i := range n {
+			n[i], _ = strconv.ParseFloat(strings.TrimSpace(cells[i+1]), 64) // The table is our own.
+		}
+		of := func(amount float64, unit time.Duration) time.Duration { return time.Duration(amount * float64(unit)) }
+		all = append(all, result{
+			strategy: strategies[at], pool: int(n[0]), late: int(n[1]), oldest: of(n[2], time.Hour), deadlocks: int(n[3]),
+			merged: int(n[4]), held: n[5], worked: n[6], waitP50: of(n[7], time.Minute), waitP99: of(n[8], time.Minute),
+		})
+	}
+	return all
+}
+
+// join adds results to those before, of which it replaces those of the same strategy and pool, in the order of the tables.
+func join(before, now []result) []result {
+	all := slices.Clone(now)
+	for _, b := range before {
+		if !slices.ContainsFunc(now, func(r result) bool { return r.strategy.key == b.strategy.key && r.pool == b.pool }) {
+			all = append(all, b)
+		}
+	}
+	order := func(r result) int {
+		return slices.IndexFunc(strategies, func(s strategy) bool { return s.key == r.strategy.key })
+	}
+	slices.SortFunc(all, func(a, b result) int { return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a.pool, b.pool)) })
+	return all
+}
+
 // byStrategy splits results where the strategy changes.
 func byStrategy(results []result) [][]result {
 	var out [][]result
@@ -72,7 +116,11 @@ func leastPool(rising []result) int {
 
 // conditions says under which the results were made.
 func conditions(scale float64, cost time.Duration) string {
-	return fmt.Sprintf("One second stood for %.1f simulated minutes. A merge for which there was room had its machines after "+
-		"%.1f simulated minutes (median), which is what this machine took to create, place and start four pods.\n",
-		scale/60, cost.Minutes())
+	return fmt.Sprintf("%s A merge for which there was room had its machines after %.1f simulated minutes (median), which is what "+
+		"this machine took to create, place and start four pods.\n", stoodFor(scale), cost.Minutes())
+}
+
+// stoodFor says how fast time went.
+func stoodFor(scale float64) string {
+	return fmt.Sprintf("One second stood for %.1f simulated minutes.", scale/60)
 }

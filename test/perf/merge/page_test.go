@@ -38,6 +38,31 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// What was not run anew stays, and the page written again is the page.
+func TestResultsOnThePageStay(t *testing.T) {
+	made := someResults()
+	for i := range made {
+		if made[i].strategy.tideline {
+			made[i].strategy = strategies[len(strategies)-1]
+		}
+	}
+	page, err := replaceMarked(beginMark+endMark, conditions(300, time.Minute)+table(fixed, made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := table(fixed, join(shown(page, 300), nil)); again != table(fixed, made) {
+		t.Errorf("the page has\n%s\nand was\n%s", again, table(fixed, made))
+	}
+	anew := result{strategy: strategies[0], pool: 12, late: 7}
+	joined := join(shown(page, 300), []result{anew})
+	if len(joined) != len(made) || joined[1].late != 7 || joined[0].late != 60 {
+		t.Errorf("one result made anew gives %+v", joined)
+	}
+	if other := shown(page, 100); len(other) > 0 {
+		t.Errorf("results of another scale stay: %+v", other)
+	}
+}
+
 func TestReplaceMarked(t *testing.T) {
 	page := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
 	got, err := replaceMarked(page, "new\n")
