@@ -1,0 +1,236 @@
+package ledger
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+)
+
+// Environment of a process that crashes.
+const (
+	crashAt   = "TIDELINE_LEDGER_CRASH_AT" // before the statement of this number
+	crashFile = "TIDELINE_LEDGER_FILE"
+	crashDSN  = "TIDELINE_LEDGER_DSN"
+	// crashed is the exit status of a process that did.
+	crashed = 7
+)
+
+func crashing() bool { return os.Getenv(crashAt) != "" }
+
+// crash records the story until it crashes.
+func crash() {
+	at, err := strconv.Atoi(os.Getenv(crashAt))
+	if err == nil {
+		err = tell(context.Background(), Options{File: os.Getenv(crashFile), PostgresDSN: os.Getenv(crashDSN)}, &bomb{at: at})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// tell opens a ledger and records a story of pods that grow, end earlier than they were seen, and are forgotten.
+func tell(ctx context.Context, o Options, b *bomb) error {
+	kind, writer, reader, err := connect(o)
+	if err != nil {
+		return err
+	}
+	l, err := open(ctx, kind, fused{writer, b}, fused{reader, b})
+	if err != nil {
+		return err
+	}
+	for _, e := range []Entries{
+		{Stays: []Stay{stay("old", "01 10:00:00", "02 10:00:00", finally(Succeeded)), stay("a", "14 22:00:00", "14 23:00:00"),
+			stay("b", "14 22:00:00", "14 23:00:00", by("bob"))}},
+		{Stays: []Stay{stay("a", "14 22:00:00", "17 01:00:00"), stay("b", "14 22:00:00", "15 01:00:00", by("bob"))},
+			Decisions: []Decision{{At: at("14 22:00:00"), Kind: "Waited", Namespace: "ads", Name: "ctr"}}},
+		{Stays: []Stay{stay("a", "14 22:00:00", "15 01:00:00", finally(Failed)), stay("c", "15 22:00:00", "16 01:00:00", by("carol"))},
+			Decisions: []Decision{{At: at("15 22:00:00"), Kind: "GaveWay", Namespace: "ads", Name: "ctr"}}},
+	} {
+		if err := l.Record(ctx, e); err != nil {
+			return err
+		}
+	}
+	if _, err := l.Prune(ctx, at("10 00:00:00")); err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// everything is what a ledger says.
+func everything(ctx context.Context, l *Ledger) (string, error) {
+	var b strings.Builder
+	if err := l.Export(ctx, &b, at("01 00:00:00"), at("30 00:00:00")); err != nil {
+		return "", err
+	}
+	usage, err := l.Usage(ctx, Query{From: at("01 00:00:00"), To: at("30 00:00:00"), GroupBy: []Field{Day, User}})
+	if err != nil {
+		return "", err
+	}
+	decisions, err := l.Decisions(ctx, DecisionQuery{})
+	if err != nil {
+		return "", err
+	}
+	stays, err := l.OpenStays(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays})
+	return b.String(), err
+}
+
+// A process that ends at any of its statements leaves a ledger that comes to the same when the same is recorded again.
+func TestCrashAtEveryStatement(t *testing.T) {
+	onBoth(t, func(t *testing.T, whole Options) {
+		g := NewWithT(t)
+		step := 1
+		if whole.File == "" {
+			step = 9
+		}
+		counter := &bomb{}
+		g.Expect(tell(t.Context(), whole, counter)).To(Succeed())
+		g.Expect(counter.n).To(BeNumerically(">", 30), "statements")
+		want, err := everything(t.Context(), opened(t, g, whole))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(want).To(ContainSubstring("carol"))
+		var all errgroup.Group
+		all.SetLimit(8) // they wait for the disk
+		for n := 1; n <= counter.n; n += step {
+			where := Options{}
+			if whole.File != "" {
+				where.File = filepath.Join(t.TempDir(), "ledger.db")
+			} else {
+				var err error
+				where.PostgresDSN, err = server.Schema(t.Context())
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			all.Go(func() error {
+				found, err := crashAndGoOn(t.Context(), where, n)
+				if err == nil && found != want {
+					err = fmt.Errorf("another ledger:\n%s", found)
+				}
+				if err != nil {
+					return fmt.Errorf("crash at statement %d: %w", n, err)
+				}
+				return nil
+			})
+		}
+		g.Expect(all.Wait()).To(Succeed(), "without a crash:\n%s", want)
+	})
+}
+
+// crashAndGoOn returns what a ledger says after a process crashed at a statement and this one recorded the same again.
+func crashAndGoOn(ctx context.Context, where Options, n int) (string, error) {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", crashAt, n), crashFile+"="+where.File, crashDSN+"="+where.PostgresDSN)
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != crashed {
+		return "", fmt.Errorf("the process did not crash: %w: %s", err, out)
+	}
+	if err := tell(ctx, where, &bomb{}); err != nil {
+		return "", err
+	}
+	l, err := Open(ctx, where)
+	if err != nil {
+		return "", err
+	}
+	said, err := everything(ctx, l)
+	return said, errors.Join(err, l.Close())
+}
+
+// bomb counts statements and ends the process before the one of number at.
+type bomb struct{ at, n int }
+
+func (b *bomb) tick() {
+	b.n++
+	if b.n == b.at {
+		os.Exit(crashed)
+	}
+}
+
+// fused connections tell a bomb of every statement, those that begin and end transactions included.
+type fused struct {
+	driver.Connector
+	bomb *bomb
+}
+
+func (f fused) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := f.Connector.Connect(ctx)
+	return fusedConn{c, f.bomb}, err
+}
+
+type fusedConn struct {
+	driver.Conn
+	bomb *bomb
+}
+
+func (c fusedConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	c.bomb.tick()
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+	return fusedTx{tx, c.bomb}, err
+}
+
+func (c fusedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.bomb.tick()
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c fusedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.bomb.tick()
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+type fusedTx struct {
+	driver.Tx
+	bomb *bomb
+}
+
+func (t fusedTx) Commit() error {
+	t.bomb.tick()
+	return t.Tx.Commit()
+}
+
+func TestFileThatIsLost(t *testing.T) {
+	g := NewWithT(t)
+	ctx, where := t.Context(), Options{File: filepath.Join(t.TempDir(), "ledger.db")}
+	l, err := Open(ctx, where)
+	g.Expect(err).NotTo(HaveOccurred())
+	record(ctx, g, l, stay("a", "14 22:00:00", "14 23:00:00", finally(Succeeded)), stay("b", "14 22:00:00", "14 23:00:00"))
+	g.Expect(l.Close()).To(Succeed())
+	backup, err := os.ReadFile(where.File)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Expect(os.Remove(where.File)).To(Succeed())
+	l, err = Open(ctx, where)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(gpuSeconds(ctx, g, l, "01 00:00:00", "30 00:00:00")).To(BeEmpty(), "begun anew")
+	still := []Stay{stay("b", "14 22:00:00", "15 02:00:00"), stay("c", "14 23:30:00", "15 02:00:00")}
+	record(ctx, g, l, still...)
+	g.Expect(gpuSeconds(ctx, g, l, "01 00:00:00", "30 00:00:00", Day)).To(Equal(map[string][2]int64{
+		"2026-11-14": seconds(7200 + 1800), "2026-11-15": seconds(2 * 7200),
+	}))
+	g.Expect(l.Close()).To(Succeed())
+
+	g.Expect(os.WriteFile(where.File, backup, 0o600)).To(Succeed())
+	l = opened(t, g, where)
+	record(ctx, g, l, still...)
+	g.Expect(gpuSeconds(ctx, g, l, "01 00:00:00", "30 00:00:00", Day)).To(Equal(map[string][2]int64{
+		"2026-11-14": seconds(3600 + 7200 + 1800), "2026-11-15": seconds(2 * 7200),
+	}), "the backup has what is no more, and the rest is recorded again")
+	info, err := os.Stat(where.File)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "names of people are in it")
+	g.Expect(l.Record(ctx, Entries{Decisions: []Decision{{At: time.Now(), Kind: "Waited"}}})).To(Succeed())
+}

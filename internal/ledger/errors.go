@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrUnavailable is for a database that cannot be reached, is locked, full or in trouble, or did not answer in time. Whoever
+	// tries again may succeed; nothing was recorded, or what was counts once when it is recorded again.
+	ErrUnavailable = errors.New("the ledger is not available")
+	// ErrUnusable is for a database that is broken, or is not one of this version of the ledger. It stays so until somebody
+	// replaces it.
+	ErrUnusable = errors.New("the ledger cannot be used")
+	// ErrInvalid is for entries and questions that no database would take: a fault of who made them.
+	ErrInvalid = errors.New("not fit for the ledger")
+)
+
+// problem is an error in words for users. It wraps one of the sentinel errors or none, and that of a context if there is one,
+// never an error of a driver: those may quote what they were given, passwords too.
+type problem struct {
+	said  string
+	wraps []error
+}
+
+func (p *problem) Error() string { return p.said }
+
+func (p *problem) Unwrap() []error { return p.wraps }
+
+func problemf(kind error, format string, args ...any) error {
+	return &problem{kind.Error() + ": " + fmt.Sprintf(format, args...), []error{kind}}
+}
+
+// writeError is an error of who takes an export.
+type writeError struct{ error }
+
+// explain says what came of doing something with the database. A context that was cancelled is no fault of the database's.
+func (l *Ledger) explain(ctx context.Context, doing string, err error) error {
+	return explain(ctx, l.kind, doing, err)
+}
+
+func explain(ctx context.Context, in database, doing string, err error) error {
+	var own *problem
+	var write writeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return fmt.Errorf("%s: %w", doing, own)
+	case errors.As(err, &write):
+		return fmt.Errorf("%s: %w", doing, write.error)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+		return &problem{fmt.Sprintf("%s: %s: %s did not answer in time: see whether it is up, and who locks it; it is tried again",
+			doing, ErrUnavailable, in.name), []error{ErrUnavailable, context.DeadlineExceeded}}
+	}
+	if in.explain == nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	said, kind := in.explain(err)
+	if kind == nil {
+		return &problem{said: fmt.Sprintf("%s: %s: %s", doing, in.name, said)}
+	}
+	return &problem{fmt.Sprintf("%s: %s: %s: %s", doing, kind, in.name, said), []error{kind}}
+}

@@ -1,0 +1,143 @@
+// Package ledger is the record of what ran, how long and how large, and of what was decided. It is only added to, what is
+// recorded twice counts once, and totals of any range of time come from it in less than a second. It is kept in SQLite or
+// PostgreSQL, and knows nothing of Kubernetes.
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"time"
+)
+
+const (
+	// pause is between two tries to get a lock.
+	pause = 10 * time.Millisecond
+	// readers is how many questions are answered at the same time.
+	readers = 4
+
+	opening = "open the ledger"
+)
+
+// Options say where a ledger is kept: one of both.
+type Options struct {
+	// File of a SQLite database, created if there is none, readable by its owner only. Beside it are -wal and -shm, which belong to
+	// it as long as it is open. On a network's file system its locks may not hold.
+	File string
+	// PostgresDSN of a PostgreSQL database, or a schema in it (search_path), of the ledger's own: a URL or key=value pairs, as
+	// libpq reads them, and what they leave out from the environment.
+	PostgresDSN string
+}
+
+// Ledger is an open ledger. Its methods may be called side by side; they write one after the other, and each ends with its
+// context. Their errors are ErrUnavailable, ErrUnusable or ErrInvalid, or wrap context.Canceled; few others are none of these.
+type Ledger struct {
+	kind   database
+	writer *sql.DB
+	reader *sql.DB
+}
+
+// database is what SQLite and PostgreSQL differ in, besides how they are opened.
+type database struct {
+	name string
+	// lock is the statement that makes a transaction wait for those that write; empty if to begin does.
+	lock string
+	// parameters is how many a statement has at most. Fewer are better where each is looked up by walking through all of them,
+	// more where each statement is a way to a server and back.
+	parameters int
+	// patience is how long a transaction tries to begin while another's lock is in its way, for which locked holds; nil where to
+	// begin needs none.
+	patience time.Duration
+	locked   func(error) bool
+	// explain says what an error is, in words for users, and as one of the sentinel errors or nil.
+	explain func(error) (said string, kind error)
+}
+
+// Open opens a ledger, and creates its tables or brings them up to date. A database of a newer version is refused with
+// ErrUnusable, and left as it is.
+func Open(ctx context.Context, o Options) (*Ledger, error) {
+	kind, writer, reader, err := connect(o)
+	if err != nil {
+		return nil, explain(ctx, kind, opening, err)
+	}
+	return open(ctx, kind, writer, reader)
+}
+
+func connect(o Options) (kind database, writer, reader driver.Connector, err error) {
+	switch {
+	case (o.File == "") == (o.PostgresDSN == ""):
+		return database{}, nil, nil, problemf(ErrInvalid, "it is in a file or in PostgreSQL: give one of both")
+	case o.File != "":
+		return connectSQLite(o.File)
+	}
+	kind, writer, err = connectPostgres(o.PostgresDSN)
+	return kind, writer, writer, err
+}
+
+// open makes a ledger of what connects to a database.
+func open(ctx context.Context, kind database, writer, reader driver.Connector) (*Ledger, error) {
+	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader)}
+	l.writer.SetMaxOpenConns(1)
+	l.reader.SetMaxOpenConns(readers)
+	if err := l.write(ctx, opening, migrate); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close ends what still runs and closes the database.
+func (l *Ledger) Close() error {
+	return errors.Join(l.reader.Close(), l.writer.Close())
+}
+
+// write runs a transaction that nobody else's writes come between.
+func (l *Ledger) write(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
+	tx, err := l.begin(ctx)
+	if err != nil {
+		return l.explain(ctx, doing, err)
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	if l.kind.lock != "" {
+		if _, err := tx.ExecContext(ctx, l.kind.lock); err != nil {
+			return l.explain(ctx, doing, err)
+		}
+	}
+	if err := do(ctx, transaction{tx, l.kind.parameters}); err != nil {
+		return l.explain(ctx, doing, err)
+	}
+	return l.explain(ctx, doing, tx.Commit())
+}
+
+// begin waits for locks here and not in SQLite, which would not hear that the context has ended.
+func (l *Ledger) begin(ctx context.Context) (*sql.Tx, error) {
+	enough := time.NewTimer(l.kind.patience)
+	defer enough.Stop()
+	for {
+		tx, err := l.writer.BeginTx(ctx, nil)
+		if err == nil {
+			return tx, nil
+		}
+		if l.kind.locked == nil || !l.kind.locked(err) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-enough.C:
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// read runs a transaction that sees one state of the database.
+func (l *Ledger) read(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
+	tx, err := l.reader.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return l.explain(ctx, doing, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	return l.explain(ctx, doing, do(ctx, transaction{tx, l.kind.parameters}))
+}

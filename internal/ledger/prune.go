@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"context"
+	"time"
+)
+
+// Prune deletes the days, in UTC, that ended before a time, and decisions of such days, and says how many days of pods and
+// decisions those were. All days of a stay that was not seen to end are kept, so that its end can be recorded.
+func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
+	var pruned int64
+	day := before.Unix() / secondsOfDay
+	err := l.write(ctx, "prune the ledger", func(ctx context.Context, tx transaction) error {
+		pruned = 0
+		for _, old := range []struct {
+			statement string
+			before    int64
+		}{
+			{"DELETE FROM pod_day WHERE day < $1 AND pod_uid NOT IN (SELECT pod_uid FROM pod_day WHERE state = 1)", day},
+			{"DELETE FROM decision WHERE at < $1", time.Unix(day*secondsOfDay, 0).UnixMicro()},
+		} {
+			result, err := tx.ExecContext(ctx, old.statement, old.before)
+			if err != nil {
+				return err
+			}
+			n, err := result.RowsAffected()
+			if err != nil {
+				return err
+			}
+			pruned += n
+		}
+		return sumAnew(ctx, tx, day)
+	})
+	return pruned, err
+}
+
+// sumAnew makes the sums of the days before one from what is left of them, and forgets series of which nothing is left.
+func sumAnew(ctx context.Context, tx transaction, before int64) error {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM task_day WHERE day < $1", before); err != nil {
+		return err
+	}
+	sums := map[cell]amounts{}
+	parsed := parser{}
+	err := tx.each(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE day < $1", []any{before}, func(scan func(...any) error) error {
+		d, err := scanPodDay(scan)
+		if err != nil {
+			return err
+		}
+		resources, err := parsed.resources(d.resources)
+		if err != nil {
+			return err
+		}
+		d.count(sums, resources, 1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := addSums(ctx, tx, sums); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "DELETE FROM series WHERE id NOT IN (SELECT series FROM pod_day)")
+	return err
+}
