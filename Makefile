@@ -220,6 +220,10 @@ test-merge: ## Show the behaviours of merges on Volcano and a real S3 server; a 
 test-pools: ## Hold the operator to its figures with 5,000 merges in 50 pools; minutes.
 	@exec test/run.sh pools
 
+.PHONY: test-ledger
+test-ledger: ## Hold the ledger to its figures with a million days of pods, on SQLite and PostgreSQL; minutes.
+	@exec test/run.sh ledger
+
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
 	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
@@ -235,7 +239,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try() {
 		$(MAKE) "$$@" || failed+=("$$1")
 	}
-	for target in test test-install test-pytorchjob test-pools histories fuzz test-faults; do
+	for target in test test-install test-pytorchjob test-pools test-ledger histories fuzz test-faults; do
 		try "$$target"
 	done
 	try demo ONESHOT=1

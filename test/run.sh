@@ -146,6 +146,12 @@ pools() {
 	specs pools 25m perf/pools 1
 }
 
+# ledger holds the ledger to its figures for a million days of pods. Without the race detector, which would measure itself.
+ledger() {
+	local race=()
+	gotests ledger standard-verbose -timeout=30m ./test/perf/ledger
+}
+
 # quickstart follows the documentation as a new user would.
 quickstart() {
 	specs quickstart 12m quickstart 1
@@ -194,8 +200,8 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | merge | pools | quickstart | install | image | site | pytorchjob | \
-		faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | merge | pools | ledger | quickstart | install | image | site | \
+		pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

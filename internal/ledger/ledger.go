@@ -46,6 +46,8 @@ type database struct {
 	// parameters is how many a statement has at most. Fewer are better where each is looked up by walking through all of them,
 	// more where each statement is a way to a server and back.
 	parameters int
+	// clustered ends the statement that creates a table in the order of its key.
+	clustered string
 	// patience is how long a transaction tries to begin while another's lock is in its way, for which locked holds; nil where to
 	// begin needs none.
 	patience time.Duration
@@ -104,7 +106,7 @@ func (l *Ledger) write(ctx context.Context, doing string, do func(context.Contex
 			return l.explain(ctx, doing, err)
 		}
 	}
-	if err := do(ctx, transaction{tx, l.kind.parameters}); err != nil {
+	if err := do(ctx, transaction{tx, l.kind}); err != nil {
 		return l.explain(ctx, doing, err)
 	}
 	return l.explain(ctx, doing, tx.Commit())
@@ -139,5 +141,5 @@ func (l *Ledger) read(ctx context.Context, doing string, do func(context.Context
 		return l.explain(ctx, doing, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return l.explain(ctx, doing, do(ctx, transaction{tx, l.kind.parameters}))
+	return l.explain(ctx, doing, do(ctx, transaction{tx, l.kind}))
 }

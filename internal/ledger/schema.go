@@ -3,10 +3,14 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 )
+
+const clustered = " CLUSTERED"
 
 // migrations make the tables of a version from those of the one before it; the first makes version 1. What was released is never
 // changed, only added to. Days are counted from 1970-01-01, times are seconds since then, of decisions microseconds, all UTC.
+// Where SQLite keeps a table in the order of its key, which PostgreSQL cannot, the statement ends with clustered.
 var migrations = [][]string{{
 	// Who answers for a pod. There are few of them, so they are written once, and totals are made of numbers.
 	`CREATE TABLE series (
@@ -49,7 +53,7 @@ var migrations = [][]string{{
 		pod_seconds BIGINT NOT NULL,
 		uncertain_seconds BIGINT NOT NULL,
 		PRIMARY KEY (day, series, resource)
-	)`,
+	)` + clustered,
 	`CREATE TABLE decision (
 		seq BIGINT PRIMARY KEY,
 		digest TEXT NOT NULL UNIQUE,
@@ -78,7 +82,7 @@ func migrate(ctx context.Context, tx transaction) error {
 	}
 	for ; version < len(migrations); version++ {
 		for _, statement := range migrations[version] {
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
+			if _, err := tx.ExecContext(ctx, strings.Replace(statement, clustered, tx.clustered, 1)); err != nil {
 				return err
 			}
 		}

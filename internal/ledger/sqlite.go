@@ -28,7 +28,7 @@ func connectSQLite(file string) (kind database, writer, reader driver.Connector,
 	}
 	kind = database{
 		name: fmt.Sprintf("SQLite in %q", path), parameters: 98, // as many as the driver finds without allocating
-		patience: patience, locked: lockedSQLite, explain: explainSQLite,
+		clustered: " WITHOUT ROWID", patience: patience, locked: lockedSQLite, explain: explainSQLite,
 	}
 	// SQLite would let everybody read it. Its -wal and -shm get the mode of the file.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -12,7 +12,7 @@ import (
 // transaction is one of database/sql's, with what its statements must heed.
 type transaction struct {
 	*sql.Tx
-	parameters int
+	database
 }
 
 // each hands out the rows of a question.

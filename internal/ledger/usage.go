@@ -195,6 +195,8 @@ func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, sums t
 	if slices.Contains(q.GroupBy, Day) {
 		others = append(others, "t.day")
 	}
+	// The many rows are summed by numbers, before they are told apart by texts.
+	numbers := strings.Join(append([]string{"t.series"}, others...), ", ")
 	values, into := q.columns()
 	var t Total
 	var day int64
@@ -206,7 +208,10 @@ func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, sums t
 	by := q.grouped(others...)
 	return tx.each(ctx, "SELECT "+by+`, CAST(SUM(t.amount_seconds) AS BIGINT), CAST(SUM(t.pod_seconds) AS BIGINT),
 			CAST(SUM(t.uncertain_seconds) AS BIGINT)
-		FROM task_day t JOIN series s ON s.id = t.series WHERE t.day >= $1 AND t.day < $2`+condition+" GROUP BY "+by,
+		FROM (SELECT `+numbers+`, SUM(t.amount_seconds) AS amount_seconds, SUM(t.pod_seconds) AS pod_seconds,
+				SUM(t.uncertain_seconds) AS uncertain_seconds
+			FROM task_day t WHERE t.day >= $1 AND t.day < $2 GROUP BY `+numbers+`) t
+		JOIN series s ON s.id = t.series WHERE 1 = 1`+condition+" GROUP BY "+by,
 		append([]any{whole.begin, whole.end}, args...), func(scan func(...any) error) error {
 			if err := scan(read...); err != nil {
 				return err
@@ -251,7 +256,7 @@ func (q Query) partOfDay(ctx context.Context, tx transaction, part span, parsed 
 type totals map[string]Total
 
 func (t totals) add(group []string, more Total) {
-	key := fmt.Sprintf("%q", append(group, more.Resource))
+	key := strings.Join(group, "\x00") + "\x00" + more.Resource // no text in a database has the zero character
 	sum := t[key]
 	sum.Group, sum.Resource = group, more.Resource
 	sum.AmountSeconds += more.AmountSeconds
