@@ -13,7 +13,7 @@ import (
 )
 
 // Histories are recorded side by side, so many in a group, each in a namespace of its own.
-const side = 50
+const side = 100
 
 // TestRandomHistories holds totals to what a list of stays and a subtraction say, whatever is recorded, how often and in whatever
 // order. TIDELINE_HISTORIES is how many of SQLite, 1000 by default, and TIDELINE_SEED repeats those of an earlier run.
@@ -26,7 +26,7 @@ func TestRandomHistories(t *testing.T) {
 		open := map[string]Stay{}
 		groups := (histories + side - 1) / side
 		if where.File == "" {
-			groups = min(groups, 4)
+			groups = min(groups, 2)
 		}
 		for i := range groups {
 			h := history{g, l, rand.New(rand.NewPCG(seed, i)), at("01 00:00:00").AddDate(0, 0, 10*int(i)), map[string]Stay{}}
@@ -91,14 +91,14 @@ func (h history) stay(namespace, pod int) Stay {
 func (h history) run(t *testing.T) {
 	known := h.known
 	var earlier []Stay
-	for range 6 {
+	for range 4 {
 		var batch []Stay
 		for namespace := range side {
 			for range h.r.IntN(3) {
 				batch = append(batch, h.stay(namespace, h.r.IntN(3)))
 			}
 		}
-		for range min(len(earlier), 15) {
+		for range min(len(earlier), 30) {
 			batch = append(batch, earlier[h.r.IntN(len(earlier))])
 		}
 		h.r.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
