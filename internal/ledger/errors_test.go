@@ -115,7 +115,7 @@ func TestLockedDatabase(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring("is locked by another process")))
 			l.kind.patience = time.Minute
 		}
-		time.AfterFunc(100*time.Millisecond, unlock)
+		time.AfterFunc(400*time.Millisecond, unlock) // longer than SQLite itself waits
 		g.Expect(l.Record(t.Context(), entries)).To(Succeed(), "as soon as it is its turn")
 	})
 }

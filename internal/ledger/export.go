@@ -31,8 +31,15 @@ func (l *Ledger) Export(ctx context.Context, w io.Writer, from, to time.Time) er
 		if err := out.Write(header); err != nil {
 			return writeError{err}
 		}
-		if err := exportDays(ctx, tx, out, span{begin: begin, end: end}, resources); err != nil {
+		days, err := daysOf(ctx, tx, begin, end)
+		if err != nil {
 			return err
+		}
+		parsed := parser{}
+		for _, day := range days {
+			if err := exportDay(ctx, tx, out, span{day, begin, end}, resources, parsed); err != nil {
+				return err
+			}
 		}
 		out.Flush()
 		if err := out.Error(); err != nil {
@@ -62,12 +69,27 @@ func unit(resource string) string {
 	return " (1/1000)"
 }
 
-func exportDays(ctx context.Context, tx transaction, out *csv.Writer, within span, resources []string) error {
-	parsed := parser{}
+// daysOf are those on which pods were there within a range of time.
+func daysOf(ctx context.Context, tx transaction, begin, end int64) ([]int64, error) {
+	var days []int64
+	err := tx.each(ctx, "SELECT DISTINCT day FROM pod_day WHERE day >= $1 AND day <= $2 ORDER BY day",
+		[]any{begin / secondsOfDay, end / secondsOfDay}, func(scan func(...any) error) error {
+			var day int64
+			err := scan(&day)
+			days = append(days, day)
+			return err
+		})
+	return days, err
+}
+
+// exportDay writes the pods of a day. One day at a time, because a database that sorts them keeps all it sorts.
+func exportDay(
+	ctx context.Context, tx transaction, out *csv.Writer, within span, resources []string, parsed parser,
+) error {
 	return tx.each(ctx, "SELECT p."+strings.ReplaceAll(podDayColumns, ", ", ", p.")+", "+seriesColumns("s.")+`
 		FROM pod_day p JOIN series s ON s.id = p.series
-		WHERE p.day >= $1 AND p.day <= $2 AND p.begin_at < $3 AND p.end_at > $4 ORDER BY p.day, p.pod_uid`,
-		[]any{within.begin / secondsOfDay, within.end / secondsOfDay, within.end, within.begin},
+		WHERE p.day = $1 AND p.begin_at < $2 AND p.end_at > $3 ORDER BY p.pod_uid`,
+		[]any{within.day, within.end, within.begin},
 		func(scan func(...any) error) error {
 			var s series
 			d, err := scanPodDay(func(into ...any) error { return scan(append(into, s.fields()...)...) })

@@ -116,8 +116,10 @@ func TestEntriesAreRecordedTogetherOrNotAtAll(t *testing.T) {
 		ctx := t.Context()
 		good := stay("a", "14 22:00:00", "14 23:00:00")
 		for name, bad := range map[string]Entries{
-			"no UID":   {Stays: []Stay{good, stay("", "14 22:00:00", "14 23:00:00")}},
-			"no begin": {Stays: []Stay{good, stay("b", "14 22:00:00", "14 23:00:00", func(s *Stay) { s.Begin = time.Time{} })}},
+			"no UID": {Stays: []Stay{good, stay("", "14 22:00:00", "14 23:00:00")}},
+			"no times": {Stays: []Stay{good, stay("b", "14 22:00:00", "14 23:00:00", func(s *Stay) {
+				s.Begin, s.End = time.Time{}, time.Time{}
+			})}},
 			"no end ever": {Stays: []Stay{good, stay("b", "14 22:00:00", "14 23:00:00", func(s *Stay) {
 				s.End = s.End.AddDate(20, 0, 0)
 			})}},

@@ -17,7 +17,8 @@ import (
 const patience = 5 * time.Second
 
 // pragmas are those of each connection, for how a statement waits for locks (ms), and a cache (KiB) that holds the indexes of a
-// month. That a commit is on the disk (synchronous) costs a few milliseconds, and there is one in seconds.
+// month. That a commit is on the disk (synchronous) costs a few milliseconds, and there is one in seconds. What is sorted stays
+// in memory, because in the operator's container there may be no folder for temporary files.
 var pragmas = []string{"busy_timeout(100)", "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-32768)", "temp_store(MEMORY)"}
 
 // connectSQLite makes what connects to a file, and the file if there is none.
