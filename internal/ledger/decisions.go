@@ -13,7 +13,7 @@ import (
 // MostDecisions is how many decisions are returned if DecisionQuery has no limit, and at most.
 const MostDecisions = 10_000
 
-// DecisionQuery asks for decisions. What is empty chooses nothing.
+// DecisionQuery asks for decisions. A field that is empty leaves none out.
 type DecisionQuery struct {
 	// Namespace and Name of the object.
 	Namespace, Name string
