@@ -45,7 +45,6 @@ func recordStays(ctx context.Context, tx transaction, stays []Stay) error {
 	for i := range stays {
 		s := sight(stays[i], ids)
 		if needsAll(after[s.uid], s) {
-			// What was written before these entries, and these entries up to here, end at the same day of the same stay.
 			if before[s.uid], after[s.uid], err = withEarlierDays(ctx, tx, before[s.uid], after[s.uid]); err != nil {
 				return err
 			}

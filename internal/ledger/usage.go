@@ -189,34 +189,32 @@ func (q Query) columns() (values []string, into []any) {
 	return values, into
 }
 
-func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, sums totals) error {
+func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, into totals) error {
 	condition, args := q.chosen(2, "t.resource")
-	others := []string{"t.resource"}
+	// The many rows are summed by numbers, before the few sums are told apart by texts; by day there would be as many.
+	others, sums := []string{"t.resource"}, `SELECT series, resource, SUM(amount_seconds) AS amount_seconds,
+			SUM(pod_seconds) AS pod_seconds, SUM(uncertain_seconds) AS uncertain_seconds
+		FROM task_day WHERE day >= $1 AND day < $2 GROUP BY series, resource`
 	if slices.Contains(q.GroupBy, Day) {
-		others = append(others, "t.day")
+		others, sums = append(others, "t.day"), "SELECT * FROM task_day WHERE day >= $1 AND day < $2"
 	}
-	// The many rows are summed by numbers, before they are told apart by texts.
-	numbers := strings.Join(append([]string{"t.series"}, others...), ", ")
-	values, into := q.columns()
+	values, columns := q.columns()
 	var t Total
 	var day int64
 	read := []any{&t.Resource}
 	if len(others) > 1 {
 		read = append(read, &day)
 	}
-	read = append(append(read, into...), &t.AmountSeconds, &t.PodSeconds, &t.UncertainSeconds)
+	read = append(append(read, columns...), &t.AmountSeconds, &t.PodSeconds, &t.UncertainSeconds)
 	by := q.grouped(others...)
 	return tx.each(ctx, "SELECT "+by+`, CAST(SUM(t.amount_seconds) AS BIGINT), CAST(SUM(t.pod_seconds) AS BIGINT),
 			CAST(SUM(t.uncertain_seconds) AS BIGINT)
-		FROM (SELECT `+numbers+`, SUM(t.amount_seconds) AS amount_seconds, SUM(t.pod_seconds) AS pod_seconds,
-				SUM(t.uncertain_seconds) AS uncertain_seconds
-			FROM task_day t WHERE t.day >= $1 AND t.day < $2 GROUP BY `+numbers+`) t
-		JOIN series s ON s.id = t.series WHERE 1 = 1`+condition+" GROUP BY "+by,
+		FROM (`+sums+") t JOIN series s ON s.id = t.series WHERE 1 = 1"+condition+" GROUP BY "+by,
 		append([]any{whole.begin, whole.end}, args...), func(scan func(...any) error) error {
 			if err := scan(read...); err != nil {
 				return err
 			}
-			sums.add(q.group(values, day, t.Resource), t)
+			into.add(q.group(values, day, t.Resource), t)
 			return nil
 		})
 }

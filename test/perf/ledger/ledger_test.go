@@ -69,9 +69,10 @@ func hold(t *testing.T, where ledger.Options) {
 		{"a window of 168 h by user", end.Add(-window - 9*time.Hour), end.Add(-9 * time.Hour), []ledger.Field{ledger.User}, users},
 		{"a window of 168 h by task", end.Add(-window - 9*time.Hour), end.Add(-9 * time.Hour), []ledger.Field{ledger.Task}, tasks},
 		{"a window of 168 h by team", end.Add(-window - 9*time.Hour), end.Add(-9 * time.Hour), []ledger.Field{ledger.Profile}, teams},
+		{"a window of 168 h by team and day", end.Add(-window - 9*time.Hour), end.Add(-9 * time.Hour),
+			[]ledger.Field{ledger.Profile, ledger.Day}, teams * 8},
 		{"all 60 days by user", begin, end, []ledger.Field{ledger.User}, users},
 		{"all 60 days by task", begin, end, []ledger.Field{ledger.Task}, tasks},
-		{"all 60 days by team and day", begin, end, []ledger.Field{ledger.Profile, ledger.Day}, teams * days},
 	} {
 		began := time.Now()
 		found, err := l.Usage(t.Context(), ledger.Query{From: q.from, To: q.to, GroupBy: q.by})
