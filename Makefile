@@ -198,7 +198,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle cluster integration+stock merge capacity faults
+	@exec test/run.sh unit project bundle cluster integration+stock merge+profile capacity faults
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
@@ -215,6 +215,10 @@ test-pytorchjob: ## Hold training-operator, built for it, and what convert makes
 .PHONY: test-merge
 test-merge: ## Show the behaviours of merges on Volcano and a real S3 server; a part of make test.
 	@exec test/run.sh merge
+
+.PHONY: test-profile
+test-profile: ## Show the behaviours of profiles on Volcano; a part of make test.
+	@exec test/run.sh profile
 
 .PHONY: test-pools
 test-pools: ## Hold the operator to its figures with 5,000 merges in 50 pools; minutes.

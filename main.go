@@ -40,6 +40,7 @@ import (
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
+	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/convert"
 	"github.com/tideline-io/tideline/internal/doctor"
@@ -183,7 +184,10 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err != nil {
 		return err
 	}
-	return mergejob.Setup(ctx, mgr, cfg, shared)
+	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
+		return err
+	}
+	return resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

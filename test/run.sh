@@ -74,6 +74,8 @@ gotests() {
 unit() {
 	local list
 	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/merge/...)
+	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
+		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
 	gotests unit pkgname -timeout=5m "${list[@]}"
 }
 
@@ -141,6 +143,11 @@ merge() {
 	specs merge 15m integration/merge
 }
 
+# profile runs the numbered behaviours of profiles. Shares are of the whole cluster, so one spec follows another.
+profile() {
+	specs profile 15m integration/profile 1
+}
+
 # pools holds the operator to its figures with 5,000 merges.
 pools() {
 	specs pools 25m perf/pools 1
@@ -200,8 +207,8 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | merge | pools | ledger | quickstart | install | image | site | \
-		pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | pools | ledger | quickstart | install | image | \
+		site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

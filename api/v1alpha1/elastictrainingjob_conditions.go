@@ -107,6 +107,10 @@ const (
 	ReasonManagedByKueue = "ManagedByKueue"
 	// ReasonUnknownTier: spec.tier is not a tier of the operator's configuration.
 	ReasonUnknownTier = "UnknownTier"
+	// ReasonTierNotAllowed: the profile of the job's namespace does not list spec.tier.
+	ReasonTierNotAllowed = "TierNotAllowed"
+	// ReasonProfileNotReady: the profile of the job's namespace has no Queue yet.
+	ReasonProfileNotReady = "ProfileNotReady"
 	// ReasonLimitExceeded: the job asks for more than a limit of the operator's configuration allows.
 	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonUnknownAccelerator: the operator does not know in which node label the models of spec.accelerator.resource stand.

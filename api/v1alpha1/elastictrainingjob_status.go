@@ -180,6 +180,11 @@ type ElasticTrainingJobStatus struct {
 	// Queue is the Volcano Queue of the job's gang.
 	// +optional
 	Queue string `json:"queue,omitempty"`
+	// Profile is the ResourceQuotaProfile of the job's namespace; (default) for a namespace that belongs to none, whose jobs go to
+	// the Queue that its annotation scheduling.volcano.sh/queue-name names, or to Volcano's default Queue.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Profile string `json:"profile,omitempty"`
 	// Tier is the tier in effect.
 	// +optional
 	Tier string `json:"tier,omitempty"`

@@ -15,13 +15,15 @@ var GroupVersion = schema.GroupVersion{Group: "tideline.io", Version: "v1alpha1"
 
 // Kinds as they stand in owner references.
 const (
-	ElasticTrainingJobKind = "ElasticTrainingJob"
-	MergeJobKind           = "MergeJob"
+	ElasticTrainingJobKind   = "ElasticTrainingJob"
+	MergeJobKind             = "MergeJob"
+	ResourceQuotaProfileKind = "ResourceQuotaProfile"
 )
 
 // AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &ElasticTrainingJob{}, &ElasticTrainingJobList{}, &MergeJob{}, &MergeJobList{})
+	s.AddKnownTypes(GroupVersion, &ElasticTrainingJob{}, &ElasticTrainingJobList{}, &MergeJob{}, &MergeJobList{},
+		&ResourceQuotaProfile{}, &ResourceQuotaProfileList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

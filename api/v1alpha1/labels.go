@@ -59,3 +59,10 @@ const (
 // CheckpointFile is where the training container finds the value of AnnotationCheckpointRequested; it is empty until a
 // checkpoint is asked for.
 const CheckpointFile = "/etc/tideline/pod/checkpoint-requested"
+
+// DefaultProfile stands in a status for the profile of namespaces that belong to none: all tiers, and no share of its own.
+const DefaultProfile = "(default)"
+
+// LabelProfile on a Queue holds the name of the ResourceQuotaProfile whose Queue it is. Whoever sets it on a Queue of the same
+// name hands that over to the profile.
+const LabelProfile = "tideline.io/profile"

@@ -188,6 +188,10 @@ type MergeJobStatus struct {
 	// Pool is the Volcano Queue in which the merge takes its turn.
 	// +optional
 	Pool string `json:"pool,omitempty"`
+	// Profile is the ResourceQuotaProfile of the merge's namespace; (default) for a namespace that belongs to none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Profile string `json:"profile,omitempty"`
 	// Tier is the tier in effect.
 	// +optional
 	Tier string `json:"tier,omitempty"`

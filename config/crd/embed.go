@@ -13,3 +13,8 @@ var ElasticTrainingJob []byte
 //
 //go:embed bases/tideline.io_mergejobs.yaml
 var MergeJob []byte
+
+// ResourceQuotaProfile is the CustomResourceDefinition of ResourceQuotaProfile, in YAML.
+//
+//go:embed bases/tideline.io_resourcequotaprofiles.yaml
+var ResourceQuotaProfile []byte

@@ -39,6 +39,7 @@ import (
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/status,verbs=patch
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
@@ -173,7 +174,8 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
-			predicate.AnnotationChangedPredicate{})).
+			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), profileChanged()).
 		WatchesRawSource(source.Kind[client.Object](r.scheduler, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -290,7 +292,14 @@ func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Objec
 	return r.requests(ctx, client.InNamespace(namespace.GetName()))
 }
 
-// allJobs wakes every job: Volcano's configuration concerns them all, and changes once in a blue moon.
+// profileChanged passes on what jobs read of a profile.
+func profileChanged() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return kube.ProfileChanged(e.ObjectOld, e.ObjectNew)
+	}})
+}
+
+// allJobs wakes every job: Volcano's configuration and profiles may concern them all, and change once in a blue moon.
 func (r *Reconciler) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requests(ctx)
 }

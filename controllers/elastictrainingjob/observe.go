@@ -1,12 +1,12 @@
 package elastictrainingjob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 // observeGang reads what Volcano's kinds say of the job, if they are served.
 func (r *Reconciler) observeGang(ctx context.Context, o *elastic.Observed) error {
 	var err error
-	if o.Queue.Name, err = r.queueName(ctx, o.Job); err != nil || o.VolcanoMissing != "" {
+	if err = r.observeProfile(ctx, o); err != nil || o.VolcanoMissing != "" {
 		return err
 	}
 	if o.Core, err = ReadGroup(ctx, r.client, o.Job, gang.CoreName(o.Job.Name)); err != nil {
@@ -119,16 +119,20 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 	return &state, nil
 }
 
-// queueName is the queue that a new gang joins: the one that the namespace names by Volcano's own annotation, or default.
-func (r *Reconciler) queueName(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (string, error) {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	// Also when it is not found: a job has a namespace, so the cache lags, and a gang keeps the queue that it joins.
-	if err := r.client.Get(ctx, client.ObjectKey{Name: job.Namespace}, namespace); err != nil {
-		return "", fmt.Errorf("read namespace %s: %w", job.Namespace, err)
+// observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile; without one,
+// the queue that the namespace names by Volcano's own annotation, or default. A namespace that is not found is an error: a job
+// has one, so the cache lags, and a gang keeps the queue that it joins.
+func (r *Reconciler) observeProfile(ctx context.Context, o *elastic.Observed) error {
+	namespace, profile, err := kube.ProfileOf(ctx, r.client, o.Job.Namespace)
+	if err != nil {
+		return err
 	}
-	if name := namespace.Annotations[gang.QueueAnnotation]; name != "" {
-		return name, nil
+	o.Profile = profile
+	switch {
+	case profile != nil:
+		o.Queue.Name = profile.Name
+	default:
+		o.Queue.Name = cmp.Or(namespace.Annotations[gang.QueueAnnotation], gang.DefaultQueue)
 	}
-	return gang.DefaultQueue, nil
+	return nil
 }

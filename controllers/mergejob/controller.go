@@ -15,10 +15,12 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -36,6 +38,8 @@ import (
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs/status,verbs=patch
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
@@ -143,11 +147,15 @@ func index(ctx context.Context, mgr ctrl.Manager) error {
 func nameIndex(job types.NamespacedName) string { return "name " + job.String() }
 
 func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob").
 		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
 		Watches(&corev1.Pod{}, pools(r.poolsOfModel), podChanged()).
 		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), profileChanged()).
+		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](r.shared.Scheduler, &corev1.ConfigMap{}, pools(r.allPools))).
 		WatchesRawSource(source.Channel(r.shared.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
 		WatchesRawSource(source.Channel(r.stores.read, pools(r.poolsOfKey))).

@@ -35,13 +35,28 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
 		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
 	}
-	there := map[types.UID]bool{}
+	profiles, err := kube.ReadProfiles(ctx, r.client)
+	if err != nil {
+		return o, err
+	}
+	of, there := map[string]*v1alpha1.ResourceQuotaProfile{}, map[types.UID]bool{}
 	for i := range jobs.Items {
 		if jobs.Items[i].DeletionTimestamp != nil {
 			continue // What it has goes with it.
 		}
 		there[jobs.Items[i].UID] = true
-		job, err := r.observeJob(ctx, &jobs.Items[i], o.VolcanoMissing != "")
+		profile, known := of[jobs.Items[i].Namespace]
+		if !known {
+			_, profile, err = profiles.Of(ctx, jobs.Items[i].Namespace)
+			if apierrors.IsNotFound(err) {
+				continue // One cache is ahead of the other: the namespace comes, or the job goes.
+			}
+			if err != nil {
+				return o, err
+			}
+			of[jobs.Items[i].Namespace] = profile
+		}
+		job, err := r.observeJob(ctx, &jobs.Items[i], profile, o.VolcanoMissing != "")
 		if err != nil {
 			return o, err
 		}
@@ -83,10 +98,12 @@ func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error 
 	return nil
 }
 
-func (r *Reconciler) observeJob(ctx context.Context, object *v1alpha1.MergeJob, withoutVolcano bool) (*merge.Job, error) {
+func (r *Reconciler) observeJob(
+	ctx context.Context, object *v1alpha1.MergeJob, profile *v1alpha1.ResourceQuotaProfile, withoutVolcano bool,
+) (*merge.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merge.Job{
-		Object: object, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
+		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
 		Problem: r.memory.problem(object),
 	}
 	var err error

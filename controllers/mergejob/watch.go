@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/mergepod"
 )
 
@@ -127,6 +128,11 @@ func (r *Reconciler) poolsWhere(ctx context.Context, of ...client.ListOption) []
 	return names
 }
 
+// poolsOfNamespace are those in which merges of the namespace take turns.
+func (r *Reconciler) poolsOfNamespace(ctx context.Context, namespace client.Object) []string {
+	return r.poolsWhere(ctx, client.InNamespace(namespace.GetName()))
+}
+
 func poolOfQueue(_ context.Context, queue client.Object) []string { return []string{queue.GetName()} }
 
 // podChanged passes on what the reconciler reads of a pod.
@@ -136,6 +142,13 @@ func podChanged() builder.WatchesOption {
 			return false // Most pods of a cluster.
 		}
 		return !readPod(e.ObjectNew).Alike(readPod(e.ObjectOld))
+	}})
+}
+
+// profileChanged passes on what merges read of a profile.
+func profileChanged() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return kube.ProfileChanged(e.ObjectOld, e.ObjectNew)
 	}})
 }
 

@@ -222,7 +222,7 @@ func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) 
 // job takes in a job that runs, that was preempted, or that is being stopped.
 func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	tier, _ := c.arbiter.config.Tiers.Find(job.Spec.Tier)
+	tier, _ := c.arbiter.config.Tiers.Of(job.Spec.Tier, job.Status.Tier)
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
 		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
@@ -272,7 +272,7 @@ func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 }
 
 func (c *collector) priority(job *v1alpha1.ElasticTrainingJob) int32 {
-	tier, _ := c.arbiter.config.Tiers.Find(job.Spec.Tier)
+	tier, _ := c.arbiter.config.Tiers.Of(job.Spec.Tier, job.Status.Tier)
 	return tier.Priority
 }
 

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/endpoint"
 )
 
@@ -35,6 +36,13 @@ const awsEndpoint = "aws"
 
 // AllowsPool tells whether a MergeJob may name the Queue.
 func (m Merges) AllowsPool(name string) bool { return slices.Contains(m.Pools, name) }
+
+// ProfileAllowsPool tells whether a MergeJob of a namespace of the profile may name the Queue, as far as the profile goes: any
+// for a profile that lists none, and for none.
+func ProfileAllowsPool(profile *v1alpha1.ResourceQuotaProfile, pool string) bool {
+	return profile == nil || profile.Spec.Merges == nil || len(profile.Spec.Merges.Pools) == 0 ||
+		slices.Contains(profile.Spec.Merges.Pools, pool)
+}
 
 // AllowsEndpoint tells whether a store may name the server; empty for AWS's own. Two URLs are of one server whatever the case of
 // their letters, and with the port of their scheme or without it.

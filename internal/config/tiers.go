@@ -1,12 +1,16 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // Tier is one level of importance. Core workers carry its PriorityClass tideline-NAME, surplus workers
@@ -70,6 +74,33 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 		}
 	}
 	return Tier{}, false
+}
+
+// Of is the tier of a job that asks for one, or of one that asks for none and of which a tier is on record.
+func (ts Tiers) Of(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(asked, recorded)) }
+
+// For returns the tiers that jobs of a profile may have, the default among them: all for a profile that lists none, and for none.
+func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile) Tiers {
+	if profile == nil || len(profile.Spec.Tiers) == 0 {
+		return ts
+	}
+	var allowed Tiers
+	standard := -1
+	for _, t := range ts {
+		listed := slices.IndexFunc(profile.Spec.Tiers, func(l v1alpha1.ProfileTier) bool { return l.Name == t.Name })
+		if listed < 0 {
+			continue
+		}
+		if profile.Spec.Tiers[listed].Default {
+			standard = len(allowed)
+		}
+		t.Default = false
+		allowed = append(allowed, t)
+	}
+	if len(allowed) > 0 {
+		allowed[max(standard, 0)].Default = true
+	}
+	return allowed
 }
 
 // mostMergeFactor keeps what a tier weighs within bounds, however many there are.

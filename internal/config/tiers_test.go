@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 func TestDefaultTiers(t *testing.T) {
@@ -51,4 +53,45 @@ func TestEachTierWeighsTwiceTheOneBeforeIt(t *testing.T) {
 	g.Expect(many.MergeFactor("9")).To(Equal(int64(512)))
 	g.Expect(many.MergeFactor("10")).To(Equal(int64(1024)))
 	g.Expect(many.MergeFactor("69")).To(Equal(int64(1024)))
+}
+
+func TestTiersOfAProfile(t *testing.T) {
+	of := func(tiers ...v1alpha1.ProfileTier) *v1alpha1.ResourceQuotaProfile {
+		return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Tiers: tiers}}
+	}
+	for name, c := range map[string]struct {
+		profile  *v1alpha1.ResourceQuotaProfile
+		names    string
+		standard string
+	}{
+		"none":                {nil, "exploratory, small-traffic, main-traffic", "exploratory"},
+		"one that lists none": {of(), "exploratory, small-traffic, main-traffic", "exploratory"},
+		"a default": {
+			of(v1alpha1.ProfileTier{Name: "main-traffic", Default: true}, v1alpha1.ProfileTier{Name: "small-traffic"}),
+			"small-traffic, main-traffic", "main-traffic",
+		},
+		"the first without a default": {
+			of(v1alpha1.ProfileTier{Name: "main-traffic"}, v1alpha1.ProfileTier{Name: "small-traffic"}),
+			"small-traffic, main-traffic", "small-traffic",
+		},
+		"unknown ones": {of(v1alpha1.ProfileTier{Name: "gold"}), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			tiers := DefaultTiers().For(c.profile)
+			g.Expect(tiers.Names()).To(Equal(c.names))
+			standard, _ := tiers.Find("")
+			g.Expect(standard.Name).To(Equal(c.standard))
+			g.Expect(DefaultTiers()[0].Default).To(BeTrue(), "the configuration's tiers stay as they are")
+		})
+	}
+}
+
+func TestTierOnRecord(t *testing.T) {
+	g := NewWithT(t)
+	for asked, want := range map[string]string{"": "small-traffic", "main-traffic": "main-traffic"} {
+		tier, ok := DefaultTiers().Of(asked, "small-traffic")
+		g.Expect(ok).To(BeTrue())
+		g.Expect(tier.Name).To(Equal(want))
+	}
 }

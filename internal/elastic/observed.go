@@ -22,6 +22,8 @@ type Observed struct {
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 	Queue          Queue
+	// Profile is the ResourceQuotaProfile of the job's namespace; nil for a namespace that belongs to none.
+	Profile *v1alpha1.ResourceQuotaProfile
 	// Core and Surplus are the job's PodGroups; nil when they do not exist.
 	Core, Surplus *gang.State
 	// Service is the UID of the job's headless Service; empty when it does not exist.

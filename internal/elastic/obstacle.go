@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -25,8 +27,8 @@ type Obstacle struct {
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
-		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.unknownAccelerator, p.uncountableRequests,
-		p.volcanoMissing, p.queueRefuses,
+		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.tierNotAllowed, p.unknownAccelerator,
+		p.uncountableRequests, p.volcanoMissing, p.profileNotReady, p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -73,14 +75,58 @@ func (p *planner) limitExceeded() *Obstacle {
 }
 
 func (p *planner) unknownTier() *Obstacle {
-	if _, ok := p.o.Config.Tiers.Find(p.spec.Tier); ok {
+	asked := p.spec.Tier
+	if p.o.Job.Status.Attempt != nil {
+		asked = cmp.Or(asked, p.o.Job.Status.Tier)
+	}
+	if _, ok := p.o.Config.Tiers.Find(asked); ok {
 		return nil
 	}
 	return &Obstacle{
 		Reason: v1alpha1.ReasonUnknownTier,
 		Message: fmt.Sprintf("spec.tier: %q is not a tier of the operator's configuration, which knows %s: "+
-			"delete the job and create it with one of these.", p.spec.Tier, p.o.Config.Tiers.Names()),
+			"delete the job and create it with one of these.", asked, p.o.Config.Tiers.Names()),
 		Stalled: true,
+	}
+}
+
+// tierNotAllowed holds a job that has not begun to the tiers of its profile.
+func (p *planner) tierNotAllowed() *Obstacle {
+	if _, ok := p.tier(); ok {
+		return nil
+	}
+	profile := p.o.Profile.Name
+	allowed := "none that the operator's configuration knows"
+	if tiers := p.o.Config.Tiers.For(p.o.Profile); len(tiers) > 0 {
+		allowed = tiers.Names()
+	}
+	return &Obstacle{
+		Reason: v1alpha1.ReasonTierNotAllowed,
+		Message: fmt.Sprintf("spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the job and create it with "+
+			"one of these, or have the profile allow it.", p.spec.Tier, profile, allowed),
+		Stalled: true,
+	}
+}
+
+// tier is the tier in effect: the one that the job asks for, or that is on record, or, for a job that has not begun, the default
+// of its profile. It is false for one that the job may not have.
+func (p *planner) tier() (config.Tier, bool) {
+	if p.o.Job.Status.Attempt != nil {
+		return p.o.Config.Tiers.Of(p.spec.Tier, p.o.Job.Status.Tier)
+	}
+	return p.o.Config.Tiers.For(p.o.Profile).Find(p.spec.Tier)
+}
+
+// profileNotReady waits for the Queue of the profile.
+func (p *planner) profileNotReady() *Obstacle {
+	profile := p.o.Profile
+	if p.o.Core != nil || profile == nil || profile.Status.Queue == profile.Name {
+		return nil
+	}
+	return &Obstacle{
+		Reason: v1alpha1.ReasonProfileNotReady,
+		Message: fmt.Sprintf("ResourceQuotaProfile %s, to which namespace %s belongs, has no Queue yet: %s The job goes on by itself "+
+			"when it has one.", profile.Name, p.o.Job.Namespace, cmp.Or(profile.Status.Message, "it was not looked at yet.")),
 	}
 }
 
@@ -132,6 +178,9 @@ func (p *planner) queueRefuses() *Obstacle {
 // queueShut says why the job's queue places nothing; nil for an open queue.
 func (p *planner) queueShut() *Obstacle {
 	mend := fmt.Sprintf("or change annotation %s of namespace %s", gang.QueueAnnotation, p.o.Job.Namespace)
+	if p.o.Profile != nil {
+		mend = "which is that of profile " + p.o.Profile.Name
+	}
 	if p.o.Core != nil {
 		mend = "or delete the job and create it anew for another queue, because a gang stays in the queue it joined"
 	}

@@ -208,7 +208,7 @@ func (p *planner) adoptRange() bool {
 // keepRunning brings the workers of the attempt to what the spec asks. What happened to them is settled first: an obstacle keeps
 // the job from creating anything, not from seeing the end or a loss.
 func (p *planner) keepRunning() {
-	tier, _ := p.o.Config.Tiers.Find(p.spec.Tier)
+	tier, _ := p.tier()
 	p.d.Blueprint = worker.Blueprint{
 		Job: p.o.Job, Attempt: p.st.Attempt, Tier: tier, Queue: p.queue(), Accelerators: p.o.Config.Accelerators,
 	}

@@ -108,6 +108,37 @@ func TestRangeChangedBeforeAnythingIsPlacedIsAdopted(t *testing.T) {
 	}
 }
 
+// profile is one of team ads with a Queue, whose jobs may have these tiers, the first by default.
+func profile(tiers ...string) *v1alpha1.ResourceQuotaProfile {
+	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+	p.Status.Queue = "ads"
+	for i, name := range tiers {
+		p.Spec.Tiers = append(p.Spec.Tiers, v1alpha1.ProfileTier{Name: name, Default: i == 0})
+	}
+	return p
+}
+
+func TestTierOfTheProfileStaysWithAJobThatHasBegun(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Profile = profile("small-traffic", "exploratory")
+	w.settle()
+	g.Expect(w.status().Tier).To(Equal("small-traffic"))
+	g.Expect(w.status().Profile).To(Equal("ads"))
+	w.o.Profile = profile("exploratory")
+	w.run().settle()
+	g.Expect(w.status().Tier).To(Equal("small-traffic"))
+	g.Expect(w.last.Blueprint.Tier.Name).To(Equal("small-traffic"))
+	w.o.Profile = nil
+	w.settle()
+	g.Expect(w.status().Tier).To(Equal("small-traffic"))
+	g.Expect(w.status().Profile).To(Equal(v1alpha1.DefaultProfile), "it says that its namespace has none")
+	w.o.Config.Tiers = w.o.Config.Tiers[2:]
+	w.settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonUnknownTier))
+	g.Expect(w.status().Message).To(HavePrefix(`spec.tier: "small-traffic" is not a tier`))
+}
+
 func TestObstacles(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -136,6 +167,17 @@ func TestObstacles(t *testing.T) {
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
 		{"closed", func(o *Observed) { o.Queue = Queue{Name: "q", State: "Closed"} }, false,
 			v1alpha1.ReasonQueueClosed, []string{"Closed"}},
+		{"tier of the profile", func(o *Observed) {
+			o.Job.Spec.Tier, o.Profile = "main-traffic", profile("exploratory", "small-traffic")
+		}, true, v1alpha1.ReasonTierNotAllowed, []string{`"main-traffic"`, "profile ads", "exploratory, small-traffic"}},
+		{"profile of unknown tiers", func(o *Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
+			[]string{"none that the operator's configuration knows"}},
+		{"profile without a queue", func(o *Observed) {
+			o.Profile = profile()
+			o.Profile.Status = v1alpha1.ResourceQuotaProfileStatus{Message: "Queue ads exists and is not the profile's."}
+		}, false, v1alpha1.ReasonProfileNotReady, []string{
+			"ResourceQuotaProfile ads", "has no Queue yet: Queue ads exists and is not the profile's.",
+		}},
 		{"unseen", func(o *Observed) { o.Queue = Queue{Name: "q"} }, false, v1alpha1.ReasonQueueClosed, []string{"not seen it yet"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

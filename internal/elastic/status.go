@@ -27,8 +27,12 @@ func (p *planner) summarize() {
 
 func (p *planner) sayAll() {
 	p.st.Queue = text.Clip(p.queue(), validation.DNS1123SubdomainMaxLength)
-	if tier, ok := p.o.Config.Tiers.Find(p.spec.Tier); ok {
+	if tier, ok := p.tier(); ok {
 		p.st.Tier = tier.Name
+	}
+	p.st.Profile = v1alpha1.DefaultProfile
+	if p.o.Profile != nil {
+		p.st.Profile = p.o.Profile.Name
 	}
 	p.sayOwner()
 	if finished(p.st) {

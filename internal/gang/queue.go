@@ -128,3 +128,10 @@ func AllMemberships(list client.ObjectList) []Membership {
 func GroupOf(pod *corev1.Pod) string {
 	return pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]
 }
+
+// MembershipChanged passes on what changes in which queue a PodGroup is.
+func MembershipChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return MembershipOf(e.ObjectOld).Queue != MembershipOf(e.ObjectNew).Queue
+	}}
+}

@@ -40,6 +40,8 @@ type Job struct {
 	Object *v1alpha1.MergeJob
 	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
 	Invalid string
+	// Profile is the ResourceQuotaProfile of the job's namespace; nil for a namespace that belongs to none.
+	Profile *v1alpha1.ResourceQuotaProfile
 	// Problem is why the objects of the job's run could not be made; nil when nothing was refused.
 	Problem *Problem
 	// Store is how the store was last seen; nil before this process saw it.

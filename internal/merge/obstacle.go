@@ -3,7 +3,6 @@ package merge
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -33,8 +33,8 @@ type obstacle struct {
 // findObstacle runs the checks in the order in which a user would mend what they find.
 func (t *turn) findObstacle() *obstacle {
 	for _, check := range []func() *obstacle{
-		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.limitExceeded, t.poolNotAllowed, t.badSchedule, t.uncountable,
-		t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue, t.neverFits, t.poolShut,
+		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.limitExceeded, t.poolNotAllowed, t.badSchedule,
+		t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue, t.neverFits, t.poolShut,
 	} {
 		if o := check(); o != nil {
 			return o
@@ -68,6 +68,25 @@ func (t *turn) unknownTier() *obstacle {
 			"these.", t.spec.Tier, tiers.Names())}
 }
 
+// tier is the tier in effect: the one that the job asks for, or, until its run ends, that is on record, or the default of its
+// profile. It is false for one that the job may not have.
+func (t *turn) tier() (config.Tier, bool) {
+	if written := &t.job.Object.Status; written.Run != nil {
+		return t.p.o.Config.Tiers.Of(t.spec.Tier, written.Tier)
+	}
+	return t.p.o.Config.Tiers.For(t.job.Profile).Find(t.spec.Tier)
+}
+
+func (t *turn) tierNotAllowed() *obstacle {
+	if _, allowed := t.tier(); allowed {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
+		"spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the MergeJob and create it with one of these, or "+
+			"have the profile allow it.", t.spec.Tier, t.job.Profile.Name,
+		cmp.Or(t.p.o.Config.Tiers.For(t.job.Profile).Names(), "none that the operator's configuration knows"))}
+}
+
 func (t *turn) limitExceeded() *obstacle {
 	most := t.p.o.Config.Limits.MaxWorkersPerJob
 	if t.spec.MaxReplicas <= most {
@@ -79,13 +98,18 @@ func (t *turn) limitExceeded() *obstacle {
 }
 
 func (t *turn) poolNotAllowed() *obstacle {
-	pools := t.p.o.Config.Merges.Pools
-	if slices.Contains(pools, t.spec.Pool) {
+	merges := t.p.o.Config.Merges
+	if profile := t.job.Profile; merges.AllowsPool(t.spec.Pool) && !config.ProfileAllowsPool(profile, t.spec.Pool) {
+		return &obstacle{reason: v1alpha1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
+			"spec.pool: %q is no pool that profile %s allows (spec.merges.pools), which allows %s: name one of these.",
+			t.spec.Pool, profile.Name, strings.Join(profile.Spec.Merges.Pools, ", "))}
+	}
+	if merges.AllowsPool(t.spec.Pool) {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
 		"spec.pool: %q is no pool for merges by the operator's configuration (merges.pools), which allows %s: name one of these.",
-		t.spec.Pool, strings.Join(pools, ", "))}
+		t.spec.Pool, strings.Join(merges.Pools, ", "))}
 }
 
 func (t *turn) badSchedule() *obstacle {

@@ -114,8 +114,12 @@ func (t *turn) record() {
 	object := t.job.Object
 	t.st.ObservedGeneration = object.Generation
 	t.st.Model = mergepod.Model(object)
-	if tier, known := t.p.o.Config.Tiers.Find(t.spec.Tier); known {
+	if tier, known := t.tier(); known {
 		t.st.Tier = tier.Name
+	}
+	t.st.Profile = v1alpha1.DefaultProfile
+	if t.job.Profile != nil {
+		t.st.Profile = t.job.Profile.Name
 	}
 	if t.st.Run == nil {
 		t.st.Pool = t.spec.Pool

@@ -50,7 +50,7 @@ func (t *turn) took() string {
 }
 
 func (t *turn) blueprint() mergepod.Blueprint {
-	tier, _ := t.p.o.Config.Tiers.Find(t.spec.Tier)
+	tier, _ := t.tier()
 	return mergepod.Blueprint{Job: t.job.Object, Run: t.st.Run, Tier: tier, Pool: t.st.Pool}
 }
 

@@ -51,6 +51,7 @@ type merger struct {
 	store         store
 	sighting      *Sighting
 	problem       *Problem
+	profile       *v1alpha1.ResourceQuotaProfile
 	verdict       capacity.Verdict
 	rivals        []Rival
 	strangers     int
@@ -191,8 +192,7 @@ func (w *world) observed() Observed {
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
-			Verdict: m.verdict,
-			Rivals:  m.rivals, Strangers: m.strangers,
+			Verdict: m.verdict, Profile: m.profile, Rivals: m.rivals, Strangers: m.strangers,
 		})
 	}
 	return o

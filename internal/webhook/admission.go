@@ -17,6 +17,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/kube"
 )
 
 // defaultOwner makes the user who creates a job its owner. It reads nothing but the owner: what else is wrong with an object is
@@ -38,26 +39,28 @@ type validator struct {
 	client client.Client
 	of     words
 	// decide reads a job in JSON and judges it.
-	decide func(job []byte, by Creation) (Decision, error)
+	decide func(job []byte, by Creation, of *profile) (Decision, error)
 }
 
+type profile = v1alpha1.ResourceQuotaProfile
+
 func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, of: training, decide: func(content []byte, by Creation) (Decision, error) {
+	return &validator{client: c, of: training, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
 		job := &v1alpha1.ElasticTrainingJob{}
 		if err := json.Unmarshal(content, job); err != nil {
 			return Decision{}, fmt.Errorf("read the job: %w", err)
 		}
-		return Decide(&job.Spec, by, cfg), nil
+		return Decide(&job.Spec, by, Rules{cfg, p}), nil
 	}}
 }
 
 func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, of: merging, decide: func(content []byte, by Creation) (Decision, error) {
+	return &validator{client: c, of: merging, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
 		merge := &v1alpha1.MergeJob{}
 		if err := json.Unmarshal(content, merge); err != nil {
 			return Decision{}, fmt.Errorf("read the merge: %w", err)
 		}
-		return DecideMerge(&merge.Spec, by, cfg), nil
+		return DecideMerge(&merge.Spec, by, Rules{cfg, p}), nil
 	}}
 }
 
@@ -67,9 +70,13 @@ const reviewTimeout = 5 * time.Second
 
 // Handle asks the API server for rights of the user only when the job claims something.
 func (v *validator) Handle(ctx context.Context, req admission.Request) admission.Response {
+	_, of, err := kube.ProfileOf(ctx, v.client, req.Namespace)
+	if err != nil && !apierrors.IsNotFound(err) { // The cache of a new namespace lags; the job itself is held to the profile too.
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
 	d, err := v.decide(req.Object.Raw, Creation{
 		User: req.UserInfo.Username, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
-	})
+	}, of)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}

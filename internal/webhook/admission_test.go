@@ -11,11 +11,14 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
 )
 
@@ -53,15 +56,32 @@ func TestOwnerDefaultsToTheUser(t *testing.T) {
 	}
 }
 
-// reviewer answers SubjectAccessReviews by the verb, and keeps what it was asked.
+// reviewer answers SubjectAccessReviews by the verb, and keeps what it was asked. Namespace ads is team ads'.
 type reviewer struct {
 	client.Client
 
-	may   string
-	err   error
-	asked []authorizationv1.SubjectAccessReviewSpec
+	profiles []v1alpha1.ResourceQuotaProfile
+	may      string
+	err      error
+	asked    []authorizationv1.SubjectAccessReviewSpec
 	// patience is how long it might have taken for the last answer.
 	patience time.Duration
+}
+
+func (r *reviewer) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if key.Name != "ads" {
+		return apierrors.NewNotFound(corev1.Resource("namespaces"), key.Name)
+	}
+	o.SetName(key.Name)
+	o.SetLabels(map[string]string{"team": "ads"})
+	return nil
+}
+
+func (r *reviewer) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if list, ok := into.(*v1alpha1.ResourceQuotaProfileList); ok {
+		list.Items = r.profiles
+	}
+	return nil
 }
 
 func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
@@ -221,4 +241,44 @@ func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 			Namespace: "ads", Name: "ctr",
 		},
 	}))
+}
+
+func TestProfileOfTheNamespaceDecides(t *testing.T) {
+	profile := v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{
+			NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
+			Tiers:             []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "small-traffic"}},
+			Merges:            &v1alpha1.ProfileMerges{Pools: []string{"merge-ads"}},
+		},
+	}
+	cfg := config.Defaults()
+	cfg.Merges.Pools = []string{"tideline-merge", "merge-ads"}
+	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{profile}}
+	for job, refusal := range map[string]string{
+		`{"spec":{"owner":"alice","tier":"main-traffic"}}`: `spec.tier: Invalid value: "main-traffic": is not a tier that profile ` +
+			`team-ads allows, which allows exploratory, small-traffic: name one of these, or have the profile allow it`,
+		`{"spec":{"owner":"alice","tier":"small-traffic"}}`: "",
+		`{"spec":{"owner":"alice"}}`:                        "",
+	} {
+		t.Run(job, func(t *testing.T) {
+			response := newJobValidator(r, cfg).Handle(t.Context(), creation(job))
+			NewWithT(t).Expect(response.Allowed).To(Equal(refusal == ""))
+			if refusal != "" {
+				NewWithT(t).Expect(response.Result.Message).To(ContainSubstring(refusal))
+			}
+		})
+	}
+	t.Run("a pool", func(t *testing.T) {
+		g := NewWithT(t)
+		response := newMergeValidator(r, cfg).Handle(t.Context(), creation(`{"spec":{"owner":"alice","pool":"tideline-merge"}}`))
+		g.Expect(response.Result.Message).To(ContainSubstring(`spec.pool: Invalid value: "tideline-merge": is not a pool that ` +
+			`profile team-ads allows, which allows merge-ads: name one of these, or have the profile allow it`))
+	})
+	t.Run("another namespace", func(t *testing.T) {
+		other := creation(`{"spec":{"owner":"alice","tier":"main-traffic"}}`)
+		other.Namespace = "search"
+		allowed := newJobValidator(r, cfg).Handle(t.Context(), other).Allowed
+		NewWithT(t).Expect(allowed).To(BeTrue(), "its cache lags, and no profile is known")
+	})
 }

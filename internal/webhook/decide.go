@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -56,25 +57,29 @@ var (
 	merging  = words{v1alpha1.MergeJobKind, "mergejobs", "merge", "pods"}
 )
 
-// Decide judges what the schema of a job cannot: its tier and size, by the operator's configuration, and its owner and its
-// ServiceAccount, by who creates it.
-func Decide(spec *v1alpha1.ElasticTrainingJobSpec, by Creation, cfg *config.Configuration) Decision {
+// Rules are what jobs are held to besides their schema.
+type Rules struct {
+	Config *config.Configuration
+	// Profile of the job's namespace; nil for a namespace that belongs to none.
+	Profile *v1alpha1.ResourceQuotaProfile
+}
+
+// Decide judges what the schema of a job cannot: its tier and size, by the operator's configuration and the profile of its
+// namespace, and its owner and its ServiceAccount, by who creates it.
+func Decide(spec *v1alpha1.ElasticTrainingJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	d.limit(spec.Tier, spec.MaxReplicas, training, cfg)
+	d.limit(spec.Tier, spec.MaxReplicas, training, rules)
 	d.claim(spec.Owner, &spec.Template.Spec, training, by)
 	return d
 }
 
 // DecideMerge judges what the schema of a merge cannot: its tier, size, pool and store, by the operator's configuration, its
 // schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
-func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, cfg *config.Configuration) Decision {
+func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	d.limit(spec.Tier, spec.MaxReplicas, merging, cfg)
-	if !cfg.Merges.AllowsPool(spec.Pool) {
-		d.refuse(field.NewPath("spec", "pool"), spec.Pool, "is not a pool of the operator's configuration (merges.pools), which lists "+
-			strings.Join(cfg.Merges.Pools, ", ")+": name one of these")
-	}
-	d.store(&spec.Store, cfg.Merges)
+	d.limit(spec.Tier, spec.MaxReplicas, merging, rules)
+	d.pool(spec.Pool, rules)
+	d.store(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {
 		if _, err := merge.ParseSchedule(s.Cron, s.TimeZone); err != nil {
 			d.refuse(field.NewPath("spec", "schedule"), field.OmitValueType{}, err.Error())
@@ -91,16 +96,36 @@ func (d *Decision) refuse(at *field.Path, value any, why string) {
 	d.Refused = append(d.Refused, field.Invalid(at, value, why))
 }
 
-// limit holds a job to the tiers and the size that the operator's configuration knows.
-func (d *Decision) limit(tier string, replicas int32, of words, cfg *config.Configuration) {
-	if _, known := cfg.Tiers.Find(tier); !known {
-		d.refuse(field.NewPath("spec", "tier"), tier, fmt.Sprintf(
+// limit holds a job to the tiers and the size that the operator's configuration and the profile know.
+func (d *Decision) limit(tier string, replicas int32, of words, rules Rules) {
+	at, cfg := field.NewPath("spec", "tier"), rules.Config
+	allowed := cfg.Tiers.For(rules.Profile)
+	_, known := cfg.Tiers.Find(tier)
+	_, fine := allowed.Find(tier)
+	switch {
+	case !known:
+		d.refuse(at, tier, fmt.Sprintf(
 			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names()))
+	case !fine:
+		d.refuse(at, tier, fmt.Sprintf("is not a tier that profile %s allows, which allows %s: name one of these, or have the profile "+
+			"allow it", rules.Profile.Name, cmp.Or(allowed.Names(), "none that the operator's configuration knows")))
 	}
 	if most := cfg.Limits.MaxWorkersPerJob; replicas > most {
 		d.refuse(field.NewPath("spec", "maxReplicas"), replicas, fmt.Sprintf(
 			"is more than the %d %s that the operator's configuration allows a %s (limits.maxWorkersPerJob): ask for fewer",
 			most, of.pods, of.job))
+	}
+}
+
+// pool holds a merge to the pools that the operator's configuration and the profile know.
+func (d *Decision) pool(name string, rules Rules) {
+	switch at, pools := field.NewPath("spec", "pool"), rules.Config.Merges; {
+	case !pools.AllowsPool(name):
+		d.refuse(at, name, "is not a pool of the operator's configuration (merges.pools), which lists "+
+			strings.Join(pools.Pools, ", ")+": name one of these")
+	case !config.ProfileAllowsPool(rules.Profile, name):
+		d.refuse(at, name, fmt.Sprintf("is not a pool that profile %s allows, which allows %s: name one of these, or have the profile "+
+			"allow it", rules.Profile.Name, strings.Join(rules.Profile.Spec.Merges.Pools, ", ")))
 	}
 }
 

@@ -36,7 +36,7 @@ func TestDecide(t *testing.T) {
 			cfg := config.Defaults()
 			cfg.Limits.MaxWorkersPerJob = 64
 			spec := &v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier, MaxReplicas: c.workers}
-			d := Decide(spec, Creation{User: c.user}, cfg)
+			d := Decide(spec, Creation{User: c.user}, Rules{Config: cfg})
 			if c.want {
 				g.Expect(d.Claims).To(ConsistOf(HaveField("Refusal.Field", "spec.owner")))
 			} else {
@@ -71,7 +71,7 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 			spec := &v1alpha1.ElasticTrainingJobSpec{}
 			spec.Template.Spec.ServiceAccountName = c.account
 			spec.Template.Spec.DeprecatedServiceAccount = c.older
-			d := Decide(spec, Creation{"alice", types.NamespacedName{Namespace: "ads", Name: "ctr"}}, config.Defaults())
+			d := Decide(spec, Creation{"alice", types.NamespacedName{Namespace: "ads", Name: "ctr"}}, Rules{Config: config.Defaults()})
 			g.Expect(d.Refused).To(BeEmpty())
 			if c.claimed == "" {
 				g.Expect(d.Claims).To(BeEmpty())

@@ -185,9 +185,9 @@ func TestBindingsBindWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// Every kind can be used by those who may edit and view a namespace.
+// Every kind can be used by those who may edit and view a namespace; one of the whole cluster by those who divide it.
 func TestUserRolesCoverEveryKind(t *testing.T) {
-	var plurals []string
+	writers := map[string]string{}
 	covered := map[string][]string{}
 	for _, r := range installation(t) {
 		switch r.GetKind() {
@@ -196,7 +196,14 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plurals = append(plurals, plural)
+			scope, err := r.GetString("spec.scope")
+			if err != nil {
+				t.Fatal(err)
+			}
+			writers[plural] = "tideline-edit"
+			if scope == "Cluster" {
+				writers[plural] = "tideline-profiles"
+			}
 		case "ClusterRole":
 			var role rbacv1.ClusterRole
 			decode(t, r, &role)
@@ -205,8 +212,8 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 			}
 		}
 	}
-	for _, plural := range plurals {
-		for _, role := range []string{"tideline-edit", "tideline-view"} {
+	for plural, writer := range writers {
+		for _, role := range []string{writer, "tideline-view"} {
 			if !slices.Contains(covered[role], plural) {
 				t.Errorf("%s covers %v, not %s", role, covered[role], plural)
 			}
@@ -310,6 +317,8 @@ func TestSamplesHaveNoUnknownField(t *testing.T) {
 			decode(t, r, &v1alpha1.ElasticTrainingJob{})
 		case v1alpha1.MergeJobKind:
 			decode(t, r, &v1alpha1.MergeJob{})
+		case v1alpha1.ResourceQuotaProfileKind:
+			decode(t, r, &v1alpha1.ResourceQuotaProfile{})
 		default:
 			t.Errorf("%s is a %s", r.GetName(), r.GetKind())
 		}

@@ -132,8 +132,8 @@ func (b *bench) operate(ctx context.Context, c *cluster.Cluster, o options, s st
 	return startOperator(ctx, c, b.World, o.operator, dir, b.stores, queues)
 }
 
-// report prints the tables, or writes them into the page and the drawing beside it. What the page has of other strategies and pools,
-// made at the same scale, stays.
+// report prints the tables, or writes them into the page and the drawing beside it. What the page has of other strategies and
+// pools, made at the same scale, stays.
 func (b *bench) report(page string) error {
 	drawing := strings.TrimSuffix(page, filepath.Ext(page)) + ".svg"
 	said := conditions(b.scale, b.costs.quantile(0.5)) + "\n"

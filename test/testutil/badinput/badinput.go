@@ -59,6 +59,11 @@ var valid = map[string]string{
 			"store": {"provider": "s3", "bucket": "models", "credentialsSecretName": "model-store"}
 		}
 	}`,
+	v1alpha1.ResourceQuotaProfileKind: `{
+		"apiVersion": "tideline.io/v1alpha1", "kind": "ResourceQuotaProfile",
+		"metadata": {"name": "bad"},
+		"spec": {"namespaceSelector": {"matchLabels": {"team": "bad"}}}
+	}`,
 }
 
 // Object is the job that has the mistake.

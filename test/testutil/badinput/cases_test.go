@@ -29,6 +29,9 @@ var kinds = map[string]kind{
 		crd.ElasticTrainingJob, Cases(), Updates(), 60, func() any { return &v1alpha1.ElasticTrainingJob{} },
 	},
 	v1alpha1.MergeJobKind: {crd.MergeJob, MergeCases(), MergeUpdates(), 80, func() any { return &v1alpha1.MergeJob{} }},
+	v1alpha1.ResourceQuotaProfileKind: {
+		crd.ResourceQuotaProfile, ProfileCases(), nil, 25, func() any { return &v1alpha1.ResourceQuotaProfile{} },
+	},
 }
 
 // Every rule of a schema has a case: whoever adds a rule adds the case in which it is seen.

@@ -26,8 +26,9 @@ type Suite struct {
 
 	// installation is set in the first process only.
 	installation *testutil.Installation
-	// rights are set where every right of the operator's role must be used.
+	// rights are set where every right of the operator's role must be used, and must lists those of it that must be.
 	rights *rights
+	must   []string
 }
 
 // rights say what is known of rights that may be unused.
@@ -37,6 +38,13 @@ type rights struct{ except []string }
 // needed, on any of the clusters of the suite. What except names need not be used.
 func (s *Suite) UseEveryRight(except ...string) *Suite {
 	s.rights = &rights{except}
+	return s
+}
+
+// MustUse has the suite fail, when all of its specs ran, if no request of the operator needed one of these rights, each written
+// as [testutil.Right] does: those that other suites except.
+func (s *Suite) MustUse(rights ...string) *Suite {
+	s.must = rights
 	return s
 }
 
@@ -67,8 +75,12 @@ func New(o cluster.Options, further ...func(context.Context, *cluster.Cluster) e
 		case s.installation == nil:
 		case r.SuiteSucceeded:
 			if s.rights != nil && Complete(r) {
-				gomega.Expect(s.unusedRights()).To(gomega.BeEmpty(),
+				gomega.Expect(s.unused(s.rights.except)).To(gomega.BeEmpty(),
 					"the operator's role (config/rbac) allows what it needs; the audit logs are in %s", s.installation.Logs())
+			}
+			if len(s.must) > 0 && Complete(r) {
+				gomega.Expect(s.unused(nil)).NotTo(gomega.ContainElement(gomega.BeElementOf(s.must)),
+					"the operator uses what it has for this alone")
 			}
 			gomega.Expect(s.installation.RemoveLogs()).To(gomega.Succeed(), "nothing is left behind")
 		default:
@@ -87,13 +99,13 @@ func Complete(r ginkgo.Report) bool {
 	return len(specs) == len(specs.WithState(types.SpecStatePassed))
 }
 
-// unusedRights are the rights of the operator's role that no request in the audit logs of the suite needed.
-func (s *Suite) unusedRights() ([]string, error) {
+// unused are the rights of the operator's role that no request in the audit logs of the suite needed, but for exceptions.
+func (s *Suite) unused(except []string) ([]string, error) {
 	logs, err := filepath.Glob(filepath.Join(s.installation.Logs(), "*"+auditSuffix))
 	if err != nil {
 		return nil, err
 	}
-	return testutil.Unused(rbac.Roles, s.rights.except, logs...)
+	return testutil.Unused(rbac.Roles, except, logs...)
 }
 
 // auditSuffix ends the names of audit logs.

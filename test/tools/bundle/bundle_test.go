@@ -120,7 +120,7 @@ func TestEveryFieldHasItsDescriptor(t *testing.T) {
 		}
 		for goType, descriptors := range described {
 			fields := docs.Fields[goType]
-			if len(fields) < 10 {
+			if len(fields) < 4 {
 				t.Errorf("%s has %d fields: were they read?", goType, len(fields))
 			}
 			for field, name := range fields {
@@ -280,12 +280,14 @@ func TestOwnedKindsAreThoseThatTheOperatorCreates(t *testing.T) {
 		}
 	}
 	listed := map[string]bool{}
-	for _, r := range committedCSV(t).Spec.CustomResourceDefinitions.Owned[0].Resources {
-		plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Version: r.Version, Kind: r.Kind})
-		listed[plural.Resource] = true
+	for _, owned := range committedCSV(t).Spec.CustomResourceDefinitions.Owned {
+		for _, r := range owned.Resources {
+			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Version: r.Version, Kind: r.Kind})
+			listed[plural.Resource] = true
+		}
 	}
 	if !maps.Equal(created, listed) {
-		t.Errorf("the operator may create %v, and the owned kind lists %v", created, listed)
+		t.Errorf("the operator may create %v, and the owned kinds list %v", created, listed)
 	}
 }
 

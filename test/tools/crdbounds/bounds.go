@@ -13,6 +13,12 @@ const (
 	maxEnv        = 1000
 )
 
+// Bounds of a list of resources, far beyond what a node has, for the rules of which the API server estimates the cost.
+const (
+	maxResources = 32
+	maxQuantity  = 64
+)
+
 // Bounds of what may be a number or a word, which is a quantity where it has a pattern, and a port elsewhere. Of the exponents
 // that controller-gen allows a quantity, Go reads whole ones alone, and not the largest.
 const (
@@ -25,9 +31,12 @@ const (
 func boundNumbers(s *schema) {
 	switch {
 	case s.XIntOrString && s.Pattern != "":
-		s.Pattern = quantity
+		s.Pattern, s.MaxLength = quantity, new(int64(maxQuantity))
 	case s.XIntOrString:
 		s.Minimum, s.Maximum = new(float64(minPort)), new(float64(maxPort))
+	}
+	if each := s.AdditionalProperties; each != nil && each.Schema != nil && each.Schema.XIntOrString {
+		s.MaxProperties = new(int64(maxResources))
 	}
 	eachChild(s, boundNumbers)
 }

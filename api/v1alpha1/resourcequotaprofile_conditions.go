@@ -1,0 +1,30 @@
+package v1alpha1
+
+// Condition types of a ResourceQuotaProfile, besides Ready, Reconciling and Stalled, which it shares with jobs. Ready is True
+// while the Queue is as the profile says.
+const (
+	// ConditionNamespaceConflict is present and True while the selector chooses namespaces that belong to other profiles.
+	ConditionNamespaceConflict = "NamespaceConflict"
+	// ConditionOvercommitted is present and True while queues have guarantees or fixed shares of more than the nodes have.
+	ConditionOvercommitted = "Overcommitted"
+)
+
+// Reasons of a ResourceQuotaProfile that no job has.
+const (
+	// ReasonQueueReady: the Queue is as the profile says.
+	ReasonQueueReady = "QueueReady"
+	// ReasonQueueChanging: the Queue is being brought to what the profile says.
+	ReasonQueueChanging = "QueueChanging"
+	// ReasonQueueTaken: there is a Queue of the profile's name that is not the profile's.
+	ReasonQueueTaken = "QueueTaken"
+	// ReasonQueueRejected: Volcano or the API server refuses the Queue.
+	ReasonQueueRejected = "QueueRejected"
+	// ReasonParentNotFound: spec.queue.parent names no Queue.
+	ReasonParentNotFound = "ParentNotFound"
+	// ReasonParentBusy: spec.queue.parent names a Queue that holds jobs.
+	ReasonParentBusy = "ParentBusy"
+	// ReasonNamespaceTaken: a namespace that the selector chooses belongs to a profile that was created before.
+	ReasonNamespaceTaken = "NamespaceTaken"
+	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
+	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
+)

@@ -1,0 +1,143 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ResourceQuotaProfileSpec says which namespaces are a team's, and what is the team's share of the cluster.
+type ResourceQuotaProfileSpec struct {
+	// NamespaceSelector chooses the team's namespaces by their labels. A namespace belongs to one profile at most: to the one that
+	// was created first of those that choose it, which condition NamespaceConflict of the others says. It may not be empty.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="namespaceSelector must not be empty, because it would choose every namespace of the cluster: set matchLabels or matchExpressions"
+	NamespaceSelector metav1.LabelSelector `json:"namespaceSelector"`
+
+	// Queue is the Volcano Queue of the profile, which has the profile's name.
+	// +optional
+	// +kubebuilder:default={}
+	Queue ProfileQueue `json:"queue,omitempty"`
+
+	// Tiers are those that the team's jobs may have. Default: all of the operator's configuration.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(t, has(t.default) && t.default).size() <= 1",message="one tier at most may be the default: leave default out of the others"
+	Tiers []ProfileTier `json:"tiers,omitempty"`
+
+	// Merges are what the team's MergeJobs may use.
+	// +optional
+	Merges *ProfileMerges `json:"merges,omitempty"`
+}
+
+// ProfileQueue is the Volcano Queue of a profile. What others set in the Queue stays.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.guarantee) || !has(self.deserved) || self.guarantee.all(r, !(r in self.deserved) || quantity(string(self.guarantee[r])).compareTo(quantity(string(self.deserved[r]))) <= 0)",fieldPath=".guarantee",message="guarantee must not exceed deserved of the same resource: lower guarantee or raise deserved"
+// +kubebuilder:validation:XValidation:rule="!has(self.guarantee) || !has(self.capability) || self.guarantee.all(r, !(r in self.capability) || quantity(string(self.guarantee[r])).compareTo(quantity(string(self.capability[r]))) <= 0)",fieldPath=".guarantee",message="guarantee must not exceed capability of the same resource: lower guarantee or raise capability"
+// +kubebuilder:validation:XValidation:rule="!has(self.deserved) || !has(self.capability) || self.deserved.all(r, !(r in self.capability) || quantity(string(self.deserved[r])).compareTo(quantity(string(self.capability[r]))) <= 0)",fieldPath=".deserved",message="deserved must not exceed capability of the same resource: lower deserved or raise capability"
+type ProfileQueue struct {
+	// Weight is the profile's part of what no queue has a guarantee of, beside the weights of the other profiles: with 3 and 1, a
+	// profile gets three quarters. Default 1, range 1 to 1000.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Weight int32 `json:"weight,omitempty"`
+
+	// Guarantee is kept free for the queue, also while it does not use it. Default: none.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(r, quantity(string(self[r])).compareTo(quantity('0')) >= 0)",message="guarantee must not be negative: set 0 or more, or leave the resource out"
+	Guarantee corev1.ResourceList `json:"guarantee,omitempty"`
+
+	// Deserved is the queue's share: it may take back from others up to here, and others may take back from it what it uses beyond.
+	// Default, for each resource: its guarantee, and by weight its part of what no queue has a guarantee of.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(r, quantity(string(self[r])).compareTo(quantity('0')) >= 0)",message="deserved must not be negative: set 0 or more, or leave the resource out"
+	Deserved corev1.ResourceList `json:"deserved,omitempty"`
+
+	// Capability is the most that the queue may use, also of what others leave idle. Default, for each resource: no limit.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.all(r, quantity(string(self[r])).compareTo(quantity('0')) >= 0)",message="capability must not be negative: set 0 or more, or leave the resource out"
+	Capability corev1.ResourceList `json:"capability,omitempty"`
+
+	// Parent is the Queue below which this one stands, where Volcano's plugin capacity has a hierarchy. It must exist and hold no
+	// jobs of its own, because a job in a Queue with children stops all scheduling. Default: Volcano's, which is root.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Parent string `json:"parent,omitempty"`
+
+	// Reclaimable is false for a queue from which others take nothing back, however much it uses. Default true.
+	// +optional
+	// +kubebuilder:default=true
+	Reclaimable *bool `json:"reclaimable,omitempty"`
+}
+
+// ProfileTier is a tier that the team's jobs may have.
+type ProfileTier struct {
+	// Name of a tier of the operator's configuration.
+	// +required
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Default marks the tier of jobs that name none. Default: the first tier of the operator's configuration that is listed.
+	// +optional
+	// +kubebuilder:default=false
+	Default bool `json:"default,omitempty"`
+}
+
+// ProfileMerges are what the team's MergeJobs may use.
+type ProfileMerges struct {
+	// Pools are the Volcano Queues in which the team's merges may take turns, of those that the operator's configuration lists
+	// (merges.pools). Default: all of them.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Pools []string `json:"pools,omitempty"`
+}
+
+// ResourceQuotaProfile is a team's share of the cluster: the jobs of its namespaces land in its Volcano Queue.
+//
+// +operator-sdk:csv:customresourcedefinitions:displayName="Resource Quota Profile"
+// +operator-sdk:csv:customresourcedefinitions:resources={{Queue,v1beta1,queues.scheduling.volcano.sh},{Event,v1,""}}
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rqp,scope=Cluster,categories=tideline,path=resourcequotaprofiles,singular=resourcequotaprofile
+// +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.status.queue`
+// +kubebuilder:printcolumn:name="GPU",type=string,JSONPath=`.status.accelerators`,description="accelerators used/deserved/capability"
+// +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
+// +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiting`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Namespaces",type=integer,priority=1,JSONPath=`.status.namespaceCount`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1123 label, because it is the value of labels: at most 63 lower-case letters, digits and dashes, without dots'"
+// +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['root', 'default'])",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') is that of a Queue of Volcano itself: choose another name'"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.queue) || !has(self.spec.queue.parent) || self.spec.queue.parent != self.metadata.name",fieldPath=".spec.queue.parent",messageExpression="'parent (' + self.spec.queue.parent + ') is the profile\\'s own queue: name another, or leave parent out'"
+type ResourceQuotaProfile struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which namespaces are the team's, and what is its share.
+	// +required
+	Spec ResourceQuotaProfileSpec `json:"spec"`
+
+	// Status is what became of it, and what the team uses.
+	// +optional
+	Status ResourceQuotaProfileStatus `json:"status,omitempty"`
+}
+
+// ResourceQuotaProfileList is a list of ResourceQuotaProfiles.
+//
+// +kubebuilder:object:root=true
+type ResourceQuotaProfileList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceQuotaProfile `json:"items"`
+}

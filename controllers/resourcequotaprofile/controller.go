@@ -1,0 +1,206 @@
+// Package resourcequotaprofile reconciles ResourceQuotaProfiles, all at once: it observes, lets internal/quota decide, applies
+// the decision and reports. It decides nothing itself.
+package resourcequotaprofile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+// +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles/status,verbs=patch
+// +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=list;watch
+// +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=create;list;watch;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+
+const (
+	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
+	staleInterval = 2 * time.Second
+	// refusedInterval is how often a Queue that was refused is tried again.
+	refusedInterval = 30 * time.Second
+	// patience is how long Queues are left as they are when nodes come or go: some come back.
+	patience = 30 * time.Second
+	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
+	gathering = time.Second
+	// Back-off of failed reconciles.
+	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
+)
+
+// all is the one key of the reconciler: the shares of profiles depend on one another.
+var all = types.NamespacedName{Name: "profiles"}
+
+// queues is the name under which the pacer remembers since when Queues differ from what they should say. No profile has it.
+var queues = types.NamespacedName{Name: "(queues)"}
+
+// Reconciler reconciles all ResourceQuotaProfiles.
+type Reconciler struct {
+	client   client.Client
+	applier  kube.Applier
+	recorder events.EventRecorder
+	config   *config.Configuration
+	guard    *guard.Guard
+	volcano  *kube.Kinds
+	pacer    *kube.Pacer
+	memory   *memory
+	now      func() time.Time
+}
+
+// Setup registers the reconciler with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds) error {
+	g, err := guard.New(crd.ResourceQuotaProfile)
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), applier: kube.NewApplier(mgr), recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g,
+		volcano: volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+	}
+	c, err := r.build(mgr)
+	if err != nil {
+		return fmt.Errorf("set up the controller of ResourceQuotaProfile: %w", err)
+	}
+	return r.watchVolcano(ctx, mgr, c)
+}
+
+func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("resourcequotaprofile").
+		Watches(&v1alpha1.ResourceQuotaProfile{}, wake(0)).
+		Watches(namespace, wake(0), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&corev1.Node{}, wake(gathering), changed(readNode)).
+		Watches(&corev1.Pod{}, wake(gathering), changed(readPod)).
+		Watches(&v1alpha1.ElasticTrainingJob{}, wake(gathering), changed(readTraining)).
+		Watches(&v1alpha1.MergeJob{}, wake(gathering), changed(readMerge)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			LogConstructor:          func(*reconcile.Request) logr.Logger { return mgr.GetLogger().WithName("resourcequotaprofile") },
+		}).
+		Build(r)
+}
+
+// wake wakes the reconciler, some time after an event.
+func wake(after time.Duration) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(q queue) { q.AddAfter(reconcile.Request{NamespacedName: all}, after) }
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, _ event.CreateEvent, q queue) { wake(q) },
+		UpdateFunc:  func(_ context.Context, _ event.UpdateEvent, q queue) { wake(q) },
+		DeleteFunc:  func(_ context.Context, _ event.DeleteEvent, q queue) { wake(q) },
+		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) { wake(q) },
+	}
+}
+
+// watchVolcano watches Volcano's kinds, at once or as soon as they are installed.
+func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
+	watch := func(context.Context) error {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), wake(gathering), gang.MembershipChanged())); err != nil {
+			return fmt.Errorf("watch PodGroups: %w", err)
+		}
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), wake(0), gang.QueueSpecChanged())); err != nil {
+			return fmt.Errorf("watch Queues: %w", err)
+		}
+		return nil
+	}
+	if r.volcano.Missing() == "" {
+		return watch(ctx)
+	}
+	installed := make(chan event.GenericEvent)
+	if err := c.Watch(source.Channel(installed, wake(0))); err != nil {
+		return fmt.Errorf("watch for Volcano: %w", err)
+	}
+	r.volcano.Then(watch, func(ctx context.Context) error {
+		select {
+		case installed <- event.GenericEvent{Object: &v1alpha1.ResourceQuotaProfile{}}:
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	return nil
+}
+
+// Reconcile brings all profiles to what their specs ask.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if seen, err := r.applier.Writes.Seen(ctx, all); err != nil {
+		return reconcile.Result{}, err
+	} else if !seen {
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
+	}
+	observed, err := r.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.now()
+	decision := quota.Plan(observed, metav1.NewTime(now).Rfc3339Copy())
+	result := reconcile.Result{RequeueAfter: r.settle(&decision, now)}
+	for i := range decision.Profiles {
+		d := &decision.Profiles[i]
+		again, profileErr := r.carryOut(ctx, d, now)
+		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+		if profileErr != nil && err == nil {
+			// The others go on; this one is tried again with them.
+			err = fmt.Errorf("ResourceQuotaProfile %s: %w", d.Profile.Name, profileErr)
+		}
+	}
+	if err == nil {
+		err = r.deleteQueues(ctx, decision.DeleteQueues)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, nil
+}
+
+// settle holds back what is only for nodes that came or went, until it has stood for a while, and returns how much longer.
+func (r *Reconciler) settle(d *quota.Decision, now time.Time) time.Duration {
+	differ := false
+	for i := range d.Profiles {
+		differ = differ || d.Profiles[i].Apply != nil
+	}
+	if !differ {
+		r.pacer.Agrees(queues)
+		return 0
+	}
+	since, _ := r.pacer.Differs(queues, 1, now)
+	left := since.Add(patience).Sub(now)
+	if !d.Patient || left <= 0 {
+		r.pacer.Wrote(queues, now)
+		return 0
+	}
+	for i := range d.Profiles {
+		d.Profiles[i].Apply = nil
+	}
+	return left
+}

@@ -1,0 +1,87 @@
+package resourcequotaprofile
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/guard"
+)
+
+// memory holds what no cache keeps. Losing it, as a restart does, loses no decision: specs are checked anew, and what Volcano
+// refused it refuses again. Only the one reconcile at a time uses it.
+type memory struct{ profiles map[types.UID]*remembered }
+
+type remembered struct {
+	// checked is the generation whose spec was held to its rules, and invalid what they said.
+	checked int64
+	invalid string
+	// refusal is what was said against the Queue, for that generation; empty for nothing.
+	refusal    string
+	generation int64
+	// tried is when that was said.
+	tried time.Time
+}
+
+func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
+
+func (m *memory) of(p *v1alpha1.ResourceQuotaProfile) *remembered {
+	if m.profiles[p.UID] == nil {
+		m.profiles[p.UID] = &remembered{}
+	}
+	return m.profiles[p.UID]
+}
+
+// keep forgets profiles that are gone.
+func (m *memory) keep(there []v1alpha1.ResourceQuotaProfile) {
+	stay := make(map[types.UID]*remembered, len(there))
+	for i := range there {
+		stay[there[i].UID] = m.of(&there[i])
+	}
+	m.profiles = stay
+}
+
+// check holds a spec to its rules, once per generation.
+func (m *memory) check(ctx context.Context, g *guard.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
+	known := m.of(p)
+	if known.checked != p.Generation {
+		invalid, err := g.Check(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		known.checked, known.invalid = p.Generation, invalid
+	}
+	return known.invalid, nil
+}
+
+// refused notes what was said against the Queue; it is false for what is known already.
+func (m *memory) refused(p *v1alpha1.ResourceQuotaProfile, said string, now time.Time) bool {
+	known := m.of(p)
+	known.tried = now
+	if known.refusal == said && known.generation == p.Generation {
+		return false
+	}
+	known.refusal, known.generation = said, p.Generation
+	return true
+}
+
+// written notes that the Queue was taken.
+func (m *memory) written(p *v1alpha1.ResourceQuotaProfile) { m.of(p).refusal = "" }
+
+// wait is how much longer the Queue is left alone, because it was refused.
+func (m *memory) wait(p *v1alpha1.ResourceQuotaProfile, now time.Time) time.Duration {
+	if m.refusal(p) == "" {
+		return 0
+	}
+	return max(m.of(p).tried.Add(refusedInterval).Sub(now), 0)
+}
+
+// refusal is what was last said against the Queue of this generation; empty for nothing.
+func (m *memory) refusal(p *v1alpha1.ResourceQuotaProfile) string {
+	if known := m.of(p); known.generation == p.Generation {
+		return known.refusal
+	}
+	return ""
+}

@@ -1,0 +1,232 @@
+package resourcequotaprofile
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+// observe reads what Plan needs, from caches only.
+func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
+	o := quota.Observed{
+		Config: r.config, VolcanoMissing: r.volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
+		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{},
+	}
+	reads := []func(context.Context, *quota.Observed) error{r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs}
+	for i, read := range reads {
+		if i > 1 && len(o.Profiles) == 0 {
+			break // What else there is concerns nobody.
+		}
+		if err := read(ctx, &o); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// list reads all objects of a kind as they are in the cache.
+func (r *Reconciler) list(ctx context.Context, into client.ObjectList) error {
+	if err := r.client.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list %T: %w", into, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) profiles(ctx context.Context, o *quota.Observed) error {
+	profiles := &v1alpha1.ResourceQuotaProfileList{}
+	if err := r.list(ctx, profiles); err != nil {
+		return err
+	}
+	r.memory.keep(profiles.Items)
+	for i := range profiles.Items {
+		p := quota.Profile{Object: &profiles.Items[i]}
+		var err error
+		if p.Invalid, err = r.memory.check(ctx, r.guard, p.Object); err != nil {
+			return err
+		}
+		p.Refused = r.memory.refusal(p.Object)
+		o.Profiles = append(o.Profiles, p)
+	}
+	return nil
+}
+
+func (r *Reconciler) namespaces(ctx context.Context, o *quota.Observed) error {
+	namespaces := &metav1.PartialObjectMetadataList{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.list(ctx, namespaces); err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		o.Namespaces = append(o.Namespaces, quota.Namespace{Name: namespaces.Items[i].Name, Labels: namespaces.Items[i].Labels})
+	}
+	return nil
+}
+
+func (r *Reconciler) nodes(ctx context.Context, o *quota.Observed) error {
+	nodes := &corev1.NodeList{}
+	if err := r.list(ctx, nodes); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		if ready(&nodes.Items[i]) {
+			for name, amount := range capacity.AmountsOf(nodes.Items[i].Status.Allocatable) {
+				o.Nodes[name] += amount
+			}
+		}
+	}
+	return nil
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
+	pods := &corev1.PodList{}
+	if err := r.list(ctx, pods); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if !holds(p) {
+			continue
+		}
+		if o.Used[p.Namespace] == nil {
+			o.Used[p.Namespace] = capacity.Amounts{}
+		}
+		for name, amount := range capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})) {
+			o.Used[p.Namespace][name] += amount
+		}
+	}
+	return nil
+}
+
+// holds tells of a pod that has a place on a node.
+func holds(p *corev1.Pod) bool {
+	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func (r *Reconciler) jobs(ctx context.Context, o *quota.Observed) error {
+	trainings, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
+	if err := r.list(ctx, trainings); err != nil {
+		return err
+	}
+	if err := r.list(ctx, merges); err != nil {
+		return err
+	}
+	add := func(namespace string, stands standing) {
+		n := o.Jobs[namespace]
+		switch stands {
+		case runs:
+			n.Running++
+		case waits:
+			n.Waiting++
+		}
+		o.Jobs[namespace] = n
+	}
+	for i := range trainings.Items {
+		add(trainings.Items[i].Namespace, standingOfTraining(&trainings.Items[i]))
+	}
+	for i := range merges.Items {
+		add(merges.Items[i].Namespace, standingOfMerge(&merges.Items[i]))
+	}
+	return nil
+}
+
+// standing is whether a job runs or waits for room or its turn.
+type standing string
+
+const (
+	runs  standing = "runs"
+	waits standing = "waits"
+)
+
+func standingOfTraining(job *v1alpha1.ElasticTrainingJob) standing {
+	switch job.Status.Phase { //nolint:exhaustive // the other phases are those of jobs that neither run nor wait
+	case v1alpha1.PhaseRunning:
+		return runs
+	case v1alpha1.PhasePending:
+		return waits
+	}
+	return ""
+}
+
+func standingOfMerge(job *v1alpha1.MergeJob) standing {
+	switch job.Status.Phase { //nolint:exhaustive // the other phases are those of merges that neither run nor wait
+	case v1alpha1.MergeStarting, v1alpha1.MergeRunning:
+		return runs
+	case v1alpha1.MergeQueued:
+		return waits
+	}
+	return ""
+}
+
+// gangs reads what Volcano's kinds say, if they are served.
+func (r *Reconciler) gangs(ctx context.Context, o *quota.Observed) error {
+	if o.VolcanoMissing != "" {
+		return nil
+	}
+	queues, groups := gang.NewQueueList(), gang.NewPodGroupList()
+	if err := r.list(ctx, queues); err != nil {
+		return err
+	}
+	if err := r.list(ctx, groups); err != nil {
+		return err
+	}
+	o.Queues = gang.AllQueues(queues)
+	for _, g := range gang.AllMemberships(groups) {
+		o.Gangs[g.Queue]++
+	}
+	return nil
+}
+
+// changed passes on updates of what is read of an object.
+func changed(read func(client.Object) any) builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))
+	}})
+}
+
+func readNode(o client.Object) any {
+	if n, ok := o.(*corev1.Node); ok {
+		return []any{n.Status.Allocatable, ready(n)}
+	}
+	return nil
+}
+
+func readPod(o client.Object) any {
+	if p, ok := o.(*corev1.Pod); ok {
+		return holds(p)
+	}
+	return nil
+}
+
+func readTraining(o client.Object) any {
+	if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
+		return standingOfTraining(job)
+	}
+	return nil
+}
+
+func readMerge(o client.Object) any {
+	if job, ok := o.(*v1alpha1.MergeJob); ok {
+		return standingOfMerge(job)
+	}
+	return nil
+}

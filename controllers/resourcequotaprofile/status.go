@@ -1,0 +1,81 @@
+package resourcequotaprofile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+// carryOut writes the Queue of one profile and its status, and returns when to look again; zero for never.
+func (r *Reconciler) carryOut(ctx context.Context, d *quota.ProfileDecision, now time.Time) (time.Duration, error) {
+	again := r.memory.wait(d.Profile, now)
+	if again > 0 {
+		d.Create, d.Apply = nil, nil
+	}
+	p := r.apply(ctx, d)
+	if p == nil && (d.Create != nil || d.Apply != nil) {
+		r.memory.written(d.Profile)
+	}
+	wait, err := r.report(ctx, d, now)
+	switch {
+	case err != nil:
+		return 0, err
+	case p == nil:
+		return kube.Sooner(wait, again), nil
+	case p.Class == kube.Retry, apierrors.IsConflict(p.Err):
+		return 0, p.Err
+	}
+	if r.memory.refused(d.Profile, p.Err.Error(), now) {
+		log.FromContext(ctx).Error(p.Err, "Cannot write the Queue of a profile", "queue", d.Profile.Name, "reason", p.Reason)
+		return time.Millisecond, nil // The next plan says so.
+	}
+	return refusedInterval, nil
+}
+
+// report writes the status when it is due, and then tells what changed.
+func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, now time.Time) (time.Duration, error) {
+	key := types.NamespacedName{Name: d.Profile.Name}
+	pace := quota.PaceOf(&d.Profile.Status, &d.Status)
+	if pace == quota.PaceNever {
+		r.pacer.Agrees(key)
+		return 0, nil
+	}
+	_, written := r.pacer.Differs(key, int(pace), now)
+	if wait := pace.Wait(written, now); wait > 0 {
+		return wait, nil
+	}
+	updated := d.Profile.DeepCopy()
+	updated.Status = d.Status
+	err := r.applier.PatchStatus(ctx, all, d.Profile, updated)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return staleInterval, r.applier.CatchUp(ctx, all, d.Profile, &v1alpha1.ResourceQuotaProfile{})
+	case err != nil:
+		return 0, fmt.Errorf("write the status: %w", err)
+	}
+	r.pacer.Wrote(key, now)
+	r.tell(ctx, d)
+	return 0, nil
+}
+
+// tell emits an event and logs when the profile came to be otherwise, once.
+func (r *Reconciler) tell(ctx context.Context, d *quota.ProfileDecision) {
+	if d.Status.Reason == d.Profile.Status.Reason || d.Status.Reason == v1alpha1.ReasonQueueChanging {
+		return
+	}
+	kind := corev1.EventTypeWarning
+	if d.Status.Reason == v1alpha1.ReasonQueueReady {
+		kind = corev1.EventTypeNormal
+	}
+	r.recorder.Eventf(d.Profile, nil, kind, d.Status.Reason, "Reconcile", "%s", d.Status.Message)
+	log.FromContext(ctx).Info("Profile changed", "queue", d.Profile.Name, "reason", d.Status.Reason, "message", d.Status.Message)
+}

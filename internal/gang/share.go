@@ -1,0 +1,140 @@
+package gang
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+)
+
+// Share is a Queue as Tideline wants it: what it says of the Queue, and nothing else.
+type Share struct {
+	Name   string
+	Labels map[string]string
+	Weight int32
+	// Guarantee is at most Deserved, and Deserved at most Capability. A Capability that is not empty lists every resource of the
+	// others, because Volcano's webhook takes one that it does not list for zero there, and its scheduler for no limit
+	// (pkg/webhooks/admission/queues/validate, v1.14).
+	Guarantee, Deserved, Capability corev1.ResourceList
+	// Parent is empty where it is left to Volcano.
+	Parent      string
+	Reclaimable bool
+}
+
+// Queue returns the share as an object to create.
+func (s Share) Queue() client.Object {
+	return &schedulingv1beta1.Queue{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: s.Labels},
+		Spec: schedulingv1beta1.QueueSpec{
+			Weight: s.Weight, Guarantee: schedulingv1beta1.Guarantee{Resource: s.Guarantee}, Deserved: s.Deserved,
+			Capability: s.Capability, Parent: s.Parent, Reclaimable: ptr.To(s.Reclaimable),
+		},
+	}
+}
+
+// Apply returns what to apply to the Queue of that UID: only the fields that Tideline owns.
+func (s Share) Apply(uid types.UID) (map[string]any, error) {
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+		Weight      int64                       `json:"weight"`
+		Guarantee   schedulingv1beta1.Guarantee `json:"guarantee"`
+		Deserved    corev1.ResourceList         `json:"deserved,omitempty"`
+		Capability  corev1.ResourceList         `json:"capability,omitempty"`
+		Parent      string                      `json:"parent,omitempty"`
+		Reclaimable bool                        `json:"reclaimable"`
+	}{int64(s.Weight), schedulingv1beta1.Guarantee{Resource: s.Guarantee}, s.Deserved, s.Capability, s.Parent, s.Reclaimable})
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]any{}
+	for key, value := range s.Labels {
+		labels[key] = value
+	}
+	return map[string]any{
+		"apiVersion": QueueKind.GroupVersion().String(),
+		"kind":       QueueKind.Kind,
+		"metadata":   map[string]any{"name": s.Name, "uid": string(uid), "labels": labels},
+		"spec":       spec,
+	}, nil
+}
+
+// QueueInfo is what Tideline reads of a Queue.
+type QueueInfo struct {
+	QueueLimits
+	UID    types.UID
+	Labels map[string]string
+	Weight int32
+	Parent string
+	// Deleting is true for one that is being deleted.
+	Deleting bool
+}
+
+// QueueInfoOf reads a Queue.
+func QueueInfoOf(o client.Object) QueueInfo {
+	q, ok := o.(*schedulingv1beta1.Queue)
+	if !ok {
+		return QueueInfo{}
+	}
+	return QueueInfo{
+		QueueLimits: QueueLimitsOf(q), UID: q.UID, Labels: q.Labels, Weight: q.Spec.Weight, Parent: q.Spec.Parent,
+		Deleting: q.DeletionTimestamp != nil,
+	}
+}
+
+// AllQueues reads the Queues of a list.
+func AllQueues(list client.ObjectList) []QueueInfo {
+	queues, ok := list.(*schedulingv1beta1.QueueList)
+	if !ok {
+		return nil
+	}
+	all := make([]QueueInfo, len(queues.Items))
+	for i := range queues.Items {
+		all[i] = QueueInfoOf(&queues.Items[i])
+	}
+	return all
+}
+
+// Drifted tells whether a Queue differs from the share in what Tideline says of it.
+func (s Share) Drifted(q QueueInfo) bool {
+	for key, value := range s.Labels {
+		if q.Labels[key] != value {
+			return true
+		}
+	}
+	return s.Weight != q.Weight || s.Reclaimable != q.Reclaimable || (s.Parent != "" && s.Parent != q.Parent) ||
+		!sameAmounts(s.Guarantee, q.Guarantee) || !sameAmounts(s.Deserved, q.Deserved) || !sameAmounts(s.Capability, q.Capability)
+}
+
+// sameAmounts compares what is wanted, as it comes back from the API server, with what is there.
+func sameAmounts(want, have corev1.ResourceList) bool {
+	if len(want) != len(have) {
+		return false
+	}
+	for name, w := range want {
+		stored, err := resource.ParseQuantity(w.String())
+		h, there := have[name]
+		if err == nil && (!there || h.Cmp(stored) != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// QueueSpecChanged passes on what changes what a Queue may hold, and what opens or closes it.
+func QueueSpecChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		// Not the generation: without a status subresource it would count status writes too.
+		before, after := QueueInfoOf(e.ObjectOld), QueueInfoOf(e.ObjectNew)
+		s := Share{
+			Labels: before.Labels, Weight: before.Weight, Guarantee: before.Guarantee, Deserved: before.Deserved,
+			Capability: before.Capability, Parent: before.Parent, Reclaimable: before.Reclaimable,
+		}
+		return s.Drifted(after) || len(before.Labels) != len(after.Labels) || before.Parent != after.Parent ||
+			before.State != after.State || before.Deleting != after.Deleting
+	}}
+}

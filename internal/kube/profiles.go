@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+// Profiles finds the profiles of namespaces, from caches, as the profiles are at one moment.
+type Profiles struct {
+	reader client.Reader
+	index  *quota.Index
+}
+
+// ReadProfiles reads all profiles.
+func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) {
+	list := &v1alpha1.ResourceQuotaProfileList{}
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ResourceQuotaProfiles: %w", err)
+	}
+	profiles := make([]*v1alpha1.ResourceQuotaProfile, len(list.Items))
+	for i := range list.Items {
+		profiles[i] = &list.Items[i]
+	}
+	return &Profiles{reader: reader, index: quota.NewIndex(profiles)}, nil
+}
+
+// Of reads the metadata of a namespace and the profile that it belongs to, nil for none, which is not to be changed. A namespace
+// that is not there is an error.
+func (p *Profiles) Of(ctx context.Context, namespace string) (
+	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
+) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := p.reader.Get(ctx, client.ObjectKey{Name: namespace}, object); err != nil {
+		return nil, nil, fmt.Errorf("read namespace %s: %w", namespace, err)
+	}
+	return object, p.index.Of(object.Labels), nil
+}
+
+// ProfileOf is [Profiles.Of] for one namespace.
+func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
+	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
+) {
+	profiles, err := ReadProfiles(ctx, reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	return profiles.Of(ctx, namespace)
+}
+
+// ProfileChanged tells whether a profile changed in what jobs read of it: its spec, and whether and why it has a Queue.
+func ProfileChanged(before, after client.Object) bool {
+	old, ok := before.(*v1alpha1.ResourceQuotaProfile)
+	now, also := after.(*v1alpha1.ResourceQuotaProfile)
+	return !ok || !also || old.Generation != now.Generation || old.Status.Queue != now.Status.Queue ||
+		(now.Status.Queue == "" && old.Status.Message != now.Status.Message)
+}

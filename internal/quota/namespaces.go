@@ -1,0 +1,80 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Namespace is a namespace as far as profiles choose by it.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Conflict is a namespace that one profile chooses and that belongs to another.
+type Conflict struct{ Namespace, Profile string }
+
+// Index finds the profile of a namespace. A namespace belongs to the profile that was created first of those that choose it.
+type Index struct{ entries []entry }
+
+type entry struct {
+	profile  *v1alpha1.ResourceQuotaProfile
+	selector labels.Selector
+}
+
+// NewIndex returns an index of profiles. One whose selector cannot be read chooses nothing.
+func NewIndex(profiles []*v1alpha1.ResourceQuotaProfile) *Index {
+	x := &Index{}
+	for _, p := range profiles {
+		if selector, err := metav1.LabelSelectorAsSelector(&p.Spec.NamespaceSelector); err == nil && !selector.Empty() {
+			x.entries = append(x.entries, entry{p, selector})
+		}
+	}
+	slices.SortFunc(x.entries, func(a, b entry) int {
+		return cmp.Or(
+			a.profile.CreationTimestamp.Compare(b.profile.CreationTimestamp.Time), cmp.Compare(a.profile.Name, b.profile.Name))
+	})
+	return x
+}
+
+// Of is the profile of a namespace with these labels; nil for one that belongs to none.
+func (x *Index) Of(namespace map[string]string) *v1alpha1.ResourceQuotaProfile {
+	for i := range x.entries {
+		if x.entries[i].selector.Matches(labels.Set(namespace)) {
+			return x.entries[i].profile
+		}
+	}
+	return nil
+}
+
+// assign gives each namespace to its profile, and lists for each profile the namespaces that it chooses in vain, by name.
+func (x *Index) assign(namespaces []Namespace) (of map[string][]string, conflicts map[string][]Conflict) {
+	of, conflicts = map[string][]string{}, map[string][]Conflict{}
+	for _, n := range namespaces {
+		owner := ""
+		for i := range x.entries {
+			if !x.entries[i].selector.Matches(labels.Set(n.Labels)) {
+				continue
+			}
+			name := x.entries[i].profile.Name
+			if owner == "" {
+				owner = name
+				of[owner] = append(of[owner], n.Name)
+				continue
+			}
+			conflicts[name] = append(conflicts[name], Conflict{Namespace: n.Name, Profile: owner})
+		}
+	}
+	for name := range of {
+		slices.Sort(of[name])
+	}
+	for name := range conflicts {
+		slices.SortFunc(conflicts[name], func(a, b Conflict) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	}
+	return of, conflicts
+}

@@ -1,0 +1,106 @@
+package quota
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// obstacle is something that keeps a profile from being as it says.
+type obstacle struct {
+	reason, message string
+	// stalled is true when nothing will happen until somebody changes something.
+	stalled bool
+	// queueToo is true when the Queue is kept as the profile says all the same.
+	queueToo bool
+}
+
+// findObstacle runs the checks in the order in which somebody would mend what they find.
+func (r *review) findObstacle() *obstacle {
+	for _, check := range []func() *obstacle{r.invalid, r.volcanoMissing, r.queueTaken, r.parentUnfit, r.unknownTier, r.refused} {
+		if o := check(); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+func (r *review) invalid() *obstacle {
+	message := r.given.Invalid
+	if message == "" {
+		if _, err := metav1.LabelSelectorAsSelector(&r.profile.Spec.NamespaceSelector); err != nil {
+			message = fmt.Sprintf("spec.namespaceSelector cannot be read, so it chooses no namespace: %v. Correct it.", err)
+		}
+	}
+	if message == "" {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonInvalidSpec, message: message, stalled: true}
+}
+
+func (r *review) volcanoMissing() *obstacle {
+	if r.p.o.VolcanoMissing == "" {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonVolcanoMissing, message: fmt.Sprintf(
+		"The API server does not serve %s: install Volcano; the profile gets its Queue by itself then.", r.p.o.VolcanoMissing)}
+}
+
+// queueTaken leaves a Queue alone that somebody else made.
+func (r *review) queueTaken() *obstacle {
+	q, there := r.p.queues[r.profile.Name]
+	if !there || q.Labels[v1alpha1.LabelProfile] == r.profile.Name {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonQueueTaken, stalled: true, message: fmt.Sprintf(
+		"Queue %s exists and is not the profile's, so it stays as it is: hand it over with `kubectl label "+
+			"queues.scheduling.volcano.sh %s %s=%s`, or delete the profile and create it by another name.",
+		q.Name, q.Name, v1alpha1.LabelProfile, q.Name)}
+}
+
+// parentUnfit keeps a Queue from a parent by which scheduling would stop.
+func (r *review) parentUnfit() *obstacle {
+	name := r.profile.Spec.Queue.Parent
+	if name == "" || name == r.p.queues[r.profile.Name].Parent {
+		return nil
+	}
+	switch _, there := r.p.queues[name]; {
+	case !there:
+		return &obstacle{reason: v1alpha1.ReasonParentNotFound, stalled: true, message: fmt.Sprintf(
+			"spec.queue.parent: Queue %q does not exist: create it, or name another.", name)}
+	case r.p.o.Gangs[name] > 0:
+		return &obstacle{reason: v1alpha1.ReasonParentBusy, stalled: true, message: fmt.Sprintf(
+			"spec.queue.parent: Queue %q holds %s, and a job in a queue with children would stop all scheduling: name a queue "+
+				"without jobs, or wait until they have ended.", name, count(r.p.o.Gangs[name], "PodGroup"))}
+	}
+	return nil
+}
+
+// unknownTier names tiers that the operator's configuration does not know. The team's jobs of other tiers go on.
+func (r *review) unknownTier() *obstacle {
+	var unknown []string
+	for _, t := range r.profile.Spec.Tiers {
+		if _, known := r.p.o.Config.Tiers.Find(t.Name); !known {
+			unknown = append(unknown, t.Name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
+		"spec.tiers: %s is not a tier of the operator's configuration, which knows %s: name these.",
+		strings.Join(unknown, ", "), r.p.o.Config.Tiers.Names())}
+}
+
+// refused repeats what was said against the Queue; it is tried again.
+func (r *review) refused() *obstacle {
+	if r.given.Refused == "" {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonQueueRejected, queueToo: true, message: fmt.Sprintf(
+		"Queue %s could not be written: %s. Correct spec.queue, or what stands in its way; it is tried again.",
+		r.profile.Name, strings.TrimSuffix(r.given.Refused, "."))}
+}

@@ -1,0 +1,302 @@
+// Package quota decides what becomes of ResourceQuotaProfiles: whose namespaces are whose, what share of the nodes each profile
+// has, and what its Queue says. Plan is its heart, a pure function over all profiles at once.
+package quota
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// Observed is all that Plan knows.
+type Observed struct {
+	Config *config.Configuration
+	// Profiles are all there are, in any order.
+	Profiles []Profile
+	// Namespaces are those of the cluster.
+	Namespaces []Namespace
+	// Nodes is what all nodes that are ready have for pods.
+	Nodes capacity.Amounts
+	// Queues are those of Volcano.
+	Queues []gang.QueueInfo
+	// Gangs counts the PodGroups of each Queue.
+	Gangs map[string]int
+	// Used is what pods hold on nodes, by namespace.
+	Used map[string]capacity.Amounts
+	// Jobs counts trainings and merges by namespace.
+	Jobs map[string]Jobs
+	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
+	VolcanoMissing string
+}
+
+// Profile is a profile, and what is known of it alone.
+type Profile struct {
+	Object *v1alpha1.ResourceQuotaProfile
+	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
+	Invalid string
+	// Refused is what Volcano or the API server said when the Queue was last written for this generation; empty for nothing.
+	Refused string
+}
+
+// Jobs counts trainings and merges.
+type Jobs struct{ Running, Waiting int32 }
+
+// Decision is what is done about all profiles.
+type Decision struct {
+	// Profiles are in the order in which their Queues are written: those whose shares shrink come first.
+	Profiles []ProfileDecision
+	// DeleteQueues are Queues of profiles that are gone, which hold nothing any more.
+	DeleteQueues []QueueRef
+	// Patient is true when nobody has changed a profile: Queues are rewritten for nodes that came or went, and some come back.
+	Patient bool
+}
+
+// QueueRef names a Queue to delete.
+type QueueRef struct {
+	Name string
+	UID  types.UID
+}
+
+// ProfileDecision is what is done about one profile.
+type ProfileDecision struct {
+	Profile *v1alpha1.ResourceQuotaProfile
+	// Create is the Queue to create, and Apply what an existing one of UID should say; nil for nothing.
+	Create, Apply *gang.Share
+	UID           types.UID
+	// Status is what the status should be.
+	Status v1alpha1.ResourceQuotaProfileStatus
+}
+
+// planner is one Plan at work.
+type planner struct {
+	o       Observed
+	now     metav1.Time
+	index   *Index
+	queues  map[string]gang.QueueInfo
+	reviews []*review
+	// namespaces and conflicts are those of each profile.
+	namespaces map[string][]string
+	conflicts  map[string][]Conflict
+	shares     map[string]capacity.Amounts
+	// excess is what guarantees and fixed shares take beyond what the nodes have.
+	excess capacity.Amounts
+}
+
+// review is one profile, as the plan for it grows.
+type review struct {
+	p       *planner
+	profile *v1alpha1.ResourceQuotaProfile
+	given   Profile
+	st      *v1alpha1.ResourceQuotaProfileStatus
+	d       ProfileDecision
+	used    capacity.Amounts
+	// obstacle keeps the Queue from being as the profile says; nil for none.
+	obstacle *obstacle
+}
+
+// Plan decides about all profiles at once, because their shares depend on one another.
+func Plan(o Observed, now metav1.Time) Decision {
+	p := newPlanner(o, now)
+	d := Decision{Patient: true}
+	for _, r := range p.reviews {
+		d.Patient = d.Patient && r.profile.Status.ObservedGeneration == r.profile.Generation
+		r.obstacle = r.findObstacle()
+		if r.obstacle == nil || r.obstacle.queueToo {
+			r.writeQueue()
+		}
+	}
+	lent := p.lent()
+	for _, r := range p.reviews {
+		r.say(lent)
+		r.d.Profile, r.d.Status = r.profile, *r.st
+		d.Profiles = append(d.Profiles, r.d)
+	}
+	slices.SortStableFunc(d.Profiles, func(a, b ProfileDecision) int { return cmp.Compare(p.grows(&a), p.grows(&b)) })
+	d.DeleteQueues = p.orphans()
+	return d
+}
+
+func newPlanner(o Observed, now metav1.Time) *planner {
+	p := &planner{o: o, now: now, queues: map[string]gang.QueueInfo{}}
+	p.o.Profiles = slices.Clone(o.Profiles)
+	var all, valid []*v1alpha1.ResourceQuotaProfile
+	slices.SortFunc(p.o.Profiles, func(a, b Profile) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	for _, given := range p.o.Profiles {
+		all = append(all, given.Object)
+		if given.Invalid == "" {
+			valid = append(valid, given.Object)
+		}
+		r := &review{p: p, profile: given.Object, given: given, st: given.Object.Status.DeepCopy()}
+		r.st.ObservedGeneration = given.Object.Generation
+		p.reviews = append(p.reviews, r)
+	}
+	for _, q := range o.Queues {
+		p.queues[q.Name] = q
+	}
+	p.index = NewIndex(all)
+	p.namespaces, p.conflicts = p.index.assign(o.Namespaces)
+	p.share(valid)
+	for _, r := range p.reviews {
+		r.used = capacity.Amounts{}
+		for _, n := range p.namespaces[r.profile.Name] {
+			for name, amount := range o.Used[n] {
+				r.used[name] += amount
+			}
+		}
+	}
+	return p
+}
+
+// share divides what the nodes have. What other Queues have as guarantee or share is theirs, also of profiles that are gone or
+// invalid: their jobs may still run.
+func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
+	ours := map[string]bool{}
+	var claims []Claim
+	for _, profile := range valid {
+		ours[profile.Name] = true
+		q := &profile.Spec.Queue
+		claims = append(claims, Claim{
+			Name: profile.Name, Weight: int64(max(q.Weight, 1)), Guarantee: capacity.AmountsOf(q.Guarantee),
+			Deserved: capacity.AmountsOf(q.Deserved), Capability: capacity.AmountsOf(q.Capability),
+		})
+	}
+	there := capacity.Amounts{}
+	for name, amount := range p.o.Nodes {
+		if shared(name) {
+			there[name] = amount
+		}
+	}
+	parents := map[string]bool{}
+	for _, q := range p.o.Queues {
+		parents[q.Parent] = true
+	}
+	for _, q := range p.o.Queues {
+		if ours[q.Name] || parents[q.Name] {
+			continue // What a parent has is that of its children.
+		}
+		guarantee, deserved := capacity.AmountsOf(q.Guarantee), capacity.AmountsOf(q.Deserved)
+		for name := range there {
+			there[name] -= max(guarantee[name], deserved[name])
+		}
+	}
+	p.shares, p.excess = Shares(there, claims), capacity.Amounts{}
+	for name, amount := range Committed(claims) {
+		if beyond := amount - there[name]; beyond > 0 {
+			p.excess[name] = beyond
+		}
+	}
+}
+
+// shared tells of a resource that is divided without anybody asking for it: cores, memory, and devices.
+func shared(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.Contains(string(name), "/")
+}
+
+// writeQueue creates the profile's Queue, or brings it to what it should say.
+func (r *review) writeQueue() {
+	share := r.share()
+	queue, there := r.p.queues[r.profile.Name]
+	switch {
+	case !there:
+		r.d.Create = &share
+	case share.Drifted(queue):
+		r.d.Apply, r.d.UID = &share, queue.UID
+	}
+}
+
+// share is what the profile's Queue should say.
+func (r *review) share() gang.Share {
+	spec := &r.profile.Spec.Queue
+	deserved := r.p.shares[r.profile.Name]
+	share := gang.Share{
+		Name: r.profile.Name, Labels: map[string]string{v1alpha1.LabelProfile: r.profile.Name}, Weight: max(spec.Weight, 1),
+		Guarantee: spec.Guarantee, Deserved: listOf(deserved), Parent: spec.Parent,
+		Reclaimable: spec.Reclaimable == nil || *spec.Reclaimable,
+	}
+	if len(spec.Capability) == 0 {
+		return share
+	}
+	// What the profile does not limit may be as much as there is: a Queue's capability lists everything or nothing.
+	limits := capacity.AmountsOf(spec.Capability)
+	for name, amount := range deserved {
+		if _, limited := limits[name]; !limited {
+			limits[name] = max(amount, r.p.o.Nodes[name])
+		}
+	}
+	share.Capability = listOf(limits)
+	return share
+}
+
+// grows is 1 for a profile whose Queue gets more of something, and 0 for others. Below one parent the shares of all must not be
+// more than the parent's, also in between.
+func (p *planner) grows(d *ProfileDecision) int {
+	if d.Create != nil {
+		return 1
+	}
+	if d.Apply == nil {
+		return 0
+	}
+	have := capacity.AmountsOf(p.queues[d.Apply.Name].Deserved)
+	for name, amount := range capacity.AmountsOf(d.Apply.Deserved) {
+		if amount > have[name] {
+			return 1
+		}
+	}
+	return 0
+}
+
+// orphans are the Queues of profiles that are gone. One that still holds gangs stays as it is until they have ended.
+func (p *planner) orphans() []QueueRef {
+	there := map[string]bool{}
+	for _, r := range p.reviews {
+		there[r.profile.Name] = true
+	}
+	var empty []QueueRef
+	for _, q := range p.o.Queues {
+		if ours := q.Labels[v1alpha1.LabelProfile] == q.Name; ours && !there[q.Name] && !q.Deleting && p.o.Gangs[q.Name] == 0 {
+			empty = append(empty, QueueRef{Name: q.Name, UID: q.UID})
+		}
+	}
+	return empty
+}
+
+// lent is how much of the idle part of each profile's share others hold beyond theirs, by profile and resource.
+func (p *planner) lent() map[string]capacity.Amounts {
+	lent := map[string]capacity.Amounts{}
+	for name := range p.o.Nodes {
+		borrowed, idle := p.foreign(name), map[string]int64{}
+		for _, r := range p.reviews {
+			spare := p.shares[r.profile.Name][name] - r.used[name]
+			borrowed += max(-spare, 0)
+			idle[r.profile.Name] = max(spare, 0)
+		}
+		for profile, amount := range lend(borrowed, idle) {
+			if lent[profile] == nil {
+				lent[profile] = capacity.Amounts{}
+			}
+			lent[profile][name] = amount
+		}
+	}
+	return lent
+}
+
+// foreign is what pods of namespaces without a profile hold.
+func (p *planner) foreign(name corev1.ResourceName) int64 {
+	all := int64(0)
+	for _, amounts := range p.o.Used {
+		all += amounts[name]
+	}
+	for _, r := range p.reviews {
+		all -= r.used[name]
+	}
+	return all
+}

@@ -1,0 +1,321 @@
+package quota
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+var now = metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
+
+// world is a cluster of 16 GPUs, and what happens to it when decisions are carried out.
+type world struct {
+	t *testing.T
+	o Observed
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, o: Observed{
+		Config: config.Defaults(), Nodes: capacity.Amounts{gpu: 16, corev1.ResourcePods: 110},
+		Used: map[string]capacity.Amounts{}, Jobs: map[string]Jobs{}, Gangs: map[string]int{},
+	}}
+}
+
+// profile adds a profile of the team of its name, created after those before it, with one namespace.
+func (w *world) profile(name string, weight int32) *v1alpha1.ResourceQuotaProfile {
+	p := &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(len(w.o.Profiles)) * time.Second)),
+		},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{
+			NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": name}},
+			Queue:             v1alpha1.ProfileQueue{Weight: weight},
+		},
+	}
+	w.o.Profiles = append(w.o.Profiles, Profile{Object: p})
+	w.namespace(name+"-dev", name)
+	return p
+}
+
+func (w *world) namespace(name, team string) {
+	w.o.Namespaces = append(w.o.Namespaces, Namespace{Name: name, Labels: map[string]string{"team": team}})
+}
+
+func (w *world) queue(name string, change func(*gang.QueueInfo)) {
+	q := gang.QueueInfo{QueueLimits: gang.QueueLimits{Name: name, Reclaimable: true}, Weight: 1, UID: types.UID(name)}
+	change(&q)
+	w.o.Queues = append(w.o.Queues, q)
+}
+
+// carryOut does what was decided.
+func (w *world) carryOut(d Decision) {
+	for _, p := range d.Profiles {
+		p.Profile.Status = p.Status
+		for _, share := range []*gang.Share{p.Create, p.Apply} {
+			if share == nil {
+				continue
+			}
+			q := gang.QueueInfoOf(share.Queue())
+			q.UID = types.UID(share.Name)
+			w.drop(share.Name)
+			w.o.Queues = append(w.o.Queues, q)
+		}
+	}
+	for _, q := range d.DeleteQueues {
+		w.drop(q.Name)
+	}
+}
+
+func (w *world) drop(queue string) {
+	var rest []gang.QueueInfo
+	for _, q := range w.o.Queues {
+		if q.Name != queue {
+			rest = append(rest, q)
+		}
+	}
+	w.o.Queues = rest
+}
+
+// settle decides until nothing changes.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 5 {
+		d := Plan(w.o, now)
+		idle := len(d.DeleteQueues) == 0
+		for _, p := range d.Profiles {
+			NewWithT(w.t).Expect(p.Create != nil && p.Apply != nil).To(BeFalse())
+			idle = idle && p.Create == nil && p.Apply == nil && PaceOf(&p.Profile.Status, &p.Status) == PaceNever
+		}
+		if idle {
+			return
+		}
+		w.carryOut(d)
+	}
+	w.t.Fatal("decisions do not come to rest")
+}
+
+func (w *world) deserved(queue string) int64 {
+	for _, q := range w.o.Queues {
+		if q.Name == queue {
+			return capacity.AmountsOf(q.Deserved)[gpu]
+		}
+	}
+	return -1
+}
+
+func condition(p *v1alpha1.ResourceQuotaProfile, kind string) *metav1.Condition {
+	return meta.FindStatusCondition(p.Status.Conditions, kind)
+}
+
+func list(n string) corev1.ResourceList { return corev1.ResourceList{gpu: resource.MustParse(n)} }
+
+func TestProfileGetsItsQueueAndShare(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads, _ := w.profile("ads", 3), w.profile("search", 1)
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(12)))
+	g.Expect(w.deserved("search")).To(Equal(int64(4)))
+	g.Expect(condition(ads, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+	g.Expect(ads.Status.Message).To(Equal("Queue ads serves 1 namespace with a share of 12 nvidia.com/gpu."))
+	g.Expect(ads.Status.Namespaces).To(Equal([]string{"ads-dev"}))
+	g.Expect(ads.Status.Accelerators).To(Equal("0/12/-"))
+}
+
+func TestUsedBorrowedLent(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads, search := w.profile("ads", 3), w.profile("search", 1)
+	w.o.Used["search-dev"], w.o.Used["ads-dev"] = gpus(9), gpus(2)
+	w.o.Jobs["search-dev"] = Jobs{Running: 2, Waiting: 1}
+	w.settle()
+	g.Expect(capacity.AmountsOf(search.Status.Borrowed)).To(Equal(gpus(5)))
+	g.Expect(capacity.AmountsOf(ads.Status.Lent)).To(Equal(gpus(5)))
+	g.Expect(ads.Status.Borrowed).To(BeEmpty())
+	g.Expect(search.Status.Accelerators).To(Equal("9/4/-"))
+	g.Expect([]int32{search.Status.Running, search.Status.Waiting}).To(Equal([]int32{2, 1}))
+}
+
+func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	older := w.profile("z-older", 1)
+	younger := w.profile("a-younger", 1)
+	younger.Spec.NamespaceSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "team", Operator: metav1.LabelSelectorOpIn, Values: []string{"z-older", "a-younger"}},
+	}}
+	w.settle()
+	g.Expect(older.Status.Namespaces).To(Equal([]string{"z-older-dev"}))
+	g.Expect(condition(older, v1alpha1.ConditionNamespaceConflict)).To(BeNil())
+	g.Expect(younger.Status.Namespaces).To(Equal([]string{"a-younger-dev"}))
+	g.Expect(condition(younger, v1alpha1.ConditionNamespaceConflict).Message).To(HavePrefix("The selector chooses 1 namespace of " +
+		"other profiles, which were created before and keep them: z-older-dev belongs to profile z-older."))
+	g.Expect(condition(younger, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue), "what it has is served")
+}
+
+func TestQueueOfSomebodyElseStays(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 1)
+	w.queue("ads", func(q *gang.QueueInfo) { q.Weight = 7 })
+	w.settle()
+	g.Expect(w.o.Queues[0].Weight).To(Equal(int32(7)))
+	g.Expect(condition(ads, v1alpha1.ConditionStalled).Reason).To(Equal(v1alpha1.ReasonQueueTaken))
+	g.Expect(ads.Status.Queue).To(BeEmpty())
+	w.o.Queues[0].Labels = map[string]string{v1alpha1.LabelProfile: "ads"}
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "it was handed over")
+	g.Expect(condition(ads, v1alpha1.ConditionStalled)).To(BeNil())
+}
+
+func TestEditedQueueIsRestored(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.profile("ads", 1)
+	w.settle()
+	w.o.Queues[0].Deserved = list("1")
+	d := Plan(w.o, now)
+	g.Expect(d.Patient).To(BeTrue())
+	g.Expect(d.Profiles[0].Apply).NotTo(BeNil())
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(16)))
+}
+
+func TestSharesOfOtherQueuesAreTheirs(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.profile("ads", 1)
+	w.queue("legacy", func(q *gang.QueueInfo) { q.Deserved, q.Guarantee = list("6"), list("2") })
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(10)))
+}
+
+func TestQueueOfDeletedProfileStaysWhileItHoldsGangs(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.profile("ads", 1)
+	w.profile("search", 1)
+	w.settle()
+	w.o.Profiles = w.o.Profiles[1:]
+	w.o.Gangs["ads"] = 1
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(8)), "its jobs keep their share")
+	g.Expect(w.deserved("search")).To(Equal(int64(8)))
+	w.o.Gangs["ads"] = 0
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(-1)), "it is gone")
+	g.Expect(w.deserved("search")).To(Equal(int64(16)))
+}
+
+func TestParentThatHoldsJobs(t *testing.T) {
+	for name, c := range map[string]struct {
+		queue  bool
+		gangs  int
+		reason string
+	}{
+		"not there": {reason: v1alpha1.ReasonParentNotFound},
+		"busy":      {queue: true, gangs: 2, reason: v1alpha1.ReasonParentBusy},
+		"fit":       {queue: true, reason: v1alpha1.ReasonQueueReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t)
+			ads := w.profile("ads", 1)
+			ads.Spec.Queue.Parent = "research"
+			if c.queue {
+				w.queue("research", func(*gang.QueueInfo) {})
+			}
+			w.o.Gangs["research"] = c.gangs
+			w.settle()
+			g.Expect(ads.Status.Reason).To(Equal(c.reason))
+			made := w.deserved("ads") >= 0
+			g.Expect(made).To(Equal(c.reason == v1alpha1.ReasonQueueReady))
+		})
+	}
+}
+
+func TestCapabilityListsAllThatIsShared(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.o.Nodes[corev1.ResourceCPU] = 64000
+	ads := w.profile("ads", 1)
+	ads.Spec.Queue.Capability = list("4")
+	w.settle()
+	g.Expect(capacity.AmountsOf(w.o.Queues[0].Capability)).To(Equal(capacity.Amounts{gpu: 4, corev1.ResourceCPU: 64000}))
+	g.Expect(w.deserved("ads")).To(Equal(int64(4)))
+	g.Expect(ads.Status.Accelerators).To(Equal("0/4/4"))
+}
+
+func TestOvercommitted(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 1)
+	ads.Spec.Queue.Guarantee = list("20")
+	w.settle()
+	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted).Message).To(ContainSubstring(
+		"4 nvidia.com/gpu more than the nodes have"))
+	w.o.Nodes[gpu] = 32
+	w.settle()
+	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted)).To(BeNil())
+}
+
+func TestUnknownTierHarmsNobody(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 1)
+	ads.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
+	w.settle()
+	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonUnknownTier))
+	g.Expect(ads.Status.Message).To(HavePrefix("spec.tiers: platinum is not a tier"))
+	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "the queue is there")
+}
+
+func TestInvalidProfileKeepsWhatItHas(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 1)
+	w.profile("search", 1)
+	w.settle()
+	w.o.Profiles[0].Invalid = "spec.queue.weight: 0 is less than 1"
+	w.settle()
+	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonInvalidSpec))
+	g.Expect(ads.Status.Namespaces).To(Equal([]string{"ads-dev"}))
+	g.Expect(w.deserved("ads")).To(Equal(int64(8)))
+	g.Expect(w.deserved("search")).To(Equal(int64(8)), "what the queue of an invalid profile has is not given away")
+}
+
+func TestShrinkingSharesAreWrittenFirst(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads, search := w.profile("ads", 1), w.profile("search", 3)
+	w.settle()
+	ads.Spec.Queue.Weight, search.Spec.Queue.Weight = 3, 1
+	ads.Generation, search.Generation = 2, 2
+	d := Plan(w.o, now)
+	g.Expect(d.Patient).To(BeFalse())
+	g.Expect([]string{d.Profiles[0].Profile.Name, d.Profiles[1].Profile.Name}).To(Equal([]string{"search", "ads"}))
+}
+
+func TestVolcanoRefusesTheQueue(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 1)
+	w.o.Profiles[0].Refused = "parent queue research validation failed."
+	d := Plan(w.o, now)
+	g.Expect(d.Profiles[0].Create).NotTo(BeNil(), "it is tried again")
+	g.Expect(d.Profiles[0].Status.Message).To(Equal("Queue ads could not be written: parent queue research validation failed. " +
+		"Correct spec.queue, or what stands in its way; it is tried again."))
+	g.Expect(ads.Status.Message).To(BeEmpty(), "the input stays as it is")
+}

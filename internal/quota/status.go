@@ -1,0 +1,183 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/conditions"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/text"
+)
+
+// say writes figures, words and conditions of a profile.
+func (r *review) say(lent map[string]capacity.Amounts) {
+	name := r.profile.Name
+	namespaces := r.p.namespaces[name]
+	r.st.NamespaceCount = int32(len(namespaces))
+	r.st.Namespaces = namespaces[:min(len(namespaces), v1alpha1.ProfileNamespacesLimit)]
+	if q, there := r.p.queues[name]; there && q.Labels[v1alpha1.LabelProfile] == name {
+		r.st.Queue = name
+	} else {
+		r.st.Queue = ""
+	}
+	r.sayFigures(lent[name])
+	r.sayConflicts()
+	r.sayExcess()
+	r.sayQueue()
+	r.conditions().Settle(r.profile.Status.Conditions)
+}
+
+// sayFigures tells what the team has and uses.
+func (r *review) sayFigures(lent capacity.Amounts) {
+	share := r.p.shares[r.profile.Name]
+	used, borrowed, lends := capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
+	for name := range share {
+		used[name] = r.used[name]
+		if beyond := r.used[name] - share[name]; beyond > 0 {
+			borrowed[name] = beyond
+		}
+		if lent[name] > 0 {
+			lends[name] = lent[name]
+		}
+	}
+	r.st.Deserved, r.st.Used, r.st.Borrowed, r.st.Lent = listOf(share), listOf(used), listOf(borrowed), listOf(lends)
+	r.st.Accelerators = r.accelerators(used, share)
+	r.st.Running, r.st.Waiting = 0, 0
+	for _, n := range r.p.namespaces[r.profile.Name] {
+		r.st.Running += r.p.o.Jobs[n].Running
+		r.st.Waiting += r.p.o.Jobs[n].Waiting
+	}
+}
+
+// accelerators is used/deserved/capability of all accelerators that the operator's configuration knows.
+func (r *review) accelerators(used, share capacity.Amounts) string {
+	limits := capacity.AmountsOf(r.profile.Spec.Queue.Capability)
+	var have, deserve, limit int64
+	limited, some := true, false
+	for name := range r.p.o.Config.Accelerators {
+		resource := corev1.ResourceName(name)
+		if _, known := share[resource]; !known {
+			continue
+		}
+		some = true
+		have, deserve = have+used[resource], deserve+share[resource]
+		bound, ok := limits[resource]
+		limit, limited = limit+bound, limited && ok
+	}
+	switch {
+	case !some:
+		return ""
+	case !limited:
+		return fmt.Sprintf("%d/%d/-", have, deserve)
+	}
+	return fmt.Sprintf("%d/%d/%d", have, deserve, limit)
+}
+
+// namedConflicts is how many namespaces a message names.
+const namedConflicts = 5
+
+func (r *review) sayConflicts() {
+	conflicts := r.p.conflicts[r.profile.Name]
+	if len(conflicts) == 0 {
+		r.conditions().Remove(v1alpha1.ConditionNamespaceConflict)
+		return
+	}
+	var words []string
+	for _, c := range conflicts[:min(len(conflicts), namedConflicts)] {
+		words = append(words, fmt.Sprintf("%s belongs to profile %s", c.Namespace, c.Profile))
+	}
+	if more := len(conflicts) - namedConflicts; more > 0 {
+		words = append(words, fmt.Sprintf("%d more are taken too", more))
+	}
+	r.set(v1alpha1.ConditionNamespaceConflict, metav1.ConditionTrue, v1alpha1.ReasonNamespaceTaken, fmt.Sprintf(
+		"The selector chooses %s of other profiles, which were created before and keep them: %s. Narrow one of the selectors, or "+
+			"change the labels of the namespaces.", count(len(conflicts), "namespace"), strings.Join(words, "; ")))
+}
+
+func (r *review) sayExcess() {
+	if len(r.p.excess) == 0 {
+		r.conditions().Remove(v1alpha1.ConditionOvercommitted)
+		return
+	}
+	r.set(v1alpha1.ConditionOvercommitted, metav1.ConditionTrue, v1alpha1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
+		"The guarantees and fixed shares of all queues are %s more than the nodes have: nothing is left to divide by weight, and not "+
+			"all of them can be kept. Lower some, or add nodes.", elastic.Amounts(r.p.excess)))
+}
+
+// sayQueue tells whether the Queue is as the profile says.
+func (r *review) sayQueue() {
+	ready, reason := metav1.ConditionTrue, v1alpha1.ReasonQueueReady
+	message := fmt.Sprintf("Queue %s serves %s with a share of %s.", r.profile.Name,
+		count(int(r.st.NamespaceCount), "namespace"), shareInWords(r.p.shares[r.profile.Name]))
+	r.conditions().Remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+	switch o := r.obstacle; {
+	case o != nil:
+		ready, reason, message = metav1.ConditionFalse, o.reason, o.message
+		kind := v1alpha1.ConditionReconciling
+		if o.stalled {
+			kind = v1alpha1.ConditionStalled
+		}
+		r.set(kind, metav1.ConditionTrue, reason, message)
+	case r.d.Create != nil || r.profile.Status.ObservedGeneration != r.profile.Generation && r.d.Apply != nil:
+		ready, reason = metav1.ConditionFalse, v1alpha1.ReasonQueueChanging
+		message = fmt.Sprintf("Queue %s is being brought to what the profile says.", r.profile.Name)
+		r.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+	}
+	r.set(v1alpha1.ConditionReady, ready, reason, message)
+	r.st.Reason, r.st.Message = reason, text.Clip(message, 4096)
+}
+
+// shareInWords leaves out what is nothing.
+func shareInWords(share capacity.Amounts) string {
+	some := maps.Clone(share)
+	maps.DeleteFunc(some, func(_ corev1.ResourceName, amount int64) bool { return amount == 0 })
+	if len(some) == 0 {
+		return "nothing, because the nodes have nothing to divide"
+	}
+	return elastic.Amounts(some)
+}
+
+// listOf is a list of amounts as the API has it.
+func listOf(amounts capacity.Amounts) corev1.ResourceList {
+	if len(amounts) == 0 {
+		return nil
+	}
+	list := make(corev1.ResourceList, len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		switch {
+		case name == corev1.ResourceCPU:
+			list[name] = *resource.NewMilliQuantity(amounts[name], resource.DecimalSI)
+		case isBytes(name):
+			list[name] = *resource.NewQuantity(amounts[name], resource.BinarySI)
+		default:
+			list[name] = *resource.NewQuantity(amounts[name], resource.DecimalSI)
+		}
+	}
+	return list
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// conditions writes those of the profile.
+func (r *review) conditions() conditions.Writer {
+	return conditions.Writer{List: &r.st.Conditions, Generation: r.profile.Generation, Now: r.p.now}
+}
+
+func (r *review) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	r.conditions().Set(kind, status, reason, message)
+}

@@ -1,0 +1,123 @@
+package profile
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+var _ = Describe("A profile", func() {
+	It("behaviour 4: keeps a namespace that a later one claims too, which says so", func() {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads"))
+		Eventually(read("ads")).Should(HaveField("Status.Namespaces", ConsistOf(ads.Namespace)))
+		profile(testutil.Profile("all").With(func(spec *v1alpha1.ResourceQuotaProfileSpec) {
+			spec.NamespaceSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: testutil.TeamLabel, Operator: metav1.LabelSelectorOpExists},
+			}}
+		}))
+		Eventually(read("all")).Should(And(
+			condition(v1alpha1.ConditionNamespaceConflict, v1alpha1.ReasonNamespaceTaken), condition(v1alpha1.ConditionReady,
+				v1alpha1.ReasonQueueReady), HaveField("Status.Namespaces", BeEmpty())), "the later one says whose it is")
+		ads.Submit(ads.job("a", 1, 1))
+		Eventually(ads.Fetch("a")).Should(And(testutil.Train(1), onRecord("ads"), HaveField("Status.Queue", "ads")), "jobs are ads'")
+	})
+
+	It("behaviour 4: puts back what somebody edited in its Queue, and keeps what others set there", func(ctx SpecContext) {
+		profile(testutil.Profile("ads"))
+		Eventually(queue("ads")).Should(deserve(16), "all there is")
+		edited, err := queue("ads")()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shared.World.Client.Patch(ctx, edited, client.RawPatch("application/merge-patch+json", []byte(
+			`{"metadata":{"annotations":{"example.com/note":"ours"}},"spec":{"deserved":{"nvidia.com/gpu":"1"}}}`)))).To(Succeed())
+		Eventually(queue("ads")).Should(And(deserve(16), HaveField("Annotations", HaveKey("example.com/note"))))
+	})
+
+	It("behaviour 4: harms no job when it is deleted, and its Queue goes with the last of them", func(ctx SpecContext) {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads"))
+		ads.Submit(ads.job("a", 2, 4))
+		Eventually(ads.Fetch("a")).Should(And(testutil.Train(4), onRecord("ads")))
+		before := ads.UIDs("a")
+		gone, err := read("ads")()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shared.World.Client.Delete(ctx, gone)).To(Succeed())
+		Eventually(ads.Fetch("a")).Should(onRecord(v1alpha1.DefaultProfile), "the job says that it has none")
+		Consistently(queue("ads")).WithTimeout(several).Should(deserve(16), "the Queue stays with its share")
+		Expect(ads.UIDs("a")).To(Equal(before), "nobody lost a worker")
+		ads.DeleteJob("a")
+		Eventually(func() error {
+			return shared.World.Client.Get(ctx, client.ObjectKey{Name: "ads"}, &schedulingv1beta1.Queue{})
+		}).
+			Should(MatchError(ContainSubstring("not found")), "the Queue goes with the last gang")
+	})
+
+	It("leaves a Queue of its name alone until it is handed over", func() {
+		ads := newTeam("ads")
+		taken := ads.NewQueueNamed("ads", schedulingv1beta1.QueueSpec{Weight: 7})
+		profile(testutil.Profile("ads"))
+		Eventually(read("ads")).Should(condition(v1alpha1.ConditionStalled, v1alpha1.ReasonQueueTaken))
+		ads.Submit(ads.job("a", 1, 1))
+		Eventually(ads.Fetch("a")).Should(testutil.HaveReason(v1alpha1.ReasonProfileNotReady), "jobs wait and say why")
+		Expect(queue("ads")()).To(HaveField("Spec.Weight", BeEquivalentTo(7)), "it was not touched")
+		ads.Patch(taken, `{"metadata":{"labels":{"`+v1alpha1.LabelProfile+`":"ads"}}}`)
+		Eventually(queue("ads")).Should(And(deserve(16), HaveField("Spec.Weight", BeEquivalentTo(1))))
+		Eventually(ads.Fetch("a")).Should(testutil.Train(1), "the job goes on by itself")
+	})
+
+	It("allows the tiers that it lists, and has a default of its own", func() {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads").Tiers("small-traffic", "exploratory"))
+		ads.Submit(ads.job("a", 1, 1))
+		Eventually(ads.Fetch("a")).Should(And(testutil.Train(1), HaveField("Status.Tier", "small-traffic")))
+		Expect(ads.Worker("a", 0).Spec.PriorityClassName).To(Equal("tideline-small-traffic"))
+		ads.Submit(ads.job("b", 1, 1).Tier("main-traffic"))
+		Eventually(ads.Fetch("b")).Should(testutil.BeStalled(v1alpha1.ReasonTierNotAllowed), "also where no webhook refused it")
+		Expect(ads.Read("b").Status.Message).To(HavePrefix(`spec.tier: "main-traffic" is not a tier that profile ads allows, which ` +
+			`allows exploratory, small-traffic`))
+	})
+})
+
+var _ = Describe("Shares", func() {
+	It("behaviour 9: the other borrows all that is idle, and gives it back, surplus first", func() {
+		ads, search := newTeam("ads"), newTeam("search")
+		profile(testutil.Profile("ads").Weight(3))
+		profile(testutil.Profile("search").Weight(1))
+		Eventually(queue("ads")).Should(deserve(12))
+		Eventually(queue("search")).Should(deserve(4))
+
+		search.Submit(search.job("borrower", 4, 16))
+		Eventually(search.Fetch("borrower")).Should(testutil.Train(16), "all that is idle is lent")
+		before := search.UIDs("borrower")
+		Eventually(read("search")).Should(HaveField("Status.Accelerators", "16/4/-"))
+		Expect(read("search")()).To(HaveField("Status.Borrowed", HaveKey(testutil.GPUResource)))
+		Eventually(read("ads")).Should(HaveField("Status.Lent", HaveKey(testutil.GPUResource)))
+
+		ads.Submit(ads.job("owner", 12, 12))
+		Eventually(ads.Fetch("owner")).Should(testutil.Train(12), "the owner returns, and has its share")
+		Eventually(search.Fetch("borrower")).Should(testutil.Train(4), "the borrower goes on with its share")
+		for i, uid := range search.UIDs("borrower") {
+			Expect(uid).To(Equal(before[i]), "worker %d of the core is the one it was: no gang was broken", i)
+		}
+		Expect(search.Read("borrower")).To(testutil.HaveRestarts(0))
+	})
+
+	It("behaviour 9: a guarantee is kept free, also while nobody uses it", func() {
+		ads, search := newTeam("ads"), newTeam("search")
+		profile(testutil.Profile("ads").Guarantee(10))
+		profile(testutil.Profile("search"))
+		Eventually(queue("ads")).Should(deserve(13))
+		Eventually(queue("search")).Should(deserve(3))
+		search.Submit(search.job("borrower", 2, 16))
+		Eventually(search.Fetch("borrower")).Should(testutil.Train(6), "what is guaranteed to nobody is lent")
+		Consistently(search.Fetch("borrower")).WithTimeout(several).Should(testutil.Train(6))
+		ads.Submit(ads.job("owner", 10, 10))
+		Eventually(ads.Fetch("owner")).Should(testutil.Train(10), "the owner runs at once")
+		Expect(search.Fetch("borrower")()).To(testutil.Train(6), "and nobody gave way")
+	})
+})

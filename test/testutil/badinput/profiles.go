@@ -1,0 +1,86 @@
+package badinput
+
+import (
+	"strings"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// ProfileCases returns every case of ResourceQuotaProfile.
+func ProfileCases() []Case {
+	return casesOf(v1alpha1.ResourceQuotaProfileKind, profileNames(), selectors(), shares(), lists())
+}
+
+func profileNames() []Case {
+	const (
+		form = "must be a DNS-1123 label, because it is the value of labels: at most 63 lower-case letters, digits and dashes, " +
+			"without dots"
+		taken = "is that of a Queue of Volcano itself: choose another name"
+	)
+	return []Case{
+		named("with a dot", "team.ads", "", form),
+		named("of 64 letters", strings.Repeat("a", 64), "", form),
+		named("of Volcano's Queue default", "default", "", taken),
+		named("of Volcano's Queue root", "root", "", taken),
+	}
+}
+
+// selectors are mistakes in which namespaces are the team's.
+func selectors() []Case {
+	const selector = "spec.namespaceSelector"
+	none := selector + ": Invalid value: namespaceSelector must not be empty, because it would choose every namespace of the " +
+		"cluster: set matchLabels or matchExpressions"
+	return []Case{
+		refused("no spec", `{"spec":null}`, "spec: Required value").blind().decoded(none),
+		refused("no selector", setting(selector, "null"), selector+": Required value").blind().decoded(none),
+		refused("an empty selector", setting(selector, `{"matchLabels":null}`), none),
+		refused("no key", setting(selector, `{"matchExpressions":[{"operator":"Exists"}]}`),
+			selector+".matchExpressions[0].key: Required value").blind().decoded(),
+		refused("no operator", setting(selector, `{"matchExpressions":[{"key":"team"}]}`),
+			selector+".matchExpressions[0].operator: Required value").blind().decoded(),
+	}
+}
+
+// shares are mistakes in what a queue may have.
+func shares() []Case {
+	cases := []Case{tooSmall("spec.queue.weight", 0, 1).decoded(), tooLarge("spec.queue.weight", 1001, 1000)}
+	for _, field := range []string{"guarantee", "deserved", "capability"} {
+		path := "spec.queue." + field
+		cases = append(cases, refused("a negative "+field, setting(path, `{"nvidia.com/gpu":"-1"}`),
+			path+": Invalid value: "+field+" must not be negative: set 0 or more, or leave the resource out"))
+	}
+	for _, pair := range [][2]string{{"guarantee", "deserved"}, {"guarantee", "capability"}, {"deserved", "capability"}} {
+		less, more := pair[0], pair[1]
+		cases = append(cases, refused(less+" over "+more,
+			setting("spec.queue", `{"`+less+`":{"nvidia.com/gpu":9,"cpu":1},"`+more+`":{"nvidia.com/gpu":"8"}}`),
+			"spec.queue."+less+": Invalid value: "+less+" must not exceed "+more+" of the same resource: lower "+less+" or raise "+more))
+	}
+	const parent = "spec.queue.parent"
+	return append(cases,
+		tooLong(parent, 63),
+		mismatch(parent, "Research", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+		refused("its own parent", setting(parent, `"bad"`),
+			parent+`: Invalid value: parent (bad) is the profile's own queue: name another, or leave parent out`),
+	)
+}
+
+// lists are mistakes in what jobs may have.
+func lists() []Case {
+	const tiers, pools = "spec.tiers", "spec.merges.pools"
+	return []Case{
+		refused("17 tiers", setting(tiers, many(17, `{"name":"t%d"}`)), tiers+": Too many: 17: must have at most 16 items").blind(),
+		refused("two defaults", setting(tiers, `[{"name":"a","default":true},{"name":"b","default":true}]`),
+			tiers+": Invalid value: one tier at most may be the default: leave default out of the others"),
+		refused("a tier without a name", setting(tiers, `[{}]`), tiers+"[0].name: Required value").blind().decoded(
+			tiers + `[0].name: Invalid value: "": ` + tiers + `[0].name in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'`),
+		refused("a tier's name of 41 letters", setting(tiers, `[{"name":"`+strings.Repeat("a", 41)+`"}]`),
+			tiers+"[0].name: Too long: may not be more than 40 bytes").blind(),
+		refused("a tier's name with a blank", setting(tiers, `[{"name":"main traffic"}]`), tiers+
+			`[0].name: Invalid value: "main traffic": `+tiers+`[0].name in body should match '^[a-z]([-a-z0-9]*[a-z0-9])?$'`),
+		refused("65 pools", setting(pools, many(65, `"p%d"`)), pools+": Too many: 65: must have at most 64 items").blind(),
+		refused("a pool's name of 64 letters", setting(pools, `["`+strings.Repeat("a", 64)+`"]`),
+			pools+"[0]: Too long: may not be more than 63 bytes").blind(),
+		refused("a pool's name in capitals", setting(pools, `["Merges"]`), pools+`[0]: Invalid value: "Merges": `+
+			pools+`[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`),
+	}
+}
