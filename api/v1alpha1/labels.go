@@ -60,6 +60,10 @@ const (
 // checkpoint is asked for.
 const CheckpointFile = "/etc/tideline/pod/checkpoint-requested"
 
+// AnnotationCreatedFor on a Queue holds the UID of the ResourceQuotaProfile that Tideline created it for. Such a Queue is
+// deleted when its profile is gone and it holds nothing.
+const AnnotationCreatedFor = "tideline.io/created-for"
+
 // DefaultProfile stands in a status for the profile of namespaces that belong to none: all tiers, and no share of its own.
 const DefaultProfile = "(default)"
 

@@ -2,9 +2,11 @@ package resourcequotaprofile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -19,13 +21,23 @@ func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision) *kube.
 	case d.Create != nil:
 		return kube.ProblemOf(r.create(ctx, d.Create), "create Queue "+d.Create.Name)
 	case d.Apply != nil:
-		content, err := d.Apply.Apply(d.UID)
-		if err == nil {
-			err = r.applier.Apply(ctx, all, content, gang.NewQueue())
-		}
-		return kube.ProblemOf(err, "patch Queue "+d.Apply.Name)
+		return kube.ProblemOf(r.patch(ctx, d), "patch Queue "+d.Apply.Name)
 	}
 	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, d *quota.ProfileDecision) error {
+	content, err := d.Apply.Patch(d.Have)
+	if err != nil {
+		return err
+	}
+	queue := gang.NewQueue()
+	queue.SetName(d.Apply.Name)
+	err = r.client.Patch(ctx, queue, client.RawPatch(types.JSONPatchType, content), client.FieldOwner(kube.FieldManager))
+	if err != nil {
+		return err
+	}
+	return r.applier.Writes.Wrote(all, queue)
 }
 
 // create creates a Queue. It has no owner: a profile that is deleted must take no Queue with it that still holds jobs.
@@ -37,16 +49,37 @@ func (r *Reconciler) create(ctx context.Context, share *gang.Share) error {
 	return r.applier.Writes.Wrote(all, queue)
 }
 
-// deleteQueues deletes Queues that hold nothing any more, of profiles that are gone.
-func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef) error {
+// deleteQueues deletes Queues of profiles that are gone, when they have held nothing for a while, and returns when to look again;
+// zero for never. A PodGroup that was just created is in no cache yet, and would be in a Queue that does not exist.
+func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef, now time.Time) (time.Duration, error) {
+	again, errs := r.memory.empty(queues, now), []error(nil)
+	if again > 0 || len(queues) == 0 {
+		return again, nil
+	}
+	groups := gang.NewPodGroupList()
+	if err := r.live.List(ctx, groups); err != nil {
+		return 0, fmt.Errorf("see whether Queues of profiles that are gone hold anything: %w", err)
+	}
+	held := map[string]bool{}
+	for _, g := range gang.AllMemberships(groups) {
+		held[g.Queue] = true
+	}
 	for _, q := range queues {
+		if held[q.Name] {
+			continue // Its PodGroup wakes the reconciler.
+		}
 		queue := gang.NewQueue()
 		queue.SetName(q.Name)
 		queue.SetUID(q.UID)
-		if err := r.applier.Delete(ctx, all, queue); err != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete Queue %s, whose profile is gone: %w", q.Name, err)
+		switch p := kube.ProblemOf(r.applier.Delete(ctx, all, queue), "delete Queue "+q.Name); {
+		case p == nil:
+			log.FromContext(ctx).Info("Deleted a Queue that holds nothing, and whose profile is gone", "queue", q.Name)
+		case p.Class == kube.Retry:
+			errs = append(errs, p.Err)
+		default:
+			log.FromContext(ctx).Error(p.Err, "Cannot delete a Queue whose profile is gone", "queue", q.Name)
+			again = refusedInterval
 		}
-		log.FromContext(ctx).Info("Deleted a Queue that holds nothing, and whose profile is gone", "queue", q.Name)
 	}
-	return nil
+	return again, errors.Join(errs...)
 }

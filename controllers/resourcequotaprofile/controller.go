@@ -4,6 +4,7 @@ package resourcequotaprofile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,6 +51,8 @@ const (
 	refusedInterval = 30 * time.Second
 	// patience is how long Queues are left as they are when nodes come or go: some come back.
 	patience = 30 * time.Second
+	// emptyFor is how long a Queue whose profile is gone has held nothing before it is deleted.
+	emptyFor = 5 * time.Second
 	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
 	gathering = time.Second
 	// Back-off of failed reconciles.
@@ -66,6 +69,7 @@ var queues = types.NamespacedName{Name: "(queues)"}
 type Reconciler struct {
 	client   client.Client
 	applier  kube.Applier
+	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
 	guard    *guard.Guard
@@ -82,8 +86,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, vol
 		return err
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), applier: kube.NewApplier(mgr), recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g,
-		volcano: volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
+		config: cfg, guard: g, volcano: volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
 	}
 	c, err := r.build(mgr)
 	if err != nil {
@@ -164,6 +168,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	now := r.now()
 	decision := quota.Plan(observed, metav1.NewTime(now).Rfc3339Copy())
+	for i := range decision.Profiles {
+		if d := &decision.Profiles[i]; d.Create == nil && d.Apply == nil {
+			r.memory.written(d.Profile)
+		}
+	}
 	result := reconcile.Result{RequeueAfter: r.settle(&decision, now)}
 	for i := range decision.Profiles {
 		d := &decision.Profiles[i]
@@ -174,10 +183,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 			err = fmt.Errorf("ResourceQuotaProfile %s: %w", d.Profile.Name, profileErr)
 		}
 	}
-	if err == nil {
-		err = r.deleteQueues(ctx, decision.DeleteQueues)
-	}
-	if err != nil {
+	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
+	result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+	if err = errors.Join(err, deleteErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	return result, nil

@@ -8,11 +8,16 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/quota"
 )
 
 // memory holds what no cache keeps. Losing it, as a restart does, loses no decision: specs are checked anew, and what Volcano
 // refused it refuses again. Only the one reconcile at a time uses it.
-type memory struct{ profiles map[types.UID]*remembered }
+type memory struct {
+	profiles map[types.UID]*remembered
+	// emptySince is since when Queues without a profile hold nothing, by their UIDs.
+	emptySince map[types.UID]time.Time
+}
 
 type remembered struct {
 	// checked is the generation whose spec was held to its rules, and invalid what they said.
@@ -25,7 +30,23 @@ type remembered struct {
 	tried time.Time
 }
 
-func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
+func newMemory() *memory {
+	return &memory{profiles: map[types.UID]*remembered{}, emptySince: map[types.UID]time.Time{}}
+}
+
+// empty notes which Queues hold nothing, and returns how long until all of them have held nothing for a while.
+func (m *memory) empty(queues []quota.QueueRef, now time.Time) time.Duration {
+	since, left := make(map[types.UID]time.Time, len(queues)), time.Duration(0)
+	for _, q := range queues {
+		since[q.UID] = now
+		if noted, known := m.emptySince[q.UID]; known {
+			since[q.UID] = noted
+		}
+		left = max(left, since[q.UID].Add(emptyFor).Sub(now))
+	}
+	m.emptySince = since
+	return left
+}
 
 func (m *memory) of(p *v1alpha1.ResourceQuotaProfile) *remembered {
 	if m.profiles[p.UID] == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/quota"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // carryOut writes the Queue of one profile and its status, and returns when to look again; zero for never.
@@ -22,8 +23,11 @@ func (r *Reconciler) carryOut(ctx context.Context, d *quota.ProfileDecision, now
 		d.Create, d.Apply = nil, nil
 	}
 	p := r.apply(ctx, d)
-	if p == nil && (d.Create != nil || d.Apply != nil) {
+	switch {
+	case p == nil && (d.Create != nil || d.Apply != nil):
 		r.memory.written(d.Profile)
+	case p != nil && (p.Class == kube.Retry || apierrors.IsConflict(p.Err)):
+		return 0, p.Err // The status would say what is not so.
 	}
 	wait, err := r.report(ctx, d, now)
 	switch {
@@ -31,8 +35,6 @@ func (r *Reconciler) carryOut(ctx context.Context, d *quota.ProfileDecision, now
 		return 0, err
 	case p == nil:
 		return kube.Sooner(wait, again), nil
-	case p.Class == kube.Retry, apierrors.IsConflict(p.Err):
-		return 0, p.Err
 	}
 	if r.memory.refused(d.Profile, p.Err.Error(), now) {
 		log.FromContext(ctx).Error(p.Err, "Cannot write the Queue of a profile", "queue", d.Profile.Name, "reason", p.Reason)
@@ -67,6 +69,9 @@ func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, now t
 	return 0, nil
 }
 
+// noteLimit is how long the note of an event may be, by the API server.
+const noteLimit = 1024
+
 // tell emits an event and logs when the profile came to be otherwise, once.
 func (r *Reconciler) tell(ctx context.Context, d *quota.ProfileDecision) {
 	if d.Status.Reason == d.Profile.Status.Reason || d.Status.Reason == v1alpha1.ReasonQueueChanging {
@@ -76,6 +81,6 @@ func (r *Reconciler) tell(ctx context.Context, d *quota.ProfileDecision) {
 	if d.Status.Reason == v1alpha1.ReasonQueueReady {
 		kind = corev1.EventTypeNormal
 	}
-	r.recorder.Eventf(d.Profile, nil, kind, d.Status.Reason, "Reconcile", "%s", d.Status.Message)
+	r.recorder.Eventf(d.Profile, nil, kind, d.Status.Reason, "Reconcile", "%s", text.Clip(d.Status.Message, noteLimit))
 	log.FromContext(ctx).Info("Profile changed", "queue", d.Profile.Name, "reason", d.Status.Reason, "message", d.Status.Message)
 }

@@ -1,10 +1,12 @@
 package gang
 
 import (
+	"encoding/json"
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +17,10 @@ import (
 
 // Share is a Queue as Tideline wants it: what it says of the Queue, and nothing else.
 type Share struct {
-	Name   string
-	Labels map[string]string
-	Weight int32
+	Name string
+	// Labels and Annotations are those of a Queue that is created.
+	Labels, Annotations map[string]string
+	Weight              int32
 	// Guarantee is at most Deserved, and Deserved at most Capability. A Capability that is not empty lists every resource of the
 	// others, because Volcano's webhook takes one that it does not list for zero there, and its scheduler for no limit
 	// (pkg/webhooks/admission/queues/validate, v1.14).
@@ -30,7 +33,7 @@ type Share struct {
 // Queue returns the share as an object to create.
 func (s Share) Queue() client.Object {
 	return &schedulingv1beta1.Queue{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: s.Labels},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: s.Labels, Annotations: s.Annotations},
 		Spec: schedulingv1beta1.QueueSpec{
 			Weight: s.Weight, Guarantee: schedulingv1beta1.Guarantee{Resource: s.Guarantee}, Deserved: s.Deserved,
 			Capability: s.Capability, Parent: s.Parent, Reclaimable: ptr.To(s.Reclaimable),
@@ -38,38 +41,44 @@ func (s Share) Queue() client.Object {
 	}
 }
 
-// Apply returns what to apply to the Queue of that UID: only the fields that Tideline owns.
-func (s Share) Apply(uid types.UID) (map[string]any, error) {
-	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
-		Weight      int64                       `json:"weight"`
-		Guarantee   schedulingv1beta1.Guarantee `json:"guarantee"`
-		Deserved    corev1.ResourceList         `json:"deserved,omitempty"`
-		Capability  corev1.ResourceList         `json:"capability,omitempty"`
-		Parent      string                      `json:"parent,omitempty"`
-		Reclaimable bool                        `json:"reclaimable"`
-	}{int64(s.Weight), schedulingv1beta1.Guarantee{Resource: s.Guarantee}, s.Deserved, s.Capability, s.Parent, s.Reclaimable})
-	if err != nil {
-		return nil, err
+// Patch is the JSON patch that brings the Queue to the share: only the fields that Tideline says, each whole, so that what the
+// share does not have goes, whoever wrote it. The API server refuses it for a Queue that was created anew.
+func (s Share) Patch(q QueueInfo) ([]byte, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitempty"`
 	}
-	labels := map[string]any{}
-	for key, value := range s.Labels {
-		labels[key] = value
+	patch := []operation{
+		{"test", "/metadata/uid", q.UID},
+		{"add", "/spec/weight", s.Weight},
+		{"add", "/spec/reclaimable", &s.Reclaimable},
+		{"add", "/spec/guarantee", schedulingv1beta1.Guarantee{Resource: s.Guarantee}},
 	}
-	return map[string]any{
-		"apiVersion": QueueKind.GroupVersion().String(),
-		"kind":       QueueKind.Kind,
-		"metadata":   map[string]any{"name": s.Name, "uid": string(uid), "labels": labels},
-		"spec":       spec,
-	}, nil
+	for _, list := range []struct {
+		path       string
+		want, have corev1.ResourceList
+	}{{"/spec/deserved", s.Deserved, q.Deserved}, {"/spec/capability", s.Capability, q.Capability}} {
+		switch {
+		case len(list.want) > 0:
+			patch = append(patch, operation{"add", list.path, list.want})
+		case len(list.have) > 0:
+			patch = append(patch, operation{"remove", list.path, nil})
+		}
+	}
+	if s.Parent != "" {
+		patch = append(patch, operation{"add", "/spec/parent", s.Parent})
+	}
+	return json.Marshal(patch)
 }
 
 // QueueInfo is what Tideline reads of a Queue.
 type QueueInfo struct {
 	QueueLimits
-	UID    types.UID
-	Labels map[string]string
-	Weight int32
-	Parent string
+	UID                 types.UID
+	Labels, Annotations map[string]string
+	Weight              int32
+	Parent              string
 	// Deleting is true for one that is being deleted.
 	Deleting bool
 }
@@ -81,7 +90,7 @@ func QueueInfoOf(o client.Object) QueueInfo {
 		return QueueInfo{}
 	}
 	return QueueInfo{
-		QueueLimits: QueueLimitsOf(q), UID: q.UID, Labels: q.Labels, Weight: q.Spec.Weight, Parent: q.Spec.Parent,
+		QueueLimits: QueueLimitsOf(q), UID: q.UID, Labels: q.Labels, Annotations: q.Annotations, Weight: q.Spec.Weight, Parent: q.Spec.Parent,
 		Deleting: q.DeletionTimestamp != nil,
 	}
 }
@@ -101,13 +110,13 @@ func AllQueues(list client.ObjectList) []QueueInfo {
 
 // Drifted tells whether a Queue differs from the share in what Tideline says of it.
 func (s Share) Drifted(q QueueInfo) bool {
-	for key, value := range s.Labels {
-		if q.Labels[key] != value {
-			return true
-		}
-	}
+	return s.Rewritten(q) || !sameAmounts(s.Deserved, q.Deserved) || !sameAmounts(s.Capability, q.Capability)
+}
+
+// Rewritten tells whether they differ in more than what follows from nodes and other queues: somebody changed one of them.
+func (s Share) Rewritten(q QueueInfo) bool {
 	return s.Weight != q.Weight || s.Reclaimable != q.Reclaimable || (s.Parent != "" && s.Parent != q.Parent) ||
-		!sameAmounts(s.Guarantee, q.Guarantee) || !sameAmounts(s.Deserved, q.Deserved) || !sameAmounts(s.Capability, q.Capability)
+		!sameAmounts(s.Guarantee, q.Guarantee)
 }
 
 // sameAmounts compares what is wanted, as it comes back from the API server, with what is there.
@@ -131,10 +140,10 @@ func QueueSpecChanged() predicate.Predicate {
 		// Not the generation: without a status subresource it would count status writes too.
 		before, after := QueueInfoOf(e.ObjectOld), QueueInfoOf(e.ObjectNew)
 		s := Share{
-			Labels: before.Labels, Weight: before.Weight, Guarantee: before.Guarantee, Deserved: before.Deserved,
+			Weight: before.Weight, Guarantee: before.Guarantee, Deserved: before.Deserved,
 			Capability: before.Capability, Parent: before.Parent, Reclaimable: before.Reclaimable,
 		}
-		return s.Drifted(after) || len(before.Labels) != len(after.Labels) || before.Parent != after.Parent ||
+		return s.Drifted(after) || !maps.Equal(before.Labels, after.Labels) || before.Parent != after.Parent ||
 			before.State != after.State || before.Deleting != after.Deleting
 	}}
 }

@@ -30,12 +30,12 @@ var edits = map[string]struct {
 	"otherwise written": {func(q *schedulingv1beta1.Queue) {
 		q.Spec.Deserved = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("12000m")}
 	}, false},
-	"weight":      {func(q *schedulingv1beta1.Queue) { q.Spec.Weight = 1 }, true},
-	"deserved":    {func(q *schedulingv1beta1.Queue) { q.Spec.Deserved = nil }, true},
-	"capability":  {func(q *schedulingv1beta1.Queue) { q.Spec.Capability = q.Spec.Deserved }, true},
-	"guarantee":   {func(q *schedulingv1beta1.Queue) { q.Spec.Guarantee.Resource = nil }, true},
-	"reclaimable": {func(q *schedulingv1beta1.Queue) { *q.Spec.Reclaimable = false }, true},
-	"label":       {func(q *schedulingv1beta1.Queue) { q.Labels = nil }, true},
+	"weight":           {func(q *schedulingv1beta1.Queue) { q.Spec.Weight = 1 }, true},
+	"deserved":         {func(q *schedulingv1beta1.Queue) { q.Spec.Deserved = nil }, true},
+	"capability":       {func(q *schedulingv1beta1.Queue) { q.Spec.Capability = q.Spec.Deserved }, true},
+	"guarantee":        {func(q *schedulingv1beta1.Queue) { q.Spec.Guarantee.Resource = nil }, true},
+	"reclaimable":      {func(q *schedulingv1beta1.Queue) { *q.Spec.Reclaimable = false }, true},
+	"a resource added": {func(q *schedulingv1beta1.Queue) { q.Spec.Deserved["cpu"] = resource.MustParse("1") }, true},
 }
 
 func TestQueueDrifts(t *testing.T) {
@@ -50,15 +50,36 @@ func TestQueueDrifts(t *testing.T) {
 	below := share()
 	below.Parent = "research"
 	NewWithT(t).Expect(below.Drifted(QueueInfoOf(queue))).To(BeTrue(), "its parent is another")
+	fewer := share()
+	fewer.Deserved = nil
+	NewWithT(t).Expect(fewer.Drifted(QueueInfoOf(queue))).To(BeTrue())
+	NewWithT(t).Expect(fewer.Rewritten(QueueInfoOf(queue))).To(BeFalse(), "shares change by themselves")
 }
 
-func TestQueueIsAppliedByOwnFields(t *testing.T) {
+func TestPatchHasOwnFieldsOnlyAndWhole(t *testing.T) {
 	g := NewWithT(t)
-	content, err := share().Apply("uid-1")
+	patch, err := share().Patch(QueueInfo{UID: "1", QueueLimits: QueueLimits{
+		Capability: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")},
+	}})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(content["metadata"]).To(And(HaveKeyWithValue("uid", "uid-1"), HaveKeyWithValue("name", "ads")))
-	g.Expect(content["spec"]).To(And(
-		HaveLen(4), HaveKey("weight"), HaveKey("guarantee"), HaveKey("deserved"), HaveKey("reclaimable")))
+	g.Expect(patch).To(MatchJSON(`[
+		{"op": "test", "path": "/metadata/uid", "value": "1"},
+		{"op": "add", "path": "/spec/weight", "value": 3},
+		{"op": "add", "path": "/spec/reclaimable", "value": true},
+		{"op": "add", "path": "/spec/guarantee", "value": {"resource": {"nvidia.com/gpu": "2"}}},
+		{"op": "add", "path": "/spec/deserved", "value": {"nvidia.com/gpu": "12"}},
+		{"op": "remove", "path": "/spec/capability"}
+	]`))
+	none := Share{Weight: 1, Parent: "root"}
+	patch, err = none.Patch(QueueInfo{UID: "1"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(patch).To(MatchJSON(`[
+		{"op": "test", "path": "/metadata/uid", "value": "1"},
+		{"op": "add", "path": "/spec/weight", "value": 1},
+		{"op": "add", "path": "/spec/reclaimable", "value": false},
+		{"op": "add", "path": "/spec/guarantee", "value": {}},
+		{"op": "add", "path": "/spec/parent", "value": "root"}
+	]`))
 }
 
 func TestStatusOfAQueueWakesNobody(t *testing.T) {

@@ -59,13 +59,16 @@ func (t *turn) invalidSpec() *obstacle {
 }
 
 func (t *turn) unknownTier() *obstacle {
-	tiers := t.p.o.Config.Tiers
-	if _, known := tiers.Find(t.spec.Tier); known {
+	tiers, asked := t.p.o.Config.Tiers, t.spec.Tier
+	if written := &t.job.Object.Status; written.Run != nil {
+		asked = cmp.Or(asked, written.Tier)
+	}
+	if _, known := tiers.Find(asked); known {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, short: "unknown tier", stalled: true, message: fmt.Sprintf(
 		"spec.tier: %q is not a tier of the operator's configuration, which knows %s: delete the MergeJob and create it with one of "+
-			"these.", t.spec.Tier, tiers.Names())}
+			"these.", asked, tiers.Names())}
 }
 
 // tier is the tier in effect: the one that the job asks for, or, until its run ends, that is on record, or the default of its

@@ -435,6 +435,21 @@ func TestProfileAllowsTiersAndPools(t *testing.T) {
 	}
 }
 
+func TestTierOnRecordThatTheConfigurationLost(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a").full(w, 12*time.Hour)
+	w.settle()
+	g.Expect(m.status().Tier).To(Equal("exploratory"))
+	w.config.Tiers = w.config.Tiers[1:]
+	w.config.Tiers[0].Default = true
+	w.settle()
+	w.merge(m)
+	w.settle()
+	g.Expect(m.status().Run).To(BeNil(), "the run ends")
+	g.Expect(m.status().Tier).To(Equal("small-traffic"), "and the next has the default of now")
+}
+
 func TestUncountableRequestsReachNobody(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4)

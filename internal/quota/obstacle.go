@@ -2,11 +2,13 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
 )
 
 // obstacle is something that keeps a profile from being as it says.
@@ -20,7 +22,7 @@ type obstacle struct {
 
 // findObstacle runs the checks in the order in which somebody would mend what they find.
 func (r *review) findObstacle() *obstacle {
-	for _, check := range []func() *obstacle{r.invalid, r.volcanoMissing, r.queueTaken, r.parentUnfit, r.unknownTier, r.refused} {
+	for _, check := range []func() *obstacle{r.invalid, r.volcanoMissing, r.queueTaken, r.parentUnfit, r.unknownTier} {
 		if o := check(); o != nil {
 			return o
 		}
@@ -52,7 +54,7 @@ func (r *review) volcanoMissing() *obstacle {
 // queueTaken leaves a Queue alone that somebody else made.
 func (r *review) queueTaken() *obstacle {
 	q, there := r.p.queues[r.profile.Name]
-	if !there || q.Labels[v1alpha1.LabelProfile] == r.profile.Name {
+	if !there || belongs(q) {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQueueTaken, stalled: true, message: fmt.Sprintf(
@@ -61,22 +63,50 @@ func (r *review) queueTaken() *obstacle {
 		q.Name, q.Name, v1alpha1.LabelProfile, q.Name)}
 }
 
-// parentUnfit keeps a Queue from a parent by which scheduling would stop.
+// parentUnfit keeps a Queue from a parent by which scheduling would stop: one that holds jobs, or may get some.
 func (r *review) parentUnfit() *obstacle {
 	name := r.profile.Spec.Queue.Parent
 	if name == "" || name == r.p.queues[r.profile.Name].Parent {
 		return nil
 	}
-	switch _, there := r.p.queues[name]; {
+	busy := func(why string) *obstacle {
+		return &obstacle{reason: v1alpha1.ReasonParentBusy, stalled: true, message: fmt.Sprintf(
+			"spec.queue.parent: Queue %q %s, and a job in a queue with children would stop all scheduling: name a queue that no job "+
+				"is in.", name, why)}
+	}
+	q, there := r.p.queues[name]
+	switch {
 	case !there:
 		return &obstacle{reason: v1alpha1.ReasonParentNotFound, stalled: true, message: fmt.Sprintf(
 			"spec.queue.parent: Queue %q does not exist: create it, or name another.", name)}
 	case r.p.o.Gangs[name] > 0:
-		return &obstacle{reason: v1alpha1.ReasonParentBusy, stalled: true, message: fmt.Sprintf(
-			"spec.queue.parent: Queue %q holds %s, and a job in a queue with children would stop all scheduling: name a queue "+
-				"without jobs, or wait until they have ended.", name, count(r.p.o.Gangs[name], "PodGroup"))}
+		return busy("holds " + count(r.p.o.Gangs[name], "PodGroup"))
+	case name == gang.DefaultQueue:
+		return busy("is for jobs of namespaces without a profile")
+	case belongs(q) || r.p.isProfile(name):
+		return busy("is for the jobs of a profile")
+	case r.p.o.Config.Merges.AllowsPool(name):
+		return busy("is a pool of merges")
+	case r.p.isBelow(name, r.profile.Name):
+		return busy("stands below the profile's own")
 	}
 	return nil
+}
+
+// isProfile tells whether a profile of that name exists, whose Queue that is or will be.
+func (p *planner) isProfile(name string) bool {
+	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.profile.Name == name })
+}
+
+// isBelow tells whether one Queue stands somewhere below another.
+func (p *planner) isBelow(queue, other string) bool {
+	for range p.queues {
+		if queue == other {
+			return true
+		}
+		queue = p.queues[queue].Parent
+	}
+	return false
 }
 
 // unknownTier names tiers that the operator's configuration does not know. The team's jobs of other tiers go on.
@@ -91,7 +121,7 @@ func (r *review) unknownTier() *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
-		"spec.tiers: %s is not a tier of the operator's configuration, which knows %s: name these.",
+		"spec.tiers: the operator's configuration does not know %s, but %s: name these.",
 		strings.Join(unknown, ", "), r.p.o.Config.Tiers.Names())}
 }
 

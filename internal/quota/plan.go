@@ -69,19 +69,21 @@ type QueueRef struct {
 // ProfileDecision is what is done about one profile.
 type ProfileDecision struct {
 	Profile *v1alpha1.ResourceQuotaProfile
-	// Create is the Queue to create, and Apply what an existing one of UID should say; nil for nothing.
+	// Create is the Queue to create, and Apply what an existing one should say, which says what Have has; nil for nothing.
 	Create, Apply *gang.Share
-	UID           types.UID
+	Have          gang.QueueInfo
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
 }
 
 // planner is one Plan at work.
 type planner struct {
-	o       Observed
-	now     metav1.Time
-	index   *Index
-	queues  map[string]gang.QueueInfo
+	o      Observed
+	now    metav1.Time
+	index  *Index
+	queues map[string]gang.QueueInfo
+	// parents are the names of Queues that have others below them.
+	parents map[string]bool
 	reviews []*review
 	// namespaces and conflicts are those of each profile.
 	namespaces map[string][]string
@@ -113,6 +115,10 @@ func Plan(o Observed, now metav1.Time) Decision {
 		if r.obstacle == nil || r.obstacle.queueToo {
 			r.writeQueue()
 		}
+		if r.obstacle == nil && (r.d.Create != nil || r.d.Apply != nil) {
+			r.obstacle = r.refused()
+		}
+		d.Patient = d.Patient && !r.rewrites()
 	}
 	lent := p.lent()
 	for _, r := range p.reviews {
@@ -126,7 +132,7 @@ func Plan(o Observed, now metav1.Time) Decision {
 }
 
 func newPlanner(o Observed, now metav1.Time) *planner {
-	p := &planner{o: o, now: now, queues: map[string]gang.QueueInfo{}}
+	p := &planner{o: o, now: now, queues: map[string]gang.QueueInfo{}, parents: map[string]bool{}}
 	p.o.Profiles = slices.Clone(o.Profiles)
 	var all, valid []*v1alpha1.ResourceQuotaProfile
 	slices.SortFunc(p.o.Profiles, func(a, b Profile) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
@@ -140,7 +146,7 @@ func newPlanner(o Observed, now metav1.Time) *planner {
 		p.reviews = append(p.reviews, r)
 	}
 	for _, q := range o.Queues {
-		p.queues[q.Name] = q
+		p.queues[q.Name], p.parents[q.Parent] = q, true
 	}
 	p.index = NewIndex(all)
 	p.namespaces, p.conflicts = p.index.assign(o.Namespaces)
@@ -149,7 +155,7 @@ func newPlanner(o Observed, now metav1.Time) *planner {
 		r.used = capacity.Amounts{}
 		for _, n := range p.namespaces[r.profile.Name] {
 			for name, amount := range o.Used[n] {
-				r.used[name] += amount
+				r.used[name] = plus(r.used[name], amount)
 			}
 		}
 	}
@@ -162,6 +168,9 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 	ours := map[string]bool{}
 	var claims []Claim
 	for _, profile := range valid {
+		if q, there := p.queues[profile.Name]; there && !belongs(q) {
+			continue // What somebody else's Queue says is no share of the profile's.
+		}
 		ours[profile.Name] = true
 		q := &profile.Spec.Queue
 		claims = append(claims, Claim{
@@ -175,17 +184,16 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 			there[name] = amount
 		}
 	}
-	parents := map[string]bool{}
-	for _, q := range p.o.Queues {
-		parents[q.Parent] = true
+	for name := range resourcesOf(nil, claims) {
+		there[name] = p.o.Nodes[name]
 	}
 	for _, q := range p.o.Queues {
-		if ours[q.Name] || parents[q.Name] {
+		if ours[q.Name] || p.parents[q.Name] {
 			continue // What a parent has is that of its children.
 		}
 		guarantee, deserved := capacity.AmountsOf(q.Guarantee), capacity.AmountsOf(q.Deserved)
 		for name := range there {
-			there[name] -= max(guarantee[name], deserved[name])
+			there[name] = max(there[name]-max(guarantee[name], deserved[name]), 0)
 		}
 	}
 	p.shares, p.excess = Shares(there, claims), capacity.Amounts{}
@@ -209,17 +217,21 @@ func (r *review) writeQueue() {
 	case !there:
 		r.d.Create = &share
 	case share.Drifted(queue):
-		r.d.Apply, r.d.UID = &share, queue.UID
+		r.d.Apply, r.d.Have = &share, queue
 	}
 }
+
+// rewrites tells whether the Queue changes by more than what follows from nodes and other profiles.
+func (r *review) rewrites() bool { return r.d.Apply != nil && r.d.Apply.Rewritten(r.d.Have) }
 
 // share is what the profile's Queue should say.
 func (r *review) share() gang.Share {
 	spec := &r.profile.Spec.Queue
 	deserved := r.p.shares[r.profile.Name]
 	share := gang.Share{
-		Name: r.profile.Name, Labels: map[string]string{v1alpha1.LabelProfile: r.profile.Name}, Weight: max(spec.Weight, 1),
-		Guarantee: spec.Guarantee, Deserved: listOf(deserved), Parent: spec.Parent,
+		Name: r.profile.Name, Labels: map[string]string{v1alpha1.LabelProfile: r.profile.Name},
+		Annotations: map[string]string{v1alpha1.AnnotationCreatedFor: string(r.profile.UID)}, Weight: max(spec.Weight, 1),
+		Guarantee: spec.Guarantee.DeepCopy(), Deserved: listOf(deserved), Parent: spec.Parent,
 		Reclaimable: spec.Reclaimable == nil || *spec.Reclaimable,
 	}
 	if len(spec.Capability) == 0 {
@@ -254,7 +266,11 @@ func (p *planner) grows(d *ProfileDecision) int {
 	return 0
 }
 
-// orphans are the Queues of profiles that are gone. One that still holds gangs stays as it is until they have ended.
+// belongs tells of a Queue that is its profile's, or was.
+func belongs(q gang.QueueInfo) bool { return q.Labels[v1alpha1.LabelProfile] == q.Name }
+
+// orphans are the Queues that were made for profiles which are gone, and hold nothing. One that still holds gangs stays as it
+// is until they have ended, and one that somebody handed over stays for good.
 func (p *planner) orphans() []QueueRef {
 	there := map[string]bool{}
 	for _, r := range p.reviews {
@@ -262,7 +278,9 @@ func (p *planner) orphans() []QueueRef {
 	}
 	var empty []QueueRef
 	for _, q := range p.o.Queues {
-		if ours := q.Labels[v1alpha1.LabelProfile] == q.Name; ours && !there[q.Name] && !q.Deleting && p.o.Gangs[q.Name] == 0 {
+		_, made := q.Annotations[v1alpha1.AnnotationCreatedFor]
+		held := p.o.Gangs[q.Name] > 0 || p.parents[q.Name]
+		if belongs(q) && made && !there[q.Name] && !q.Deleting && !held {
 			empty = append(empty, QueueRef{Name: q.Name, UID: q.UID})
 		}
 	}

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -69,6 +70,9 @@ func (w *world) carryOut(d Decision) {
 			}
 			q := gang.QueueInfoOf(share.Queue())
 			q.UID = types.UID(share.Name)
+			if share == p.Apply {
+				q.Labels, q.Annotations = p.Have.Labels, p.Have.Annotations
+			}
 			w.drop(share.Name)
 			w.o.Queues = append(w.o.Queues, q)
 		}
@@ -221,21 +225,30 @@ func TestQueueOfDeletedProfileStaysWhileItHoldsGangs(t *testing.T) {
 
 func TestParentThatHoldsJobs(t *testing.T) {
 	for name, c := range map[string]struct {
+		parent string
 		queue  bool
 		gangs  int
 		reason string
+		other  string
 	}{
 		"not there": {reason: v1alpha1.ReasonParentNotFound},
 		"busy":      {queue: true, gangs: 2, reason: v1alpha1.ReasonParentBusy},
 		"fit":       {queue: true, reason: v1alpha1.ReasonQueueReady},
+		"Volcano's": {parent: "default", queue: true, reason: v1alpha1.ReasonParentBusy},
+		"a pool":    {parent: "tideline-merge", queue: true, reason: v1alpha1.ReasonParentBusy},
+		"a profile": {parent: "search", reason: v1alpha1.ReasonParentBusy, other: "search"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t)
+			if c.other != "" {
+				w.profile(c.other, 1)
+				w.settle()
+			}
 			ads := w.profile("ads", 1)
-			ads.Spec.Queue.Parent = "research"
+			ads.Spec.Queue.Parent = cmp.Or(c.parent, "research")
 			if c.queue {
-				w.queue("research", func(*gang.QueueInfo) {})
+				w.queue(ads.Spec.Queue.Parent, func(*gang.QueueInfo) {})
 			}
 			w.o.Gangs["research"] = c.gangs
 			w.settle()
@@ -271,6 +284,81 @@ func TestOvercommitted(t *testing.T) {
 	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted)).To(BeNil())
 }
 
+func TestQueueThatWasHandedOverStaysWhenItsProfileGoes(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.queue("ads", func(q *gang.QueueInfo) { q.Labels = map[string]string{v1alpha1.LabelProfile: "ads"} })
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(0)), "it is labelled before there is a profile, and stays")
+	w.profile("ads", 1)
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(16)))
+	w.o.Profiles = nil
+	w.settle()
+	g.Expect(w.deserved("ads")).To(Equal(int64(16)))
+}
+
+func TestParentOfOthersIsNotDeleted(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.profile("ads", 1)
+	w.settle()
+	w.queue("below", func(q *gang.QueueInfo) { q.Parent = "ads" })
+	w.o.Profiles = nil
+	g.Expect(Plan(w.o, now).DeleteQueues).To(BeEmpty())
+}
+
+func TestOwnWeightEditedByHandIsPutBackAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 2)
+	w.settle()
+	w.o.Queues[0].Weight = 9
+	d := Plan(w.o, now)
+	g.Expect(d.Patient).To(BeFalse())
+	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1alpha1.ReasonQueueChanging))
+	w.settle()
+	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonQueueReady))
+}
+
+func TestRefusalCountsWhileSomethingIsToBeWritten(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	ads := w.profile("ads", 1)
+	w.settle()
+	w.o.Profiles[0].Refused = "no"
+	w.settle()
+	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonQueueReady), "the Queue is as it should be")
+}
+
+func TestGuaranteeOfAnyResource(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.o.Nodes[corev1.ResourceEphemeralStorage] = 100 << 20
+	ads := w.profile("ads", 1)
+	w.profile("search", 1)
+	ads.Spec.Queue.Guarantee = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("40Mi")}
+	w.settle()
+	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted)).To(BeNil())
+	g.Expect(capacity.AmountsOf(ads.Status.Deserved)).To(HaveKeyWithValue(corev1.ResourceEphemeralStorage, int64(70<<20)))
+}
+
+func TestAbsurdQuantities(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t)
+	w.o.Nodes[corev1.ResourceMemory] = 1 << 40
+	for _, name := range []string{"a", "b", "c"} {
+		w.profile(name, 1).Spec.Queue.Deserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8E")}
+	}
+	rest := w.profile("rest", 1)
+	w.queue("foreign", func(q *gang.QueueInfo) {
+		q.Deserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8E")}
+	})
+	w.settle()
+	g.Expect(capacity.AmountsOf(rest.Status.Deserved)[corev1.ResourceMemory]).To(BeZero())
+	g.Expect(condition(rest, v1alpha1.ConditionOvercommitted)).NotTo(BeNil())
+}
+
 func TestUnknownTierHarmsNobody(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t)
@@ -278,7 +366,8 @@ func TestUnknownTierHarmsNobody(t *testing.T) {
 	ads.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
 	w.settle()
 	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonUnknownTier))
-	g.Expect(ads.Status.Message).To(HavePrefix("spec.tiers: platinum is not a tier"))
+	g.Expect(ads.Status.Message).To(Equal("spec.tiers: the operator's configuration does not know platinum, but exploratory, " +
+		"small-traffic, main-traffic: name these."))
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "the queue is there")
 }
 

@@ -45,11 +45,11 @@ func Committed(claims []Claim) capacity.Amounts {
 	for i := range claims {
 		for resource, amount := range claims[i].Guarantee {
 			if _, fixed := claims[i].Deserved[resource]; !fixed {
-				committed[resource] += amount
+				committed[resource] = plus(committed[resource], amount)
 			}
 		}
 		for resource, amount := range claims[i].Deserved {
-			committed[resource] += amount
+			committed[resource] = plus(committed[resource], amount)
 		}
 	}
 	return committed
@@ -68,6 +68,14 @@ func resourcesOf(there capacity.Amounts, claims []Claim) map[corev1.ResourceName
 		}
 	}
 	return all
+}
+
+// plus adds amounts, which are not negative: more than can be counted is the most that can be.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // unit is what a share of the resource is a whole number of.

@@ -69,9 +69,9 @@ func (r *review) accelerators(used, share capacity.Amounts) string {
 			continue
 		}
 		some = true
-		have, deserve = have+used[resource], deserve+share[resource]
+		have, deserve = plus(have, used[resource]), plus(deserve, share[resource])
 		bound, ok := limits[resource]
-		limit, limited = limit+bound, limited && ok
+		limit, limited = plus(limit, bound), limited && ok
 	}
 	switch {
 	case !some:
@@ -127,7 +127,7 @@ func (r *review) sayQueue() {
 			kind = v1alpha1.ConditionStalled
 		}
 		r.set(kind, metav1.ConditionTrue, reason, message)
-	case r.d.Create != nil || r.profile.Status.ObservedGeneration != r.profile.Generation && r.d.Apply != nil:
+	case r.d.Create != nil || r.rewrites() || r.d.Apply != nil && r.profile.Status.ObservedGeneration != r.profile.Generation:
 		ready, reason = metav1.ConditionFalse, v1alpha1.ReasonQueueChanging
 		message = fmt.Sprintf("Queue %s is being brought to what the profile says.", r.profile.Name)
 		r.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)

@@ -64,12 +64,14 @@ func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
 	}}
 }
 
-// reviewTimeout is how long the API server may take to answer for a user's rights, all in all. It is well below the time that the
+// reviewTimeout is how long the API server may take to answer for a user's rights, and caches to have profiles, all in all. It is well below the time that the
 // API server gives a webhook, so that the user reads what was asked and not that a webhook was late.
 const reviewTimeout = 5 * time.Second
 
 // Handle asks the API server for rights of the user only when the job claims something.
 func (v *validator) Handle(ctx context.Context, req admission.Request) admission.Response {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
 	_, of, err := kube.ProfileOf(ctx, v.client, req.Namespace)
 	if err != nil && !apierrors.IsNotFound(err) { // The cache of a new namespace lags; the job itself is held to the profile too.
 		return admission.Errored(http.StatusInternalServerError, err)
@@ -80,8 +82,6 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
 	for _, claim := range d.Claims {
 		allowed, err := v.mayOne(ctx, req.UserInfo, claim.Rights)
 		if err != nil {

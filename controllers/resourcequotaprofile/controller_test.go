@@ -1,0 +1,58 @@
+package resourcequotaprofile
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+func TestQueuesWaitForNodesThatComeBack(t *testing.T) {
+	g := NewWithT(t)
+	r := &Reconciler{pacer: kube.NewPacer()}
+	decide := func(patient bool) *quota.Decision {
+		return &quota.Decision{Patient: patient, Profiles: []quota.ProfileDecision{{Apply: &gang.Share{}}, {Create: &gang.Share{}}}}
+	}
+	d := decide(true)
+	g.Expect(r.settle(d, now)).To(Equal(30 * time.Second))
+	g.Expect(d.Profiles[0].Apply).To(BeNil())
+	g.Expect(d.Profiles[1].Create).NotTo(BeNil(), "a new profile waits for nobody")
+	g.Expect(r.settle(decide(true), now.Add(10*time.Second))).To(Equal(20*time.Second), "it counts from the first change")
+	d = decide(true)
+	g.Expect(r.settle(d, now.Add(30*time.Second))).To(BeZero())
+	g.Expect(d.Profiles[0].Apply).NotTo(BeNil(), "it has stood long enough")
+	g.Expect(r.settle(decide(true), now.Add(31*time.Second))).To(Equal(30*time.Second), "the next change counts anew")
+	g.Expect(r.settle(&quota.Decision{Patient: true}, now.Add(40*time.Second))).To(BeZero())
+	g.Expect(r.settle(decide(true), now.Add(50*time.Second))).To(Equal(30*time.Second), "the node came back, and another went")
+	d = decide(false)
+	g.Expect(r.settle(d, now.Add(51*time.Second))).To(BeZero())
+	g.Expect(d.Profiles[0].Apply).NotTo(BeNil(), "somebody changed a profile")
+}
+
+func TestRefusedQueueIsLeftAloneForAWhile(t *testing.T) {
+	g := NewWithT(t)
+	m, p := newMemory(), &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1", Generation: 1}}
+	g.Expect(m.wait(p, now)).To(BeZero())
+	g.Expect(m.refused(p, "no", now)).To(BeTrue())
+	g.Expect(m.refusal(p)).To(Equal("no"))
+	g.Expect(m.wait(p, now.Add(10*time.Second))).To(Equal(20 * time.Second))
+	g.Expect(m.refused(p, "no", now.Add(30*time.Second))).To(BeFalse(), "that is known")
+	g.Expect(m.wait(p, now.Add(30*time.Second))).To(Equal(30 * time.Second))
+	p.Generation = 2
+	g.Expect(m.refusal(p)).To(BeEmpty(), "of another spec nothing was said")
+	g.Expect(m.wait(p, now.Add(31*time.Second))).To(BeZero())
+	p.Generation = 1
+	m.written(p)
+	g.Expect(m.refusal(p)).To(BeEmpty())
+	g.Expect(m.refused(p, "no", now)).To(BeTrue())
+	m.keep(nil)
+	g.Expect(m.refusal(p)).To(BeEmpty(), "one that is gone is forgotten")
+}
