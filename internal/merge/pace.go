@@ -1,7 +1,10 @@
 package merge
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -13,22 +16,29 @@ const farPosition = 10
 // stay keeps the words of a status in which nothing but the weight has moved: it grows by itself, and who stands still writes
 // nothing. The weight is told with the next thing that happens.
 func (t *turn) stay() {
-	written := &t.job.Object.Status
-	if equality.Semantic.DeepEqual(still(written), still(t.st)) {
+	if written := &t.job.Object.Status; stands(written, t.st) {
 		t.st = written.DeepCopy()
 	}
 }
 
-// still is the status without the weight, and without words that have it in them.
-func still(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
-	c := st.DeepCopy()
-	if c.Weight != nil {
-		*c.Weight = 0
+// stands tells whether two statuses differ in nothing but the weight, and in words that have it in them.
+func stands(a, b *v1alpha1.MergeJobStatus) bool {
+	if (a.Weight == nil) != (b.Weight == nil) {
+		return false
 	}
-	if st.Reason == v1alpha1.ReasonNotDue || st.Reason == v1alpha1.ReasonInLine {
-		withoutWords(c)
+	x, y := *a, *b // Their conditions and weights apart: copies all the way down would cost more than what is compared.
+	x.Weight, y.Weight, x.Conditions, y.Conditions = nil, nil, nil, nil
+	weighed := a.Reason == v1alpha1.ReasonNotDue || a.Reason == v1alpha1.ReasonInLine
+	if weighed {
+		x.Message, y.Message, x.Summary, y.Summary = "", "", "", ""
 	}
-	return c
+	return equality.Semantic.DeepEqual(x, y) && slices.EqualFunc(a.Conditions, b.Conditions, func(c, d metav1.Condition) bool {
+		if weighed {
+			c.Message, d.Message = "", ""
+		}
+		return c.LastTransitionTime.Equal(&d.LastTransitionTime) && c.Type == d.Type && c.Status == d.Status &&
+			c.Reason == d.Reason && c.Message == d.Message && c.ObservedGeneration == d.ObservedGeneration
+	})
 }
 
 func withoutWords(st *v1alpha1.MergeJobStatus) {
