@@ -185,7 +185,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
 	result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
-	if err = errors.Join(err, deleteErr); err != nil {
+	if err := errors.Join(err, deleteErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	return result, nil

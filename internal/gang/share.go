@@ -90,8 +90,8 @@ func QueueInfoOf(o client.Object) QueueInfo {
 		return QueueInfo{}
 	}
 	return QueueInfo{
-		QueueLimits: QueueLimitsOf(q), UID: q.UID, Labels: q.Labels, Annotations: q.Annotations, Weight: q.Spec.Weight, Parent: q.Spec.Parent,
-		Deleting: q.DeletionTimestamp != nil,
+		QueueLimits: QueueLimitsOf(q), UID: q.UID, Labels: q.Labels, Annotations: q.Annotations, Weight: q.Spec.Weight,
+		Parent: q.Spec.Parent, Deleting: q.DeletionTimestamp != nil,
 	}
 }
 

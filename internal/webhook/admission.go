@@ -64,8 +64,8 @@ func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
 	}}
 }
 
-// reviewTimeout is how long the API server may take to answer for a user's rights, and caches to have profiles, all in all. It is well below the time that the
-// API server gives a webhook, so that the user reads what was asked and not that a webhook was late.
+// reviewTimeout is how long the API server may take to answer for a user's rights, and caches to have profiles, all in all. It is
+// well below the time that the API server gives a webhook, so that the user reads what was asked and not that a webhook was late.
 const reviewTimeout = 5 * time.Second
 
 // Handle asks the API server for rights of the user only when the job claims something.
