@@ -106,7 +106,7 @@ type ProfileMerges struct {
 // +operator-sdk:csv:customresourcedefinitions:resources={{Queue,v1beta1,queues.scheduling.volcano.sh},{Event,v1,""}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=rqp,scope=Cluster,categories=tideline,path=resourcequotaprofiles,singular=resourcequotaprofile
+// +kubebuilder:resource:shortName=rqp,scope=Cluster,path=resourcequotaprofiles,singular=resourcequotaprofile
 // +kubebuilder:printcolumn:name="Queue",type=string,JSONPath=`.status.queue`
 // +kubebuilder:printcolumn:name="GPU",type=string,JSONPath=`.status.accelerators`,description="accelerators used/deserved/capability"
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
