@@ -168,6 +168,9 @@ func (w *watch) saw() (asked []string, most int, idle time.Duration) {
 // haveSummary matches a merge that shows these words under PHASE.
 func haveSummary(words string) OmegaMatcher { return HaveField("Status.Summary", words) }
 
+// havePosition matches a merge with that place in the line.
+func havePosition(n int32) OmegaMatcher { return HaveField("Status.Position", HaveValue(Equal(n))) }
+
 func havePhase(phase v1alpha1.MergePhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
 
 func haveReason(reason string) OmegaMatcher { return HaveField("Status.Reason", reason) }

@@ -101,8 +101,9 @@ var _ = Describe("Shares", func() {
 		ads.Submit(ads.job("owner", 12, 12))
 		Eventually(ads.Fetch("owner")).Should(testutil.Train(12), "the owner returns, and has its share")
 		Eventually(search.Fetch("borrower")).Should(testutil.Train(4), "the borrower goes on with its share")
-		for i, uid := range search.UIDs("borrower") {
-			Expect(uid).To(Equal(before[i]), "worker %d of the core is the one it was: no gang was broken", i)
+		after := search.UIDs("borrower")
+		for i := range 4 {
+			Expect(after[i]).To(Equal(before[i]), "worker %d of the core is the one it was: no gang was broken", i)
 		}
 		Expect(search.Read("borrower")).To(testutil.HaveRestarts(0))
 	})
