@@ -6,6 +6,7 @@ package mergejob
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -74,6 +75,9 @@ type Reconciler struct {
 	stores   *stores
 	metrics  *metrics
 	now      func() time.Time
+	// cores has an element for each decision that is being made. To look and to decide is work for a core: more at a time would make
+	// one another wait in the middle, while to write is mostly to wait for the API server.
+	cores chan struct{}
 }
 
 // Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
@@ -96,6 +100,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		memory:   newMemory(),
 		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg),
 		now:      time.Now,
+		cores:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})
 	if err != nil {
@@ -212,17 +217,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	}
-	observed, err := r.observe(ctx, req.Name)
+	decision, now, err := r.decide(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	for _, gone := range r.memory.forget(req.Name, observed.Jobs) {
-		r.pacer.Forget(gone)
-	}
-	now := r.now()
-	began := time.Now()
-	decision := merge.Plan(observed, now)
-	r.metrics.decided(time.Since(began))
 	result := reconcile.Result{RequeueAfter: decision.RequeueAfter}
 	for i := range decision.Jobs {
 		d := &decision.Jobs[i]
@@ -241,6 +239,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return result, nil
+}
+
+// decide observes a pool and decides about it, in its turn for a core. It returns the time at which it did.
+func (r *Reconciler) decide(ctx context.Context, pool string) (decision merge.Decision, now time.Time, err error) {
+	select {
+	case r.cores <- struct{}{}:
+		defer func() { <-r.cores }()
+	case <-ctx.Done():
+		return decision, now, ctx.Err()
+	}
+	observed, err := r.observe(ctx, pool)
+	if err != nil {
+		return decision, now, err
+	}
+	for _, gone := range r.memory.forget(pool, observed.Jobs) {
+		r.pacer.Forget(gone)
+	}
+	now = r.now()
+	began := time.Now()
+	decision = merge.Plan(observed, now)
+	r.metrics.decided(time.Since(began))
+	return decision, now, nil
 }
 
 // ownerOf is the MergeJob that controls an object, by its reference.
