@@ -175,7 +175,8 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), profileChanged()).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
+			builder.WithPredicates(kube.ProfileChanged())).
 		WatchesRawSource(source.Kind[client.Object](r.scheduler, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
@@ -290,13 +291,6 @@ func jobOf(o client.Object) (job types.NamespacedName, uid types.UID, ok bool) {
 
 func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.requests(ctx, client.InNamespace(namespace.GetName()))
-}
-
-// profileChanged passes on what jobs read of a profile.
-func profileChanged() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return kube.ProfileChanged(e.ObjectOld, e.ObjectNew)
-	}})
 }
 
 // allJobs wakes every job: Volcano's configuration and profiles may concern them all, and change once in a blue moon.

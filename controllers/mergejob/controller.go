@@ -159,7 +159,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
 		Watches(&corev1.Pod{}, pools(r.poolsOfModel), podChanged()).
 		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
-		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), profileChanged()).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(kube.ProfileChanged())).
 		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](r.shared.Scheduler, &corev1.ConfigMap{}, pools(r.allPools))).
 		WatchesRawSource(source.Channel(r.shared.Arbiter.WokenMerges(), pools(r.poolsOfKey))).

@@ -17,7 +17,6 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/mergepod"
 )
 
@@ -142,13 +141,6 @@ func podChanged() builder.WatchesOption {
 			return false // Most pods of a cluster.
 		}
 		return !readPod(e.ObjectNew).Alike(readPod(e.ObjectOld))
-	}})
-}
-
-// profileChanged passes on what merges read of a profile.
-func profileChanged() builder.WatchesOption {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return kube.ProfileChanged(e.ObjectOld, e.ObjectNew)
 	}})
 }
 

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/quota"
@@ -55,10 +57,12 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 	return profiles.Of(ctx, namespace)
 }
 
-// ProfileChanged tells whether a profile changed in what jobs read of it: its spec, and whether and why it has a Queue.
-func ProfileChanged(before, after client.Object) bool {
-	old, ok := before.(*v1alpha1.ResourceQuotaProfile)
-	now, also := after.(*v1alpha1.ResourceQuotaProfile)
-	return !ok || !also || old.Generation != now.Generation || old.Status.Queue != now.Status.Queue ||
-		(now.Status.Queue == "" && old.Status.Message != now.Status.Message)
+// ProfileChanged passes on what jobs read of a profile: its spec, and whether and why it has a Queue.
+func ProfileChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok := e.ObjectOld.(*v1alpha1.ResourceQuotaProfile)
+		now, also := e.ObjectNew.(*v1alpha1.ResourceQuotaProfile)
+		return !ok || !also || old.Generation != now.Generation || old.Status.Queue != now.Status.Queue ||
+			(now.Status.Queue == "" && old.Status.Message != now.Status.Message)
+	}}
 }
