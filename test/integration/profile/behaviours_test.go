@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-var _ = Describe("A profile", func() {
+var _ = Describe("A profile", Serial, func() {
 	It("behaviour 4: keeps a namespace that a later one claims too, which says so", func() {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads"))
@@ -83,7 +83,7 @@ var _ = Describe("A profile", func() {
 	})
 })
 
-var _ = Describe("Shares", func() {
+var _ = Describe("Shares", Serial, func() {
 	It("behaviour 9: the other borrows all that is idle, and gives it back, surplus first", func() {
 		ads, search := newTeam("ads"), newTeam("search")
 		profile(testutil.Profile("ads").Weight(3))
