@@ -26,6 +26,17 @@ type ResourceQuotaProfileSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.filter(t, has(t.default) && t.default).size() <= 1",message="one tier at most may be the default: leave default out of the others"
 	Tiers []ProfileTier `json:"tiers,omitempty"`
 
+	// Members say who goes first where it is tight, and up to which tier. Whoever is in no entry has standing staff and may have all
+	// tiers of the profile; of whoever is in several, the highest standing and the highest tier count.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Members []ProfileMember `json:"members,omitempty"`
+
+	// Caps are what one user and one job may hold at a time. Default: none.
+	// +optional
+	Caps *ProfileCaps `json:"caps,omitempty"`
+
 	// Merges are what the team's MergeJobs may use.
 	// +optional
 	Merges *ProfileMerges `json:"merges,omitempty"`

@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, bool, error) {
 	o := elastic.Observed{
 		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.volcano.Missing(),
-		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)),
+		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.arbiter.Turn(client.ObjectKeyFromObject(job)),
 	}
 	var err error
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/kube"
 )
@@ -37,10 +38,14 @@ type Arbiter struct {
 	changed chan struct{}
 	wake    chan event.GenericEvent
 	shrinks map[string]capacity.Shrinks
+	// grants are those of each profile.
+	grants map[string]caps.Grants
 
 	mu sync.RWMutex
 	// jobs has the verdicts of ElasticTrainingJobs, and of gangs that are not ours; merges has those of MergeJobs.
-	jobs, merges board
+	jobs, merges board[capacity.Verdict]
+	// turns has whose turn it is under the limits of profiles.
+	turns board[caps.Turn]
 	// wakeMerges is nil as long as nobody reads it.
 	wakeMerges chan event.GenericEvent
 }
@@ -50,7 +55,7 @@ func New(reader client.Reader, cfg *config.Configuration, served func() bool, lo
 	return &Arbiter{
 		reader: reader, config: cfg, log: log, now: time.Now, served: served,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
-		shrinks: map[string]capacity.Shrinks{}, jobs: newBoard(), merges: newBoard(),
+		shrinks: map[string]capacity.Shrinks{}, jobs: newBoard(soon), merges: newBoard(soon), turns: newBoard(soonTurn),
 	}
 }
 
@@ -125,12 +130,19 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 		return 0, err
 	}
 	judged, merges, again := a.judge(&inputs, now)
-	if len(judged)+len(merges) > 0 && (again == 0 || again > figuresInterval) {
+	for job, turn := range inputs.turns {
+		if len(turn.GiveUp) > 0 {
+			judged[job] = merge(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
+		}
+	}
+	a.grants = inputs.grants
+	if len(judged)+len(merges)+len(inputs.turns) > 0 && (again == 0 || again > figuresInterval) {
 		again = figuresInterval // Figures that changed meanwhile are told then.
 	}
 	a.mu.Lock()
 	jobs, wakeMerges := a.jobs.replace(judged, now), a.wakeMerges
 	mergeJobs := a.merges.replace(merges, now)
+	jobs = append(jobs, a.turns.replace(inputs.turns, now)...)
 	a.mu.Unlock()
 	for _, job := range jobs {
 		if !inputs.jobs[job] {

@@ -16,32 +16,36 @@ const figuresInterval = time.Minute
 const farPlace = 11
 
 // verdicts are those of jobs, or of gangs that are nobody's.
-type verdicts map[types.NamespacedName]capacity.Verdict
+type verdicts = map[types.NamespacedName]capacity.Verdict
 
-// board holds the verdicts of one kind of job.
-type board struct {
-	verdicts verdicts
-	told     map[types.NamespacedName]telling
+// board holds the verdicts, or the like, of one kind of job.
+type board[V any] struct {
+	verdicts map[types.NamespacedName]V
+	told     map[types.NamespacedName]telling[V]
+	// soon is what of a verdict is told or done soon.
+	soon func(V) V
 }
 
 // telling is the verdict with which a job was last woken.
-type telling struct {
-	verdict capacity.Verdict
+type telling[V any] struct {
+	verdict V
 	at      time.Time
 }
 
-func newBoard() board { return board{verdicts: verdicts{}, told: map[types.NamespacedName]telling{}} }
+func newBoard[V any](soon func(V) V) board[V] {
+	return board[V]{verdicts: map[types.NamespacedName]V{}, told: map[types.NamespacedName]telling[V]{}, soon: soon}
+}
 
 // replace installs the verdicts and lists the jobs to wake: those of which something changed that is told or done soon, and, once
 // in a while, those of which only figures changed. In a long line every newcomer changes the figures of all.
-func (b *board) replace(next verdicts, now time.Time) []types.NamespacedName {
+func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []types.NamespacedName {
 	var wake []types.NamespacedName
 	for job, v := range next {
 		told, known := b.told[job]
-		if !known || !reflect.DeepEqual(soon(v), soon(told.verdict)) ||
+		if !known || !reflect.DeepEqual(b.soon(v), b.soon(told.verdict)) ||
 			(now.Sub(told.at) >= figuresInterval && !reflect.DeepEqual(v, told.verdict)) {
 			wake = append(wake, job)
-			b.told[job] = telling{verdict: v, at: now}
+			b.told[job] = telling[V]{verdict: v, at: now}
 		}
 	}
 	for job := range b.told {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/rendezvous"
@@ -46,6 +47,9 @@ type inputs struct {
 	mergeCores map[types.NamespacedName]types.NamespacedName
 	// ceilings are the cores of MergeJobs of which is asked whether they could ever fit, by the names of their MergeJobs.
 	ceilings []*capacity.Gang
+	// turns are whose turn it is under the limits of profiles, and grants what each profile has allowed.
+	turns  map[types.NamespacedName]caps.Turn
+	grants map[string]caps.Grants
 	// again is when time alone changes the inputs; zero for never.
 	again time.Duration
 }
@@ -123,6 +127,9 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
 			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name], Protected: !q.Reclaimable,
 		})
+	}
+	if err := c.turns(ctx, pods.Items, nodes.Items); err != nil {
+		return c.in, err
 	}
 	c.gangs()
 	return c.in, nil
@@ -292,7 +299,7 @@ func (c *collector) gangs() {
 		}
 	}
 	for key, job := range c.jobs {
-		if _, there := c.groups[key]; !there && c.arrives(job) {
+		if _, there := c.groups[key]; !there && c.in.turns[key].Blocked == nil && c.arrives(job) {
 			c.ourGang(key, gang.Membership{Queue: job.Status.Queue}, job)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,8 @@ import (
 
 // Watch lets the caches tell the arbiter what changes. It must be called once Volcano's kinds are served.
 func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	for _, input := range []struct {
 		object client.Object
 		// reads is what the arbiter reads of an object: other changes do not concern it.
@@ -27,6 +30,8 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 		{gang.NewQueue(), readQueue},
 		{&v1alpha1.ElasticTrainingJob{}, readJob},
 		{&v1alpha1.MergeJob{}, readMerge},
+		{&v1alpha1.ResourceQuotaProfile{}, readProfile},
+		{namespace, readNamespace},
 	} {
 		informer, err := c.GetInformer(ctx, input.object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -108,4 +113,18 @@ func readMerge(o any) any {
 	return []any{
 		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1alpha1.ReasonNeverFits, due(j),
 	}
+}
+
+func readProfile(o any) any {
+	if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok {
+		return p.Generation
+	}
+	return nil
+}
+
+func readNamespace(o any) any {
+	if n, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return n.Labels
+	}
+	return nil
 }

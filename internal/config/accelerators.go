@@ -38,7 +38,8 @@ func (a Accelerators) ModelLabel(resource string) (string, bool) {
 	return label, ok
 }
 
-// Names lists the resources whose label is known, for messages.
-func (a Accelerators) Names() string {
-	return strings.Join(slices.Sorted(maps.Keys(a)), ", ")
-}
+// Resources lists the resources whose label is known, by name.
+func (a Accelerators) Resources() []string { return slices.Sorted(maps.Keys(a)) }
+
+// Names lists them for messages.
+func (a Accelerators) Names() string { return strings.Join(a.Resources(), ", ") }

@@ -79,28 +79,66 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 // Of is the tier of a job that asks for one, or of one that asks for none and of which a tier is on record.
 func (ts Tiers) Of(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(asked, recorded)) }
 
-// For returns the tiers that jobs of a profile may have, the default among them: all for a profile that lists none, and for none.
-func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile) Tiers {
-	if profile == nil || len(profile.Spec.Tiers) == 0 {
+// For returns the tiers that a user's jobs of a profile may have, the default among them: all for a profile that lists none, and
+// for none, up to the highest that the profile's members let the user have.
+func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, user string) Tiers {
+	if profile == nil {
 		return ts
 	}
-	var allowed Tiers
-	standard := -1
-	for _, t := range ts {
-		listed := slices.IndexFunc(profile.Spec.Tiers, func(l v1alpha1.ProfileTier) bool { return l.Name == t.Name })
-		if listed < 0 {
-			continue
+	allowed, standard := ts, slices.IndexFunc(ts, func(t Tier) bool { return t.Default })
+	if listed := profile.Spec.Tiers; len(listed) > 0 {
+		allowed, standard = nil, 0
+		for _, t := range ts {
+			i := slices.IndexFunc(listed, func(l v1alpha1.ProfileTier) bool { return l.Name == t.Name })
+			if i < 0 {
+				continue
+			}
+			if listed[i].Default {
+				standard = len(allowed)
+			}
+			allowed = append(allowed, t)
 		}
-		if profile.Spec.Tiers[listed].Default {
-			standard = len(allowed)
-		}
-		t.Default = false
-		allowed = append(allowed, t)
 	}
-	if len(allowed) > 0 {
-		allowed[max(standard, 0)].Default = true
+	allowed = slices.Clone(allowed[:min(ts.reach(profile, user, allowed), len(allowed))])
+	for i := range allowed {
+		allowed[i].Default = i == max(min(standard, len(allowed)-1), 0)
 	}
 	return allowed
+}
+
+// Allowed lists the names of the tiers of For, for messages.
+func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, user string) string {
+	allowed := ts.For(profile, user)
+	names := cmp.Or(allowed.Names(), "none that the operator's configuration knows")
+	if len(allowed) < len(ts.For(profile, "")) {
+		names += " to " + user
+	}
+	return names
+}
+
+// reach is how many of the allowed tiers a user may have. A member whose highest tier is none that is known may have the lowest.
+func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, user string, allowed Tiers) int {
+	reach := -1
+	for _, m := range profile.Spec.Members {
+		if m.User != user {
+			continue
+		}
+		if m.MaxTier == "" {
+			return len(allowed)
+		}
+		most := max(slices.IndexFunc(ts, func(t Tier) bool { return t.Name == m.MaxTier }), 0)
+		within := 0
+		for _, t := range allowed {
+			if slices.IndexFunc(ts, func(o Tier) bool { return o.Name == t.Name }) <= most {
+				within++
+			}
+		}
+		reach = max(reach, within)
+	}
+	if reach < 0 {
+		return len(allowed)
+	}
+	return reach
 }
 
 // mostMergeFactor keeps what a tier weighs within bounds, however many there are.

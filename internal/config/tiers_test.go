@@ -59,6 +59,10 @@ func TestTiersOfAProfile(t *testing.T) {
 	of := func(tiers ...v1alpha1.ProfileTier) *v1alpha1.ResourceQuotaProfile {
 		return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Tiers: tiers}}
 	}
+	with := func(p *v1alpha1.ResourceQuotaProfile, members ...v1alpha1.ProfileMember) *v1alpha1.ResourceQuotaProfile {
+		p.Spec.Members = members
+		return p
+	}
 	for name, c := range map[string]struct {
 		profile  *v1alpha1.ResourceQuotaProfile
 		names    string
@@ -75,10 +79,35 @@ func TestTiersOfAProfile(t *testing.T) {
 			"small-traffic, main-traffic", "small-traffic",
 		},
 		"unknown ones": {of(v1alpha1.ProfileTier{Name: "gold"}), "", ""},
+		"a member up to a tier": {
+			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+		},
+		"a member of two entries": {
+			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "small-traffic"},
+				v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}), "exploratory, small-traffic", "exploratory",
+		},
+		"a member of one entry without a tier": {
+			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}, v1alpha1.ProfileMember{User: "alice"}),
+			"exploratory, small-traffic, main-traffic", "exploratory",
+		},
+		"another member": {
+			with(of(), v1alpha1.ProfileMember{User: "bob", MaxTier: "exploratory"}),
+			"exploratory, small-traffic, main-traffic", "exploratory",
+		},
+		"a member who may not have the default": {
+			with(of(v1alpha1.ProfileTier{Name: "main-traffic", Default: true}, v1alpha1.ProfileTier{Name: "small-traffic"}),
+				v1alpha1.ProfileMember{User: "alice", MaxTier: "small-traffic"}), "small-traffic", "small-traffic",
+		},
+		"a member up to an unknown tier": {
+			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "gold"}), "exploratory", "exploratory",
+		},
+		"a member below all": {
+			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}), "", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			tiers := DefaultTiers().For(c.profile)
+			tiers := DefaultTiers().For(c.profile, "alice")
 			g.Expect(tiers.Names()).To(Equal(c.names))
 			standard, _ := tiers.Find("")
 			g.Expect(standard.Name).To(Equal(c.standard))

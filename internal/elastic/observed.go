@@ -7,6 +7,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 )
@@ -34,6 +35,9 @@ type Observed struct {
 	Workers []Worker
 	// Verdict is what the arbiter says of the job.
 	Verdict capacity.Verdict
+	// Turn is what the limits of the profile leave to the job; the zero Turn as long as that was not decided, and for a profile
+	// without limits.
+	Turn caps.Turn
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
 	// Departures are pods that were seen to leave since the status last recorded losses.

@@ -96,10 +96,7 @@ func (p *planner) tierNotAllowed() *Obstacle {
 		return nil
 	}
 	profile := p.o.Profile.Name
-	allowed := "none that the operator's configuration knows"
-	if tiers := p.o.Config.Tiers.For(p.o.Profile); len(tiers) > 0 {
-		allowed = tiers.Names()
-	}
+	allowed := p.o.Config.Tiers.Allowed(p.o.Profile, p.spec.Owner)
 	return &Obstacle{
 		Reason: v1alpha1.ReasonTierNotAllowed,
 		Message: fmt.Sprintf("spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the job and create it with "+
@@ -114,7 +111,7 @@ func (p *planner) tier() (config.Tier, bool) {
 	if p.o.Job.Status.Attempt != nil {
 		return p.o.Config.Tiers.Of(p.spec.Tier, p.o.Job.Status.Tier)
 	}
-	return p.o.Config.Tiers.For(p.o.Profile).Find(p.spec.Tier)
+	return p.o.Config.Tiers.For(p.o.Profile, p.spec.Owner).Find(p.spec.Tier)
 }
 
 // profileNotReady waits for the Queue of the profile.

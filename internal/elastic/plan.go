@@ -240,6 +240,9 @@ func (p *planner) keepRunning() {
 		p.wake(wait)
 		return
 	}
+	if p.awaitsTurn() {
+		return
+	}
 	p.d.CreateService = p.o.Service == ""
 	if p.obstacle = p.refused(); p.obstacle != nil {
 		p.askAgain()
@@ -371,10 +374,11 @@ func (p *planner) grow() {
 	}
 }
 
-// full tells whether a job that creates only what fits has created that.
+// full tells whether a job that creates only what fits, or what the limits of its profile allow, has created that.
 func (p *planner) full() bool {
-	if p.spec.Elasticity.Surplus != v1alpha1.SurplusFitting {
-		return false
+	limit := p.allowance()
+	if p.spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
+		limit = min(limit, p.o.Verdict.SurplusLimit)
 	}
 	var surplus int32
 	for w := range p.workers() {
@@ -387,7 +391,7 @@ func (p *planner) full() bool {
 			surplus++
 		}
 	}
-	return surplus >= p.o.Verdict.SurplusLimit
+	return surplus >= limit
 }
 
 // cooldown is how much of the cooldown is left.

@@ -220,6 +220,11 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 			"%s; %s for free room in queue %s and will join the training when there is some.",
 			have, waits(p.waitingForRoom()), p.queue())
 	}
+	if most := p.allowance(); p.maximum-p.minimum > most && p.full() {
+		return metav1.ConditionFalse, v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
+			"%s; the limits of profile %s leave the job %s beyond its core now. It grows by itself when they leave more.",
+			have, p.o.Profile.Name, workers(most))
+	}
 	if p.full() {
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom,
 			have + "; no more fit now, and with surplus Fitting no worker is created to wait."

@@ -17,8 +17,12 @@ import (
 // Profiles finds the profiles of namespaces, from caches, as the profiles are at one moment.
 type Profiles struct {
 	reader client.Reader
+	all    []*v1alpha1.ResourceQuotaProfile
 	index  *quota.Index
 }
+
+// All are the profiles, which are not to be changed.
+func (p *Profiles) All() []*v1alpha1.ResourceQuotaProfile { return p.all }
 
 // ReadProfiles reads all profiles.
 func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) {
@@ -30,7 +34,7 @@ func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) 
 	for i := range list.Items {
 		profiles[i] = &list.Items[i]
 	}
-	return &Profiles{reader: reader, index: quota.NewIndex(profiles)}, nil
+	return &Profiles{reader: reader, all: profiles, index: quota.NewIndex(profiles)}, nil
 }
 
 // Of reads the metadata of a namespace and the profile that it belongs to, nil for none, which is not to be changed. A namespace

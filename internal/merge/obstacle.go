@@ -77,7 +77,7 @@ func (t *turn) tier() (config.Tier, bool) {
 	if written := &t.job.Object.Status; written.Run != nil {
 		return t.p.o.Config.Tiers.Of(t.spec.Tier, written.Tier)
 	}
-	return t.p.o.Config.Tiers.For(t.job.Profile).Find(t.spec.Tier)
+	return t.p.o.Config.Tiers.For(t.job.Profile, t.spec.Owner).Find(t.spec.Tier)
 }
 
 func (t *turn) tierNotAllowed() *obstacle {
@@ -87,7 +87,7 @@ func (t *turn) tierNotAllowed() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
 		"spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the MergeJob and create it with one of these, or "+
 			"have the profile allow it.", t.spec.Tier, t.job.Profile.Name,
-		cmp.Or(t.p.o.Config.Tiers.For(t.job.Profile).Names(), "none that the operator's configuration knows"))}
+		t.p.o.Config.Tiers.Allowed(t.job.Profile, t.spec.Owner))}
 }
 
 func (t *turn) limitExceeded() *obstacle {

@@ -50,7 +50,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
 		if err := json.Unmarshal(content, job); err != nil {
 			return Decision{}, fmt.Errorf("read the job: %w", err)
 		}
-		return Decide(&job.Spec, by, Rules{cfg, p}), nil
+		return Decide(job, by, Rules{cfg, p}), nil
 	}}
 }
 

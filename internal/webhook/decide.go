@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,7 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -66,9 +68,11 @@ type Rules struct {
 
 // Decide judges what the schema of a job cannot: its tier and size, by the operator's configuration and the profile of its
 // namespace, and its owner and its ServiceAccount, by who creates it.
-func Decide(spec *v1alpha1.ElasticTrainingJobSpec, by Creation, rules Rules) Decision {
+func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
+	spec := &job.Spec
 	var d Decision
-	d.limit(spec.Tier, spec.MaxReplicas, training, rules)
+	d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, training, rules)
+	d.cap(job, rules.Profile)
 	d.claim(spec.Owner, &spec.Template.Spec, training, by)
 	return d
 }
@@ -77,7 +81,7 @@ func Decide(spec *v1alpha1.ElasticTrainingJobSpec, by Creation, rules Rules) Dec
 // schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	d.limit(spec.Tier, spec.MaxReplicas, merging, rules)
+	d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, merging, rules)
 	d.pool(spec.Pool, rules)
 	d.store(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {
@@ -97,23 +101,39 @@ func (d *Decision) refuse(at *field.Path, value any, why string) {
 }
 
 // limit holds a job to the tiers and the size that the operator's configuration and the profile know.
-func (d *Decision) limit(tier string, replicas int32, of words, rules Rules) {
+func (d *Decision) limit(tier, owner string, replicas int32, of words, rules Rules) {
 	at, cfg := field.NewPath("spec", "tier"), rules.Config
-	allowed := cfg.Tiers.For(rules.Profile)
 	_, known := cfg.Tiers.Find(tier)
-	_, fine := allowed.Find(tier)
+	_, fine := cfg.Tiers.For(rules.Profile, owner).Find(tier)
 	switch {
 	case !known:
 		d.refuse(at, tier, fmt.Sprintf(
 			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names()))
 	case !fine:
 		d.refuse(at, tier, fmt.Sprintf("is not a tier that profile %s allows, which allows %s: name one of these, or have the profile "+
-			"allow it", rules.Profile.Name, cmp.Or(allowed.Names(), "none that the operator's configuration knows")))
+			"allow it", rules.Profile.Name, cfg.Tiers.Allowed(rules.Profile, owner)))
 	}
 	if most := cfg.Limits.MaxWorkersPerJob; replicas > most {
 		d.refuse(field.NewPath("spec", "maxReplicas"), replicas, fmt.Sprintf(
 			"is more than the %d %s that the operator's configuration allows a %s (limits.maxWorkersPerJob): ask for fewer",
 			most, of.pods, of.job))
+	}
+}
+
+// cap holds a training to what a job and a user of the profile may hold at all.
+func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, profile *v1alpha1.ResourceQuotaProfile) {
+	limits := caps.Of(profile)
+	if !limits.Gate() || len(job.Spec.Template.Spec.Containers) == 0 {
+		return
+	}
+	model := ""
+	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
+		model = a.Models[0]
+	}
+	core := capacity.AmountsOf(worker.CoreRequests(job, job.Spec.MinReplicas))
+	if limit, asked := limits.Never(core, model); limit != nil {
+		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, elastic.TooLarge(*limit, asked, profile.Name)+
+			": lower minReplicas, or have the profile allow more")
 	}
 }
 

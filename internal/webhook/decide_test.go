@@ -5,6 +5,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -35,8 +38,9 @@ func TestDecide(t *testing.T) {
 			g := NewWithT(t)
 			cfg := config.Defaults()
 			cfg.Limits.MaxWorkersPerJob = 64
-			spec := &v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier, MaxReplicas: c.workers}
-			d := Decide(spec, Creation{User: c.user}, Rules{Config: cfg})
+			job := &v1alpha1.ElasticTrainingJob{}
+			job.Spec = v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier, MaxReplicas: c.workers}
+			d := Decide(job, Creation{User: c.user}, Rules{Config: cfg})
 			if c.want {
 				g.Expect(d.Claims).To(ConsistOf(HaveField("Refusal.Field", "spec.owner")))
 			} else {
@@ -68,10 +72,10 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			spec := &v1alpha1.ElasticTrainingJobSpec{}
-			spec.Template.Spec.ServiceAccountName = c.account
-			spec.Template.Spec.DeprecatedServiceAccount = c.older
-			d := Decide(spec, Creation{"alice", types.NamespacedName{Namespace: "ads", Name: "ctr"}}, Rules{Config: config.Defaults()})
+			job := &v1alpha1.ElasticTrainingJob{}
+			job.Spec.Template.Spec.ServiceAccountName = c.account
+			job.Spec.Template.Spec.DeprecatedServiceAccount = c.older
+			d := Decide(job, Creation{"alice", types.NamespacedName{Namespace: "ads", Name: "ctr"}}, Rules{Config: config.Defaults()})
 			g.Expect(d.Refused).To(BeEmpty())
 			if c.claimed == "" {
 				g.Expect(d.Claims).To(BeEmpty())
@@ -83,6 +87,53 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 				{Verb: "use", Version: "v1", Resource: "serviceaccounts", Namespace: "ads", Name: c.claimed},
 			}))
 			g.Expect(d.Claims[0].Refusal.Field).To(Equal("spec.template.spec." + c.field))
+		})
+	}
+}
+
+func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
+	caps := func(perUser, perJob, model string) *v1alpha1.ResourceQuotaProfile {
+		of := func(most string) []v1alpha1.ResourceCap {
+			return []v1alpha1.ResourceCap{{Resource: "nvidia.com/gpu", Model: model, Max: resource.MustParse(most)}}
+		}
+		return &v1alpha1.ResourceQuotaProfile{
+			ObjectMeta: metav1.ObjectMeta{Name: "ads"},
+			Spec:       v1alpha1.ResourceQuotaProfileSpec{Caps: &v1alpha1.ProfileCaps{PerUser: of(perUser), PerJob: of(perJob)}},
+		}
+	}
+	const asks = `spec.minReplicas: Invalid value: 4: The job asks for 8 nvidia.com/gpu`
+	for name, c := range map[string]struct {
+		profile *v1alpha1.ResourceQuotaProfile
+		models  []string
+		refused string
+	}{
+		"as much as may be": {profile: caps("8", "8", "")},
+		"more than a job may have": {profile: caps("8", "7", ""), refused: asks + " at least, and profile ads lets a job hold 7 " +
+			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
+		"more than a user may have": {profile: caps("7", "8", ""), refused: asks + " at least, and profile ads lets a user hold 7 " +
+			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
+		"of a model that it need not have": {profile: caps("7", "7", "A100"), models: []string{"A100", "H100"}},
+		"of a model that it asks for": {
+			profile: caps("7", "8", "A100"), models: []string{"A100"}, refused: asks + " (A100) at least, and profile ads lets a user " +
+				"hold 7 nvidia.com/gpu (A100) at most: lower minReplicas, or have the profile allow more",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			job := &v1alpha1.ElasticTrainingJob{}
+			job.Spec.MinReplicas, job.Spec.MaxReplicas = 4, 16
+			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")},
+			}}}
+			if c.models != nil {
+				job.Spec.Accelerator = &v1alpha1.Accelerator{Models: c.models}
+			}
+			d := Decide(job, Creation{}, Rules{Config: config.Defaults(), Profile: c.profile})
+			if c.refused == "" {
+				g.Expect(d.Refused).To(BeEmpty())
+			} else {
+				g.Expect(d.Refused.ToAggregate()).To(MatchError(c.refused))
+			}
 		})
 	}
 }

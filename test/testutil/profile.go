@@ -54,3 +54,11 @@ func (b *ProfileBuilder) Tiers(names ...string) *ProfileBuilder {
 	}
 	return b
 }
+
+// PerUser lets a user hold n GPUs at most.
+func (b *ProfileBuilder) PerUser(n int64) *ProfileBuilder {
+	b.profile.Spec.Caps = &v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{{
+		Resource: string(GPUResource), Max: *resource.NewQuantity(n, resource.DecimalSI),
+	}}}
+	return b
+}

@@ -31,12 +31,14 @@ func replicas() []Case {
 	}
 }
 
+// quantity is the pattern of quantities.
+const quantity = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
+
 // templates are mistakes in the pod of a job.
 func templates() []Case {
 	const (
 		containers = "spec.template.spec.containers"
 		port, cpu  = containers + "[0].startupProbe.httpGet.port", containers + "[0].resources.limits.cpu"
-		quantity   = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
 	)
 	return []Case{
 		refused("no template", `{"spec":{"template":null}}`, "spec.template: Required value").blind().decoded(noContainers),

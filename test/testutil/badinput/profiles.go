@@ -8,7 +8,7 @@ import (
 
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
-	return casesOf(v1alpha1.ResourceQuotaProfileKind, profileNames(), selectors(), shares(), lists())
+	return casesOf(v1alpha1.ResourceQuotaProfileKind, profileNames(), selectors(), shares(), lists(), members(), caps())
 }
 
 func profileNames() []Case {
@@ -83,4 +83,54 @@ func lists() []Case {
 		refused("a pool's name in capitals", setting(pools, `["Merges"]`), pools+`[0]: Invalid value: "Merges": `+
 			pools+`[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`),
 	}
+}
+
+// members are mistakes in who is of the team.
+func members() []Case {
+	const list, tier = "spec.members", "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+	one := func(what, fields, says string) Case {
+		return refused("a member with "+what, setting(list, "[{"+fields+"}]"), list+"[0]."+says)
+	}
+	return []Case{
+		refused("257 members", setting(list, many(257, `{"user":"u%d"}`)), list+": Too many: 257: must have at most 256 items").blind(),
+		one("no name", `"standing":"staff"`, "user: Required value").blind().decoded(list + `[0].user: Invalid value: "": ` + list +
+			`[0].user in body should be at least 1 chars long`),
+		one("an empty name", `"user":""`, `user: Invalid value: "": `+list+"[0].user in body should be at least 1 chars long"),
+		one("a name of 254 letters", `"user":"`+strings.Repeat("u", 254)+`"`, "user: Too long: may not be more than 253 bytes").blind(),
+		one("an unknown standing", `"user":"u","standing":"boss"`,
+			`standing: Unsupported value: "boss": supported values: "senior", "staff", "intern"`).blind(),
+		one("a tier in capitals", `"user":"u","maxTier":"Main"`,
+			`maxTier: Invalid value: "Main": `+list+`[0].maxTier in body should match '`+tier+`'`),
+		one("a tier of 41 letters", `"user":"u","maxTier":"`+strings.Repeat("t", 41)+`"`,
+			"maxTier: Too long: may not be more than 40 bytes").blind(),
+	}
+}
+
+// caps are mistakes in what may be held at a time.
+func caps() []Case {
+	cases := []Case{unknown("spec.caps.otherWorkloads", "Some", "Count", "Ignore")}
+	for _, list := range []string{"spec.caps.perUser", "spec.caps.perJob"} {
+		one := func(what, fields, says string) Case {
+			return refused("a cap in "+list+" with "+what, setting(list, "[{"+fields+"}]"), list+"[0]."+says)
+		}
+		cases = append(cases,
+			refused("33 caps in "+list, setting(list, many(33, `{"resource":"r%d","max":1}`)),
+				list+": Too many: 33: must have at most 32 items").blind(),
+			one("no resource", `"max":1`, "resource: Required value").blind().decoded(list+`[0].resource: Invalid value: "": `+list+
+				"[0].resource in body should be at least 1 chars long"),
+			one("an empty resource", `"resource":"","max":1`,
+				`resource: Invalid value: "": `+list+"[0].resource in body should be at least 1 chars long"),
+			one("a resource of 254 letters", `"resource":"`+strings.Repeat("r", 254)+`","max":1`,
+				"resource: Too long: may not be more than 253 bytes").blind(),
+			one("no max", `"resource":"cpu"`, "max: Required value").blind().decoded(),
+			one("a negative max", `"resource":"cpu","max":"-1"`, `max: Invalid value: "-1": max must not be negative: set 0 or more`),
+			one("a broken max", `"resource":"cpu","max":"1e1.5"`,
+				`max: Invalid value: "1e1.5": `+list+`[0].max in body should match '`+quantity+`'`).unreadable(),
+			one("a max of 65 letters", `"resource":"cpu","max":"`+strings.Repeat("1", 65)+`"`,
+				"max: Too long: may not be more than 64 bytes").blind(),
+			one("a model of 64 letters", `"resource":"cpu","max":1,"model":"`+strings.Repeat("m", 64)+`"`,
+				"model: Too long: may not be more than 63 bytes").blind(),
+		)
+	}
+	return cases
 }

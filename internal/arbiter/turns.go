@@ -1,0 +1,214 @@
+package arbiter
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// Turn is what the limits of its profile leave to a job; the zero Turn for one of which that was not decided.
+func (a *Arbiter) Turn(job types.NamespacedName) caps.Turn {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.turns.verdicts[job]
+}
+
+// soonTurn is what of a turn is told or done soon.
+func soonTurn(t caps.Turn) caps.Turn {
+	if b := t.Blocked; b != nil {
+		t.Blocked = &caps.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
+	}
+	return t
+}
+
+// team is a profile with limits, and who is in it.
+type team struct {
+	profile   *v1alpha1.ResourceQuotaProfile
+	limits    caps.Limits
+	claimants map[types.NamespacedName]*caps.Claimant
+	others    []caps.Use
+}
+
+// teams are those of profiles with limits.
+type teams struct {
+	c        *collector
+	profiles *kube.Profiles
+	of       map[string]*team
+	// nodes has their labels.
+	nodes map[string]map[string]string
+	// namespaces has the team of each namespace that was asked for; nil for one without.
+	namespaces map[string]*team
+}
+
+// turns decides whose turn it is in each profile that limits something.
+func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1.Node) error {
+	c.in.turns, c.in.grants = map[types.NamespacedName]caps.Turn{}, map[string]caps.Grants{}
+	profiles, err := kube.ReadProfiles(ctx, c.arbiter.reader)
+	if err != nil {
+		return err
+	}
+	t := &teams{
+		c: c, profiles: profiles, of: map[string]*team{}, nodes: map[string]map[string]string{}, namespaces: map[string]*team{},
+	}
+	for _, p := range profiles.All() {
+		if limits := caps.Of(p); limits.Gate() {
+			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*caps.Claimant{}}
+		}
+	}
+	if len(t.of) == 0 {
+		return nil
+	}
+	for i := range nodes {
+		t.nodes[nodes[i].Name] = nodes[i].Labels
+	}
+	for key, job := range c.jobs {
+		t.claim(ctx, key, job)
+	}
+	for i := range pods {
+		t.pod(ctx, &pods[i])
+	}
+	for name, team := range t.of {
+		t.decide(name, team)
+	}
+	return nil
+}
+
+func (t *teams) decide(name string, team *team) {
+	claimants := make([]caps.Claimant, 0, len(team.claimants))
+	for _, c := range team.claimants {
+		claimants = append(claimants, *c)
+	}
+	turns, grants := caps.Turns(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
+	for job, turn := range turns {
+		t.c.in.turns[job] = turn
+	}
+	if len(grants) > 0 {
+		t.c.in.grants[name] = grants
+		t.c.in.again = kube.Sooner(t.c.in.again, caps.Arrival)
+	}
+}
+
+// team is that of a namespace; nil for one whose profile limits nothing, and for one of which the cache knows nothing yet.
+func (t *teams) team(ctx context.Context, namespace string) *team {
+	if team, known := t.namespaces[namespace]; known {
+		return team
+	}
+	var found *team
+	if _, profile, err := t.profiles.Of(ctx, namespace); err == nil && profile != nil {
+		found = t.of[profile.Name]
+	}
+	t.namespaces[namespace] = found
+	return found
+}
+
+// claim takes a job in that has a gang, or may have one.
+func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+	team := t.team(ctx, job.Namespace)
+	st := &job.Status
+	if team == nil || st.Attempt == nil || st.CompletionTime != nil || st.MasterCompletionTime != nil || st.Preemption != nil ||
+		job.Spec.RunPolicy.Suspend || job.DeletionTimestamp != nil ||
+		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
+		return
+	}
+	group, there := t.c.groups[key]
+	asks, queue := !there || !ours(group, job), group.Queue
+	if asks {
+		if hindered(job) {
+			return
+		}
+		queue = st.Queue
+	}
+	team.claimants[key] = &caps.Claimant{
+		Job: key, User: job.Spec.Owner, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, job.Spec.Owner),
+		Created: job.CreationTimestamp.Time, Model: st.Attempt.Model, Asks: asks, InQueue: queue == team.profile.Name,
+		Core:   capacity.AmountsOf(worker.CoreRequests(job, st.Attempt.MinReplicas)),
+		Worker: capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
+		Wants:  max(min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas)-st.Attempt.MinReplicas, 0),
+	}
+}
+
+// hindered tells of a job that waits for something else than its turn: it must not keep others from theirs.
+func hindered(job *v1alpha1.ElasticTrainingJob) bool {
+	scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)
+	return scheduled != nil && scheduled.Status == metav1.ConditionFalse && slices.Contains(hindrances, scheduled.Reason)
+}
+
+var hindrances = []string{
+	v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonManagedByKueue, v1alpha1.ReasonLimitExceeded, v1alpha1.ReasonUnknownTier,
+	v1alpha1.ReasonRejected, v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound,
+	v1alpha1.ReasonQueueClosed,
+}
+
+// pod takes in what a pod holds, or is to hold.
+func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return
+	}
+	team := t.team(ctx, p.Namespace)
+	if team == nil {
+		return
+	}
+	requests := resource.PodRequests(p, resource.PodResourcesOptions{})
+	model := t.model(p, requests)
+	key, index, ok := t.c.workerOf(p)
+	if c := team.claimants[key]; ok && c != nil {
+		if c.Model == "" {
+			c.Model = model
+		}
+		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
+			c.Surplus = append(c.Surplus, caps.Surplus{
+				UID: p.UID, Index: index, Leaving: p.DeletionTimestamp != nil,
+				Stays: p.Spec.NodeName != "" && t.c.mayStay(p, key),
+			})
+		}
+		return
+	}
+	if p.Spec.NodeName == "" {
+		return
+	}
+	user, foreign := t.userOf(p)
+	team.others = append(team.others, caps.Use{
+		User: user, Model: model, Holds: capacity.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
+		InQueue: t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue == team.profile.Name,
+	})
+}
+
+// userOf is who answers for a pod: the owner of the job of ours that controls it, or whom its label names.
+func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
+	if owner := metav1.GetControllerOf(p); owner != nil {
+		key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
+		if job := t.c.jobs[key]; job != nil && job.UID == owner.UID {
+			return job.Spec.Owner, false
+		}
+		if job := t.c.merges[key]; job != nil && job.UID == owner.UID {
+			return job.Spec.Owner, false
+		}
+	}
+	return p.Labels[v1alpha1.AnnotationOwner], true
+}
+
+// model is that of the accelerators that a pod on a node has; empty for a pod without, or on no node.
+func (t *teams) model(p *corev1.Pod, requests corev1.ResourceList) string {
+	labels := t.nodes[p.Spec.NodeName]
+	for _, name := range t.c.arbiter.config.Accelerators.Resources() {
+		if _, asked := requests[corev1.ResourceName(name)]; asked {
+			label, _ := t.c.arbiter.config.Accelerators.ModelLabel(name)
+			if model := labels[label]; model != "" {
+				return model
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/caps"
+)
+
+// capped gives the namespace of the scene's jobs to a profile that lets a user hold so many GPUs, of a model if it is named.
+func (s *scene) capped(most int64, model string) {
+	s.objects = append(s.objects,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ads", Labels: map[string]string{"team": "ads"}}},
+		&v1alpha1.ResourceQuotaProfile{
+			ObjectMeta: metav1.ObjectMeta{Name: "ads"},
+			Spec: v1alpha1.ResourceQuotaProfileSpec{
+				NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "ads"}},
+				Caps: &v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{{
+					Resource: "nvidia.com/gpu", Model: model, Max: *resource.NewQuantity(most, resource.DecimalSI),
+				}}},
+			},
+		})
+}
+
+// asking is a job of alice's that has no gang yet.
+func (s *scene) asking(name string) *v1alpha1.ElasticTrainingJob {
+	job := s.job(name, 2, 0)
+	job.Spec.Owner = "alice"
+	job.Status.Attempt.StartTime = metav1.NewTime(now)
+	s.objects = s.objects[:len(s.objects)-2] // its PodGroups
+	return job
+}
+
+func (s *scene) turn(name string) caps.Turn {
+	s.t.Helper()
+	a := s.arbiter()
+	_, err := a.evaluate(s.t.Context(), now)
+	NewWithT(s.t).Expect(err).NotTo(HaveOccurred())
+	return a.Turn(key(name))
+}
+
+// notebook is a pod of nobody's job that holds two GPUs.
+func notebook() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "notebook", UID: "notebook", Labels: map[string]string{
+			v1alpha1.AnnotationOwner: "alice",
+		}},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")},
+		}}}},
+	}
+}
+
+func TestWhatCountsForAUser(t *testing.T) {
+	for name, c := range map[string]struct {
+		add  func(*scene)
+		used int64
+	}{
+		"nothing": {func(*scene) {}, 0},
+		"a gang and its surplus": {func(s *scene) {
+			s.job("ctr", 4, 3).Spec.Owner = "alice"
+		}, 3},
+		"a gang that is not placed yet": {func(s *scene) {
+			job := s.job("ctr", 4, 0)
+			job.Spec.Owner, job.Status.Attempt.Model = "alice", "A100"
+		}, 2},
+		"one that may come to another model": {func(s *scene) {
+			s.job("ctr", 4, 0).Spec.Owner = "alice"
+		}, 0},
+		"a gang of somebody else": {func(s *scene) {
+			s.job("ctr", 4, 3).Spec.Owner = "bob"
+		}, 0},
+		"pods of a job that is being stopped": {func(s *scene) {
+			job := s.job("ctr", 4, 3)
+			job.Spec.Owner, job.Spec.RunPolicy.Suspend = "alice", true
+		}, 3},
+		"a notebook": {func(s *scene) {
+			s.objects = append(s.objects, notebook())
+		}, 2},
+		"a notebook that has ended": {func(s *scene) {
+			p := notebook()
+			p.Status.Phase = corev1.PodSucceeded
+			s.objects = append(s.objects, p)
+		}, 0},
+		"a notebook on another model": {func(s *scene) {
+			node, _ := s.objects[0].(*corev1.Node)
+			other := node.DeepCopy()
+			other.Name, other.Labels = "h", map[string]string{"nvidia.com/gpu.product": "H100"}
+			p := notebook()
+			p.Spec.NodeName = "h"
+			s.objects = append(s.objects, other, p)
+		}, 0},
+		"pods in a namespace of nobody's": {func(s *scene) {
+			p := notebook()
+			p.Namespace = "search"
+			s.objects = append(s.objects, p)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			node, _ := s.objects[0].(*corev1.Node)
+			node.Labels = map[string]string{"nvidia.com/gpu.product": "A100"}
+			s.capped(2, "A100")
+			job := s.asking("ranker")
+			job.Status.Attempt.Model = "A100"
+			c.add(s)
+			turn := s.turn("ranker")
+			g.Expect(turn.Admitted).To(Equal(c.used == 0))
+			if c.used > 0 {
+				g.Expect(turn.Blocked.Used).To(Equal(c.used))
+			}
+		})
+	}
+}
+
+func TestAJobThatWaitsForSomethingElseKeepsNobodyFromTheTurn(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.capped(2, "")
+	first := s.asking("first")
+	s.asking("second").CreationTimestamp = metav1.NewTime(now)
+	g.Expect(s.turn("second").Admitted).To(BeFalse())
+	first.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionScheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonQueueClosed,
+	}}
+	g.Expect(s.turn("second").Admitted).To(BeTrue())
+}
+
+func TestSurplusIsToldToLeaveForWhoWaitsAtACap(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.capped(4, "")
+	s.job("ctr", 4, 4).Spec.Owner = "alice"
+	s.asking("ranker")
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-3", "ctr-worker-2"}))
+	g.Expect(a.Verdict(key("ctr")).To).To(Equal(key("ranker")))
+	g.Expect(a.Verdict(key("ranker")).Waiting).To(BeZero(), "it stands in no line of Volcano's")
+}
+
+func TestAllowedTurnsAreRemembered(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.capped(2, "")
+	s.asking("first")
+	a := s.arbiter()
+	again, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Turn(key("first")).Admitted).To(BeTrue())
+	g.Expect(again).To(BeNumerically("<=", caps.Arrival))
+	older := s.asking("older")
+	older.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour))
+	a.reader = s.arbiter().reader
+	_, err = a.evaluate(t.Context(), now.Add(time.Second))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Turn(key("older")).Admitted).To(BeFalse(), "the other's gang may be there, unseen")
+}
+
+func TestNothingIsDecidedWhereNothingIsLimited(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.asking("first")
+	g.Expect(s.turn("first")).To(Equal(caps.Turn{}))
+}

@@ -1,0 +1,366 @@
+package caps
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+const gpu = corev1.ResourceName("nvidia.com/gpu")
+
+func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
+
+func gpus(n int64) capacity.Amounts { return capacity.Amounts{gpu: n} }
+
+func limits(of ...Limit) Limits { return Limits{All: of} }
+
+func perUser(most int64) Limit { return Limit{Scope: ScopeUser, Resource: gpu, Max: most} }
+
+func inQueue(most int64) Limit { return Limit{Scope: ScopeQueue, Resource: gpu, Max: most} }
+
+// asking is a job of a user's that waits for a gang of so many GPUs, and was created so many minutes after others.
+func asking(name, user string, core int64, minutes int) Claimant {
+	return Claimant{
+		Job: key(name), User: user, Priority: 1000, Standing: v1alpha1.StandingStaff,
+		Created: now.Add(time.Duration(minutes) * time.Minute), Core: gpus(core), Worker: gpus(1), Asks: true, InQueue: true,
+	}
+}
+
+// holding is one of alice's that has its gang, and so many surplus workers of one GPU each, and may have more.
+func holding(name string, core int64, surplus, wants int32) Claimant {
+	c := asking(name, "alice", core, -60)
+	c.Asks, c.Wants = false, wants
+	for i := range surplus {
+		c.Surplus = append(c.Surplus, Surplus{UID: types.UID(fmt.Sprintf("%s-%d", name, i)), Index: i + 1})
+	}
+	return c
+}
+
+func turns(l Limits, all ...Claimant) map[types.NamespacedName]Turn {
+	decided, _ := Turns(l, all, nil, nil, now)
+	return decided
+}
+
+func TestWhoeverIsAtTheCapWaitsWithTheFigures(t *testing.T) {
+	g := NewWithT(t)
+	decided := turns(limits(perUser(8)),
+		holding("ctr", 6, 0, 0), asking("ranker", "alice", 4, 0), asking("speech", "bob", 4, 0))
+	g.Expect(decided[key("ranker")].Blocked).To(Equal(&Blocked{Limit: perUser(8), User: "alice", Used: 6, Asked: 4, Place: 1}))
+	g.Expect(decided[key("ranker")].Admitted).To(BeFalse())
+	g.Expect(decided[key("speech")].Admitted).To(BeTrue(), "another user's use is another matter")
+	after := turns(limits(perUser(8)), asking("ranker", "alice", 4, 0))
+	g.Expect(after[key("ranker")]).To(Equal(Turn{Admitted: true}))
+}
+
+func TestNobodyOvertakes(t *testing.T) {
+	g := NewWithT(t)
+	decided := turns(limits(perUser(8)),
+		holding("ctr", 6, 0, 0), asking("small", "alice", 1, 2), asking("large", "alice", 4, 1), asking("other", "bob", 8, 3))
+	g.Expect(decided[key("large")].Blocked.Place).To(Equal(int32(1)))
+	g.Expect(decided[key("small")].Blocked).To(Equal(&Blocked{
+		Limit: perUser(8), User: "alice", Used: 6, Asked: 1, Place: 2, Behind: key("large"),
+	}), "it would fit, and the older one waits")
+	g.Expect(decided[key("other")].Admitted).To(BeTrue(), "and stands in no line of bob's")
+}
+
+func TestOrderIsByTierStandingAndAge(t *testing.T) {
+	g := NewWithT(t)
+	intern, senior, tier := asking("intern", "ivy", 4, 0), asking("senior", "sam", 4, 5), asking("tier", "ivy", 4, 9)
+	intern.Standing, senior.Standing = v1alpha1.StandingIntern, v1alpha1.StandingSenior
+	tier.Standing, tier.Priority = v1alpha1.StandingIntern, 100000
+	old, young := asking("old", "bob", 4, 1), asking("young", "carol", 4, 2)
+	decided := turns(limits(inQueue(4)), intern, young, tier, old, senior)
+	g.Expect(decided[key("tier")].Admitted).To(BeTrue())
+	places := map[string]int32{}
+	for _, name := range []string{"senior", "old", "young", "intern"} {
+		places[name] = decided[key(name)].Blocked.Place
+	}
+	g.Expect(places).To(Equal(map[string]int32{"senior": 1, "old": 2, "young": 3, "intern": 4}))
+	g.Expect(decided[key("intern")].Blocked.Behind).To(Equal(key("young")))
+}
+
+func TestWhoWaitsAtOneLimitIsNotInTheWayAtAnother(t *testing.T) {
+	g := NewWithT(t)
+	decided := turns(limits(perUser(4), inQueue(8)),
+		holding("a", 4, 0, 0), asking("b", "alice", 4, 1), asking("c", "bob", 4, 2))
+	g.Expect(decided[key("b")].Blocked.Limit.Scope).To(Equal(ScopeUser))
+	g.Expect(decided[key("c")].Admitted).To(BeTrue())
+}
+
+func TestWhatCouldNeverBeIsSaidSo(t *testing.T) {
+	g := NewWithT(t)
+	perJob := Limit{Scope: ScopeJob, Resource: gpu, Max: 8}
+	decided := turns(limits(perJob, perUser(16)), asking("a", "alice", 9, 0), asking("b", "alice", 8, 1))
+	g.Expect(decided[key("a")].Blocked).To(Equal(&Blocked{Limit: perJob, User: "alice", Asked: 9, Never: true}))
+	g.Expect(decided[key("b")].Admitted).To(BeTrue(), "it keeps nobody from the turn")
+}
+
+func TestModelsAreCountedApart(t *testing.T) {
+	g := NewWithT(t)
+	a100 := Limit{Scope: ScopeUser, Resource: gpu, Model: "A100", Max: 4}
+	on := func(c Claimant, model string) Claimant { c.Model = model; return c }
+	decided := turns(limits(a100, perUser(12)),
+		on(holding("a", 4, 0, 0), "A100"), on(holding("b", 4, 0, 0), "H100"),
+		on(asking("c", "alice", 1, 1), "A100"), on(asking("d", "alice", 4, 2), "H100"))
+	g.Expect(decided[key("c")].Blocked.Limit).To(Equal(a100))
+	g.Expect(decided[key("d")].Admitted).To(BeTrue())
+}
+
+func TestOtherWorkloadsCount(t *testing.T) {
+	notebook := Use{User: "alice", Holds: gpus(5), Foreign: true}
+	for name, c := range map[string]struct {
+		ignore   bool
+		use      Use
+		admitted bool
+	}{
+		"a notebook":                {use: notebook},
+		"a notebook, if not wanted": {use: notebook, ignore: true, admitted: true},
+		"our own pods, always":      {use: Use{User: "alice", Holds: gpus(5)}, ignore: true},
+		"somebody else's":           {use: Use{User: "bob", Holds: gpus(5), Foreign: true}, admitted: true},
+		"nobody's":                  {use: Use{Holds: gpus(5), Foreign: true}, admitted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := Limits{All: []Limit{perUser(8)}, IgnoreOthers: c.ignore}
+			decided, _ := Turns(l, []Claimant{asking("a", "alice", 4, 0)}, []Use{c.use}, nil, now)
+			NewWithT(t).Expect(decided[key("a")].Admitted).To(Equal(c.admitted))
+		})
+	}
+}
+
+func TestSurplusGivesWayToWhatWaitsAtTheCap(t *testing.T) {
+	g := NewWithT(t)
+	older, younger := holding("older", 1, 3, 7), holding("younger", 1, 3, 7)
+	younger.Created = now
+	decided := turns(limits(perUser(8)), older, younger, asking("c", "alice", 4, 5))
+	g.Expect(decided[key("younger")].GiveUp).To(Equal([]types.UID{"younger-2", "younger-1", "younger-0"}), "the youngest first")
+	g.Expect(decided[key("older")].GiveUp).To(Equal([]types.UID{"older-2"}), "of each the highest index first")
+	g.Expect(decided[key("older")].For).To(Equal(key("c")))
+	g.Expect(decided[key("older")].Surplus).To(Equal(int32(2)), "and nobody grows meanwhile")
+	g.Expect(decided[key("c")].Blocked.Leaving).To(BeTrue())
+	g.Expect(decided[key("c")].Admitted).To(BeFalse(), "it starts once they have left")
+
+	for i := range younger.Surplus {
+		younger.Surplus[i].Leaving = true
+	}
+	older.Surplus[2].Leaving = true
+	decided = turns(limits(perUser(8)), older, younger, asking("c", "alice", 4, 5))
+	g.Expect(decided[key("older")].GiveUp).To(BeEmpty(), "those that are on their way out are enough")
+	g.Expect(decided[key("c")].Blocked.Leaving).To(BeTrue())
+
+	older.Surplus, younger.Surplus = older.Surplus[:2], nil
+	decided = turns(limits(perUser(8)), older, younger, asking("c", "alice", 4, 5))
+	g.Expect(decided[key("c")].Admitted).To(BeTrue())
+}
+
+func TestSurplusStaysWhereItWouldNotBeEnough(t *testing.T) {
+	g := NewWithT(t)
+	decided := turns(limits(perUser(8)), holding("a", 5, 3, 7), asking("b", "alice", 4, 0))
+	g.Expect(decided[key("a")].GiveUp).To(BeEmpty())
+	held := holding("a", 1, 3, 7)
+	held.Surplus[1].Stays = true
+	decided = turns(limits(perUser(4)), held, asking("b", "alice", 3, 0))
+	g.Expect(decided[key("a")].GiveUp).To(BeEmpty(), "one of them may stay")
+}
+
+func TestSurplusGrowsWithinTheLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits  Limits
+		surplus int32
+	}{
+		"of the user":                   {limits(perUser(8)), 6},
+		"of the job":                    {limits(Limit{Scope: ScopeJob, Resource: gpu, Max: 5}), 3},
+		"of the queue, which is others": {limits(inQueue(2)), 30},
+		"that are lower than what runs": {limits(perUser(3)), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(turns(c.limits, holding("a", 2, 2, 30))[key("a")].Surplus).To(Equal(c.surplus))
+		})
+	}
+}
+
+func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
+	g := NewWithT(t)
+	first, second := asking("first", "alice", 8, 1), asking("second", "alice", 8, 0)
+	second.Standing = v1alpha1.StandingStaff
+	decided, grants := Turns(limits(perUser(8)), []Claimant{first}, nil, nil, now)
+	g.Expect(decided[key("first")].Admitted).To(BeTrue())
+	decided, grants = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(time.Second))
+	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "its gang may be there already, unseen")
+	g.Expect(decided[key("second")].Admitted).To(BeFalse())
+	decided, _ = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Arrival))
+	g.Expect(decided[key("second")].Admitted).To(BeTrue(), "one that does not come holds up nobody")
+
+	grower := holding("grower", 2, 0, 30)
+	decided, grants = Turns(limits(perUser(8)), []Claimant{grower}, nil, nil, now)
+	g.Expect(decided[key("grower")].Surplus).To(Equal(int32(6)))
+	decided, _ = Turns(limits(perUser(8)), []Claimant{grower, asking("b", "alice", 2, 0)}, nil, grants, now.Add(time.Second))
+	g.Expect(decided[key("b")].Admitted).To(BeFalse(), "its pods may be there already, unseen")
+}
+
+// TestLimitsHoldWhateverHappens plays random histories: gangs and pods appear late, end, and leave when they are told to.
+func TestLimitsHoldWhateverHappens(t *testing.T) {
+	histories := 2000
+	if testing.Short() {
+		histories = 200
+	}
+	for seed := range histories {
+		r := rand.New(rand.NewPCG(uint64(seed), 1))
+		h := &history{
+			r: r, limits: limits(perUser(8), Limit{Scope: ScopeJob, Resource: gpu, Max: 6}, inQueue(12)), at: now,
+			seen: map[types.NamespacedName]sighting{},
+		}
+		for range 50 {
+			h.step()
+			if broken := h.broken(); broken != "" {
+				t.Fatalf("history %d: %s", seed, broken)
+			}
+		}
+	}
+}
+
+// history is jobs of two users, as they are and as they are seen.
+type history struct {
+	r      *rand.Rand
+	limits Limits
+	at     time.Time
+	jobs   []*Claimant
+	// seen is what was seen of them when they were looked at last.
+	seen   map[types.NamespacedName]sighting
+	grants Grants
+	made   int
+}
+
+func (h *history) step() {
+	h.at = h.at.Add(time.Duration(h.r.IntN(3000)) * time.Millisecond)
+	switch h.r.IntN(4) {
+	case 0:
+		h.made++
+		user := []string{"alice", "bob"}[h.r.IntN(2)]
+		c := asking(fmt.Sprintf("job-%d", h.made), user, int64(1+h.r.IntN(6)), h.made)
+		c.Wants = int32(h.r.IntN(6))
+		h.jobs = append(h.jobs, &c)
+	case 1:
+		if len(h.jobs) > 0 {
+			i := h.r.IntN(len(h.jobs))
+			h.jobs = append(h.jobs[:i], h.jobs[i+1:]...)
+		}
+	}
+	turns, grants := Turns(h.limits, h.look(), nil, h.grants, h.at)
+	h.grants = grants
+	for _, c := range h.jobs {
+		h.obey(c, turns[c.Job])
+	}
+}
+
+// look sees each job as it is, or as it was some time ago: for less than the time that grants count.
+func (h *history) look() []Claimant {
+	var all []Claimant
+	for _, c := range h.jobs {
+		s, known := h.seen[c.Job]
+		if !known || h.r.IntN(3) == 0 || h.at.Sub(s.at) > Arrival-4*time.Second {
+			s = sighting{Claimant: *c, at: h.at}
+			s.Surplus = slices.Clone(c.Surplus)
+			h.seen[c.Job] = s
+		}
+		all = append(all, s.Claimant)
+	}
+	return all
+}
+
+type sighting struct {
+	Claimant
+
+	at time.Time
+}
+
+// obey is what a job's reconciler does.
+func (h *history) obey(c *Claimant, turn Turn) {
+	var stay []Surplus
+	for _, s := range c.Surplus {
+		told := false
+		for _, uid := range turn.GiveUp {
+			told = told || uid == s.UID
+		}
+		if !told {
+			stay = append(stay, s)
+		}
+	}
+	c.Surplus = stay
+	if !turn.Admitted {
+		return
+	}
+	c.Asks = false
+	for int32(len(c.Surplus)) < min(turn.Surplus, c.Wants) && len(turn.GiveUp) == 0 {
+		h.made++
+		c.Surplus = append(c.Surplus, Surplus{UID: types.UID(strconv.Itoa(h.made)), Index: int32(len(c.Surplus)) + 1})
+	}
+}
+
+func (h *history) broken() string {
+	users, queue := map[string]int64{}, int64(0)
+	for _, c := range h.jobs {
+		if c.Asks {
+			continue
+		}
+		held := c.Core[gpu] + int64(len(c.Surplus))
+		users[c.User] += held
+		queue += c.Core[gpu]
+		if held > 6 {
+			return fmt.Sprintf("%s holds %d of 6", c.Job, held)
+		}
+	}
+	for user, held := range users {
+		if held > 8 {
+			return fmt.Sprintf("%s holds %d of 8", user, held)
+		}
+	}
+	if queue > 12 {
+		return fmt.Sprintf("the queue holds %d of 12", queue)
+	}
+	return ""
+}
+
+func TestLimitsOfAProfile(t *testing.T) {
+	g := NewWithT(t)
+	p := &v1alpha1.ResourceQuotaProfile{}
+	g.Expect(Of(nil).Gate()).To(BeFalse())
+	g.Expect(Of(p).Gate()).To(BeFalse())
+	p.Spec.Queue.Capability = corev1.ResourceList{gpu: resource.MustParse("8"), "cpu": resource.MustParse("1500m")}
+	p.Spec.Caps = &v1alpha1.ProfileCaps{
+		PerUser:        []v1alpha1.ResourceCap{{Resource: "memory", Max: resource.MustParse("1Gi")}},
+		PerJob:         []v1alpha1.ResourceCap{{Resource: string(gpu), Model: "A100", Max: resource.MustParse("4")}},
+		OtherWorkloads: v1alpha1.OtherWorkloadsIgnore,
+	}
+	g.Expect(Of(p)).To(Equal(Limits{IgnoreOthers: true, All: []Limit{
+		{Scope: ScopeJob, Resource: gpu, Model: "A100", Max: 4},
+		{Scope: ScopeUser, Resource: "memory", Max: 1 << 30},
+		{Scope: ScopeQueue, Resource: "cpu", Max: 1500},
+		{Scope: ScopeQueue, Resource: gpu, Max: 8},
+	}}))
+}
+
+func TestStandingOfAMember(t *testing.T) {
+	p := &v1alpha1.ResourceQuotaProfile{}
+	p.Spec.Members = []v1alpha1.ProfileMember{
+		{User: "alice", Standing: v1alpha1.StandingIntern}, {User: "alice", Standing: v1alpha1.StandingSenior},
+		{User: "ivy", Standing: v1alpha1.StandingIntern},
+	}
+	for user, standing := range map[string]v1alpha1.Standing{
+		"alice": v1alpha1.StandingSenior, "ivy": v1alpha1.StandingIntern, "bob": v1alpha1.StandingStaff,
+	} {
+		NewWithT(t).Expect(StandingOf(p, user)).To(Equal(standing), user)
+	}
+}

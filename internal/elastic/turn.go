@@ -1,0 +1,83 @@
+package elastic
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/caps"
+)
+
+// gated tells whether the profile limits what jobs hold, so that the job waits for its turn and grows within it.
+func (p *planner) gated() bool { return caps.Of(p.o.Profile).Gate() }
+
+// allowance is how many surplus workers the limits of the profile leave to the job.
+func (p *planner) allowance() int32 {
+	if p.gated() {
+		return p.o.Turn.Surplus
+	}
+	return math.MaxInt32
+}
+
+// awaitsTurn tells whether the job waits for its turn to have a gang. A gang that is there stays.
+func (p *planner) awaitsTurn() bool {
+	if p.o.Core != nil || !p.gated() || p.o.Turn.Admitted {
+		return false
+	}
+	if b := p.o.Turn.Blocked; b != nil {
+		p.obstacle = &Obstacle{Reason: v1alpha1.ReasonQuotaExceeded, Message: p.quotaExceeded(b), Stalled: b.Never}
+	}
+	return true
+}
+
+// quotaExceeded says what a job waits for that a limit keeps from its turn, and what to do.
+func (p *planner) quotaExceeded(b *caps.Blocked) string {
+	profile := p.o.Profile.Name
+	if b.Never {
+		return TooLarge(b.Limit, b.Asked, profile) + ": lower minReplicas, or have the profile allow more."
+	}
+	message := fmt.Sprintf("Profile %s lets %s %s; %s in use, and the job asks for %s.", profile, holder(b), most(b.Limit),
+		of(b.Limit, b.Used), of(b.Limit, b.Asked))
+	switch {
+	case b.Leaving:
+		return message + " Surplus workers leave for it."
+	case b.Behind.Name != "":
+		return message + fmt.Sprintf(" It is number %d of those that wait for that, behind %s.", b.Place, b.Behind)
+	default:
+		return message + " It starts by itself when enough of that is given back."
+	}
+}
+
+// TooLarge says that what a job asks for could never be within a limit of the profile.
+func TooLarge(limit caps.Limit, asked int64, profile string) string {
+	who := "a job"
+	switch limit.Scope {
+	case caps.ScopeUser:
+		who = "a user"
+	case caps.ScopeQueue:
+		who = "all its jobs together"
+	case caps.ScopeJob:
+	}
+	return fmt.Sprintf("The job asks for %s at least, and profile %s lets %s %s", of(limit, asked), profile, who, most(limit))
+}
+
+func holder(b *caps.Blocked) string {
+	switch {
+	case b.Limit.Scope == caps.ScopeQueue:
+		return "all its jobs together"
+	case b.User == "":
+		return "whoever has no name"
+	}
+	return b.User
+}
+
+func most(l caps.Limit) string { return "hold " + of(l, l.Max) + " at most" }
+
+// of writes an amount of what a limit limits.
+func of(l caps.Limit, amount int64) string {
+	words := quantity(l.Resource, amount) + " " + string(l.Resource)
+	if l.Model != "" {
+		words += " (" + l.Model + ")"
+	}
+	return words
+}
