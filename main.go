@@ -155,7 +155,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	if err := metrics.Registry.Register(kube.BuildInfo(version)); err != nil {
 		return err
 	}
-	if err := setupReconcilers(ctx, mgr, cfg); err != nil {
+	if err := setupReconcilers(ctx, mgr, cfg, namespace); err != nil {
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the CustomResourceDefinitions of Tideline are not installed (make install): %w", err)
 		}
@@ -179,7 +179,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	return mgr.Start(ctx)
 }
 
-func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) error {
+func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
 	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
 		return err
 	}
-	return resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano)
+	return resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

@@ -67,6 +67,9 @@ const AnnotationCreatedFor = "tideline.io/created-for"
 // DefaultProfile stands in a status for the profile of namespaces that belong to none: all tiers, and no share of its own.
 const DefaultProfile = "(default)"
 
+// LabelReservation holds the name of the reservation whose room a pod or PodGroup holds, beside LabelProfile.
+const LabelReservation = "tideline.io/reservation"
+
 // LabelProfile on a Queue holds the name of the ResourceQuotaProfile whose Queue it is. Whoever sets it on a Queue of the same
 // name hands that over to the profile.
 const LabelProfile = "tideline.io/profile"

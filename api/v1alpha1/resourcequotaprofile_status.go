@@ -58,6 +58,11 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Running int32 `json:"running"`
+	// Reservations tell what became of each.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Reservations []ReservationStatus `json:"reservations,omitempty"`
 	// Waiting is how many of them wait for room or for their turn.
 	// +optional
 	// +kubebuilder:default=0

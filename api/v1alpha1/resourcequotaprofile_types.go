@@ -37,6 +37,13 @@ type ResourceQuotaProfileSpec struct {
 	// +optional
 	Caps *ProfileCaps `json:"caps,omitempty"`
 
+	// Reservations are room that is gathered and held together until a training of the team takes it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Reservations []ProfileReservation `json:"reservations,omitempty"`
+
 	// Merges are what the team's MergeJobs may use.
 	// +optional
 	Merges *ProfileMerges `json:"merges,omitempty"`

@@ -72,22 +72,24 @@ type Reconciler struct {
 	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
-	guard    *guard.Guard
-	volcano  *kube.Kinds
-	pacer    *kube.Pacer
-	memory   *memory
-	now      func() time.Time
+	// namespace is the operator's own.
+	namespace string
+	guard     *guard.Guard
+	volcano   *kube.Kinds
+	pacer     *kube.Pacer
+	memory    *memory
+	now       func() time.Time
 }
 
-// Setup registers the reconciler with the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds) error {
+// Setup registers the reconciler, of an operator in the namespace, with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds, namespace string) error {
 	g, err := guard.New(crd.ResourceQuotaProfile)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, guard: g, volcano: volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+		config: cfg, namespace: namespace, guard: g, volcano: volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
 	}
 	c, err := r.build(mgr)
 	if err != nil {
@@ -177,6 +179,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	for i := range decision.Profiles {
 		d := &decision.Profiles[i]
 		again, profileErr := r.carryOut(ctx, d, now)
+		if profileErr == nil {
+			profileErr = r.furnish(ctx, d.Rooms)
+		}
 		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
 		if profileErr != nil && err == nil {
 			// The others go on; this one is tried again with them.
@@ -184,7 +189,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 	}
 	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
-	result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), decision.Again)
+	deleteErr = errors.Join(deleteErr, r.furnish(ctx, decision.Abandoned))
 	if err := errors.Join(err, deleteErr); err != nil {
 		return reconcile.Result{}, err
 	}

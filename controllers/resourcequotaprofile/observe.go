@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,11 +26,12 @@ import (
 func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
 		Config: r.config, VolcanoMissing: r.volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
-		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{},
+		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.namespace, Reserved: map[string]capacity.Amounts{},
+		Rooms: map[quota.ReservationKey]quota.Room{},
 	}
-	reads := []func(context.Context, *quota.Observed) error{r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs}
+	reads := []func(context.Context, *quota.Observed) error{r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs, r.tasks}
 	for i, read := range reads {
-		if i > 1 && len(o.Profiles) == 0 {
+		if i > 1 && len(o.Profiles) == 0 && len(o.Rooms) == 0 {
 			break // What else there is concerns nobody.
 		}
 		if err := read(ctx, &o); err != nil {
@@ -104,17 +107,31 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 	}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if !holds(p) {
-			continue
+		key, reserved := r.reservationOf(p)
+		if reserved {
+			room := o.Rooms[key]
+			room.Pods = append(room.Pods, placeholderOf(p))
+			o.Rooms[key] = room
 		}
-		if o.Used[p.Namespace] == nil {
-			o.Used[p.Namespace] = capacity.Amounts{}
-		}
-		for name, amount := range capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})) {
-			o.Used[p.Namespace][name] += amount
+		switch {
+		case !holds(p):
+		case reserved:
+			add(o.Reserved, key.Profile, p)
+		default:
+			add(o.Used, p.Namespace, p)
 		}
 	}
 	return nil
+}
+
+// add adds what a pod holds to what is known under a name.
+func add(to map[string]capacity.Amounts, name string, p *corev1.Pod) {
+	if to[name] == nil {
+		to[name] = capacity.Amounts{}
+	}
+	for of, amount := range capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})) {
+		to[name][of] += amount
+	}
 }
 
 // holds tells of a pod that has a place on a node.
@@ -130,7 +147,7 @@ func (r *Reconciler) jobs(ctx context.Context, o *quota.Observed) error {
 	if err := r.list(ctx, merges); err != nil {
 		return err
 	}
-	add := func(namespace string, stands standing) {
+	count := func(namespace string, stands standing) {
 		n := o.Jobs[namespace]
 		switch stands {
 		case runs:
@@ -141,10 +158,10 @@ func (r *Reconciler) jobs(ctx context.Context, o *quota.Observed) error {
 		o.Jobs[namespace] = n
 	}
 	for i := range trainings.Items {
-		add(trainings.Items[i].Namespace, standingOfTraining(&trainings.Items[i]))
+		count(trainings.Items[i].Namespace, standingOfTraining(&trainings.Items[i]))
 	}
 	for i := range merges.Items {
-		add(merges.Items[i].Namespace, standingOfMerge(&merges.Items[i]))
+		count(merges.Items[i].Namespace, standingOfMerge(&merges.Items[i]))
 	}
 	return nil
 }
@@ -190,9 +207,19 @@ func (r *Reconciler) gangs(ctx context.Context, o *quota.Observed) error {
 		return err
 	}
 	o.Queues = gang.AllQueues(queues)
-	for _, g := range gang.AllMemberships(groups) {
-		o.Gangs[g.Queue]++
-	}
+	_ = meta.EachListItem(groups, func(item runtime.Object) error {
+		group, ok := item.(client.Object)
+		if !ok {
+			return nil
+		}
+		o.Gangs[gang.MembershipOf(group).Queue]++
+		if key, reserved := r.reservationOf(group); reserved && group.GetDeletionTimestamp() == nil {
+			room := o.Rooms[key]
+			room.Group = &quota.RoomGroup{Name: group.GetName(), UID: group.GetUID()}
+			o.Rooms[key] = room
+		}
+		return nil
+	})
 	return nil
 }
 
@@ -212,14 +239,14 @@ func readNode(o client.Object) any {
 
 func readPod(o client.Object) any {
 	if p, ok := o.(*corev1.Pod); ok {
-		return holds(p)
+		return []any{holds(p), p.DeletionTimestamp != nil}
 	}
 	return nil
 }
 
 func readTraining(o client.Object) any {
 	if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
-		return standingOfTraining(job)
+		return []any{standingOfTraining(job), job.Status.StartTime != nil}
 	}
 	return nil
 }

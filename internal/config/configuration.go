@@ -30,6 +30,9 @@ type Configuration struct {
 	// Merges are what MergeJobs may name.
 	Merges Merges `json:"merges"`
 
+	// Reservations are how room is held.
+	Reservations Reservations `json:"reservations"`
+
 	// Concurrency is how much is done at a time.
 	Concurrency Concurrency `json:"concurrency"`
 	// ClientQPS is how many requests per second the operator sends at most, watches apart, from 0 to 10000; 0 for no limit but
@@ -46,6 +49,12 @@ type Configuration struct {
 	Health         Health         `json:"health"`
 	LeaderElection LeaderElection `json:"leaderElection"`
 	Webhooks       Webhooks       `json:"webhooks"`
+}
+
+// Reservations are how room is held for trainings to come.
+type Reservations struct {
+	// Image of the pods that hold it, which do nothing until they are ended. Default: registry.k8s.io/pause:3.10.
+	Image string `json:"image"`
 }
 
 // Limits are what the operator refuses although the schema allows it.
@@ -141,6 +150,7 @@ func Defaults() *Configuration {
 		Accelerators:        DefaultAccelerators(),
 		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
 		Merges:              DefaultMerges(),
+		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},

@@ -69,6 +69,7 @@ func other() *Configuration {
 		Merges: Merges{
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},
+		Reservations:        Reservations{Image: "registry.example/pause:1"},
 		Concurrency:         Concurrency{ElasticTrainingJobs: 16, MergePools: 1, Stores: 2},
 		ClientQPS:           50,
 		ClientBurst:         100,

@@ -54,6 +54,10 @@ func (t Tier) Classes() []schedulingv1.PriorityClass {
 	return []schedulingv1.PriorityClass{core, surplus}
 }
 
+// HandoverClass is the PriorityClass of the gang to which a reservation hands its room over, until it is placed: the highest that
+// there may be, so that nobody is before it.
+const HandoverClass = "tideline-handover"
+
 // Tiers are the tiers in rising importance.
 type Tiers []Tier
 

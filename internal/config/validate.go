@@ -45,6 +45,9 @@ func (c *Configuration) validate() problems {
 	p.accelerators(c.Accelerators)
 	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
 	p.merges(c.Merges)
+	if c.Reservations.Image == "" {
+		p.value("reservations.image", "", "it must name an image; leave it out for "+Defaults().Reservations.Image)
+	}
 	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
 	p.between("concurrency.mergePools", c.Concurrency.MergePools, 1, 64)
 	p.between("concurrency.stores", c.Concurrency.Stores, 1, 256)

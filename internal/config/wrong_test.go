@@ -17,23 +17,26 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.`,
+			`leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.`,
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
 			`letter first and no dash last.`,
 		`tiers[1].preempts[0] is "h": it must be a tier that is listed before this one: "e\nf".`,
 		`accelerators["x\ny"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 	}},
+	{"reservations without an image", "reservations: {image: \"\"}\n", []string{
+		`reservations.image is "": it must name an image; leave it out for registry.k8s.io/pause:3.10.`,
+	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
 		"log.Level is not a field: there may be format, level.",
 	}},
 	{"a field twice, and something else", "log: {level: loud}\nlog: {level: loud}\n", []string{
@@ -213,7 +216,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, limits, log, merges, metrics, resyncPeriodSeconds, tiers, webhooks.",
+				"leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
 			`kind is "ConfigMap": it must be Configuration.`,
 		},
 	} {

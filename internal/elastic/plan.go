@@ -248,7 +248,7 @@ func (p *planner) keepRunning() {
 		p.askAgain()
 		return
 	}
-	p.ensureGroup(p.o.Core, p.d.Blueprint.CoreGroup())
+	p.ensureGroup(p.o.Core, p.coreGroup())
 	p.createMissing(0, p.minimum)
 	p.prepareWorkers()
 	if p.coreRuns() && !p.mustStop() {

@@ -97,6 +97,8 @@ type Membership struct {
 	Created   time.Time
 	// Owner is the controller of the PodGroup, nil for one without.
 	Owner *metav1.OwnerReference
+	// PriorityClass orders it among the gangs of its queue.
+	PriorityClass string
 }
 
 // MembershipOf reads a PodGroup.
@@ -108,6 +110,7 @@ func MembershipOf(o client.Object) Membership {
 	return Membership{
 		Key: client.ObjectKeyFromObject(pg), Queue: pg.Spec.Queue, MinMember: pg.Spec.MinMember,
 		Created: pg.CreationTimestamp.Time, Owner: metav1.GetControllerOf(pg),
+		PriorityClass: pg.Spec.PriorityClassName,
 	}
 }
 
@@ -129,9 +132,10 @@ func GroupOf(pod *corev1.Pod) string {
 	return pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]
 }
 
-// MembershipChanged passes on what changes in which queue a PodGroup is.
+// MembershipChanged passes on what changes in which queue a PodGroup is, and how it stands there.
 func MembershipChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return MembershipOf(e.ObjectOld).Queue != MembershipOf(e.ObjectNew).Queue
+		before, after := MembershipOf(e.ObjectOld), MembershipOf(e.ObjectNew)
+		return before.Queue != after.Queue || before.PriorityClass != after.PriorityClass
 	}}
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,12 +62,24 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 	return profiles.Of(ctx, namespace)
 }
 
-// ProfileChanged passes on what jobs read of a profile: its spec, and whether and why it has a Queue.
+// ProfileChanged passes on what jobs read of a profile: its spec, whether and why it has a Queue, and to whom it hands room over.
 func ProfileChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok := e.ObjectOld.(*v1alpha1.ResourceQuotaProfile)
 		now, also := e.ObjectNew.(*v1alpha1.ResourceQuotaProfile)
-		return !ok || !also || old.Generation != now.Generation || old.Status.Queue != now.Status.Queue ||
+		return !ok || !also || old.Generation != now.Generation || old.Status.Queue != now.Status.Queue || handsOver(old, now) ||
 			(now.Status.Queue == "" && old.Status.Message != now.Status.Message)
 	}}
+}
+
+// handsOver tells whether jobs that take the room of reservations differ.
+func handsOver(old, now *v1alpha1.ResourceQuotaProfile) bool {
+	takers := func(p *v1alpha1.ResourceQuotaProfile) []string {
+		var jobs []string
+		for _, st := range p.Status.Reservations {
+			jobs = append(jobs, st.Job)
+		}
+		return jobs
+	}
+	return !slices.Equal(takers(old), takers(now))
 }

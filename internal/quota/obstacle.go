@@ -117,12 +117,24 @@ func (r *review) unknownTier() *obstacle {
 			unknown = append(unknown, t.Name)
 		}
 	}
+	for _, m := range r.profile.Spec.Members {
+		if _, known := r.p.o.Config.Tiers.Find(m.MaxTier); !known {
+			unknown = append(unknown, m.MaxTier)
+		}
+	}
+	for i := range r.profile.Spec.Reservations {
+		if t := r.profile.Spec.Reservations[i].Tier; t != "" {
+			if _, known := r.p.o.Config.Tiers.Find(t); !known {
+				unknown = append(unknown, t)
+			}
+		}
+	}
 	if len(unknown) == 0 {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
-		"spec.tiers: the operator's configuration does not know %s, but %s: name these.",
-		strings.Join(unknown, ", "), r.p.o.Config.Tiers.Names())}
+		"spec: the operator's configuration does not know the tiers %s, but %s: name these.",
+		strings.Join(slices.Compact(unknown), ", "), r.p.o.Config.Tiers.Names())}
 }
 
 // refused repeats what was said against the Queue; it is tried again.

@@ -38,6 +38,9 @@ func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) Pace {
 func figureless(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuotaProfileStatus {
 	c := st.DeepCopy()
 	c.Used, c.Borrowed, c.Lent, c.Accelerators, c.Running, c.Waiting = nil, nil, nil, "", 0, 0
+	for i := range c.Reservations {
+		c.Reservations[i].Placed = 0
+	}
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,14 @@ type Observed struct {
 	Used map[string]capacity.Amounts
 	// Jobs counts trainings and merges by namespace.
 	Jobs map[string]Jobs
+	// Namespace is the operator's own, in which the pods are that hold the room of reservations.
+	Namespace string
+	// Rooms are what reservations have, also those of profiles that are gone.
+	Rooms map[ReservationKey]Room
+	// Reserved is what such pods hold on nodes, by profile.
+	Reserved map[string]capacity.Amounts
+	// Tasks are the trainings that reservations are for.
+	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 }
@@ -56,6 +65,10 @@ type Decision struct {
 	Profiles []ProfileDecision
 	// DeleteQueues are Queues of profiles that are gone, which hold nothing any more.
 	DeleteQueues []QueueRef
+	// Abandoned are rooms of reservations that no profile has any more.
+	Abandoned []RoomDecision
+	// Again is when time alone changes the decision; zero for never.
+	Again time.Duration
 	// Patient is true when nobody has changed a profile: Queues are rewritten for nodes that came or went, and some come back.
 	Patient bool
 }
@@ -72,6 +85,8 @@ type ProfileDecision struct {
 	// Create is the Queue to create, and Apply what an existing one should say, which says what Have has; nil for nothing.
 	Create, Apply *gang.Share
 	Have          gang.QueueInfo
+	// Rooms are what is done about the reservations, once the status is written.
+	Rooms []RoomDecision
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
 }
@@ -91,6 +106,8 @@ type planner struct {
 	shares     map[string]capacity.Amounts
 	// excess is what guarantees and fixed shares take beyond what the nodes have.
 	excess capacity.Amounts
+	// again is when time alone changes the decision.
+	again time.Duration
 }
 
 // review is one profile, as the plan for it grows.
@@ -123,11 +140,12 @@ func Plan(o Observed, now metav1.Time) Decision {
 	lent := p.lent()
 	for _, r := range p.reviews {
 		r.say(lent)
+		r.reserve()
 		r.d.Profile, r.d.Status = r.profile, *r.st
 		d.Profiles = append(d.Profiles, r.d)
 	}
 	slices.SortStableFunc(d.Profiles, func(a, b ProfileDecision) int { return cmp.Compare(p.grows(&a), p.grows(&b)) })
-	d.DeleteQueues = p.orphans()
+	d.DeleteQueues, d.Abandoned, d.Again = p.orphans(), p.abandoned(), p.again
 	return d
 }
 
@@ -153,6 +171,9 @@ func newPlanner(o Observed, now metav1.Time) *planner {
 	p.share(valid)
 	for _, r := range p.reviews {
 		r.used = capacity.Amounts{}
+		for name, amount := range o.Reserved[r.profile.Name] {
+			r.used[name] = amount
+		}
 		for _, n := range p.namespaces[r.profile.Name] {
 			for name, amount := range o.Used[n] {
 				r.used[name] = plus(r.used[name], amount)
@@ -314,7 +335,7 @@ func (p *planner) foreign(name corev1.ResourceName) int64 {
 		all += amounts[name]
 	}
 	for _, r := range p.reviews {
-		all -= r.used[name]
+		all -= r.used[name] - p.o.Reserved[r.profile.Name][name]
 	}
 	return all
 }

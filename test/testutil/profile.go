@@ -1,6 +1,8 @@
 package testutil
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,5 +62,14 @@ func (b *ProfileBuilder) PerUser(n int64) *ProfileBuilder {
 	b.profile.Spec.Caps = &v1alpha1.ProfileCaps{PerUser: []v1alpha1.ResourceCap{{
 		Resource: string(GPUResource), Max: *resource.NewQuantity(n, resource.DecimalSI),
 	}}}
+	return b
+}
+
+// Reserve holds room of n GPUs so many times, for a task.
+func (b *ProfileBuilder) Reserve(replicas int32, n int64, task string, until time.Time) *ProfileBuilder {
+	b.profile.Spec.Reservations = append(b.profile.Spec.Reservations, v1alpha1.ProfileReservation{
+		Name: task, Replicas: replicas, Resources: corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)},
+		Until: metav1.NewTime(until.Truncate(time.Second)), ForTask: task,
+	})
 	return b
 }

@@ -8,7 +8,7 @@ import (
 
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
-	return casesOf(v1alpha1.ResourceQuotaProfileKind, profileNames(), selectors(), shares(), lists(), members(), caps())
+	return casesOf(v1alpha1.ResourceQuotaProfileKind, profileNames(), selectors(), shares(), lists(), members(), caps(), reservations())
 }
 
 func profileNames() []Case {
@@ -133,4 +133,44 @@ func caps() []Case {
 		)
 	}
 	return cases
+}
+
+// reservations are mistakes in what is held for somebody.
+func reservations() []Case {
+	const list, tier, label = "spec.reservations", "^[a-z]([-a-z0-9]*[a-z0-9])?$", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	const whole = `"name":"a","replicas":1,"resources":{"cpu":1},"until":"2026-12-01T00:00:00Z","forTask":"t"`
+	one := func(what, from, to, says string) Case {
+		return refused("a reservation with "+what, setting(list, "[{"+strings.Replace(whole, from, to, 1)+"}]"), list+"[0]."+says)
+	}
+	return []Case{
+		refused("33 reservations", setting(list, many(33, `{`+strings.Replace(whole, `"a"`, `"r%d"`, 1)+`}`)),
+			list+": Too many: 33: must have at most 32 items").blind(),
+		refused("two reservations of one name", setting(list, "[{"+whole+"},{"+whole+"}]"),
+			list+`[1]: Duplicate value: {"name":"a"}`),
+		one("a name in capitals", `"a"`, `"A"`, `name: Invalid value: "A": `+
+			list+`[0].name in body should match '`+label+`'`),
+		one("a name of 41 letters", `"a"`, `"`+strings.Repeat("a", 41)+`"`, "name: Too long: may not be more than 40 bytes").blind(),
+		one("no replicas", `"replicas":1`, `"replicas":0`,
+			`replicas: Invalid value: 0: `+list+`[0].replicas in body should be greater than or equal to 1`),
+		one("no name", `"name":"a",`, ``, "name: Required value").blind().decoded(
+			list + `[0].name: Invalid value: "": ` + list + `[0].name in body should match '` + label + `'`),
+		one("replicas missing", `"replicas":1,`, ``, "replicas: Required value").blind().decoded(
+			list + `[0].replicas: Invalid value: 0: ` + list + `[0].replicas in body should be greater than or equal to 1`),
+		one("resources missing", `"resources":{"cpu":1},`, ``, "resources: Required value").blind(),
+		one("no end", `"until":"2026-12-01T00:00:00Z",`, ``, "until: Required value").blind(),
+		one("no task", `,"forTask":"t"`, ``, "forTask: Required value").blind().decoded(
+			list + `[0].forTask: Invalid value: "": ` + list + "[0].forTask in body should be at least 1 chars long"),
+		one("an end that is no time", `2026-12-01T00:00:00Z`, `tomorrow`,
+			`until: Invalid value: "tomorrow": `+list+`[0].until in body must be of type date-time: "tomorrow"`).blind().unreadable(),
+		one("4097 replicas", `"replicas":1`, `"replicas":4097`,
+			`replicas: Invalid value: 4097: `+list+`[0].replicas in body should be less than or equal to 4096`),
+		one("nothing to hold", `{"cpu":1}`, `{}`, "resources: Invalid value: resources must not be empty: name what is "+
+			"held, such as nvidia.com/gpu"),
+		one("resources of nothing", `{"cpu":1}`, `{"cpu":0}`,
+			"resources: Invalid value: resources must be more than 0: raise them, or leave the resource out"),
+		one("a task without a name", `"t"`, `""`, `forTask: Invalid value: "": `+list+"[0].forTask in body should be at least 1 chars long"),
+		one("a task of 64 letters", `"t"`, `"`+strings.Repeat("t", 64)+`"`, "forTask: Too long: may not be more than 63 bytes").blind(),
+		one("a tier in capitals", `"t"`, `"t","tier":"Main"`, `tier: Invalid value: "Main": `+list+`[0].tier in body should match '`+tier+`'`),
+		one("a tier of 41 letters", `"t"`, `"t","tier":"`+strings.Repeat("t", 41)+`"`, "tier: Too long: may not be more than 40 bytes").blind(),
+	}
 }

@@ -1,0 +1,126 @@
+package resourcequotaprofile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+// reservationOf is the reservation whose room an object holds; false for one that is not ours. Labels alone do not count: whoever
+// may write pods may write them.
+func (r *Reconciler) reservationOf(o client.Object) (quota.ReservationKey, bool) {
+	owner := metav1.GetControllerOf(o)
+	name := o.GetLabels()[v1alpha1.LabelReservation]
+	if o.GetNamespace() != r.namespace || owner == nil || owner.Kind != v1alpha1.ResourceQuotaProfileKind || name == "" {
+		return quota.ReservationKey{}, false
+	}
+	return quota.ReservationKey{Profile: owner.Name, Name: name}, true
+}
+
+func placeholderOf(p *corev1.Pod) quota.Placeholder {
+	index, _ := strconv.ParseInt(p.Labels[v1alpha1.LabelWorkerIndex], 10, 32)
+	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return quota.Placeholder{
+		Name: p.Name, UID: p.UID, Index: int32(index), Placed: p.Spec.NodeName != "", Ended: ended, Leaving: p.DeletionTimestamp != nil,
+	}
+}
+
+// tasks reads the trainings that reservations are for.
+func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
+	wanted := map[string]bool{}
+	for _, p := range o.Profiles {
+		for i := range p.Object.Spec.Reservations {
+			wanted[p.Object.Spec.Reservations[i].ForTask] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	trainings, groups := &v1alpha1.ElasticTrainingJobList{}, gang.NewPodGroupList()
+	if err := r.list(ctx, trainings); err != nil {
+		return err
+	}
+	asks := map[types.NamespacedName]bool{}
+	if o.VolcanoMissing == "" {
+		if err := r.list(ctx, groups); err != nil {
+			return err
+		}
+		for _, g := range gang.AllMemberships(groups) {
+			asks[g.Key] = g.PriorityClass == config.HandoverClass
+		}
+	}
+	for i := range trainings.Items {
+		job := &trainings.Items[i]
+		if !wanted[job.Name] || job.Status.CompletionTime != nil || job.DeletionTimestamp != nil {
+			continue
+		}
+		o.Tasks = append(o.Tasks, quota.Task{
+			Namespace: job.Namespace, Name: job.Name, Created: job.CreationTimestamp.Time, Placed: job.Status.StartTime != nil,
+			Asks: asks[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}],
+		})
+	}
+	return nil
+}
+
+// furnish carries out what is decided about rooms.
+func (r *Reconciler) furnish(ctx context.Context, rooms []quota.RoomDecision) error {
+	var errs []error
+	for i := range rooms {
+		errs = append(errs, r.furnishOne(ctx, &rooms[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) furnishOne(ctx context.Context, d *quota.RoomDecision) error {
+	for _, p := range d.DeletePods {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.Name, UID: p.UID}}
+		if err := r.applier.Delete(ctx, all, pod); err != nil {
+			return fmt.Errorf("delete pod %s: %w", p.Name, err)
+		}
+	}
+	if d.DeleteGroup != nil {
+		group := gang.NewPodGroup()
+		group.SetNamespace(r.namespace)
+		group.SetName(d.DeleteGroup.Name)
+		group.SetUID(d.DeleteGroup.UID)
+		if err := r.applier.Delete(ctx, all, group); err != nil {
+			return fmt.Errorf("delete PodGroup %s: %w", d.DeleteGroup.Name, err)
+		}
+	}
+	if d.CreateGroup != nil {
+		if err := r.make(ctx, d.CreateGroup.PodGroup()); err != nil {
+			return err
+		}
+	}
+	for _, pod := range d.CreatePods {
+		if err := r.make(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make creates an object that may be there already, because the cache has not seen it yet.
+func (r *Reconciler) make(ctx context.Context, o client.Object) error {
+	err := r.client.Create(ctx, o, client.FieldOwner(kube.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create what holds room for a reservation: %w", err)
+	}
+	return r.applier.Writes.Wrote(all, o)
+}

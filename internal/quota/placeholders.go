@@ -1,0 +1,101 @@
+package quota
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// placeholders makes what holds the room of a reservation: a gang of pods that do nothing.
+type placeholders struct {
+	namespace string
+	profile   *v1alpha1.ResourceQuotaProfile
+	spec      *v1alpha1.ProfileReservation
+	tier      config.Tier
+	image     string
+}
+
+// namePart is how much of a name stands in those of objects, so that with index they are DNS labels.
+const namePart = 20
+
+// name is another for each reservation of each profile, and for what it asks for.
+func (b placeholders) name() string {
+	asks, _ := json.Marshal([]any{b.profile.UID, b.spec.Name, b.spec.Replicas, b.spec.Resources, b.tier.Name}) // it has no error
+	sum := sha256.Sum256(asks)
+	return clip(b.profile.Name) + "-" + clip(b.spec.Name) + "-" + hex.EncodeToString(sum[:4])
+}
+
+func (b placeholders) podName(i int32) string { return b.name() + "-" + strconv.Itoa(int(i)) }
+
+func clip(name string) string { return strings.TrimRight(name[:min(len(name), namePart)], "-") }
+
+func (b placeholders) labels() map[string]string {
+	return map[string]string{v1alpha1.LabelProfile: b.profile.Name, v1alpha1.LabelReservation: b.spec.Name}
+}
+
+// owner has the room given back when the profile is deleted, also where no operator runs.
+func (b placeholders) owner() metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ResourceQuotaProfileKind, Name: b.profile.Name, UID: b.profile.UID,
+		Controller: ptr.To(true),
+	}
+}
+
+func (b placeholders) group() gang.Group {
+	all := corev1.ResourceList{}
+	for name, each := range b.spec.Resources {
+		total := each.DeepCopy()
+		total.Mul(int64(b.spec.Replicas))
+		all[name] = total
+	}
+	return gang.Group{
+		Namespace: b.namespace, Name: b.name(), Labels: b.labels(), Owner: b.owner(), Queue: b.profile.Name,
+		PriorityClass: b.tier.ClassName(), MinMember: b.spec.Replicas, MinResources: all,
+	}
+}
+
+// pod holds the place of one replica. It goes wherever its resources are, and takes no time to leave.
+func (b placeholders) pod(i int32) *corev1.Pod {
+	labels := b.labels()
+	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	var tolerations []corev1.Toleration
+	for name := range b.spec.Resources {
+		if strings.Contains(string(name), "/") {
+			tolerations = append(tolerations, corev1.Toleration{Key: string(name), Operator: corev1.TolerationOpExists})
+		}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.namespace, Name: b.podName(i), Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{b.owner()},
+		},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+			TerminationGracePeriodSeconds: ptr.To[int64](0), Tolerations: tolerations,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "placeholder", Image: b.image,
+				Resources: corev1.ResourceRequirements{Requests: b.spec.Resources.DeepCopy(), Limits: b.spec.Resources.DeepCopy()},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+	gang.Member{Group: b.name(), Index: i, PriorityClass: b.tier.ClassName()}.Join(pod)
+	return pod
+}

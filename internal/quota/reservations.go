@@ -1,0 +1,199 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// ReservationKey names a reservation of a profile.
+type ReservationKey struct{ Profile, Name string }
+
+// Room is what a reservation has: its PodGroup, nil for none, and the pods that hold its places.
+type Room struct {
+	Group *RoomGroup
+	Pods  []Placeholder
+}
+
+// RoomGroup is the PodGroup of a reservation.
+type RoomGroup struct {
+	Name string
+	UID  types.UID
+}
+
+// Placeholder is a pod that holds the place of one replica.
+type Placeholder struct {
+	Name  string
+	UID   types.UID
+	Index int32
+	// Placed is true for a pod on a node, Ended for one that will not run again, and Leaving for one that is being deleted.
+	Placed, Ended, Leaving bool
+}
+
+// Task is a training that a reservation may be for.
+type Task struct {
+	Namespace, Name string
+	Created         time.Time
+	// Asks is true while its gang waits for places before everybody else's, and Placed once it had them.
+	Asks, Placed bool
+}
+
+// RoomDecision is what is done about one reservation.
+type RoomDecision struct {
+	ReservationKey
+
+	// CreateGroup is the PodGroup to create; nil for none. CreatePods come after it.
+	CreateGroup *gang.Group
+	CreatePods  []*corev1.Pod
+	// DeletePods and DeleteGroup give the room back.
+	DeletePods  []Placeholder
+	DeleteGroup *RoomGroup
+}
+
+// reserve decides about the profile's reservations. What a profile that is not in order asks for waits.
+func (r *review) reserve() {
+	var all []v1alpha1.ReservationStatus
+	for i := range r.profile.Spec.Reservations {
+		spec := &r.profile.Spec.Reservations[i]
+		written := r.written(spec.Name)
+		st := v1alpha1.ReservationStatus{Name: spec.Name, Phase: written.Phase, Job: written.Job}
+		room := r.p.o.Rooms[ReservationKey{r.profile.Name, spec.Name}]
+		for _, p := range room.Pods {
+			if p.Placed && !p.Leaving && !p.Ended {
+				st.Placed++
+			}
+		}
+		r.advance(&st, spec)
+		d := RoomDecision{ReservationKey: ReservationKey{r.profile.Name, spec.Name}}
+		switch {
+		case over(written.Phase):
+			d.release(room) // Not before the status says so: the room is not gathered anew then, whatever happens.
+		case !over(st.Phase) && r.obstacle == nil:
+			r.hold(&d, spec, room)
+		}
+		r.d.Rooms = append(r.d.Rooms, d)
+		all = append(all, st)
+	}
+	r.st.Reservations = all
+}
+
+func (r *review) written(name string) v1alpha1.ReservationStatus {
+	for _, st := range r.profile.Status.Reservations {
+		if st.Name == name {
+			return st
+		}
+	}
+	return v1alpha1.ReservationStatus{}
+}
+
+// over tells of a reservation that holds nothing any more.
+func over(phase v1alpha1.ReservationPhase) bool {
+	return phase == v1alpha1.ReservationHandedOver || phase == v1alpha1.ReservationExpired
+}
+
+// advance is what becomes of the reservation. One whose time was prolonged after it had expired begins anew.
+func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) {
+	left := spec.Until.Sub(r.p.now.Time)
+	task := r.task(spec.ForTask)
+	switch held := st.Placed >= spec.Replicas; {
+	case st.Phase == v1alpha1.ReservationHandedOver:
+		return
+	case left <= 0:
+		st.Phase, st.Job = v1alpha1.ReservationExpired, ""
+		return
+	case task == nil && held:
+		st.Phase, st.Job = v1alpha1.ReservationHeld, ""
+	case task == nil:
+		st.Phase, st.Job = v1alpha1.ReservationGathering, ""
+	case task.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
+		// It has places without us; or there is none to hand over, and its gang waits as well as ours did.
+		st.Phase, st.Job = v1alpha1.ReservationHandedOver, task.Namespace+"/"+task.Name
+		return
+	case st.Phase == v1alpha1.ReservationHandingOver && task.Asks:
+		st.Phase, st.Job = v1alpha1.ReservationHandedOver, task.Namespace+"/"+task.Name
+		return
+	default:
+		st.Phase, st.Job = v1alpha1.ReservationHandingOver, task.Namespace+"/"+task.Name
+	}
+	if r.p.again == 0 || left < r.p.again {
+		r.p.again = left
+	}
+}
+
+// task is the oldest training of that name in the profile's namespaces; nil for none.
+func (r *review) task(name string) *Task {
+	var first *Task
+	for i := range r.p.o.Tasks {
+		t := &r.p.o.Tasks[i]
+		ours := t.Name == name && slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace)
+		if ours && (first == nil || cmp.Or(t.Created.Compare(first.Created), cmp.Compare(t.Namespace, first.Namespace)) < 0) {
+			first = t
+		}
+	}
+	return first
+}
+
+// hold gathers and holds the room. One that was asked for otherwise before is given back.
+func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room) {
+	tier, known := r.p.o.Config.Tiers.For(r.profile, "").Find(spec.Tier)
+	if !known || r.st.Queue == "" {
+		return
+	}
+	b := placeholders{
+		namespace: r.p.o.Namespace, profile: r.profile, spec: spec, tier: tier, image: r.p.o.Config.Reservations.Image,
+	}
+	if room.Group == nil || room.Group.Name != b.name() {
+		g := b.group()
+		d.CreateGroup, d.DeleteGroup = &g, room.Group
+	}
+	there := map[string]bool{}
+	for _, p := range room.Pods {
+		there[p.Name] = true // The name of one that leaves is free once it has gone.
+		if (p.Ended || p.Name != b.podName(p.Index)) && !p.Leaving {
+			d.DeletePods = append(d.DeletePods, p)
+		}
+	}
+	for i := range spec.Replicas {
+		if !there[b.podName(i)] {
+			d.CreatePods = append(d.CreatePods, b.pod(i))
+		}
+	}
+}
+
+// release gives back all that a reservation has.
+func (d *RoomDecision) release(room Room) {
+	for _, p := range room.Pods {
+		if !p.Leaving {
+			d.DeletePods = append(d.DeletePods, p)
+		}
+	}
+	d.DeleteGroup = room.Group
+}
+
+// abandoned gives back the rooms of reservations that no profile has any more.
+func (p *planner) abandoned() []RoomDecision {
+	there := map[ReservationKey]bool{}
+	for _, r := range p.reviews {
+		for i := range r.profile.Spec.Reservations {
+			there[ReservationKey{r.profile.Name, r.profile.Spec.Reservations[i].Name}] = true
+		}
+	}
+	var gone []RoomDecision
+	for key, room := range p.o.Rooms {
+		if !there[key] {
+			d := RoomDecision{ReservationKey: key}
+			d.release(room)
+			gone = append(gone, d)
+		}
+	}
+	slices.SortFunc(gone, func(a, b RoomDecision) int {
+		return cmp.Or(cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Name, b.Name))
+	})
+	return gone
+}

@@ -1,0 +1,219 @@
+package quota
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// booking plays the cluster for one reservation of two replicas of 8 GPUs, until an hour from now.
+type booking struct {
+	o   Observed
+	now time.Time
+	// last is the last decision.
+	last ProfileDecision
+}
+
+func newBooking() *booking {
+	b := &booking{now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
+	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "ads"}}
+	p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": "ads"}
+	p.Spec.Reservations = []v1alpha1.ProfileReservation{{
+		Name: "launch", Replicas: 2, Resources: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
+		Until: metav1.NewTime(b.now.Add(time.Hour)), ForTask: "launch",
+	}}
+	b.o = Observed{
+		Config: config.Defaults(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
+		Namespaces: []Namespace{{Name: "ads-dev", Labels: map[string]string{"team": "ads"}}},
+		Queues:     []gang.QueueInfo{{QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1alpha1.LabelProfile: "ads"}}},
+		Rooms:      map[ReservationKey]Room{}, Nodes: capacity.Amounts{"nvidia.com/gpu": 16},
+	}
+	return b
+}
+
+func (b *booking) spec() *v1alpha1.ProfileReservation {
+	return &b.o.Profiles[0].Object.Spec.Reservations[0]
+}
+
+func (b *booking) room() Room { return b.o.Rooms[ReservationKey{"ads", "launch"}] }
+
+// step decides, carries it out, and writes the status.
+func (b *booking) step() *booking {
+	d := Plan(b.o, metav1.NewTime(b.now))
+	b.last = d.Profiles[0]
+	b.o.Profiles[0].Object.Status = b.last.Status
+	for _, r := range b.last.Rooms {
+		room := b.o.Rooms[r.ReservationKey]
+		for _, gone := range r.DeletePods {
+			var left []Placeholder
+			for _, p := range room.Pods {
+				if p.UID != gone.UID {
+					left = append(left, p)
+				}
+			}
+			room.Pods = left
+		}
+		if r.DeleteGroup != nil {
+			room.Group = nil
+		}
+		if r.CreateGroup != nil {
+			room.Group = &RoomGroup{Name: r.CreateGroup.Name, UID: "group"}
+		}
+		for _, pod := range r.CreatePods {
+			index := int32(len(room.Pods))
+			room.Pods = append(room.Pods, Placeholder{Name: pod.Name, UID: types.UID(pod.Name), Index: index})
+		}
+		b.o.Rooms[r.ReservationKey] = room
+	}
+	return b
+}
+
+// place gives all pods a place.
+func (b *booking) place() *booking {
+	room := b.room()
+	for i := range room.Pods {
+		room.Pods[i].Placed = true
+	}
+	return b.step()
+}
+
+func (b *booking) says() v1alpha1.ReservationStatus { return b.last.Status.Reservations[0] }
+
+func TestReservationIsHeldAndHandedOver(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking().step()
+	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationGathering}))
+	g.Expect(b.last.Rooms[0].CreateGroup).To(And(HaveField("MinMember", int32(2)), HaveField("Queue", "ads"),
+		HaveField("Namespace", "tideline-system"), HaveField("PriorityClass", "tideline-exploratory")))
+	all := b.last.Rooms[0].CreateGroup.MinResources["nvidia.com/gpu"]
+	g.Expect(all.Value()).To(Equal(int64(16)))
+	g.Expect(b.room().Pods).To(HaveLen(2))
+	b.step()
+	g.Expect(b.last.Rooms[0]).To(Equal(RoomDecision{ReservationKey: ReservationKey{"ads", "launch"}}), "nothing is done twice")
+
+	b.place()
+	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2}))
+
+	b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch", Created: b.now}}
+	b.step()
+	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
+	g.Expect(b.says().Job).To(Equal("ads-dev/launch"))
+	g.Expect(b.room().Pods).To(HaveLen(2), "it is held until the task's gang is the first")
+	b.o.Tasks[0].Asks = true
+	b.step()
+	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver))
+	g.Expect(b.room().Pods).To(HaveLen(2), "and until that is written")
+	b.step()
+	g.Expect(b.room()).To(Equal(Room{}))
+	b.o.Tasks = nil
+	b.step().step()
+	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "it is not gathered again when the task has gone")
+	g.Expect(b.room()).To(Equal(Room{}))
+}
+
+func TestTasksThatDoNotTakeTheRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		task  Task
+		phase v1alpha1.ReservationPhase
+	}{
+		"of another name":      {Task{Namespace: "ads-dev", Name: "other"}, v1alpha1.ReservationHeld},
+		"of another team":      {Task{Namespace: "search", Name: "launch"}, v1alpha1.ReservationHeld},
+		"that has places":      {Task{Namespace: "ads-dev", Name: "launch", Placed: true}, v1alpha1.ReservationHandedOver},
+		"that is not asked of": {Task{Namespace: "ads-dev", Name: "launch"}, v1alpha1.ReservationHandingOver},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			b := newBooking().step().place()
+			b.o.Tasks = []Task{c.task}
+			g.Expect(b.step().says().Phase).To(Equal(c.phase))
+		})
+	}
+	t.Run("while nothing is held", func(t *testing.T) {
+		g := NewWithT(t)
+		b := newBooking().step()
+		b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch"}}
+		g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "its gang waits as well as that of the reservation")
+		g.Expect(b.step().room()).To(Equal(Room{}))
+	})
+	t.Run("that goes before it took the room", func(t *testing.T) {
+		g := NewWithT(t)
+		b := newBooking().step().place()
+		b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch"}}
+		b.step()
+		b.o.Tasks = nil
+		g.Expect(b.step().says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2}))
+	})
+}
+
+func TestReservationExpires(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking().step().place()
+	g.Expect(Plan(b.o, metav1.NewTime(b.now)).Again).To(Equal(time.Hour))
+	b.now = b.now.Add(time.Hour)
+	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationExpired))
+	g.Expect(b.step().room()).To(Equal(Room{}))
+	b.spec().Until = metav1.NewTime(b.now.Add(time.Hour))
+	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationGathering), "who prolongs it has it gathered anew")
+	g.Expect(b.step().room().Pods).To(HaveLen(2))
+}
+
+func TestReservationFollowsItsSpec(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking().step().place()
+	before := b.room()
+	room := b.room()
+	room.Pods = room.Pods[:1]
+	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.step()
+	g.Expect(b.room().Pods).To(HaveLen(2), "one that was lost comes back")
+
+	b.spec().Replicas = 3
+	b.step()
+	g.Expect(b.room().Pods).To(HaveLen(3))
+	g.Expect(b.room().Group.Name).NotTo(Equal(before.Group.Name), "another gang")
+	g.Expect(b.room().Pods).NotTo(ContainElement(HaveField("Name", before.Pods[0].Name)))
+
+	b.o.Profiles[0].Object.Spec.Reservations = nil
+	d := Plan(b.o, metav1.NewTime(b.now))
+	g.Expect(d.Abandoned).To(HaveLen(1))
+	g.Expect(d.Abandoned[0].DeletePods).To(HaveLen(3))
+	g.Expect(d.Abandoned[0].DeleteGroup).To(Equal(b.room().Group))
+	b.o.Profiles = nil
+	g.Expect(Plan(b.o, metav1.NewTime(b.now)).Abandoned).To(HaveLen(1), "also without the profile")
+}
+
+func TestWhatAReservationHoldsIsTheTeams(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking()
+	b.o.Reserved = map[string]capacity.Amounts{"ads": {"nvidia.com/gpu": 12}}
+	b.step()
+	used := b.last.Status.Used["nvidia.com/gpu"]
+	g.Expect(used.Value()).To(Equal(int64(12)))
+	g.Expect(b.last.Status.Lent).To(BeEmpty(), "and is nobody else's")
+}
+
+func TestPlaceholderIsAPodThatDoesNothing(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking()
+	b.spec().Name = "a-very-long-name-of-a-reservation-x"
+	pods := Plan(b.o, metav1.NewTime(b.now)).Profiles[0].Rooms[0].CreatePods
+	pod := pods[1]
+	g.Expect(len(pod.Name)).To(BeNumerically("<=", 63))
+	g.Expect(pod.Labels).To(And(HaveKeyWithValue(v1alpha1.LabelProfile, "ads"), HaveKeyWithValue(v1alpha1.LabelWorkerIndex, "1")))
+	g.Expect(pod.Spec.SchedulerName).To(Equal(gang.SchedulerName))
+	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-exploratory"))
+	g.Expect(*pod.Spec.TerminationGracePeriodSeconds).To(BeZero(), "its room is free at once")
+	g.Expect(pod.Spec.Tolerations).To(ConsistOf(corev1.Toleration{Key: "nvidia.com/gpu", Operator: corev1.TolerationOpExists}))
+	g.Expect(pod.Spec.Containers[0].Image).To(Equal("registry.k8s.io/pause:3.10"))
+	g.Expect(metav1.GetControllerOf(pod).Name).To(Equal("ads"), "it goes with the profile")
+}

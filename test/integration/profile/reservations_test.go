@@ -1,0 +1,98 @@
+package profile
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+var _ = Describe("Reservations", Serial, func() {
+	It("behaviour 10: gathers room on a busy cluster, holds it, and hands it over to its task alone", func() {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads"))
+		ads.Submit(ads.job("busy", 1, 16))
+		Eventually(ads.Fetch("busy")).Should(testutil.Train(16), "nothing is free")
+		reserve("ads", testutil.Profile("ads").Reserve(2, 7, "launch", time.Now().Add(time.Hour)))
+		Eventually(read("ads")).WithTimeout(3*time.Minute).Should(reserved(v1alpha1.ReservationHeld), "surplus gave way for it")
+		Eventually(read("ads")).Should(HaveField("Status.Accelerators", "16/16/-"), "what is held is the team's use")
+		Expect(ads.Read("busy")).To(testutil.HaveRestarts(0))
+
+		ads.Submit(ads.job("other", 8, 8))
+		Eventually(ads.Fetch("other")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
+		Consistently(ads.Fetch("other")).WithTimeout(several).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "nobody else has the room")
+		ads.Submit(ads.job("launch", 12, 12))
+		Eventually(ads.Fetch("launch")).Should(testutil.Train(12), "it came later, and has the room")
+		Expect(read("ads")()).To(And(reserved(v1alpha1.ReservationHandedOver),
+			HaveField("Status.Reservations", ContainElement(HaveField("Job", ads.Namespace+"/launch")))))
+		Expect(ads.Fetch("other")()).To(testutil.Wait(v1alpha1.ReasonUnschedulable), "the other waits on")
+		Eventually(placeholders).Should(BeZero(), "nothing holds room any more")
+		Eventually(func() string { return testutil.Get(ads.Scenario, &schedulingv1beta1.PodGroup{}, "launch").Spec.PriorityClassName }).
+			Should(Equal("tideline-exploratory"), "the gang stands where its tier stands")
+	})
+
+	It("behaviour 10: gives the room back when its time is over, or its profile is deleted", func(ctx SpecContext) {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads").
+			Reserve(1, 4, "never", time.Now().Add(30*time.Second)).Reserve(1, 4, "later", time.Now().Add(time.Hour)))
+		Eventually(placeholders).Should(Equal(8), "both are held")
+		ads.Submit(ads.job("a", 12, 12))
+		Eventually(ads.Fetch("a")).Should(testutil.Train(12), "one has expired")
+		Expect(placeholders()).To(Equal(4))
+		gone, err := read("ads")()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shared.World.Client.Delete(ctx, gone)).To(Succeed())
+		Eventually(placeholders).Should(BeZero())
+		Expect(ads.Fetch("a")()).To(testutil.Train(12), "no job is harmed")
+	})
+
+	It("behaviour 10: an operator that is killed holds the room all the same", func(ctx SpecContext) {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads").Reserve(2, 8, "launch", time.Now().Add(time.Hour)))
+		Eventually(read("ads")).Should(reserved(v1alpha1.ReservationHeld))
+		shared.Operator().Kill()
+		Expect(shared.Operator().Start(ctx)).To(Succeed())
+		ads.Submit(ads.job("other", 16, 16))
+		Eventually(ads.Fetch("other")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
+		ads.Submit(ads.job("launch", 16, 16))
+		Eventually(ads.Fetch("launch")).Should(testutil.Train(16))
+	})
+})
+
+// reserve gives an existing profile the reservations of another.
+func reserve(name string, like *testutil.ProfileBuilder) {
+	GinkgoHelper()
+	p, err := read(name)()
+	Expect(err).NotTo(HaveOccurred())
+	changed := p.DeepCopy()
+	changed.Spec.Reservations = like.Obj().Spec.Reservations
+	Expect(shared.World.Client.Patch(GinkgoT().Context(), changed, client.MergeFrom(p))).To(Succeed())
+}
+
+// reserved matches a profile with a reservation of that phase.
+func reserved(phase v1alpha1.ReservationPhase) types.GomegaMatcher {
+	return HaveField("Status.Reservations", ContainElement(HaveField("Phase", phase)))
+}
+
+// placeholders counts the GPUs that reservations hold on nodes.
+func placeholders() (int, error) {
+	pods := &corev1.PodList{}
+	if err := shared.World.Client.List(GinkgoT().Context(), pods, client.HasLabels{v1alpha1.LabelReservation}); err != nil {
+		return 0, err
+	}
+	n := 0
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName != "" {
+			gpus := pods.Items[i].Spec.Containers[0].Resources.Requests[testutil.GPUResource]
+			n += int(gpus.Value())
+		}
+	}
+	return n, nil
+}
