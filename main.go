@@ -202,7 +202,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 	if err != nil {
 		return nil, err
 	}
-	objects, err := elastictrainingjob.CachedObjects()
+	objects, err := elastictrainingjob.CachedObjects(cfg)
 	if err != nil {
 		return nil, err
 	}

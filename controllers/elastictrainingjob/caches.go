@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
 // CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every node and pod, stripped to what
 // is read of it, and the Services and ConfigMaps of jobs.
-func CachedObjects() (map[client.Object]cache.ByObject, error) {
+func CachedObjects(cfg *config.Configuration) (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
 	if err != nil {
 		return nil, fmt.Errorf("select by label %s: %w", v1alpha1.LabelJob, err)
@@ -26,7 +27,7 @@ func CachedObjects() (map[client.Object]cache.ByObject, error) {
 	selector := labels.NewSelector().Add(*ours)
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}:      {Transform: kube.StripNode},
-		&corev1.Pod{}:       {Transform: kube.StripPod},
+		&corev1.Pod{}:       {Transform: kube.StripPod(cfg.Ledger.UserLabel)},
 		&corev1.Service{}:   {Label: selector},
 		&corev1.ConfigMap{}: {Label: selector},
 	}, nil

@@ -29,6 +29,8 @@ type Configuration struct {
 	Limits Limits `json:"limits"`
 	// Merges are what MergeJobs may name.
 	Merges Merges `json:"merges"`
+	// Ledger is where the time of pods is written down.
+	Ledger Ledger `json:"ledger"`
 
 	// Reservations are how room is held.
 	Reservations Reservations `json:"reservations"`
@@ -151,6 +153,7 @@ func Defaults() *Configuration {
 		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
 		Merges:              DefaultMerges(),
 		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},
+		Ledger:              DefaultLedger(),
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},

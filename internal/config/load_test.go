@@ -31,6 +31,7 @@ func TestDefaults(t *testing.T) {
 	g.Expect(c.Merges).To(Equal(Merges{
 		Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
 	}))
+	g.Expect(c.Ledger).To(Equal(Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}), "none is kept")
 	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
 	g.Expect(c.ClientBurst).To(BeZero())
@@ -70,6 +71,7 @@ func other() *Configuration {
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},
 		Reservations:        Reservations{Image: "registry.example/pause:1"},
+		Ledger:              Ledger{File: "/ledger.db", UserLabel: "user"},
 		Concurrency:         Concurrency{ElasticTrainingJobs: 16, MergePools: 1, Stores: 2},
 		ClientQPS:           50,
 		ClientBurst:         100,
@@ -106,10 +108,23 @@ func differ(t *testing.T, path string, a, b reflect.Value) {
 		case field.Kind() == reflect.Struct:
 			differ(t, path+name+".", field, b.Field(i))
 		case path+name == "apiVersion" || path+name == "kind":
+		case path+name == "ledger.postgresDSNFile": // TestLedgerInPostgreSQL reads it: it excludes ledger.file
 		case reflect.DeepEqual(field.Interface(), b.Field(i).Interface()):
 			t.Errorf("%s%s does not differ from its default, so nobody would see that it is not read", path, name)
 		}
 	}
+}
+
+func TestLedgerInPostgreSQL(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Defaults().Ledger.Kept()).To(BeFalse())
+	c, err := Load("file", []byte(header+"ledger: {file: /ledger.db, retentionDays: 0}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Ledger.Kept()).To(BeTrue())
+	c, err = Load("file", []byte(header+"ledger: {file: \"\", postgresDSNFile: /etc/dsn}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.Ledger).To(Equal(Ledger{PostgresDSNFile: "/etc/dsn", RetentionDays: 400, UserLabel: "tideline.io/owner"}))
+	g.Expect(c.Ledger.Kept()).To(BeTrue())
 }
 
 func TestWhatIsLeftOutOrEmptyHasItsDefault(t *testing.T) {

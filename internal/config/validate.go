@@ -30,6 +30,8 @@ const (
 	maxTierName = 40
 	// electionJitter is how many times RetryPeriodSeconds a try of the leader may take (leaderelection.JitterFactor).
 	electionJitter = 1.2
+	// maxRetention is ten years, in days: no entry of the ledger is longer.
+	maxRetention = 3650
 )
 
 // twiceListed is the rule that an item of a list breaks which stands in it before.
@@ -48,6 +50,7 @@ func (c *Configuration) validate() problems {
 	if c.Reservations.Image == "" {
 		p.value("reservations.image", "", "it must name an image; leave it out for "+Defaults().Reservations.Image)
 	}
+	p.ledger(c.Ledger)
 	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
 	p.between("concurrency.mergePools", c.Concurrency.MergePools, 1, 64)
 	p.between("concurrency.stores", c.Concurrency.Stores, 1, 256)

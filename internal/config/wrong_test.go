@@ -17,14 +17,14 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.`,
+			`leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.`,
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
 			`letter first and no dash last.`,
@@ -36,7 +36,7 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
 		"log.Level is not a field: there may be format, level.",
 	}},
 	{"a field twice, and something else", "log: {level: loud}\nlog: {level: loud}\n", []string{
@@ -145,6 +145,19 @@ var wrongFiles = []struct {
 			`merges.endpoints[11] is "https://": ` + noServer,
 			`merges.localStores is "stores": it must be the absolute path of a folder, or empty for none.`,
 		}},
+	{"two ledgers", "ledger: {file: /a.db, postgresDSNFile: /dsn, retentionDays: 3651, userLabel: \"a b\"}\n", []string{
+		`ledger.postgresDSNFile is "/dsn": ledger.file is "/a.db", and the ledger is in one place: make one of both empty.`,
+		"ledger.retentionDays is 3651: it must be from 0 to 3650.",
+		`ledger.userLabel is "a b": it must be the name of a label, for example example.com/user.`,
+	}},
+	{"where the ledger is", "ledger: {file: a.db, retentionDays: -1, userLabel: \"\"}\n", []string{
+		`ledger.file is "a.db": it must be the absolute path of a file, or empty for none.`,
+		"ledger.retentionDays is -1: it must be from 0 to 3650.",
+		`ledger.userLabel is "": it must be the name of a label, for example example.com/user.`,
+	}},
+	{"where the DSN is", "ledger: {postgresDSNFile: \"postgres://alice:secret@db/tideline\"}\n", []string{
+		"ledger.postgresDSNFile is no absolute path: it must be that of a file that holds the DSN, or empty for none.",
+	}},
 	{"a burst without a rate", "clientBurst: 5\n", []string{
 		"clientBurst is 5: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.",
 	}},
@@ -216,7 +229,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
+				"leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
 			`kind is "ConfigMap": it must be Configuration.`,
 		},
 	} {

@@ -128,7 +128,8 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 			{Name: "running"}, {Name: "dead", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}},
 		}},
 	}
-	o, err := StripPod(pod)
+	strip := StripPod("example.com/user")
+	o, err := strip(pod)
 	g.Expect(err).NotTo(HaveOccurred())
 	stripped, _ := o.(*corev1.Pod)
 	g.Expect(stripped.Labels).To(Equal(map[string]string{"tideline.io/job": "ctr"}))
@@ -138,13 +139,59 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	g.Expect(stripped.Spec.Containers[0].Name).To(BeEmpty(), "only what it requests is read")
 	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
 
-	for kind, kept := range map[string]int{v1alpha1.MergeJobKind: 1, "Job": 0} {
-		pod.OwnerReferences[0].Kind = kind
-		o, err = StripPod(pod)
+	for _, c := range []struct {
+		group, kind string
+		name        string
+	}{
+		{"tideline.io/v1alpha1", v1alpha1.MergeJobKind, "dead"}, {"tideline.io/v2", v1alpha1.ElasticTrainingJobKind, "dead"},
+		{"batch/v1", "Job", ""}, {"example.com/v1", v1alpha1.MergeJobKind, ""},
+	} {
+		pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = c.group, c.kind
+		o, err = strip(pod)
 		g.Expect(err).NotTo(HaveOccurred())
 		stripped, _ = o.(*corev1.Pod)
-		g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(kept), kind)
+		g.Expect(stripped.Status.ContainerStatuses[0].Name).To(Equal(c.name), "%s of %s", c.kind, c.group)
 	}
+}
+
+func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
+	g := NewWithT(t)
+	bound, ended := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Labels: map[string]string{"example.com/user": "alice", "a": "b"},
+			Annotations: map[string]string{v1alpha1.AnnotationOwner: "bob", "big": "x"},
+		},
+		Spec: corev1.PodSpec{NodeName: "n"},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound, Message: "long"},
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "a", Image: "long",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended, Message: "long"}},
+			}},
+		},
+	}
+	strip := func() *corev1.Pod {
+		o, err := StripPod("example.com/user")(pod)
+		g.Expect(err).NotTo(HaveOccurred())
+		stripped, _ := o.(*corev1.Pod)
+		return stripped
+	}
+	stripped := strip()
+	g.Expect(stripped.Labels).To(Equal(map[string]string{"example.com/user": "alice"}))
+	g.Expect(stripped.Annotations).To(Equal(map[string]string{v1alpha1.AnnotationOwner: "bob"}))
+	g.Expect(stripped.Status.Conditions).To(Equal([]corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound},
+	}))
+	g.Expect(stripped.Status.ContainerStatuses).To(BeEmpty(), "it may run on")
+	pod.Status.Phase = corev1.PodSucceeded
+	g.Expect(strip().Status.ContainerStatuses).To(Equal([]corev1.ContainerStatus{
+		{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended}}},
+	}))
 }
 
 func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {
@@ -153,7 +200,7 @@ func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {
 		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}, Volumes: []corev1.Volume{{Name: "data"}},
 		InitContainers: []corev1.Container{}, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
 	}}
-	NewWithT(t).Expect(StripPod(pod.DeepCopy())).To(Equal(pod))
+	NewWithT(t).Expect(StripPod("user")(pod.DeepCopy())).To(Equal(pod))
 }
 
 func TestStripNodeKeepsWhatIsRead(t *testing.T) {

@@ -40,14 +40,21 @@ func StripNode(o any) (any, error) {
 	return stripped, nil
 }
 
-// StripPod keeps of a pod what reconcilers and the arbiter read: metadata, node, phase, conditions, what it requests, and, until
-// it is bound, where it may go; of a pod of ours also the states of its containers. At tens of thousands of pods the rest would
-// fill the operator's memory.
-func StripPod(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return StripMetadata(o)
+// StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node, phase,
+// since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, when its containers
+// did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would fill the
+// operator's memory.
+func StripPod(userLabel string) func(any) (any, error) {
+	return func(o any) (any, error) {
+		pod, ok := o.(*corev1.Pod)
+		if !ok {
+			return StripMetadata(o)
+		}
+		return stripPod(pod, userLabel), nil
 	}
+}
+
+func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	stripped := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
@@ -60,12 +67,12 @@ func StripPod(o any) (any, error) {
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
 	for key, value := range pod.Labels {
-		if strings.HasPrefix(key, ourLabels) {
+		if strings.HasPrefix(key, ourLabels) || key == userLabel {
 			stripped.Labels = set(stripped.Labels, key, value)
 		}
 	}
 	for _, key := range []string{
-		groupNameKey, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested, v1alpha1.AnnotationCheckpointDone,
+		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested, v1alpha1.AnnotationCheckpointDone,
 	} {
 		if value, ok := pod.Annotations[key]; ok {
 			stripped.Annotations = set(stripped.Annotations, key, value)
@@ -80,11 +87,41 @@ func StripPod(o any) (any, error) {
 			stripped.Spec.Containers[i].Ports = pod.Spec.Containers[i].Ports
 		}
 	}
-	owner := metav1.GetControllerOf(pod)
-	if owner != nil && (owner.Kind == v1alpha1.ElasticTrainingJobKind || owner.Kind == v1alpha1.MergeJobKind) {
+	if kind, _ := OurController(pod); kind != "" {
 		keepWorkerStatus(stripped, pod)
+	} else {
+		keepTimes(stripped, pod)
 	}
-	return stripped, nil
+	return stripped
+}
+
+// OurController is the kind and the name of the object of ours that controls a pod; empty for a pod of somebody else.
+func OurController(pod *corev1.Pod) (kind, name string) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
+		owner.Kind != v1alpha1.ElasticTrainingJobKind && owner.Kind != v1alpha1.MergeJobKind {
+		return "", ""
+	}
+	return owner.Kind, owner.Name
+}
+
+// keepTimes keeps since when a pod is bound, and of one that has ended, when its containers did.
+func keepTimes(stripped, pod *corev1.Pod) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			stripped.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		}
+	}
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			stripped.Status.ContainerStatuses = append(stripped.Status.ContainerStatuses, corev1.ContainerStatus{
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: t.FinishedAt}},
+			})
+		}
+	}
 }
 
 const (

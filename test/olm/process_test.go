@@ -33,6 +33,9 @@ type process struct {
 	probe string
 }
 
+// data is the volume in which the operator keeps its own files.
+const data = "data"
+
 // newProcess makes a process of the operator's pod, with its files in dir.
 func newProcess(ctx context.Context, c client.Client, dir string) *process {
 	GinkgoHelper()
@@ -52,7 +55,7 @@ func newProcess(ctx context.Context, c client.Client, dir string) *process {
 			continue
 		}
 		folders[m.MountPath] = filepath.Join(dir, m.MountPath)
-		mount(ctx, c, &pod, m.Name, folders[m.MountPath])
+		mount(ctx, c, &pod, m.Name, dir, m.MountPath)
 		args = strings.ReplaceAll(args, m.MountPath+"/", folders[m.MountPath]+"/")
 	}
 	for _, v := range container.Env {
@@ -77,9 +80,12 @@ func newProcess(ctx context.Context, c client.Client, dir string) *process {
 	return p
 }
 
-// mount does what a kubelet does: it writes a volume of the pod to files.
-func mount(ctx context.Context, c client.Client, pod *corev1.Pod, volume, folder string) {
+// mount does what a kubelet does: it writes a volume of the pod to files, below dir. What they say of volumes for files of the
+// operator's own follows.
+func mount(ctx context.Context, c client.Client, pod *corev1.Pod, volume, dir, path string) {
 	GinkgoHelper()
+	folder := filepath.Join(dir, path)
+	Expect(os.MkdirAll(folder, 0o755)).To(Succeed(), "there is a folder for %s", volume)
 	files := map[string][]byte{}
 	read := func(o client.Object, name string) {
 		o.SetNamespace(pod.Namespace)
@@ -89,10 +95,17 @@ func mount(ctx context.Context, c client.Client, pod *corev1.Pod, volume, folder
 	for _, v := range pod.Spec.Volumes {
 		switch {
 		case v.Name != volume:
+		case v.EmptyDir != nil:
+			return
 		case v.ConfigMap != nil:
 			o := &corev1.ConfigMap{}
 			read(o, v.ConfigMap.Name)
 			for name, content := range o.Data {
+				for _, m := range pod.Spec.Containers[0].VolumeMounts {
+					if m.Name == data {
+						content = strings.ReplaceAll(content, m.MountPath+"/", filepath.Join(dir, m.MountPath)+"/")
+					}
+				}
 				files[name] = []byte(content)
 			}
 		case v.Secret != nil:
@@ -105,7 +118,6 @@ func mount(ctx context.Context, c client.Client, pod *corev1.Pod, volume, folder
 		}
 	}
 	Expect(files).NotTo(BeEmpty(), "volume %s is a ConfigMap or a Secret with files in it", volume)
-	Expect(os.MkdirAll(folder, 0o755)).To(Succeed(), "there is a folder for %s", volume)
 	for name, content := range files {
 		Expect(os.WriteFile(filepath.Join(folder, name), content, 0o600)).To(Succeed(), "%s is mounted", name)
 	}

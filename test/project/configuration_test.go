@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,8 +56,36 @@ func TestOperatorIsGivenItsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(installed, config.Defaults()) {
-		t.Errorf("%+v is installed, the defaults are %+v", installed, config.Defaults())
+	want := config.Defaults()
+	want.Ledger.File = installed.Ledger.File
+	if !reflect.DeepEqual(installed, want) {
+		t.Errorf("%+v is installed, the defaults are %+v", installed, want)
+	}
+}
+
+// The operator may not write to its own file system, so the ledger that it is told to keep is in a volume.
+func TestLedgerHasAPlace(t *testing.T) {
+	for name, all := range installations(t) {
+		content, _ := mounted(t, all)
+		installed, err := config.Load(name, []byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pod corev1.PodSpec
+		for _, r := range all {
+			if r.GetKind() == "Deployment" {
+				pod = deployment(t, r).Spec.Template.Spec
+			}
+		}
+		volume := ""
+		for _, mount := range pod.Containers[0].VolumeMounts {
+			if !mount.ReadOnly && strings.HasPrefix(installed.Ledger.File, mount.MountPath+"/") {
+				volume = mount.Name
+			}
+		}
+		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == volume && v.EmptyDir != nil }) {
+			t.Errorf("%s: no volume is mounted where %s is", name, installed.Ledger.File)
+		}
 	}
 }
 

@@ -131,6 +131,7 @@ func (n *node) mount(ctx context.Context, pod *corev1.Pod, args []string) []stri
 		folder := filepath.Join(n.dir, string(pod.UID), mount.MountPath)
 		Expect(os.MkdirAll(folder, 0o700)).To(Succeed(), "there is a folder for %s", mount.MountPath)
 		for name, content := range mounted.Data {
+			content = strings.ReplaceAll(content, "/var/lib/tideline/", folder+"/") // where the operator keeps files of its own
 			Expect(os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600)).To(Succeed(), "%s is mounted", name)
 		}
 		for j := range args {

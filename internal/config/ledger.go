@@ -1,0 +1,47 @@
+package config
+
+import (
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Ledger is where the operator keeps its ledger of pod time, and for how long: in one of both places, or in none.
+type Ledger struct {
+	// File of a SQLite database, an absolute path. Its folder is created if only that is missing. Default: none.
+	File string `json:"file"`
+	// PostgresDSNFile is a file with the DSN of a PostgreSQL database, an absolute path. The DSN has a password, so it never stands
+	// in the configuration, which is logged. Default: none.
+	PostgresDSNFile string `json:"postgresDSNFile"`
+	// RetentionDays is for how many days it is kept, from 1 to 3650; 0 for ever. Default: 400.
+	RetentionDays int32 `json:"retentionDays"`
+	// UserLabel is the label of pods of other controllers whose value is the user who answers for them. Default: tideline.io/owner.
+	UserLabel string `json:"userLabel"`
+}
+
+// DefaultLedger returns how the ledger is kept without configuration: not at all.
+func DefaultLedger() Ledger {
+	return Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}
+}
+
+// Kept tells whether there is a ledger.
+func (l Ledger) Kept() bool { return l.File != "" || l.PostgresDSNFile != "" }
+
+func (p *problems) ledger(l Ledger) {
+	if l.File != "" && !filepath.IsAbs(l.File) {
+		p.value("ledger.file", l.File, "it must be the absolute path of a file, or empty for none")
+	}
+	switch {
+	case l.PostgresDSNFile == "":
+	case !filepath.IsAbs(l.PostgresDSNFile):
+		// It is not repeated: somebody may have put the DSN here, with its password.
+		p.add("ledger.postgresDSNFile", "is no absolute path: it must be that of a file that holds the DSN, or empty for none")
+	case l.File != "":
+		p.value("ledger.postgresDSNFile", l.PostgresDSNFile, "ledger.file is "+quote(l.File)+", and the ledger is in one place: "+
+			"make one of both empty")
+	}
+	p.between("ledger.retentionDays", l.RetentionDays, 0, maxRetention)
+	if len(validation.IsQualifiedName(l.UserLabel)) > 0 {
+		p.value("ledger.userLabel", l.UserLabel, "it must be the name of a label, for example example.com/user")
+	}
+}
