@@ -38,6 +38,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/rbac"
+	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
@@ -187,7 +188,11 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
 		return err
 	}
-	return resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace)
+	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace); err != nil {
+		return err
+	}
+	_, err = accounting.Setup(ctx, mgr, cfg, shared.Volcano)
+	return err
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

@@ -1,0 +1,53 @@
+package accounting
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+func TestSpending(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		m.totals = []ledger.Total{
+			{Group: []string{"ads", "alice"}, Resource: gpu, AmountSeconds: 3_600_000},
+			{Group: []string{"ads", "alice"}, Resource: "amd.com/gpu", AmountSeconds: 1},
+			{Group: []string{"ads", ""}, Resource: gpu, AmountSeconds: 7},
+			{Group: []string{"search", "bob"}, Resource: gpu, AmountSeconds: 8},
+		}
+		c.start()
+		spent := func() (Spending, error) { return c.recorder.Spent("ads", time.Hour) }
+		_, err := spent()
+		g.Expect(err).To(MatchError(ErrUnknown))
+		pass(endsInterval)
+		g.Expect(spent()).To(Equal(Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}}))
+		g.Expect(m.asked[0].To.Sub(m.asked[0].From)).To(Equal(time.Hour))
+		g.Expect(m.asked[0].Where[ledger.Resource]).To(ConsistOf(gpu, "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "amd.com/gpu"))
+		for range 300 { // as often as it may be asked
+			_, err := spent()
+			g.Expect(err).NotTo(HaveOccurred())
+			pass(time.Second)
+		}
+		g.Expect(len(m.asked)).To(And(BeNumerically(">=", 5), BeNumerically("<=", 7)), "it is read once a minute")
+		m.setDown(true)
+		for range 10 {
+			pass(time.Minute)
+			_, err := spent()
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		g.Expect(spent()).To(And(HaveField("ByUser", HaveKeyWithValue("alice", int64(3_600_001))),
+			HaveField("Age", BeNumerically(">=", 10*time.Minute))), "the last that is known, and how old it is")
+		m.setDown(false)
+		pass(2 * time.Minute)
+		g.Expect(spent()).To(HaveField("Age", BeNumerically("<", 90*time.Second)))
+		g.Expect(c.recorder.Spent("none", time.Hour)).To(HaveField("ByUser", BeEmpty()))
+		pass(askedFor + 2*time.Minute)
+		read := len(m.asked)
+		pass(10 * time.Minute)
+		g.Expect(m.asked).To(HaveLen(read), "nobody asks any more")
+		_, err = spent()
+		g.Expect(err).To(MatchError(ErrUnknown))
+	})
+}

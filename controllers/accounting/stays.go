@@ -1,0 +1,203 @@
+// Package accounting tells the ledger who held what, and for how long. It is never in anybody's way: what the ledger cannot take
+// now is kept in memory, within bounds, and tried again.
+package accounting
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+// Place is what is known of where a pod is.
+type Place struct {
+	// Profile of its namespace; empty for a namespace that belongs to none.
+	Profile string
+	// Queue of its gang; empty for none.
+	Queue string
+	// Node has the labels of the node that it is bound to.
+	Node map[string]string
+}
+
+// Counts tells whether the ledger has a pod: all of ours, and in namespaces of profiles all that hold an accelerator. A pod that
+// is not bound holds nothing.
+func Counts(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
+	if pod.Spec.NodeName == "" {
+		return false
+	}
+	if kind, _ := kube.OurController(pod); kind != "" {
+		return true
+	}
+	return place.Profile != "" && acceleratorOf(requests(pod), cfg) != ""
+}
+
+// StayOf is the time that a pod has held what it asks for: until a time at which it was seen, or until it ended.
+func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.Time) ledger.Stay {
+	asked := requests(pod)
+	s := ledger.Stay{
+		Pod: ledger.Pod{
+			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
+			Profile: place.Profile, Queue: place.Queue, Tier: tierOf(pod, cfg), Resources: resourcesOf(asked),
+		},
+		Begin: boundAt(pod), End: seen,
+	}
+	describe(&s.Pod, pod, cfg)
+	if accelerator := acceleratorOf(asked, cfg); accelerator != "" {
+		s.Model = place.Node[cfg.Accelerators[accelerator]]
+	}
+	if !hasEnded(pod) {
+		return s
+	}
+	s.Final, s.Outcome = true, ledger.Succeeded
+	switch {
+	case pod.DeletionTimestamp != nil:
+		s.Outcome = ledger.Deleted
+	case pod.Status.Phase == corev1.PodFailed:
+		s.Outcome = ledger.Failed
+	}
+	if end, known := endedAt(pod); known && end.Before(seen) {
+		s.End = end
+	}
+	return s
+}
+
+// describe says whose the pod is. Labels and annotations of ours say nothing on a pod of somebody else: whoever may create pods
+// writes them.
+func describe(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
+	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
+		p.Kind, p.Task = controllerOf(pod)
+		p.User = pod.Labels[cfg.Ledger.UserLabel]
+		return
+	}
+	p.User, p.Role = pod.Annotations[v1alpha1.AnnotationOwner], pod.Labels[v1alpha1.LabelRole]
+	if p.Run = pod.Labels[v1alpha1.LabelRun]; p.Run == "" {
+		p.Run = pod.Labels[v1alpha1.LabelAttempt]
+	}
+}
+
+// controllerOf is what a pod that is not ours belongs to: its controller, or itself. A kind of another group that has the name
+// of one of ours is told apart.
+func controllerOf(pod *corev1.Pod) (kind, name string) {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return "Pod", pod.Name
+	case owner.Kind == v1alpha1.ElasticTrainingJobKind || owner.Kind == v1alpha1.MergeJobKind:
+		return fmt.Sprintf("%s (%s)", owner.Kind, owner.APIVersion), owner.Name
+	}
+	return owner.Kind, owner.Name
+}
+
+// Gone is the end of the stay of a pod that was deleted now, as it was last seen.
+func Gone(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+	s := StayOf(pod, place, cfg, now)
+	if !s.Final {
+		s.Final, s.Outcome = true, ledger.Deleted
+	}
+	return s
+}
+
+// end makes the end of a stay of what is known of a pod.
+type end func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay
+
+// lost is the end of a stay that nobody saw: when it was last seen is all that is known.
+func lost(s ledger.Stay) ledger.Stay {
+	s.Final, s.Outcome, s.Uncertain = true, ledger.Lost, true
+	return s
+}
+
+// guessed is the end of the stay of a pod whose end nobody saw: if the pod does not say when, it is uncertain, and how is unknown
+// of one that had not ended when it was last seen.
+func guessed(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+	s := StayOf(pod, place, cfg, now)
+	if !s.Final {
+		return lost(s)
+	}
+	_, known := endedAt(pod)
+	s.Uncertain = !known
+	return s
+}
+
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	return resource.PodRequests(pod, resource.PodResourcesOptions{})
+}
+
+// tierOf is the tier whose PriorityClass the pod has; empty for a class of others.
+func tierOf(pod *corev1.Pod, cfg *config.Configuration) string {
+	for _, t := range cfg.Tiers {
+		if pod.Spec.Priority != nil && (*pod.Spec.Priority == t.Priority || *pod.Spec.Priority == t.SurplusPriority) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// acceleratorOf is the first by name of the accelerators that are asked for and that the configuration knows; empty for none.
+func acceleratorOf(asked corev1.ResourceList, cfg *config.Configuration) string {
+	first := ""
+	for name, quantity := range asked {
+		_, known := cfg.Accelerators[string(name)]
+		if known && !quantity.IsZero() && (first == "" || string(name) < first) {
+			first = string(name)
+		}
+	}
+	return first
+}
+
+const mebibyte = 1 << 20
+
+// resourcesOf counts as the ledger does: mebibytes that were begun, and thousandths of everything else.
+func resourcesOf(asked corev1.ResourceList) ledger.Resources {
+	r := make(ledger.Resources, len(asked))
+	for name, quantity := range asked {
+		if isBytes(name) {
+			r[string(name)] = (quantity.Value() + mebibyte - 1) / mebibyte
+		} else {
+			r[string(name)] = quantity.MilliValue()
+		}
+	}
+	return r
+}
+
+func isBytes(name corev1.ResourceName) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// hasEnded tells of a pod that holds nothing any more, though it may still be there.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// boundAt is when the scheduler bound the pod; its creation where nobody says so.
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// endedAt is when the last container of a pod that has ended did; false where not all say so, as of a pod whose node is lost.
+func endedAt(pod *corev1.Pod) (time.Time, bool) {
+	end, said := time.Time{}, 0
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Terminated == nil || c.State.Terminated.FinishedAt.IsZero() {
+			continue
+		}
+		said++
+		if at := c.State.Terminated.FinishedAt.Time; at.After(end) {
+			end = at
+		}
+	}
+	return end, said > 0 && said >= len(pod.Spec.Containers)
+}
