@@ -150,13 +150,14 @@ func (b *backlog) recorded(stays []ledger.Stay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range stays {
-		pod := types.UID(stays[i].UID)
-		if stays[i].Final {
+		s := &stays[i]
+		pod := types.UID(s.UID)
+		if s.Final {
 			delete(b.open, pod)
 		} else {
 			b.open[pod] = struct{}{}
 		}
-		if waits, known := b.stays[pod]; known && (stays[i].Final || !waits.Final) {
+		if waits, known := b.stays[pod]; known && (s.Final || !waits.Final) {
 			delete(b.stays, pod)
 		}
 	}

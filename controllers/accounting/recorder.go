@@ -160,16 +160,21 @@ func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = l.Close() }()
+	defer func() {
+		if ctx.Err() != nil { // also one that ended in the middle of a write
+			r.last(l)
+		}
+		_ = l.Close()
+	}()
 	if err := r.closeGap(ctx, l); err != nil {
 		return false, err
 	}
+	r.log.Info("The ledger is open", "waiting", r.size())
 	turns := time.NewTicker(endsInterval)
 	defer turns.Stop()
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
-			r.last(l)
 			return wrote, nil
 		case <-turns.C:
 		}

@@ -40,10 +40,10 @@ func StripNode(o any) (any, error) {
 	return stripped, nil
 }
 
-// StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node, phase,
-// since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, when its containers
-// did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would fill the
-// operator's memory.
+// StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node,
+// phase, since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, when its
+// containers did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would
+// fill the operator's memory.
 func StripPod(userLabel string) func(any) (any, error) {
 	return func(o any) (any, error) {
 		pod, ok := o.(*corev1.Pod)
@@ -72,7 +72,8 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		}
 	}
 	for _, key := range []string{
-		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested, v1alpha1.AnnotationCheckpointDone,
+		groupNameKey, v1alpha1.AnnotationOwner, v1alpha1.AnnotationProgress, v1alpha1.AnnotationCheckpointRequested,
+		v1alpha1.AnnotationCheckpointDone,
 	} {
 		if value, ok := pod.Annotations[key]; ok {
 			stripped.Annotations = set(stripped.Annotations, key, value)
