@@ -129,6 +129,10 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"none starts", []string{`tideline_jobs{phase="Pending"} 3x120`, "tideline_job_placement_seconds_count 5x120"}, 120, "{}"},
 			{"a new leader", []string{`tideline_jobs{phase="Pending",pod="b"} 3x120`}, 120, "{}"},
 		},
+		"TidelineLedgerFails": {
+			{"a restart of the database", []string{"tideline_ledger_failures_total{" + job + "} 0x10 3+3x1 6x20"}, 15, ""},
+			{"it is down", []string{"tideline_ledger_failures_total{" + job + "} 0+1x30"}, 30, "{}"},
+		},
 		"TidelineJobsWaitLong": {
 			{"minutes", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "600", "14400"), 360, ""},
 			{"a day", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "86400", "259200"), 360, `{tier="exploratory"}`},
