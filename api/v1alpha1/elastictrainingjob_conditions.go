@@ -109,6 +109,8 @@ const (
 	ReasonUnknownTier = "UnknownTier"
 	// ReasonTierNotAllowed: the profile of the job's namespace does not list spec.tier.
 	ReasonTierNotAllowed = "TierNotAllowed"
+	// ReasonAwaitingApproval: the profile of the job's namespace has jobs of its tier wait until somebody approves them.
+	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonProfileNotReady: the profile of the job's namespace has no Queue yet.
 	ReasonProfileNotReady = "ProfileNotReady"
 	// ReasonLimitExceeded: the job asks for more than a limit of the operator's configuration allows.

@@ -73,3 +73,12 @@ const LabelReservation = "tideline.io/reservation"
 // LabelProfile on a Queue holds the name of the ResourceQuotaProfile whose Queue it is. Whoever sets it on a Queue of the same
 // name hands that over to the profile.
 const LabelProfile = "tideline.io/profile"
+
+// Annotations on a job or merge by which its tier is approved, where the profile of its namespace has that.
+const (
+	// AnnotationApprove is written by whoever approves: for how long the approval is to count, as in 72h, from 1m to 8760h. The
+	// webhook takes it away and writes AnnotationApproval.
+	AnnotationApprove = "tideline.io/approve"
+	// AnnotationApproval holds, in JSON, who approved what and until when. The webhook alone writes it.
+	AnnotationApproval = "tideline.io/approval"
+)

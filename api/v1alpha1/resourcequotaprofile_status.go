@@ -67,4 +67,8 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Waiting int32 `json:"waiting"`
+	// AwaitingApproval is how many of them wait for somebody to approve their tier.
+	// +optional
+	// +kubebuilder:default=0
+	AwaitingApproval int32 `json:"awaitingApproval"`
 }

@@ -104,6 +104,12 @@ type ProfileTier struct {
 	// +optional
 	// +kubebuilder:default=false
 	Default bool `json:"default,omitempty"`
+
+	// RequiresApproval has jobs of the tier wait until somebody with the right to approve on the profile approves them. Jobs that
+	// have begun go on. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	RequiresApproval bool `json:"requiresApproval,omitempty"`
 }
 
 // ProfileMerges are what the team's MergeJobs may use.
@@ -131,6 +137,7 @@ type ProfileMerges struct {
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waiting`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Awaiting",type=integer,priority=1,JSONPath=`.status.awaitingApproval`,description="jobs that wait for approval"
 // +kubebuilder:printcolumn:name="Namespaces",type=integer,priority=1,JSONPath=`.status.namespaceCount`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1123 label, because it is the value of labels: at most 63 lower-case letters, digits and dashes, without dots'"

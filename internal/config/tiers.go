@@ -145,6 +145,13 @@ func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, user string, allow
 	return reach
 }
 
+// RequiresApproval tells whether jobs of that tier wait in the namespaces of a profile until somebody approves them.
+func RequiresApproval(profile *v1alpha1.ResourceQuotaProfile, tier string) bool {
+	return profile != nil && slices.ContainsFunc(profile.Spec.Tiers, func(t v1alpha1.ProfileTier) bool {
+		return t.Name == tier && t.RequiresApproval
+	})
+}
+
 // mostMergeFactor keeps what a tier weighs within bounds, however many there are.
 const mostMergeFactor = 1024
 

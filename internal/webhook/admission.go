@@ -20,18 +20,29 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
-// defaultOwner makes the user who creates a job its owner. It reads nothing but the owner: what else is wrong with an object is
-// for its schema to say, which the API server checks after this.
-func defaultOwner(_ context.Context, req admission.Request) admission.Response {
+// completeNew makes the user who creates a job its owner, and takes off the approval of another job, from which the new one may
+// be copied. It reads nothing else: what else is wrong with an object is for its schema to say, which the API server checks after
+// this.
+func completeNew(_ context.Context, req admission.Request) admission.Response {
 	var object struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
 		Spec *struct {
 			Owner string `json:"owner"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal(req.Object.Raw, &object); err != nil || object.Spec == nil || object.Spec.Owner != "" {
+	if err := json.Unmarshal(req.Object.Raw, &object); err != nil || object.Spec == nil {
 		return admission.Allowed("")
 	}
-	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/owner", req.UserInfo.Username))
+	var patches []jsonpatch.JsonPatchOperation
+	if object.Spec.Owner == "" {
+		patches = append(patches, jsonpatch.NewOperation("add", "/spec/owner", req.UserInfo.Username))
+	}
+	if _, copied := object.Metadata.Annotations[v1alpha1.AnnotationApproval]; copied {
+		patches = append(patches, jsonpatch.NewOperation("remove", pathOf(v1alpha1.AnnotationApproval), nil))
+	}
+	return admission.Patched("", patches...)
 }
 
 // validator refuses jobs of one kind that their schema allows.
@@ -50,7 +61,9 @@ func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
 		if err := json.Unmarshal(content, job); err != nil {
 			return Decision{}, fmt.Errorf("read the job: %w", err)
 		}
-		return Decide(job, by, Rules{cfg, p}), nil
+		d := Decide(job, by, Rules{cfg, p})
+		d.early(job.Annotations)
+		return d, nil
 	}}
 }
 
@@ -60,7 +73,9 @@ func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
 		if err := json.Unmarshal(content, merge); err != nil {
 			return Decision{}, fmt.Errorf("read the merge: %w", err)
 		}
-		return DecideMerge(&merge.Spec, by, Rules{cfg, p}), nil
+		d := DecideMerge(&merge.Spec, by, Rules{cfg, p})
+		d.early(merge.Annotations)
+		return d, nil
 	}}
 }
 
@@ -82,10 +97,18 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	return d.answer(ctx, v.client, req, v.of.kind, "create the "+v.of.job+" again")
+}
+
+// answer asks the API server for the rights that are claimed, and answers whoever sent the request. Again is what they do when it
+// does not say.
+func (d *Decision) answer(
+	ctx context.Context, c client.Client, req admission.Request, kind, again string,
+) admission.Response {
 	for _, claim := range d.Claims {
-		allowed, err := v.mayOne(ctx, req.UserInfo, claim.Rights)
+		allowed, err := mayOne(ctx, c, req.UserInfo, claim.Rights)
 		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("%s: %w", claim.Refusal.Field, err))
+			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("%s: %w: %s in a moment", claim.Refusal.Field, err, again))
 		}
 		if !allowed {
 			d.Refused = append(d.Refused, claim.Refusal)
@@ -94,16 +117,15 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if len(d.Refused) == 0 {
 		return admission.Allowed("")
 	}
-	kind := v1alpha1.GroupVersion.WithKind(v.of.kind).GroupKind()
-	refusal := apierrors.NewInvalid(kind, req.Name, d.Refused).Status()
+	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), req.Name, d.Refused).Status()
 	response := admission.Denied("")
 	response.Result = &refusal
 	return response
 }
 
 // mayOne asks whether the user has one of these rights.
-func (v *validator) mayOne(
-	ctx context.Context, user authenticationv1.UserInfo, rights []authorizationv1.ResourceAttributes,
+func mayOne(
+	ctx context.Context, c client.Client, user authenticationv1.UserInfo, rights []authorizationv1.ResourceAttributes,
 ) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, values := range user.Extra {
@@ -113,9 +135,13 @@ func (v *validator) mayOne(
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: &rights[i],
 		}}
-		if err := v.client.Create(ctx, review); err != nil {
-			return false, fmt.Errorf("the API server does not say whether %s may %s %s in namespace %s (%w): create the %s again "+
-				"in a moment", user.Username, rights[i].Verb, rights[i].Resource, rights[i].Namespace, err, v.of.job)
+		if err := c.Create(ctx, review); err != nil {
+			where := rights[i].Name
+			if rights[i].Namespace != "" {
+				where = "in namespace " + rights[i].Namespace
+			}
+			return false, fmt.Errorf("the API server does not say whether %s may %s %s %s (%w)", user.Username, rights[i].Verb,
+				rights[i].Resource, where, err)
 		}
 		if review.Status.Allowed {
 			return true, nil

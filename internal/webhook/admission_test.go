@@ -49,7 +49,7 @@ func TestOwnerDefaultsToTheUser(t *testing.T) {
 	} {
 		t.Run(job, func(t *testing.T) {
 			g := NewWithT(t)
-			response := defaultOwner(t.Context(), creation(job))
+			response := completeNew(t.Context(), creation(job))
 			g.Expect(response.Allowed).To(BeTrue())
 			g.Expect(response.Patches).To(Equal(want))
 		})

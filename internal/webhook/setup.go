@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,9 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 )
 
-// Deletion is not watched, and changes are not: an owner cannot change (CEL), so whoever edits, scales or deletes a job, garbage
-// collection among them, depends on no webhook.
+// Deletion is not watched, and of changes none but those of approvals (config/webhook/approval.yaml has the conditions, for which
+// there is no marker): an owner cannot change (CEL), so whoever edits, scales or deletes a job, garbage collection among them,
+// depends on no webhook.
 //
 // +kubebuilder:webhookconfiguration:mutating=true,name=tideline-mutating-webhook
 // +kubebuilder:webhookconfiguration:mutating=false,name=tideline-validating-webhook
@@ -28,6 +30,8 @@ import (
 // +kubebuilder:webhook:mutating=false,name=validate.elastictrainingjobs.tideline.io,path=/validate-elastictrainingjob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
 // +kubebuilder:webhook:mutating=true,name=default.mergejobs.tideline.io,path=/default-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
 // +kubebuilder:webhook:mutating=false,name=validate.mergejobs.tideline.io,path=/validate-mergejob,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=mergejobs,verbs=create,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
+// +kubebuilder:webhook:mutating=true,name=approve.tideline.io,path=/approve,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1,reinvocationPolicy=Never
+// +kubebuilder:webhook:mutating=false,name=approval.tideline.io,path=/validate-approval,serviceName=tideline-webhook,serviceNamespace=tideline-system,groups=tideline.io,versions=v1alpha1,resources=elastictrainingjobs;mergejobs,verbs=update,failurePolicy=fail,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=10,admissionReviewVersions=v1
 
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=tideline-mutating-webhook,verbs=get;list;watch;patch
@@ -44,6 +48,7 @@ const (
 
 	defaultJobPath, validateJobPath     = "/default-elastictrainingjob", "/validate-elastictrainingjob"
 	defaultMergePath, validateMergePath = "/default-mergejob", "/validate-mergejob"
+	approvePath, validateApprovalPath   = "/approve", "/validate-approval"
 )
 
 // CachedObjects says how the manager's cache holds what tells of the certificates: each object by its name alone.
@@ -76,10 +81,13 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 	}
 	server := webhook.NewServer(served)
 	for _, path := range []string{defaultJobPath, defaultMergePath} {
-		server.Register(path, &admission.Webhook{Handler: admission.HandlerFunc(defaultOwner)})
+		server.Register(path, &admission.Webhook{Handler: admission.HandlerFunc(completeNew)})
 	}
 	server.Register(validateJobPath, &admission.Webhook{Handler: newJobValidator(mgr.GetClient(), cfg)})
 	server.Register(validateMergePath, &admission.Webhook{Handler: newMergeValidator(mgr.GetClient(), cfg)})
+	a := &approver{client: mgr.GetClient(), config: cfg, now: time.Now}
+	server.Register(approvePath, &admission.Webhook{Handler: admission.HandlerFunc(a.record)})
+	server.Register(validateApprovalPath, &admission.Webhook{Handler: admission.HandlerFunc(a.check)})
 	if err := mgr.Add(server); err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func deaf() weather {
 			listener, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "localhost:0")
 			s.Expect(err).NotTo(HaveOccurred(), "somebody listens")
 			s.t.Cleanup(func() { _ = listener.Close() })
-			configurations, err := testutil.Manifests(s.t.Context(), "webhook/manifests.yaml")
+			configurations, err := testutil.Webhooks(s.t.Context())
 			s.Expect(err).NotTo(HaveOccurred(), "the webhooks are read")
 			for _, o := range configurations {
 				cluster.PointWebhooks(o, "https://"+listener.Addr().String(), nil)

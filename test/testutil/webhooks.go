@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +29,36 @@ func FreeAddress(ctx context.Context) (string, error) {
 	return net.JoinHostPort("localhost", strconv.Itoa(port)), listener.Close()
 }
 
+// Webhooks are the webhook configurations as the kustomization of config/webhook makes them.
+func Webhooks(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	configurations, err := Manifests(ctx, "webhook/manifests.yaml")
+	if err != nil {
+		return nil, err
+	}
+	patches, err := Manifests(ctx, "webhook/approval.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range configurations {
+		for _, patch := range patches {
+			if patch.GetKind() != o.GetKind() {
+				continue
+			}
+			// The lists of both kinds merge by the same key.
+			o.Object, err = strategicpatch.StrategicMergeMapPatch(o.Object, patch.Object,
+				admissionregistrationv1.MutatingWebhookConfiguration{})
+			if err != nil {
+				return nil, fmt.Errorf("patch %s %s: %w", o.GetKind(), o.GetName(), err)
+			}
+		}
+	}
+	return configurations, nil
+}
+
 // InstallWebhooks installs config/webhook so that the API server calls an operator beside the cluster, which serves the webhooks
 // at that address, and returns when it does.
 func (w *World) InstallWebhooks(ctx context.Context, address string) error {
-	configurations, err := Manifests(ctx, "webhook/manifests.yaml")
+	configurations, err := Webhooks(ctx)
 	if err != nil {
 		return err
 	}

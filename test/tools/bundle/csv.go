@@ -121,6 +121,12 @@ func (p *parts) webhooks() ([]v1alpha1.WebhookDescription, error) {
 	return all, nil
 }
 
+// judgesItself tells of a webhook whose matchConditions only spare calls: it lets pass by itself what they would keep from it
+// (docs/decisions/0029-approval.md).
+func judgesItself(webhook string) bool {
+	return webhook == "approve.tideline.io" || webhook == "approval.tideline.io"
+}
+
 // portOf returns the port at which the API server finds a webhook. It refuses a webhook that OLM would call for more than the
 // manifests say, because its description has no place for it.
 func (p *parts) portOf(w admissionregistrationv1.MutatingWebhook) (corev1.ServicePort, error) {
@@ -128,8 +134,10 @@ func (p *parts) portOf(w admissionregistrationv1.MutatingWebhook) (corev1.Servic
 	switch {
 	case to == nil || len(p.services[to.Name].Spec.Ports) != 1:
 		return corev1.ServicePort{}, fmt.Errorf("its Service %v is not among the manifests, or has not one port", to)
-	case w.NamespaceSelector != nil || len(w.MatchConditions) > 0:
-		return corev1.ServicePort{}, errors.New("a bundle cannot say namespaceSelector or matchConditions")
+	case w.NamespaceSelector != nil:
+		return corev1.ServicePort{}, errors.New("a bundle cannot say namespaceSelector")
+	case len(w.MatchConditions) > 0 && !judgesItself(w.Name):
+		return corev1.ServicePort{}, errors.New("a bundle cannot say matchConditions")
 	}
 	return p.services[to.Name].Spec.Ports[0], nil
 }

@@ -68,6 +68,7 @@ func TestWhatABundleCannotSayIsRefused(t *testing.T) {
 		"namespaceSelector": {
 			"  failurePolicy: Fail\n", "  failurePolicy: Fail\n  namespaceSelector: {}\n", "cannot say namespaceSelector",
 		},
+		"matchConditions":   {"  name: approve.tideline.io\n", "  name: other.tideline.io\n", "cannot say matchConditions"},
 		"webhook elsewhere": {"      name: tideline-webhook\n", "      name: other\n", "is not among the manifests"},
 		"unknown field":     {"  replicas: 1\n", "  replicaz: 1\n", `unknown field "spec.replicaz"`},
 		"no Deployment":     {"kind: Deployment\n", "kind: ConfigMap\n", "0 Deployments and 3 CustomResourceDefinitions"},
