@@ -56,3 +56,23 @@ func TestRefusedQueueIsLeftAloneForAWhile(t *testing.T) {
 	m.keep(nil)
 	g.Expect(m.refusal(p)).To(BeEmpty(), "one that is gone is forgotten")
 }
+
+func TestHowJobsStand(t *testing.T) {
+	g := NewWithT(t)
+	training := func(phase v1alpha1.JobPhase, reason string) standing {
+		return standingOfTraining(&v1alpha1.ElasticTrainingJob{
+			Status: v1alpha1.ElasticTrainingJobStatus{Phase: phase, Reason: reason},
+		})
+	}
+	g.Expect(training(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining)).To(Equal(runs))
+	g.Expect(training(v1alpha1.PhasePending, v1alpha1.ReasonQueued)).To(Equal(waits))
+	g.Expect(training(v1alpha1.PhasePending, v1alpha1.ReasonAwaitingApproval)).To(Equal(awaitsApproval))
+	g.Expect(training(v1alpha1.PhaseSuspended, v1alpha1.ReasonSuspended)).To(BeEmpty())
+	merge := func(phase v1alpha1.MergePhase, reason string) standing {
+		return standingOfMerge(&v1alpha1.MergeJob{Status: v1alpha1.MergeJobStatus{Phase: phase, Reason: reason}})
+	}
+	g.Expect(merge(v1alpha1.MergeStarting, v1alpha1.ReasonStarting)).To(Equal(runs))
+	g.Expect(merge(v1alpha1.MergeQueued, v1alpha1.ReasonInLine)).To(Equal(waits))
+	g.Expect(merge(v1alpha1.MergeWaiting, v1alpha1.ReasonAwaitingApproval)).To(Equal(awaitsApproval))
+	g.Expect(merge(v1alpha1.MergeWaiting, v1alpha1.ReasonNotDue)).To(BeEmpty())
+}

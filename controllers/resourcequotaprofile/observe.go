@@ -154,6 +154,8 @@ func (r *Reconciler) jobs(ctx context.Context, o *quota.Observed) error {
 			n.Running++
 		case waits:
 			n.Waiting++
+		case awaitsApproval:
+			n.AwaitingApproval++
 		}
 		o.Jobs[namespace] = n
 	}
@@ -166,15 +168,19 @@ func (r *Reconciler) jobs(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-// standing is whether a job runs or waits for room or its turn.
+// standing is whether a job runs, or waits for room or its turn, or for somebody to approve it.
 type standing string
 
 const (
-	runs  standing = "runs"
-	waits standing = "waits"
+	runs           standing = "runs"
+	waits          standing = "waits"
+	awaitsApproval standing = "awaits approval"
 )
 
 func standingOfTraining(job *v1alpha1.ElasticTrainingJob) standing {
+	if job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+		return awaitsApproval
+	}
 	switch job.Status.Phase { //nolint:exhaustive // the other phases are those of jobs that neither run nor wait
 	case v1alpha1.PhaseRunning:
 		return runs
@@ -185,6 +191,9 @@ func standingOfTraining(job *v1alpha1.ElasticTrainingJob) standing {
 }
 
 func standingOfMerge(job *v1alpha1.MergeJob) standing {
+	if job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+		return awaitsApproval
+	}
 	switch job.Status.Phase { //nolint:exhaustive // the other phases are those of merges that neither run nor wait
 	case v1alpha1.MergeStarting, v1alpha1.MergeRunning:
 		return runs

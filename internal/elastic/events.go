@@ -61,7 +61,7 @@ func (s *story) tellObstacles() {
 		switch c.Reason {
 		case v1alpha1.ReasonSubmitted, v1alpha1.ReasonQueued, v1alpha1.ReasonStarting, v1alpha1.ReasonRecovering,
 			v1alpha1.ReasonCompleting, v1alpha1.ReasonSuspending, v1alpha1.ReasonPreempting, v1alpha1.ReasonRestarting:
-		case v1alpha1.ReasonUnschedulable:
+		case v1alpha1.ReasonUnschedulable, v1alpha1.ReasonAwaitingApproval:
 			s.add(corev1.EventTypeNormal, c.Reason, "%s", c.Message)
 		default:
 			s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)

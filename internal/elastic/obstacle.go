@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -28,7 +29,7 @@ type Obstacle struct {
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
 		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.tierNotAllowed, p.unknownAccelerator,
-		p.uncountableRequests, p.volcanoMissing, p.profileNotReady, p.queueRefuses,
+		p.uncountableRequests, p.awaitingApproval, p.volcanoMissing, p.profileNotReady, p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -112,6 +113,24 @@ func (p *planner) tier() (config.Tier, bool) {
 		return p.o.Config.Tiers.Of(p.spec.Tier, p.o.Job.Status.Tier)
 	}
 	return p.o.Config.Tiers.For(p.o.Profile, p.spec.Owner).Find(p.spec.Tier)
+}
+
+// awaitingApproval holds a job that has not begun until its tier is approved. One that has goes on, whatever stops it meanwhile.
+func (p *planner) awaitingApproval() *Obstacle {
+	tier, ok := p.tier()
+	if !ok || p.o.Job.Status.Attempt != nil {
+		return nil
+	}
+	waits, until := approval.Question{
+		Job: p.o.Job, Resource: "etj", Tier: tier.Name, Profile: p.o.Profile, WebhooksOff: p.o.WebhooksOff,
+	}.Answer(p.now)
+	if waits != "" {
+		return &Obstacle{Reason: v1alpha1.ReasonAwaitingApproval, Message: waits}
+	}
+	if !until.IsZero() {
+		p.wake(until.Sub(p.now)) // Something else may keep it until then.
+	}
+	return nil
 }
 
 // profileNotReady waits for the Queue of the profile.

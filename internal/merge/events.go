@@ -45,6 +45,9 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonNeverFits {
 		add(corev1.EventTypeWarning, after.Reason, after.Message)
 	}
+	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonAwaitingApproval {
+		add(corev1.EventTypeNormal, after.Reason, after.Message)
+	}
 	return events
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -34,7 +35,8 @@ type obstacle struct {
 func (t *turn) findObstacle() *obstacle {
 	for _, check := range []func() *obstacle{
 		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.limitExceeded, t.poolNotAllowed, t.badSchedule,
-		t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue, t.neverFits, t.poolShut,
+		t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue, t.awaitingApproval, t.neverFits,
+		t.poolShut,
 	} {
 		if o := check(); o != nil {
 			return o
@@ -291,6 +293,21 @@ func (t *turn) slow() string {
 	}
 	return fmt.Sprintf(" The last merge took %s, longer than spec.schedule leaves between two (%s), so that it is behind for ever: "+
 		"merge less often, or with more or larger pods.", took, interval)
+}
+
+// awaitingApproval keeps a merge that is due out of the line until its tier is approved. Each run begins anew.
+func (t *turn) awaitingApproval() *obstacle {
+	tier, _ := t.tier()
+	waits, until := approval.Question{
+		Job: t.job.Object, Resource: "mj", Tier: tier.Name, Profile: t.job.Profile, WebhooksOff: t.p.o.WebhooksOff,
+	}.Answer(t.p.now)
+	if waits != "" {
+		return &obstacle{reason: v1alpha1.ReasonAwaitingApproval, short: "awaiting approval", message: waits}
+	}
+	if !until.IsZero() {
+		t.p.wake(until) // Its turn may not come until then.
+	}
+	return nil
 }
 
 // neverFits sets a merge aside that its pool could not hold if nothing else ran.

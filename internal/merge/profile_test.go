@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/approval"
+	"github.com/tideline-io/tideline/internal/elastic"
 )
 
 func TestProfileAllowsTiersAndPools(t *testing.T) {
@@ -48,6 +50,74 @@ func TestProfileAllowsTiersAndPools(t *testing.T) {
 			}
 		})
 	}
+}
+
+// approve has bob approve the merge for a time, in a profile where its tier takes that.
+func (m *merger) approve(d time.Duration) {
+	m.object.Annotations = map[string]string{v1alpha1.AnnotationApproval: approval.Approval{
+		By: "bob@example.com", UID: m.object.UID, Profile: "team-ads", Tier: "exploratory", At: metav1.NewTime(m.world.now),
+		Until: metav1.NewTime(m.world.now.Add(d)),
+	}.String()}
+}
+
+// approving is a profile whose jobs wait for approval.
+func approving() *v1alpha1.ResourceQuotaProfile {
+	return &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{
+			Tiers: []v1alpha1.ProfileTier{{Name: "exploratory", Default: true, RequiresApproval: true}},
+		},
+	}
+}
+
+func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a").full(w, time.Hour)
+	m.profile = approving()
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotDue), "nobody is asked before it is due")
+	before := m.status().DeepCopy()
+	w.pass(10 * time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(m.status().Summary).To(Equal("Waiting (awaiting approval)"))
+	g.Expect(m.status().Message).To(ContainSubstring("tideline approve ads/a --for 72h, or kubectl annotate mj a -n ads "))
+	g.Expect(m.status().Position).To(BeNil(), "it is in no line")
+	g.Expect(Events(before, m.status())).To(Equal([]elastic.Event{
+		{Type: "Normal", Reason: v1alpha1.ReasonAwaitingApproval, Message: m.status().Message},
+	}))
+
+	m.approve(11 * time.Hour)
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+	w.merge(m)
+	w.settle()
+	m.store.increments = append(m.store.increments, "000004")
+	w.pass(10 * time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "it counts for all runs that begin until then")
+	w.pass(time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "what runs stays")
+	w.merge(m)
+	w.settle()
+	m.store.increments = append(m.store.increments, "000005")
+	w.pass(10 * time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval), "the next begins anew")
+}
+
+func TestApprovalExpiresInTheLine(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	w.leaving = 1
+	m := w.add("a").full(w, 12*time.Hour)
+	m.profile = approving()
+	m.approve(time.Minute)
+	until := w.now.Add(time.Minute)
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonInLine))
+	g.Expect(w.now.Add(w.plan().RequeueAfter)).To(Equal(until), "it is looked at again then")
+	w.pass(time.Minute)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(m.status().Position).To(BeNil(), "it has left the line")
 }
 
 func TestTierOnRecordThatTheConfigurationLost(t *testing.T) {

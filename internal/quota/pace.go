@@ -37,7 +37,8 @@ func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) Pace {
 // figureless is the status without what pods change.
 func figureless(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuotaProfileStatus {
 	c := st.DeepCopy()
-	c.Used, c.Borrowed, c.Lent, c.Accelerators, c.Running, c.Waiting = nil, nil, nil, "", 0, 0
+	c.Used, c.Borrowed, c.Lent, c.Accelerators = nil, nil, nil, ""
+	c.Running, c.Waiting, c.AwaitingApproval = 0, 0, 0
 	for i := range c.Reservations {
 		c.Reservations[i].Placed = 0
 	}

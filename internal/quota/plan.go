@@ -57,7 +57,7 @@ type Profile struct {
 }
 
 // Jobs counts trainings and merges.
-type Jobs struct{ Running, Waiting int32 }
+type Jobs struct{ Running, Waiting, AwaitingApproval int32 }
 
 // Decision is what is done about all profiles.
 type Decision struct {

@@ -143,13 +143,13 @@ func TestUsedBorrowedLent(t *testing.T) {
 	w := newWorld(t)
 	ads, search := w.profile("ads", 3), w.profile("search", 1)
 	w.o.Used["search-dev"], w.o.Used["ads-dev"] = gpus(9), gpus(2)
-	w.o.Jobs["search-dev"] = Jobs{Running: 2, Waiting: 1}
+	w.o.Jobs["search-dev"] = Jobs{Running: 2, Waiting: 1, AwaitingApproval: 3}
 	w.settle()
 	g.Expect(capacity.AmountsOf(search.Status.Borrowed)).To(Equal(gpus(5)))
 	g.Expect(capacity.AmountsOf(ads.Status.Lent)).To(Equal(gpus(5)))
 	g.Expect(ads.Status.Borrowed).To(BeEmpty())
 	g.Expect(search.Status.Accelerators).To(Equal("9/4/-"))
-	g.Expect([]int32{search.Status.Running, search.Status.Waiting}).To(Equal([]int32{2, 1}))
+	g.Expect([]int32{search.Status.Running, search.Status.Waiting, search.Status.AwaitingApproval}).To(Equal([]int32{2, 1, 3}))
 }
 
 func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {

@@ -51,10 +51,11 @@ func (r *review) sayFigures(lent capacity.Amounts) {
 	}
 	r.st.Deserved, r.st.Used, r.st.Borrowed, r.st.Lent = listOf(share), listOf(used), listOf(borrowed), listOf(lends)
 	r.st.Accelerators = r.accelerators(used, share)
-	r.st.Running, r.st.Waiting = 0, 0
+	r.st.Running, r.st.Waiting, r.st.AwaitingApproval = 0, 0, 0
 	for _, n := range r.p.namespaces[r.profile.Name] {
 		r.st.Running += r.p.o.Jobs[n].Running
 		r.st.Waiting += r.p.o.Jobs[n].Waiting
+		r.st.AwaitingApproval += r.p.o.Jobs[n].AwaitingApproval
 	}
 }
 
