@@ -2,7 +2,8 @@
 //
 // `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert
 // -f FILE` turns PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it
-// could not carry over (-f - reads standard input; several -f may be given); `tideline version` tells what it was built from.
+// could not carry over (-f - reads standard input; several -f may be given); `tideline approve NAMESPACE/NAME` approves that a
+// job runs in its tier; `tideline version` tells what it was built from.
 package main
 
 import (
@@ -42,6 +43,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
+	"github.com/tideline-io/tideline/internal/approve"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/convert"
 	"github.com/tideline-io/tideline/internal/doctor"
@@ -66,6 +68,11 @@ func main() {
 	switch command {
 	case "":
 		os.Exit(operate(ctrl.SetupSignalHandler()))
+	case "approve":
+		os.Exit(approve.Run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, func() (client.Client, error) {
+			_, c, err := connect(approve.Timeout)
+			return c, err
+		}))
 	case "convert":
 		os.Exit(convert.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	case "doctor":
@@ -74,7 +81,8 @@ func main() {
 		fmt.Println(versionLine())
 		return
 	}
-	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use convert, doctor or version.\n", command)
+	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use approve, convert, doctor or "+
+		"version.\n", command)
 	os.Exit(exitUsage)
 }
 
@@ -167,7 +175,8 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 			return err
 		}
 	} else {
-		log.Info("Webhooks are off: jobs get no owner by themselves, and nobody checks the owners and ServiceAccounts they name")
+		log.Info("Webhooks are off: jobs get no owner by themselves, nobody checks the owners and ServiceAccounts they name, and no " +
+			"approval counts")
 	}
 	examineTiers(ctx, mgr.GetAPIReader(), cfg.Tiers, log)
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -302,18 +311,9 @@ func examine(ctx context.Context) int {
 }
 
 func diagnose(ctx context.Context, cfg *config.Configuration) ([]doctor.Finding, error) {
-	cluster, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
-	}
-	cluster.Timeout = examineTimeout
-	scheme, err := newScheme()
+	cluster, c, err := connect(examineTimeout)
 	if err != nil {
 		return nil, err
-	}
-	c, err := client.New(cluster, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(cluster)
 	if err != nil {
@@ -324,6 +324,24 @@ func diagnose(ctx context.Context, cfg *config.Configuration) ([]doctor.Finding,
 		return nil, err
 	}
 	return doctor.Examine(facts, cfg), nil
+}
+
+// connect connects to the cluster as whoever runs the program; no request takes longer than the timeout.
+func connect(timeout time.Duration) (*rest.Config, client.Client, error) {
+	cluster, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
+	}
+	cluster.Timeout = timeout
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := client.New(cluster, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
+	}
+	return cluster, c, nil
 }
 
 func newScheme() (*k8sruntime.Scheme, error) {

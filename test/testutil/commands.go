@@ -7,9 +7,19 @@ import (
 	"os/exec"
 )
 
-// Doctor runs `tideline doctor` as an admin, and returns what it printed on standard output and its exit code.
+// Doctor runs `tideline doctor` as an admin, and returns what it printed and its exit code.
 func (in *Installation) Doctor(ctx context.Context) (said string, code int, err error) {
-	cmd := exec.CommandContext(ctx, in.program, "doctor")
+	return in.command(ctx, "doctor")
+}
+
+// Approve runs `tideline approve` as an admin, and returns what it printed and its exit code.
+func (in *Installation) Approve(ctx context.Context, args ...string) (said string, code int, err error) {
+	return in.command(ctx, append([]string{"approve"}, args...)...)
+}
+
+// command runs a command of the program as an admin.
+func (in *Installation) command(ctx context.Context, args ...string) (said string, code int, err error) {
+	cmd := exec.CommandContext(ctx, in.program, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+in.Kubeconfig)
 	out, err := cmd.Output()
 	var ended *exec.ExitError

@@ -1,0 +1,151 @@
+package approve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/approval"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// cluster has jobs, and the webhook unless it is off.
+type cluster struct {
+	jobs    []client.Object
+	off     bool
+	refuses error
+}
+
+func training(annotations ...string) client.Object {
+	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "7"}}
+	if len(annotations) == 2 {
+		job.Annotations = map[string]string{annotations[0]: annotations[1]}
+	}
+	return job
+}
+
+func merging() client.Object {
+	return &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "8"}}
+}
+
+// client connects bob.
+func (c cluster) client(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.jobs...).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+			if c.refuses != nil {
+				return c.refuses
+			}
+			before := o.GetAnnotations()[v1alpha1.AnnotationApprove]
+			if err := w.Patch(ctx, o, p); err != nil || c.off {
+				return err
+			}
+			asked, found := o.GetAnnotations()[v1alpha1.AnnotationApprove]
+			if !found || asked == before {
+				return nil
+			}
+			lasts, err := approval.ParseDuration(asked)
+			if err != nil {
+				return err
+			}
+			o.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: approval.Approval{
+				By: "bob@example.com", UID: o.GetUID(), Profile: "team-ads", Tier: "main-traffic", At: metav1.NewTime(noon),
+				Until: metav1.NewTime(noon.Add(lasts)),
+			}.String()})
+			return w.Update(ctx, o)
+		},
+	}).Build()
+}
+
+func TestApprove(t *testing.T) {
+	jobs := func(all ...client.Object) cluster { return cluster{jobs: all} }
+	const (
+		approved = " ads/ctr is approved in tier main-traffic of profile team-ads by bob@example.com: it may begin until "
+		aJob     = "ElasticTrainingJob" + approved
+		aMerge   = "MergeJob" + approved
+		help     = "; -h says more\n"
+	)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "tideline.io", Resource: "elastictrainingjobs"}, "ctr",
+		errors.New("no\x1b[2J"))
+	for name, c := range map[string]struct {
+		cluster   cluster
+		args      string
+		prints    string
+		complains string
+		code      int
+	}{
+		"a job":       {cluster: jobs(training()), args: "ads/ctr", prints: aJob + "2026-11-25T12:00:00Z.\n"},
+		"for a while": {cluster: jobs(training()), args: "ads/ctr --for 30m", prints: aJob + "2026-11-22T12:30:00Z.\n"},
+		"flags first": {cluster: jobs(training()), args: "--for=1h ads/ctr", prints: aJob + "2026-11-22T13:00:00Z.\n"},
+		"a merge":     {cluster: jobs(merging()), args: "ads/ctr", prints: aMerge + "2026-11-25T12:00:00Z.\n"},
+		"the merge":   {cluster: jobs(training(), merging()), args: "ads/ctr --kind merge", prints: aMerge + "2026-11-25T12:00:00Z.\n"},
+		"the job":     {cluster: jobs(training(), merging()), args: "--kind job ads/ctr", prints: aJob + "2026-11-25T12:00:00Z.\n"},
+		"asked long since": {cluster: jobs(training(v1alpha1.AnnotationApprove, "72h")), args: "ads/ctr",
+			prints: aJob + "2026-11-25T12:00:00Z.\n"},
+		"either": {cluster: jobs(training(), merging()), args: "ads/ctr", code: 1, complains: "ads/ctr is not approved: there is an " +
+			"ElasticTrainingJob and a MergeJob of this name: say which with --kind job or --kind merge\n"},
+		"neither": {args: "ads/ctr", code: 1,
+			complains: "ads/ctr is not approved: there is no such ElasticTrainingJob or MergeJob\n"},
+		"refused": {cluster: cluster{jobs: []client.Object{training()}, refuses: forbidden}, args: "ads/ctr", code: 1,
+			complains: `ads/ctr is not approved: elastictrainingjobs.tideline.io "ctr" is forbidden: no\x1b[2J` + "\n"},
+		"without webhooks": {cluster: cluster{jobs: []client.Object{training()}, off: true}, args: "ads/ctr", code: 1,
+			complains: "ads/ctr is not approved: no webhook recorded it, and without webhooks no approval counts: have them installed " +
+				"(config/webhook), and the operator run with them\n"},
+		"no namespace": {args: "ctr", code: 2, complains: "tideline approve: name the job as NAMESPACE/NAME" + help},
+		"nothing":      {code: 2, complains: "tideline approve: name the job as NAMESPACE/NAME" + help},
+		"two": {args: "ads/a ads/b", code: 2,
+			complains: "tideline approve: \"ads/b\" is too much: one job is approved at a time" + help},
+		"another kind": {args: "ads/a --kind pod", code: 2, complains: "tideline approve: --kind \"pod\": it is job or merge" + help},
+		"for ever": {args: "ads/a --for ever", code: 2,
+			complains: "tideline approve: --for \"ever\": it is not a duration from 1m to " +
+				"8760h: write for how long the approval is to count, as in 72h or 30m" + help},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var stdout, stderr bytes.Buffer
+			connected := c.cluster.client(t)
+			code := Run(t.Context(), strings.Fields(c.args), &stdout, &stderr, func() (client.Client, error) { return connected, nil })
+			g.Expect(stdout.String()).To(Equal(c.prints))
+			g.Expect(stderr.String()).To(Equal(c.complains))
+			g.Expect(code).To(Equal(c.code))
+			for _, job := range c.cluster.jobs {
+				g.Expect(connected.Get(t.Context(), types.NamespacedName{Namespace: "ads", Name: "ctr"}, job)).To(Succeed())
+				g.Expect(job.GetAnnotations()).NotTo(HaveKey(v1alpha1.AnnotationApprove), "nothing is left behind")
+			}
+		})
+	}
+}
+
+func TestHelpAndWrongFlagsAreSaidOnce(t *testing.T) {
+	g := NewWithT(t)
+	nobody := func() (client.Client, error) { return nil, errors.New("no cluster") }
+	var stdout, stderr bytes.Buffer
+	g.Expect(Run(t.Context(), []string{"-h"}, &stdout, &stderr, nobody)).To(Equal(0))
+	g.Expect(stderr.String()).To(HavePrefix("Usage: tideline approve NAMESPACE/NAME"))
+	stderr.Reset()
+	g.Expect(Run(t.Context(), []string{"ads/ctr", "--until=noon"}, &stdout, &stderr, nobody)).To(Equal(2))
+	g.Expect(strings.Count(stderr.String(), "not defined: -until")).To(Equal(1))
+	stderr.Reset()
+	g.Expect(Run(t.Context(), []string{"ads/ctr"}, &stdout, &stderr, nobody)).To(Equal(1))
+	g.Expect(stderr.String()).To(Equal("tideline approve: no cluster\n"))
+	g.Expect(stdout.String()).To(BeEmpty())
+}
