@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ func (c cluster) client(t *testing.T) client.Client {
 		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, _ ...client.PatchOption) error {
 			if c.refuses != nil {
 				return c.refuses
+			}
+			if patch, err := p.Data(o); err != nil || !bytes.Contains(patch, []byte(`"uid":"`+string(o.GetUID())+`"`)) {
+				return fmt.Errorf("another object of the name might be patched by %s (%w)", patch, err)
 			}
 			before := o.GetAnnotations()[v1alpha1.AnnotationApprove]
 			if err := w.Patch(ctx, o, p); err != nil || c.off {

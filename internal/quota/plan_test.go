@@ -408,3 +408,14 @@ func TestVolcanoRefusesTheQueue(t *testing.T) {
 		"Correct spec.queue, or what stands in its way; it is tried again."))
 	g.Expect(ads.Status.Message).To(BeEmpty(), "the input stays as it is")
 }
+
+func TestFiguresOfJobsAreWrittenCalmly(t *testing.T) {
+	g := NewWithT(t)
+	written := &v1alpha1.ResourceQuotaProfileStatus{Running: 1, Waiting: 1, AwaitingApproval: 1}
+	for _, wanted := range []v1alpha1.ResourceQuotaProfileStatus{
+		{Running: 2, Waiting: 1, AwaitingApproval: 1}, {Running: 1, AwaitingApproval: 1}, {Running: 1, Waiting: 1},
+	} {
+		g.Expect(PaceOf(written, &wanted)).To(Equal(PaceCalm))
+	}
+	g.Expect(PaceOf(written, written.DeepCopy())).To(Equal(PaceNever))
+}

@@ -94,7 +94,7 @@ func TestRecord(t *testing.T) {
 				g.Expect(refusal).To(MatchError(c.refused))
 				return
 			}
-			g.Expect(refusal).To(BeNil())
+			g.Expect(refusal).NotTo(HaveOccurred())
 			g.Expect(a.String()).To(Equal(recorded()))
 		})
 	}
@@ -270,6 +270,17 @@ func TestApprovalTakesTheRight(t *testing.T) {
 		NewWithT(t).Expect(newApprover(&reviewer{}).check(t.Context(), req).Result.Code).To(BeEquivalentTo(400))
 		NewWithT(t).Expect(newApprover(&reviewer{}).record(t.Context(), req).Result.Code).To(BeEquivalentTo(400))
 	})
+}
+
+// Where the API server does not know the conditions of these webhooks, they are called for every change.
+func TestOtherChangesAreNotLookedInto(t *testing.T) {
+	g := NewWithT(t)
+	before := approvable(v1alpha1.AnnotationApproval, recorded())
+	req := change(t, before, approvable(v1alpha1.AnnotationApproval, recorded(), "a", "b"))
+	req.Namespace = "unknown"
+	a := newApprover(&reviewer{})
+	g.Expect(a.check(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")
+	g.Expect(a.record(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")
 }
 
 func TestNothingIsApprovedBeforeItExists(t *testing.T) {
