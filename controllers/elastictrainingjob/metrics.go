@@ -227,6 +227,9 @@ func (g *gpuTime) Collect(to chan<- prometheus.Metric) {
 var jobsDesc = prometheus.NewDesc("tideline_jobs",
 	"Jobs by phase, as their status says; those that nobody has looked at yet count as Pending.", []string{labelPhase}, nil)
 
+var awaitingDesc = prometheus.NewDesc("tideline_jobs_awaiting_approval",
+	"Jobs that wait for somebody to approve their tier; they count as Pending too.", nil, nil)
+
 // phases counts the jobs in the manager's cache when it is asked, so that no count can drift from what there is. It reads them
 // where they are: a list by the client would copy the specs of all.
 type phases struct {
@@ -234,17 +237,17 @@ type phases struct {
 	elected <-chan struct{}
 }
 
-// Describe sends what the metric is.
-func (*phases) Describe(to chan<- *prometheus.Desc) { to <- jobsDesc }
+// Describe sends what the metrics are.
+func (*phases) Describe(to chan<- *prometheus.Desc) { to <- jobsDesc; to <- awaitingDesc }
 
-// Collect sends the number of jobs in each phase; nothing from an operator that stands by.
+// Collect sends the number of jobs in each phase, and of those that await approval; nothing from an operator that stands by.
 func (p *phases) Collect(to chan<- prometheus.Metric) {
 	select {
 	case <-p.elected:
 	default:
 		return
 	}
-	counts := map[v1alpha1.JobPhase]int{}
+	counts, awaiting := map[v1alpha1.JobPhase]int{}, 0
 	for _, o := range p.jobs.List() {
 		job, ok := o.(*v1alpha1.ElasticTrainingJob)
 		if !ok || job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
@@ -255,7 +258,11 @@ func (p *phases) Collect(to chan<- prometheus.Metric) {
 			phase = v1alpha1.PhasePending
 		}
 		counts[phase]++
+		if phase == v1alpha1.PhasePending && job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+			awaiting++
+		}
 	}
+	to <- prometheus.MustNewConstMetric(awaitingDesc, prometheus.GaugeValue, float64(awaiting))
 	for _, phase := range []v1alpha1.JobPhase{
 		v1alpha1.PhasePending, v1alpha1.PhaseRunning, v1alpha1.PhaseSuspended, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed,
 	} {

@@ -105,7 +105,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 		for _, pair := range family.GetMetric()[0].GetLabel() {
 			labels = append(labels, pair.GetName())
 		}
-		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| ([a-z]+) \\| ([^|]+) \\| [^|]* ?\\| [^|]{20,} \\|$").
+		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| ([a-z]+) \\| ([^|]*)\\| [^|]* ?\\| [^|]{20,} \\|$").
 			FindStringSubmatch(page)
 		g.Expect(row).NotTo(BeNil(), name)
 		g.Expect(row[1]).To(Equal(strings.ToLower(family.GetType().String())), name)
@@ -228,6 +228,7 @@ func TestJobsAreCountedByPhase(t *testing.T) {
 		job.Status.Phase = phase
 		jobs = append(jobs, job)
 	}
+	jobs[1].Status.Reason = v1alpha1.ReasonAwaitingApproval
 	elsewhere := jobNamed("b")
 	elsewhere.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
 	jobs = append(jobs, elsewhere)
@@ -241,6 +242,9 @@ tideline_jobs{phase="Pending"} 2
 tideline_jobs{phase="Running"} 1
 tideline_jobs{phase="Succeeded"} 0
 tideline_jobs{phase="Suspended"} 0
+# HELP tideline_jobs_awaiting_approval Jobs that wait for somebody to approve their tier; they count as Pending too.
+# TYPE tideline_jobs_awaiting_approval gauge
+tideline_jobs_awaiting_approval 1
 `))).To(Succeed())
 
 	m.phases.elected = make(chan struct{})

@@ -98,7 +98,9 @@ var (
 	intervalDesc = prometheus.NewDesc("tideline_merge_interval_seconds",
 		"Age of the full model at which it is merged again; absent for a merge without a schedule.",
 		[]string{labelNamespace, labelName, labelPool}, nil)
-	lineDesc = prometheus.NewDesc("tideline_merge_line_length", "Merges that wait for their turn.", []string{labelPool}, nil)
+	lineDesc     = prometheus.NewDesc("tideline_merge_line_length", "Merges that wait for their turn.", []string{labelPool}, nil)
+	awaitingDesc = prometheus.NewDesc("tideline_merge_awaiting_approval",
+		"Merges that are due and wait for somebody to approve their tier.", []string{labelPool}, nil)
 	headDesc = prometheus.NewDesc("tideline_merge_head_wait_seconds",
 		"How long the head of the line has been asking for its place; absent while nobody asks.", []string{labelPool}, nil)
 )
@@ -113,7 +115,7 @@ type ages struct {
 
 // Describe sends what the metrics are.
 func (*ages) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{fullDesc, incrementDesc, intervalDesc, lineDesc, headDesc} {
+	for _, d := range []*prometheus.Desc{fullDesc, incrementDesc, intervalDesc, lineDesc, headDesc, awaitingDesc} {
 		to <- d
 	}
 }
@@ -125,7 +127,7 @@ func (a *ages) Collect(to chan<- prometheus.Metric) {
 	default:
 		return
 	}
-	line := map[string]int{}
+	line, awaiting := map[string]int{}, map[string]int{}
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
@@ -149,8 +151,12 @@ func (a *ages) Collect(to chan<- prometheus.Metric) {
 		if line[pool] += 0; job.Status.Position != nil {
 			line[pool]++
 		}
+		if job.Status.Reason == v1alpha1.ReasonAwaitingApproval {
+			awaiting[pool]++
+		}
 	}
 	for pool, n := range line {
 		gauge(lineDesc, float64(n), pool)
+		gauge(awaitingDesc, float64(awaiting[pool]), pool)
 	}
 }

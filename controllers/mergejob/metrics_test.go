@@ -130,6 +130,18 @@ tideline_merge_newest_increment_age_seconds{name="ctr",namespace="ads",pool="mer
 		"tideline_merge_line_length", "tideline_merge_newest_increment_age_seconds")).To(Succeed())
 }
 
+func TestMergesThatAwaitApprovalAreCounted(t *testing.T) {
+	held := asking()
+	held.Spec.Pool, held.Status.Run, held.Status.Position = "merges", nil, nil
+	held.Status.Reason = v1alpha1.ReasonAwaitingApproval
+	_, registry := served(t, leads(), held)
+	NewWithT(t).Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP tideline_merge_awaiting_approval Merges that are due and wait for somebody to approve their tier.
+# TYPE tideline_merge_awaiting_approval gauge
+tideline_merge_awaiting_approval{pool="merges"} 1
+`), "tideline_merge_awaiting_approval")).To(Succeed())
+}
+
 func TestWhoStandsByTellsNoAges(t *testing.T) {
 	_, registry := served(t, nil, asking())
 	n, err := testutil.GatherAndCount(registry, "tideline_merge_full_model_age_seconds", "tideline_merge_line_length")

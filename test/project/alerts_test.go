@@ -125,6 +125,12 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 		},
 		"TidelineNothingStarts": {
 			{"nobody waits", []string{`tideline_jobs{phase="Pending"} 3x60 0x60`, "tideline_job_placement_seconds_count 5x120"}, 120, ""},
+			{"all await approval", []string{
+				`tideline_jobs{phase="Pending"} 3x120`, "tideline_jobs_awaiting_approval 3x120", "tideline_job_placement_seconds_count 5x120",
+			}, 120, ""},
+			{"others await approval", []string{
+				`tideline_jobs{phase="Pending"} 3x120`, "tideline_jobs_awaiting_approval 2x120", "tideline_job_placement_seconds_count 5x120",
+			}, 120, "{}"},
 			{"others start", []string{`tideline_jobs{phase="Pending"} 3x120`, "tideline_job_placement_seconds_count 0+1x120"}, 120, ""},
 			{"none starts", []string{`tideline_jobs{phase="Pending"} 3x120`, "tideline_job_placement_seconds_count 5x120"}, 120, "{}"},
 			{"a new leader", []string{`tideline_jobs{phase="Pending",pod="b"} 3x120`}, 120, "{}"},
