@@ -105,6 +105,15 @@ func (r *Reconciler) furnishOne(ctx context.Context, d *quota.RoomDecision) erro
 			return err
 		}
 	}
+	if d.RestoreGroup != nil {
+		content, err := d.RestoreGroup.Restore(d.Restored)
+		if err == nil {
+			err = r.applier.Apply(ctx, all, content, gang.NewPodGroup())
+		}
+		if err != nil {
+			return fmt.Errorf("restore PodGroup %s: %w", d.RestoreGroup.Name, err)
+		}
+	}
 	for _, pod := range d.CreatePods {
 		if err := r.make(ctx, pod); err != nil {
 			return err

@@ -136,6 +136,6 @@ func GroupOf(pod *corev1.Pod) string {
 func MembershipChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := MembershipOf(e.ObjectOld), MembershipOf(e.ObjectNew)
-		return before.Queue != after.Queue || before.PriorityClass != after.PriorityClass
+		return before.Queue != after.Queue || before.PriorityClass != after.PriorityClass || before.MinMember != after.MinMember
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -64,6 +65,17 @@ func (b placeholders) group() gang.Group {
 	}
 }
 
+// yielding is the group as it lets anybody have its room who comes before it. Without minResources all that its pods hold counts
+// as what the queue can do without; a gang for which the queue has no room otherwise is not even looked at.
+func (b placeholders) yielding(g gang.Group) gang.Group {
+	nothing := corev1.ResourceList{}
+	for name := range g.MinResources {
+		nothing[name] = resource.Quantity{}
+	}
+	g.MinMember, g.MinResources = 0, nothing
+	return g
+}
+
 // pod holds the place of one replica. It goes wherever its resources are, and takes no time to leave.
 func (b placeholders) pod(i int32) *corev1.Pod {
 	labels := b.labels()
@@ -96,6 +108,7 @@ func (b placeholders) pod(i int32) *corev1.Pod {
 			}},
 		},
 	}
-	gang.Member{Group: b.name(), Index: i, PriorityClass: b.tier.ClassName()}.Join(pod)
+	// Nobody takes it as long as its PodGroup needs it.
+	gang.Member{Group: b.name(), Index: i, PriorityClass: b.tier.ClassName(), Preemptable: true}.Join(pod)
 	return pod
 }

@@ -25,6 +25,8 @@ type Room struct {
 type RoomGroup struct {
 	Name string
 	UID  types.UID
+	// MinMember is how many of its pods Volcano lets nobody take.
+	MinMember int32
 }
 
 // Placeholder is a pod that holds the place of one replica.
@@ -48,9 +50,11 @@ type Task struct {
 type RoomDecision struct {
 	ReservationKey
 
-	// CreateGroup is the PodGroup to create; nil for none. CreatePods come after it.
-	CreateGroup *gang.Group
-	CreatePods  []*corev1.Pod
+	// CreateGroup is the PodGroup to create; nil for none. CreatePods come after it. RestoreGroup is one that says something else,
+	// which has the UID Restored.
+	CreateGroup, RestoreGroup *gang.Group
+	Restored                  types.UID
+	CreatePods                []*corev1.Pod
 	// DeletePods and DeleteGroup give the room back.
 	DeletePods  []Placeholder
 	DeleteGroup *RoomGroup
@@ -75,7 +79,7 @@ func (r *review) reserve() {
 		case over(written.Phase):
 			d.release(room) // Not before the status says so: the room is not gathered anew then, whatever happens.
 		case !over(st.Phase) && r.obstacle == nil:
-			r.hold(&d, spec, room)
+			r.hold(&d, spec, room, st.Phase)
 		}
 		r.d.Rooms = append(r.d.Rooms, d)
 		all = append(all, st)
@@ -112,10 +116,7 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 	case task == nil:
 		st.Phase, st.Job = v1alpha1.ReservationGathering, ""
 	case task.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
-		// It has places without us; or there is none to hand over, and its gang waits as well as ours did.
-		st.Phase, st.Job = v1alpha1.ReservationHandedOver, task.Namespace+"/"+task.Name
-		return
-	case st.Phase == v1alpha1.ReservationHandingOver && task.Asks:
+		// It has its places; or there are none to hand over, and its gang waits as well as ours did.
 		st.Phase, st.Job = v1alpha1.ReservationHandedOver, task.Namespace+"/"+task.Name
 		return
 	default:
@@ -139,8 +140,9 @@ func (r *review) task(name string) *Task {
 	return first
 }
 
-// hold gathers and holds the room. One that was asked for otherwise before is given back.
-func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room) {
+// hold gathers and holds the room. One that was asked for otherwise before is given back. Once the task's gang comes before all
+// others, Volcano may take the room for it: in one cycle, and whole or not at all.
+func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room, phase v1alpha1.ReservationPhase) {
 	tier, known := r.p.o.Config.Tiers.For(r.profile, "").Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
@@ -148,9 +150,21 @@ func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room R
 	b := placeholders{
 		namespace: r.p.o.Namespace, profile: r.profile, spec: spec, tier: tier, image: r.p.o.Config.Reservations.Image,
 	}
-	if room.Group == nil || room.Group.Name != b.name() {
-		g := b.group()
+	g := b.group()
+	// Once it yields it goes on so: the task's gang is as any other again when it is placed, which is seen a little later.
+	yields := phase == v1alpha1.ReservationHandingOver &&
+		(r.task(spec.ForTask).Asks || room.Group != nil && room.Group.MinMember == 0)
+	if yields {
+		g = b.yielding(g)
+	}
+	switch {
+	case room.Group == nil || room.Group.Name != g.Name:
 		d.CreateGroup, d.DeleteGroup = &g, room.Group
+	case room.Group.MinMember != g.MinMember:
+		d.RestoreGroup, d.Restored = &g, room.Group.UID
+	}
+	if yields {
+		return
 	}
 	there := map[string]bool{}
 	for _, p := range room.Pods {

@@ -35,8 +35,10 @@ func newBooking() *booking {
 	b.o = Observed{
 		Config: config.Defaults(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
 		Namespaces: []Namespace{{Name: "ads-dev", Labels: map[string]string{"team": "ads"}}},
-		Queues:     []gang.QueueInfo{{QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1alpha1.LabelProfile: "ads"}}},
-		Rooms:      map[ReservationKey]Room{}, Nodes: capacity.Amounts{"nvidia.com/gpu": 16},
+		Queues: []gang.QueueInfo{{
+			QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1alpha1.LabelProfile: "ads"},
+		}},
+		Rooms: map[ReservationKey]Room{}, Nodes: capacity.Amounts{"nvidia.com/gpu": 16},
 	}
 	return b
 }
@@ -67,7 +69,10 @@ func (b *booking) step() *booking {
 			room.Group = nil
 		}
 		if r.CreateGroup != nil {
-			room.Group = &RoomGroup{Name: r.CreateGroup.Name, UID: "group"}
+			room.Group = &RoomGroup{Name: r.CreateGroup.Name, UID: "group", MinMember: r.CreateGroup.MinMember}
+		}
+		if r.RestoreGroup != nil {
+			room.Group = &RoomGroup{Name: r.RestoreGroup.Name, UID: r.Restored, MinMember: r.RestoreGroup.MinMember}
 		}
 		for _, pod := range r.CreatePods {
 			index := int32(len(room.Pods))
@@ -108,11 +113,23 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
 	g.Expect(b.says().Job).To(Equal("ads-dev/launch"))
-	g.Expect(b.room().Pods).To(HaveLen(2), "it is held until the task's gang is the first")
+	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "it is held until the task's gang is the first")
 	b.o.Tasks[0].Asks = true
 	b.step()
+	g.Expect(b.room().Group.MinMember).To(BeZero(), "Volcano may take it then, and does so for the first")
+	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
+	room := b.room()
+	room.Pods = room.Pods[:1]
+	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.step()
+	g.Expect(b.room().Pods).To(HaveLen(1), "what it took does not come back")
+	b.o.Tasks[0].Asks = false
+	b.step()
+	g.Expect(b.room().Pods).To(HaveLen(1), "also when the gang is as any other again")
+	b.o.Tasks[0].Placed = true
+	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver))
-	g.Expect(b.room().Pods).To(HaveLen(2), "and until that is written")
+	g.Expect(b.room().Pods).To(HaveLen(1), "the rest stays until that is written")
 	b.step()
 	g.Expect(b.room()).To(Equal(Room{}))
 	b.o.Tasks = nil
@@ -152,6 +169,10 @@ func TestTasksThatDoNotTakeTheRoom(t *testing.T) {
 		b.step()
 		b.o.Tasks = nil
 		g.Expect(b.step().says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2}))
+		b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch", Asks: true}}
+		b.step().step()
+		b.o.Tasks = nil
+		g.Expect(b.step().room().Group.MinMember).To(Equal(int32(2)), "and nobody may take it again")
 	})
 }
 

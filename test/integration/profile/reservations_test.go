@@ -27,14 +27,17 @@ var _ = Describe("Reservations", Serial, func() {
 
 		ads.Submit(ads.job("other", 8, 8))
 		Eventually(ads.Fetch("other")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
-		Consistently(ads.Fetch("other")).WithTimeout(several).Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "nobody else has the room")
+		Consistently(ads.Fetch("other")).WithTimeout(several).
+			Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "nobody else has the room")
 		ads.Submit(ads.job("launch", 12, 12))
 		Eventually(ads.Fetch("launch")).Should(testutil.Train(12), "it came later, and has the room")
-		Expect(read("ads")()).To(And(reserved(v1alpha1.ReservationHandedOver),
+		Eventually(read("ads")).Should(And(reserved(v1alpha1.ReservationHandedOver),
 			HaveField("Status.Reservations", ContainElement(HaveField("Job", ads.Namespace+"/launch")))))
 		Expect(ads.Fetch("other")()).To(testutil.Wait(v1alpha1.ReasonUnschedulable), "the other waits on")
 		Eventually(placeholders).Should(BeZero(), "nothing holds room any more")
-		Eventually(func() string { return testutil.Get(ads.Scenario, &schedulingv1beta1.PodGroup{}, "launch").Spec.PriorityClassName }).
+		Eventually(func() string {
+			return testutil.Get(ads.Scenario, &schedulingv1beta1.PodGroup{}, "launch").Spec.PriorityClassName
+		}).
 			Should(Equal("tideline-exploratory"), "the gang stands where its tier stands")
 	})
 
