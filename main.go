@@ -190,18 +190,18 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 }
 
 func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
-	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg)
+	recorder := accounting.NewRecorder(cfg, mgr.GetLogger().WithName("ledger"))
+	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg, recorder)
 	if err != nil {
 		return err
 	}
 	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
 		return err
 	}
-	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace); err != nil {
+	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace, recorder); err != nil {
 		return err
 	}
-	_, err = accounting.Setup(ctx, mgr, cfg, shared.Volcano)
-	return err
+	return recorder.Setup(ctx, mgr, shared.Volcano)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

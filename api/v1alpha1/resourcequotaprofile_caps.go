@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Standing orders the jobs of one tier that wait for their turn.
@@ -63,11 +64,53 @@ type ProfileCaps struct {
 	// +kubebuilder:validation:MaxItems=32
 	PerJob []ResourceCap `json:"perJob,omitempty"`
 
+	// GPUHours are budgets of what one user may use in a window of time, by the ledger. Without a ledger they hold up nobody.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	GPUHours []HourCap `json:"gpuHours,omitempty"`
+
 	// OtherWorkloads is Count where pods that are not of Tideline's jobs, as those of notebooks and PyTorchJobs, count for the user
 	// whom their label names (ledger.userLabel of the operator's configuration), and Ignore where they do not. Default Count.
 	// +optional
 	// +kubebuilder:default=Count
 	OtherWorkloads OtherWorkloads `json:"otherWorkloads,omitempty"`
+}
+
+// OnExceeded says what becomes of jobs of a user who has used up a budget.
+//
+// +kubebuilder:validation:Enum=Queue;Deny;Notify
+type OnExceeded string
+
+// Values of OnExceeded.
+const (
+	// ExceededQueue: jobs that ask for accelerators wait until enough of the use is longer ago than the window.
+	ExceededQueue OnExceeded = "Queue"
+	// ExceededDeny: they are refused when they are created, too.
+	ExceededDeny OnExceeded = "Deny"
+	// ExceededNotify: condition BudgetExceeded says so, and nobody waits.
+	ExceededNotify OnExceeded = "Notify"
+)
+
+// HourCap is a budget of accelerators × time. What runs goes on when it is used up; its surplus grows no more.
+type HourCap struct {
+	// Window of time that ends now, such as 168h. Range 1h to 8784h.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('8784h')",message="window must be from 1h to 8784h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	Window metav1.Duration `json:"window"`
+
+	// PerUser is how many hours of one accelerator a user may use in it, all accelerators together. Range 0 to 10000000.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000000
+	PerUser int32 `json:"perUser"`
+
+	// OnExceeded says what becomes of the user's jobs then. Default Queue.
+	// +optional
+	// +kubebuilder:default=Queue
+	OnExceeded OnExceeded `json:"onExceeded,omitempty"`
 }
 
 // ResourceCap is the most of one resource.

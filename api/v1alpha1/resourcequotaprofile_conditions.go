@@ -7,6 +7,9 @@ const (
 	ConditionNamespaceConflict = "NamespaceConflict"
 	// ConditionOvercommitted is present and True while queues have guarantees or fixed shares of more than the nodes have.
 	ConditionOvercommitted = "Overcommitted"
+	// ConditionBudgetExceeded is present and True while users have used up a budget of spec.caps.gpuHours, and Unknown while what was
+	// used is not known.
+	ConditionBudgetExceeded = "BudgetExceeded"
 )
 
 // Reasons of a ResourceQuotaProfile that no job has.
@@ -25,6 +28,10 @@ const (
 	ReasonParentBusy = "ParentBusy"
 	// ReasonNamespaceTaken: a namespace that the selector chooses belongs to a profile that was created before.
 	ReasonNamespaceTaken = "NamespaceTaken"
+	// ReasonBudgetExceeded: users have used up a budget.
+	ReasonBudgetExceeded = "BudgetExceeded"
+	// ReasonLedgerUnavailable: the ledger, which knows what was used, was not read.
+	ReasonLedgerUnavailable = "LedgerUnavailable"
 	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
 )

@@ -22,7 +22,7 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
-	// Conditions of the profile: Ready, Reconciling, Stalled, NamespaceConflict, Overcommitted.
+	// Conditions of the profile: Ready, Reconciling, Stalled, NamespaceConflict, Overcommitted, BudgetExceeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -58,6 +58,11 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Running int32 `json:"running"`
+	// OverBudget are the users who have used up a budget, the first 100.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	OverBudget []OverBudget `json:"overBudget,omitempty"`
 	// Reservations tell what became of each.
 	// +optional
 	// +listType=map
@@ -71,4 +76,29 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	AwaitingApproval int32 `json:"awaitingApproval"`
+}
+
+// OverBudgetLimit is how many users the status of a profile names who have used up a budget.
+const OverBudgetLimit = 100
+
+// OverBudget is a user who has used up a budget.
+type OverBudget struct {
+	// User as the API server knows them.
+	// +required
+	// +kubebuilder:validation:MaxLength=256
+	User string `json:"user"`
+	// Window of the budget.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	Window metav1.Duration `json:"window"`
+	// UsedHours is how many hours of one accelerator were used in it, in whole hours.
+	// +required
+	UsedHours int64 `json:"usedHours"`
+	// MaxHours is how many there may be.
+	// +required
+	MaxHours int64 `json:"maxHours"`
+	// OnExceeded says what becomes of the user's jobs.
+	// +optional
+	OnExceeded OnExceeded `json:"onExceeded,omitempty"`
 }

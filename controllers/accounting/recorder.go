@@ -64,39 +64,44 @@ type Recorder struct {
 	now    func() time.Time
 }
 
-// Setup adds a recorder to the manager, if the configuration says where the ledger is.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds) (*Recorder, error) {
-	r := &Recorder{config: cfg, log: mgr.GetLogger().WithName("ledger"), now: time.Now}
+// NewRecorder returns one that knows and does nothing until Setup.
+func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
+	return &Recorder{config: cfg, log: log, now: time.Now}
+}
+
+// Setup adds the recorder to the manager, if the configuration says where the ledger is.
+func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds) error {
+	cfg := r.config
 	if !cfg.Ledger.Kept() {
 		r.log.Info("No ledger is kept: nobody will know who held what (ledger.file, ledger.postgresDSNFile)")
-		return r, nil
+		return nil
 	}
 	nodes, err := kube.StoreOf(ctx, mgr.GetCache(), &corev1.Node{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.pods, err = kube.StoreOf(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
-		return nil, err
+		return err
 	}
 	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
 	r.open, r.place = opener(cfg.Ledger), where.find
 	r.metrics = newMetrics(func() float64 { return float64(r.size()) })
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
-		return nil, fmt.Errorf("cache pods for the ledger: %w", err)
+		return fmt.Errorf("cache pods for the ledger: %w", err)
 	}
 	registration, err := informer.AddEventHandler(r.handler(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("watch pods for the ledger: %w", err)
+		return fmt.Errorf("watch pods for the ledger: %w", err)
 	}
 	r.synced = registration.HasSynced
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
-		return nil, fmt.Errorf("register the metrics of the ledger: %w", err)
+		return fmt.Errorf("register the metrics of the ledger: %w", err)
 	}
 	if err := mgr.Add(r); err != nil {
-		return nil, fmt.Errorf("add the recorder of the ledger: %w", err)
+		return fmt.Errorf("add the recorder of the ledger: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 // opener opens the ledger where it is. The DSN is read each time: a Secret may have changed.

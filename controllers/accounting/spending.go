@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 )
@@ -17,15 +18,6 @@ const askedFor = 10 * time.Minute
 
 // ErrUnknown is for what was not read from the ledger yet.
 var ErrUnknown = errors.New("what was used is not known: the ledger was not read yet")
-
-// Spending is what a profile's users have used of accelerators.
-type Spending struct {
-	// ByUser is in thousandths of an accelerator × seconds: 3,600,000 is an hour of one. What nobody answers for is under "". It is
-	// not to be changed.
-	ByUser map[string]int64
-	// Age is how long ago the ledger was read: up to a minute and a half, and more while the ledger does not answer.
-	Age time.Duration
-}
 
 // spendings are what was read of the windows that are asked for.
 type spendings struct {
@@ -42,7 +34,7 @@ type spending struct {
 
 // Spent is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
 // that ends now. It never waits. A window that nobody asked for before is ErrUnknown, and known some seconds later.
-func (r *Recorder) Spent(profile string, window time.Duration) (Spending, error) {
+func (r *Recorder) Spent(profile string, window time.Duration) (caps.Spending, error) {
 	now := r.now()
 	r.spendings.mu.Lock()
 	defer r.spendings.mu.Unlock()
@@ -56,9 +48,9 @@ func (r *Recorder) Spent(profile string, window time.Duration) (Spending, error)
 	}
 	s.asked = now
 	if s.read.IsZero() {
-		return Spending{}, ErrUnknown
+		return caps.Spending{}, ErrUnknown
 	}
-	return Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
+	return caps.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
 }
 
 // toRead are the windows to read: those that were never, and, if all is true, the others too. What nobody asks for any more is

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/ledger"
 )
 
@@ -18,11 +19,11 @@ func TestSpending(t *testing.T) {
 			{Group: []string{"search", "bob"}, Resource: gpu, AmountSeconds: 8},
 		}
 		c.start()
-		spent := func() (Spending, error) { return c.recorder.Spent("ads", time.Hour) }
+		spent := func() (caps.Spending, error) { return c.recorder.Spent("ads", time.Hour) }
 		_, err := spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
 		pass(endsInterval)
-		g.Expect(spent()).To(Equal(Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}}))
+		g.Expect(spent()).To(Equal(caps.Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}}))
 		g.Expect(m.asked[0].To.Sub(m.asked[0].From)).To(Equal(time.Hour))
 		g.Expect(m.asked[0].Where[ledger.Resource]).To(ConsistOf(gpu, "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "amd.com/gpu"))
 		for range 300 { // as often as it may be asked

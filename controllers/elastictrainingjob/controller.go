@@ -28,6 +28,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/arbiter"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -78,6 +79,7 @@ type Reconciler struct {
 	memory    *memory
 	metrics   *metrics
 	arbiter   *arbiter.Arbiter
+	journal   accounting.Journal
 	now       func() time.Time
 }
 
@@ -86,6 +88,8 @@ type Shared struct {
 	Arbiter *arbiter.Arbiter
 	// Volcano knows whether Volcano's kinds are served.
 	Volcano *kube.Kinds
+	// Journal keeps decisions.
+	Journal accounting.Journal
 	// Scheduler holds the configuration of Volcano's scheduler.
 	Scheduler cache.Cache
 }
@@ -95,8 +99,9 @@ func (s *Shared) SchedulerObstacles(ctx context.Context) ([]string, error) {
 	return schedulerObstacles(ctx, s.Scheduler)
 }
 
-// Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) (*Shared, error) {
+// Setup registers the reconciler with the manager. The ledger tells what users have used, and keeps decisions. It returns an
+// error if the API server does not answer.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *accounting.Recorder) (*Shared, error) {
 	g, err := guard.New(crd.ElasticTrainingJob)
 	if err != nil {
 		return nil, err
@@ -115,12 +120,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) (*S
 		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
 		pacer:     kube.NewPacer(),
 		memory:    newMemory(),
+		journal:   ledger,
 		now:       time.Now,
 	}
 	r.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
 		obstacles, err := schedulerObstacles(ctx, scheduler)
 		return err == nil && len(obstacles) == 0
-	}, mgr.GetLogger().WithName("arbiter"))
+	}, ledger.Spent, mgr.GetLogger().WithName("arbiter"))
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
 		return nil, err
@@ -139,7 +145,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration) (*S
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
-	return &Shared{Arbiter: r.arbiter, Volcano: r.volcano, Scheduler: scheduler}, r.watchVolcano(ctx, mgr, c)
+	return &Shared{Arbiter: r.arbiter, Volcano: r.volcano, Scheduler: scheduler, Journal: ledger}, r.watchVolcano(ctx, mgr, c)
 }
 
 func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {

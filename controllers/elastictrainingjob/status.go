@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/kube"
 )
@@ -72,6 +73,9 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.Wrote(key, now)
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
+	if o.Job.Status.Attempt == nil && wanted.Attempt != nil {
+		accounting.Began(r.journal, o.Job, wanted.Attempt.ID(), wanted.Profile, wanted.Tier, now)
+	}
 	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, losses))
 	r.metrics.hold(o.Job, wanted)
 	return 0, nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
@@ -70,6 +71,9 @@ func (r *Reconciler) writeWhenDue(
 	}
 	r.pacer.Wrote(key, now)
 	r.tell(ctx, job, wanted)
+	if run := wanted.Run; run != nil && (job.Status.Run == nil || job.Status.Run.ID != run.ID) {
+		accounting.Began(r.shared.Journal, job, run.ID, wanted.Profile, wanted.Tier, now)
+	}
 	r.metrics.count(job, wanted)
 	return 0, nil
 }

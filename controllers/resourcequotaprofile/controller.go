@@ -26,6 +26,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/controllers/accounting"
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/guard"
@@ -53,6 +55,8 @@ const (
 	patience = 30 * time.Second
 	// emptyFor is how long a Queue whose profile is gone has held nothing before it is deleted.
 	emptyFor = 5 * time.Second
+	// spentInterval is how often what was used of budgets is asked for.
+	spentInterval = 30 * time.Second
 	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
 	gathering = time.Second
 	// Back-off of failed reconciles.
@@ -74,22 +78,28 @@ type Reconciler struct {
 	config   *config.Configuration
 	// namespace is the operator's own.
 	namespace string
-	guard     *guard.Guard
-	volcano   *kube.Kinds
-	pacer     *kube.Pacer
-	memory    *memory
-	now       func() time.Time
+	// spent tells what users of a profile have used of accelerators in a window of time.
+	spent   func(profile string, window time.Duration) (caps.Spending, error)
+	guard   *guard.Guard
+	volcano *kube.Kinds
+	pacer   *kube.Pacer
+	memory  *memory
+	now     func() time.Time
 }
 
 // Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds, namespace string) error {
+func Setup(
+	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds, namespace string,
+	ledger *accounting.Recorder,
+) error {
 	g, err := guard.New(crd.ResourceQuotaProfile)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, guard: g, volcano: volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+		config: cfg, namespace: namespace, spent: ledger.Spent, guard: g, volcano: volcano, pacer: kube.NewPacer(),
+		memory: newMemory(), now: time.Now,
 	}
 	c, err := r.build(mgr)
 	if err != nil {
@@ -189,12 +199,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 	}
 	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
-	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), decision.Again)
+	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), kube.Sooner(decision.Again, r.spendingDue(&observed)))
 	deleteErr = errors.Join(deleteErr, r.furnish(ctx, decision.Abandoned))
 	if err := errors.Join(err, deleteErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	return result, nil
+}
+
+// spendingDue is when to ask again what was used; zero where nobody has a budget.
+func (r *Reconciler) spendingDue(o *quota.Observed) time.Duration {
+	if len(o.Budgets) == 0 {
+		return 0
+	}
+	return spentInterval
 }
 
 // settle holds back what is only for nodes that came or went, until it has stood for a while, and returns how much longer.

@@ -29,7 +29,9 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.namespace, Reserved: map[string]capacity.Amounts{},
 		Rooms: map[quota.ReservationKey]quota.Room{},
 	}
-	reads := []func(context.Context, *quota.Observed) error{r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs, r.tasks}
+	reads := []func(context.Context, *quota.Observed) error{
+		r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs, r.tasks, r.budgets,
+	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Rooms) == 0 {
 			break // What else there is concerns nobody.
@@ -224,7 +226,9 @@ func (r *Reconciler) gangs(ctx context.Context, o *quota.Observed) error {
 		o.Gangs[gang.MembershipOf(group).Queue]++
 		if key, reserved := r.reservationOf(group); reserved && group.GetDeletionTimestamp() == nil {
 			room := o.Rooms[key]
-			room.Group = &quota.RoomGroup{Name: group.GetName(), UID: group.GetUID()}
+			room.Group = &quota.RoomGroup{
+				Name: group.GetName(), UID: group.GetUID(), MinMember: gang.MembershipOf(group).MinMember,
+			}
 			o.Rooms[key] = room
 		}
 		return nil
@@ -263,6 +267,21 @@ func readTraining(o client.Object) any {
 func readMerge(o client.Object) any {
 	if job, ok := o.(*v1alpha1.MergeJob); ok {
 		return standingOfMerge(job)
+	}
+	return nil
+}
+
+// budgets asks what was used of each.
+func (r *Reconciler) budgets(_ context.Context, o *quota.Observed) error {
+	o.Budgets = map[string][]quota.Budget{}
+	for _, p := range o.Profiles {
+		if p.Object.Spec.Caps == nil {
+			continue
+		}
+		for _, h := range p.Object.Spec.Caps.GPUHours {
+			spent, err := r.spent(p.Object.Name, h.Window.Duration)
+			o.Budgets[p.Object.Name] = append(o.Budgets[p.Object.Name], quota.Budget{Known: err == nil, ByUser: spent.ByUser})
+		}
 	}
 	return nil
 }

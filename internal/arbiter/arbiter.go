@@ -34,6 +34,8 @@ type Arbiter struct {
 	now    func() time.Time
 	// served tells whether Volcano itself lets surplus give way.
 	served func() bool
+	// spent tells what users of a profile have used of accelerators in a window of time.
+	spent func(profile string, window time.Duration) (caps.Spending, error)
 
 	changed chan struct{}
 	wake    chan event.GenericEvent
@@ -51,9 +53,12 @@ type Arbiter struct {
 }
 
 // New returns an Arbiter over the caches that reader reads.
-func New(reader client.Reader, cfg *config.Configuration, served func() bool, log logr.Logger) *Arbiter {
+func New(
+	reader client.Reader, cfg *config.Configuration, served func() bool,
+	spent func(profile string, window time.Duration) (caps.Spending, error), log logr.Logger,
+) *Arbiter {
 	return &Arbiter{
-		reader: reader, config: cfg, log: log, now: time.Now, served: served,
+		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
 		shrinks: map[string]capacity.Shrinks{}, jobs: newBoard(soon), merges: newBoard(soon), turns: newBoard(soonTurn),
 	}

@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -31,6 +33,15 @@ type scene struct {
 	t       *testing.T
 	objects []client.Object
 	served  bool
+	// spent is what alice has used; less than nothing is not known.
+	spent int64
+}
+
+func (s *scene) spend(string, time.Duration) (caps.Spending, error) {
+	if s.spent < 0 {
+		return caps.Spending{}, errors.New("the ledger was not read yet")
+	}
+	return caps.Spending{ByUser: map[string]int64{"alice": s.spent}}, nil
 }
 
 func newScene(t *testing.T) *scene {
@@ -93,7 +104,7 @@ func (s *scene) arbiter() *Arbiter {
 		NewWithT(s.t).Expect(add(scheme)).To(Succeed())
 	}
 	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), config.Defaults(),
-		func() bool { return s.served }, logr.Discard())
+		func() bool { return s.served }, s.spend, logr.Discard())
 	go func() {
 		for range a.Woken() { //nolint:revive // nobody is there to wake
 		}

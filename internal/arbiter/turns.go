@@ -3,6 +3,7 @@ package arbiter
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,9 @@ func soonTurn(t caps.Turn) caps.Turn {
 	}
 	return t
 }
+
+// spentInterval is how often what was used of budgets is asked for.
+const spentInterval = 10 * time.Second
 
 // team is a profile with limits, and who is in it.
 type team struct {
@@ -90,6 +94,14 @@ func (t *teams) decide(name string, team *team) {
 	for _, c := range team.claimants {
 		claimants = append(claimants, *c)
 	}
+	for _, h := range team.limits.Hours {
+		spent, err := t.c.arbiter.spent(name, h.Window)
+		if err != nil {
+			spent.ByUser = nil
+		}
+		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
+		t.c.in.again = kube.Sooner(t.c.in.again, spentInterval)
+	}
 	turns, grants := caps.Turns(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
 	for job, turn := range turns {
 		t.c.in.turns[job] = turn
@@ -130,13 +142,23 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		}
 		queue = st.Queue
 	}
+	core := worker.CoreRequests(job, st.Attempt.MinReplicas)
 	team.claimants[key] = &caps.Claimant{
 		Job: key, User: job.Spec.Owner, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, job.Spec.Owner),
 		Created: job.CreationTimestamp.Time, Model: st.Attempt.Model, Asks: asks, InQueue: queue == team.profile.Name,
-		Core:   capacity.AmountsOf(worker.CoreRequests(job, st.Attempt.MinReplicas)),
-		Worker: capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
-		Wants:  max(min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas)-st.Attempt.MinReplicas, 0),
+		Core:        capacity.AmountsOf(core),
+		Worker:      capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
+		Accelerated: t.accelerated(core),
+		Wants:       max(min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas)-st.Attempt.MinReplicas, 0),
 	}
+}
+
+// accelerated tells whether accelerators are among resources.
+func (t *teams) accelerated(resources corev1.ResourceList) bool {
+	return slices.ContainsFunc(t.c.arbiter.config.Accelerators.Resources(), func(name string) bool {
+		_, asked := resources[corev1.ResourceName(name)]
+		return asked
+	})
 }
 
 // hindered tells of a job that waits for something else than its turn: it must not keep others from theirs.
@@ -196,7 +218,7 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 			return job.Spec.Owner, false
 		}
 	}
-	return p.Labels[v1alpha1.AnnotationOwner], true
+	return p.Labels[t.c.arbiter.config.Ledger.UserLabel], true
 }
 
 // model is that of the accelerators that a pod on a node has; empty for a pod without, or on no node.

@@ -172,3 +172,24 @@ func TestNothingIsDecidedWhereNothingIsLimited(t *testing.T) {
 	s.asking("first")
 	g.Expect(s.turn("first")).To(Equal(caps.Turn{}))
 }
+
+func TestBudgetsAreHeldByTheLedger(t *testing.T) {
+	for name, c := range map[string]struct {
+		spent    int64
+		admitted bool
+	}{
+		"enough is left": {caps.Hour - 1, true}, "nothing is left": {caps.Hour, false}, "not known": {-1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.spent = c.spent
+			s.capped(2, "")
+			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+			profile.Spec.Caps = &v1alpha1.ProfileCaps{GPUHours: []v1alpha1.HourCap{{
+				Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededQueue,
+			}}}
+			s.asking("first")
+			NewWithT(t).Expect(s.turn("first").Admitted).To(Equal(c.admitted))
+		})
+	}
+}

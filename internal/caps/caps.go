@@ -6,6 +6,7 @@ package caps
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,6 +26,8 @@ const (
 	// ScopeQueue limits what all gangs in the profile's queue hold together: its capability. Surplus does not count, because it
 	// gives way there to any gang that waits.
 	ScopeQueue Scope = "queue"
+	// ScopeHours limits how much of accelerators a user uses in a window of time, in thousandths of one × seconds.
+	ScopeHours Scope = "hours"
 )
 
 // Limit is the most of one resource.
@@ -33,8 +36,22 @@ type Limit struct {
 	Resource corev1.ResourceName
 	// Model counts only accelerators of this model; empty for all.
 	Model string
-	// Max is in the units of capacity.Amounts.
+	// Max is in the units of capacity.Amounts, but for ScopeHours.
 	Max int64
+	// Window is that of ScopeHours.
+	Window time.Duration
+}
+
+// Hour is an hour of one accelerator, in thousandths of one × seconds.
+const Hour = 3_600_000
+
+// Spending is what a profile's users have used of accelerators in a window of time.
+type Spending struct {
+	// ByUser is in thousandths of an accelerator × seconds: 3,600,000 is an hour of one. What nobody answers for is under "". It is
+	// not to be changed.
+	ByUser map[string]int64
+	// Age is how long ago the ledger was read: up to a minute and a half, and more while the ledger does not answer.
+	Age time.Duration
 }
 
 // of is how much of what the limit limits is in amounts on a model, which is empty if nobody knows.
@@ -50,6 +67,10 @@ type Limits struct {
 	All []Limit
 	// IgnoreOthers leaves out pods that are not of our jobs.
 	IgnoreOthers bool
+	// Hours are the budgets that jobs wait for, and Spent is what was used of each; nil for one of which nobody knows, which holds
+	// up nobody.
+	Hours []Limit
+	Spent []map[string]int64
 }
 
 // Of returns the limits of a profile; none for nil.
@@ -60,6 +81,7 @@ func Of(profile *v1alpha1.ResourceQuotaProfile) Limits {
 	l := Limits{}
 	if c := profile.Spec.Caps; c != nil {
 		l.All = append(limitsOf(ScopeJob, c.PerJob), limitsOf(ScopeUser, c.PerUser)...)
+		l.Hours = hoursOf(c.GPUHours)
 		l.IgnoreOthers = c.OtherWorkloads == v1alpha1.OtherWorkloadsIgnore
 	}
 	queue := capacity.AmountsOf(profile.Spec.Queue.Capability)
@@ -85,8 +107,30 @@ func limitsOf(scope Scope, all []v1alpha1.ResourceCap) []Limit {
 	return limits
 }
 
+// hoursOf are the budgets that jobs wait for, or that keep surplus from growing.
+func hoursOf(all []v1alpha1.HourCap) []Limit {
+	var limits []Limit
+	for _, h := range all {
+		if h.OnExceeded == v1alpha1.ExceededNotify {
+			continue
+		}
+		limits = append(limits, Limit{Scope: ScopeHours, Max: int64(h.PerUser) * Hour, Window: h.Window.Duration})
+	}
+	return limits
+}
+
+// Exceeded returns the first budget that a user has used up, and how much was used; nil for none.
+func (l Limits) Exceeded(user string) (*Limit, int64) {
+	for i, h := range l.Hours {
+		if i < len(l.Spent) && l.Spent[i] != nil && user != "" && l.Spent[i][user] >= h.Max {
+			return &l.Hours[i], l.Spent[i][user]
+		}
+	}
+	return nil, 0
+}
+
 // Gate tells whether jobs wait for their turn.
-func (l Limits) Gate() bool { return len(l.All) > 0 }
+func (l Limits) Gate() bool { return len(l.All)+len(l.Hours) > 0 }
 
 // Never returns the first limit that a gang exceeds all by itself, so that it could never have its turn, and how much it asks
 // for; nil for none.

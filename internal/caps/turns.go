@@ -28,6 +28,8 @@ type Claimant struct {
 	Model string
 	// Core is what its gang asks for, and Worker one worker more.
 	Core, Worker capacity.Amounts
+	// Accelerated is true for one whose gang asks for accelerators.
+	Accelerated bool
 	// Asks is true until its gang is there.
 	Asks bool
 	// InQueue is true for a gang of the profile's queue.
@@ -253,6 +255,10 @@ func (t *table) ask(c *Claimant, all []Claimant) {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *l, User: c.User, Asked: asked, Never: true}}
 		return
 	}
+	if h, used := t.limits.Exceeded(c.User); h != nil && c.Accelerated {
+		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *h, User: c.User, Used: used}}
+		return
+	}
 	short := t.shortages(c)
 	if len(short) == 0 {
 		t.turns[c.Job] = Turn{Admitted: true}
@@ -355,6 +361,9 @@ func (t *table) grow(c *Claimant, granted Grant, now time.Time) {
 	}
 	counted := c.counted(granted, now)
 	more := int64(max(c.Wants-counted, 0))
+	if h, _ := t.limits.Exceeded(c.User); h != nil && c.Accelerated {
+		more = 0
+	}
 	for i, l := range t.limits.All {
 		each := l.of(c.Worker, c.Model)
 		if each == 0 || l.Scope == ScopeQueue {

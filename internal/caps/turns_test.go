@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -210,6 +211,37 @@ func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
 	g.Expect(decided[key("b")].Admitted).To(BeFalse(), "its pods may be there already, unseen")
 }
 
+func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
+	budget := Limit{Scope: ScopeHours, Max: 10 * Hour, Window: 24 * time.Hour}
+	for name, c := range map[string]struct {
+		spent       map[string]int64
+		accelerated bool
+		admitted    bool
+		surplus     int32
+	}{
+		"enough is left":         {map[string]int64{"alice": 10*Hour - 1}, true, true, 3},
+		"nothing is left":        {map[string]int64{"alice": 10 * Hour}, true, false, 0},
+		"somebody else's":        {map[string]int64{"bob": 10 * Hour}, true, true, 3},
+		"a job without devices":  {map[string]int64{"alice": 10 * Hour}, false, true, 3},
+		"nobody knows":           {nil, true, true, 3},
+		"what has no user is no": {map[string]int64{"": 10 * Hour}, true, true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			l := Limits{Hours: []Limit{budget}, Spent: []map[string]int64{c.spent}}
+			waits, runs := asking("waits", "alice", 1, 0), holding("runs", 1, 0, 3)
+			waits.Accelerated, runs.Accelerated = c.accelerated, c.accelerated
+			decided := turns(l, waits, runs)
+			g.Expect(decided[key("waits")].Admitted).To(Equal(c.admitted))
+			g.Expect(decided[key("runs")].Admitted).To(BeTrue(), "what runs goes on")
+			g.Expect(decided[key("runs")].Surplus).To(Equal(c.surplus))
+			if !c.admitted {
+				g.Expect(decided[key("waits")].Blocked).To(Equal(&Blocked{Limit: budget, User: "alice", Used: 10 * Hour}))
+			}
+		})
+	}
+}
+
 // TestLimitsHoldWhateverHappens plays random histories: gangs and pods appear late, end, and leave when they are told to.
 func TestLimitsHoldWhateverHappens(t *testing.T) {
 	histories := 2000
@@ -344,7 +376,12 @@ func TestLimitsOfAProfile(t *testing.T) {
 		PerJob:         []v1alpha1.ResourceCap{{Resource: string(gpu), Model: "A100", Max: resource.MustParse("4")}},
 		OtherWorkloads: v1alpha1.OtherWorkloadsIgnore,
 	}
-	g.Expect(Of(p)).To(Equal(Limits{IgnoreOthers: true, All: []Limit{
+	p.Spec.Caps.GPUHours = []v1alpha1.HourCap{
+		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 2, OnExceeded: v1alpha1.ExceededQueue},
+		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededNotify},
+	}
+	hours := []Limit{{Scope: ScopeHours, Max: 2 * Hour, Window: time.Hour}}
+	g.Expect(Of(p)).To(Equal(Limits{IgnoreOthers: true, Hours: hours, All: []Limit{
 		{Scope: ScopeJob, Resource: gpu, Model: "A100", Max: 4},
 		{Scope: ScopeUser, Resource: "memory", Max: 1 << 30},
 		{Scope: ScopeQueue, Resource: "cpu", Max: 1500},

@@ -3,6 +3,8 @@ package elastic
 import (
 	"fmt"
 	"math"
+	"strings"
+	"time"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
@@ -36,6 +38,10 @@ func (p *planner) quotaExceeded(b *caps.Blocked) string {
 	if b.Never {
 		return TooLarge(b.Limit, b.Asked, profile) + ": lower minReplicas, or have the profile allow more."
 	}
+	if b.Limit.Scope == caps.ScopeHours {
+		return fmt.Sprintf("Profile %s lets %s use accelerators for %s in %s, of which %s are used: it starts by itself when enough "+
+			"of that is longer ago.", profile, holder(b), hours(b.Limit.Max), Window(b.Limit.Window), hours(b.Used))
+	}
 	message := fmt.Sprintf("Profile %s lets %s %s; %s in use, and the job asks for %s.", profile, holder(b), most(b.Limit),
 		of(b.Limit, b.Used), of(b.Limit, b.Asked))
 	switch {
@@ -56,7 +62,7 @@ func TooLarge(limit caps.Limit, asked int64, profile string) string {
 		who = "a user"
 	case caps.ScopeQueue:
 		who = "all its jobs together"
-	case caps.ScopeJob:
+	case caps.ScopeJob, caps.ScopeHours:
 	}
 	return fmt.Sprintf("The job asks for %s at least, and profile %s lets %s %s", of(limit, asked), profile, who, most(limit))
 }
@@ -70,6 +76,11 @@ func holder(b *caps.Blocked) string {
 	}
 	return b.User
 }
+
+func hours(n int64) string { return fmt.Sprintf("%.1f hours", float64(n)/caps.Hour) }
+
+// Window writes the length of a window of time.
+func Window(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }
 
 func most(l caps.Limit) string { return "hold " + of(l, l.Max) + " at most" }
 

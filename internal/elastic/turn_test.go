@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -45,6 +46,13 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 		"one of a team": {blocked: caps.Blocked{Limit: team, Used: 7, Asked: 2, Place: 1}, message: "Profile ads lets all its jobs " +
 			"together hold 8 nvidia.com/gpu (A100) at most; 7 nvidia.com/gpu (A100) in use, and the job asks for 2 nvidia.com/gpu " +
 			"(A100). It starts by itself when enough of that is given back."},
+		"one of a user without hours": {
+			blocked: caps.Blocked{
+				Limit: caps.Limit{Scope: caps.ScopeHours, Max: 2 * caps.Hour, Window: 168 * time.Hour}, User: "alice", Used: 9_000_000,
+			},
+			message: "Profile ads lets alice use accelerators for 2.0 hours in 168h, of which 2.5 hours are used: it starts by itself " +
+				"when enough of that is longer ago.",
+		},
 		"one that is too large": {
 			blocked: caps.Blocked{Limit: limit, User: "alice", Asked: 6, Never: true}, stalled: true, message: "The job asks for 6 " +
 				"nvidia.com/gpu at least, and profile ads lets a user hold 4 nvidia.com/gpu at most: lower minReplicas, or have the " +

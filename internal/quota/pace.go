@@ -39,6 +39,14 @@ func figureless(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuota
 	c := st.DeepCopy()
 	c.Used, c.Borrowed, c.Lent, c.Accelerators = nil, nil, nil, ""
 	c.Running, c.Waiting, c.AwaitingApproval = 0, 0, 0
+	for i := range c.OverBudget {
+		c.OverBudget[i].UsedHours = 0
+	}
+	for i := range c.Conditions {
+		if c.Conditions[i].Type == v1alpha1.ConditionBudgetExceeded {
+			c.Conditions[i].Message = "" // It has the figures.
+		}
+	}
 	for i := range c.Reservations {
 		c.Reservations[i].Placed = 0
 	}

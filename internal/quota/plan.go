@@ -41,6 +41,8 @@ type Observed struct {
 	Rooms map[ReservationKey]Room
 	// Reserved is what such pods hold on nodes, by profile.
 	Reserved map[string]capacity.Amounts
+	// Budgets are what was used of each profile's budgets.
+	Budgets map[string][]Budget
 	// Tasks are the trainings that reservations are for.
 	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.

@@ -32,6 +32,7 @@ func (r *review) say(lent map[string]capacity.Amounts) {
 	r.sayFigures(lent[name])
 	r.sayConflicts()
 	r.sayExcess()
+	r.sayBudgets()
 	r.sayQueue()
 	r.conditions().Settle(r.profile.Status.Conditions)
 }

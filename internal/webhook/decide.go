@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -73,6 +74,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	var d Decision
 	d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, training, rules)
 	d.cap(job, rules.Profile)
+	d.budget(job, rules)
 	d.claim(spec.Owner, &spec.Template.Spec, training, by)
 	return d
 }
@@ -134,6 +136,27 @@ func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, profile *v1alpha1.Resou
 	if limit, asked := limits.Never(core, model); limit != nil {
 		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, elastic.TooLarge(*limit, asked, profile.Name)+
 			": lower minReplicas, or have the profile allow more")
+	}
+}
+
+// budget refuses a training of a user who has used up a budget that says so.
+func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
+	if rules.Profile == nil || len(job.Spec.Template.Spec.Containers) == 0 {
+		return
+	}
+	core := worker.CoreRequests(job, job.Spec.MinReplicas)
+	accelerated := slices.ContainsFunc(rules.Config.Accelerators.Resources(), func(name string) bool {
+		_, asked := core[corev1.ResourceName(name)]
+		return asked
+	})
+	for _, o := range rules.Profile.Status.OverBudget {
+		if accelerated && o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
+			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
+				"%s has used %d of the %d hours of accelerators that profile %s allows a user in %s: wait until enough of that is longer "+
+					"ago, or have the profile allow more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name,
+				elastic.Window(o.Window.Duration))))
+			return
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -129,6 +130,40 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 				job.Spec.Accelerator = &v1alpha1.Accelerator{Models: c.models}
 			}
 			d := Decide(job, Creation{}, Rules{Config: config.Defaults(), Profile: c.profile})
+			if c.refused == "" {
+				g.Expect(d.Refused).To(BeEmpty())
+			} else {
+				g.Expect(d.Refused.ToAggregate()).To(MatchError(c.refused))
+			}
+		})
+	}
+}
+
+func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		over    v1alpha1.OverBudget
+		gpus    string
+		refused string
+	}{
+		"who has": {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "1", "spec.owner: Forbidden: alice has " +
+			"used 501 of the 500 hours of accelerators that profile ads allows a user in 168h: wait until enough of that is longer ago, or " +
+			"have the profile allow more"},
+		"for a job without devices":       {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "0", ""},
+		"who has, and may wait":           {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededQueue}, "1", ""},
+		"for what somebody else has used": {v1alpha1.OverBudget{User: "bob", OnExceeded: v1alpha1.ExceededDeny}, "1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c.over.Window, c.over.UsedHours, c.over.MaxHours = metav1.Duration{Duration: 168 * time.Hour}, 501, 500
+			profile := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+			profile.Status.OverBudget = []v1alpha1.OverBudget{c.over}
+			job := &v1alpha1.ElasticTrainingJob{}
+			job.Spec.Owner, job.Spec.MinReplicas, job.Spec.MaxReplicas = "alice", 1, 1
+			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
+			if c.gpus != "0" {
+				job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(c.gpus)}
+			}
+			d := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: profile})
 			if c.refused == "" {
 				g.Expect(d.Refused).To(BeEmpty())
 			} else {

@@ -1,6 +1,7 @@
 package badinput
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -8,7 +9,8 @@ import (
 
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
-	return casesOf(v1alpha1.ResourceQuotaProfileKind, profileNames(), selectors(), shares(), lists(), members(), caps(), reservations())
+	return casesOf(v1alpha1.ResourceQuotaProfileKind,
+		profileNames(), selectors(), shares(), lists(), members(), caps(), reservations())
 }
 
 func profileNames() []Case {
@@ -108,7 +110,30 @@ func members() []Case {
 
 // caps are mistakes in what may be held at a time.
 func caps() []Case {
-	cases := []Case{unknown("spec.caps.otherWorkloads", "Some", "Count", "Ignore")}
+	const hours = "spec.caps.gpuHours"
+	hour := func(what, fields, says string) Case {
+		return refused("a budget with "+what, setting(hours, "[{"+fields+"}]"), hours+"[0]."+says)
+	}
+	window := func(written string) string {
+		return "window: Invalid value: " + strconv.Quote(written) + ": window must be from 1h to 8784h"
+	}
+	cases := []Case{
+		unknown("spec.caps.otherWorkloads", "Some", "Count", "Ignore"),
+		refused("9 budgets", setting(hours, many(9, `{"window":"%dh","perUser":1}`)), hours+": Too many: 9: must have at most 8 items").
+			blind(),
+		hour("no window", `"perUser":1`, "window: Required value").blind().decoded(hours + "[0]." + window("0s")),
+		hour("a window of minutes", `"window":"59m","perUser":1`, window("59m")).decoded(hours + "[0]." + window("59m0s")),
+		hour("a window of years", `"window":"8785h","perUser":1`, window("8785h")).decoded(hours + "[0]." + window("8785h0m0s")),
+		hour("a window that is no time", `"window":"week","perUser":1`,
+			`window: Invalid value: "week": `+hours+`[0].window in body must be of type duration: "week"`).blind().unreadable(),
+		hour("no hours", `"window":"1h"`, "perUser: Required value").blind().decoded(),
+		hour("hours below nothing", `"window":"1h","perUser":-1`,
+			"perUser: Invalid value: -1: "+hours+"[0].perUser in body should be greater than or equal to 0"),
+		hour("hours beyond counting", `"window":"1h","perUser":10000001`,
+			"perUser: Invalid value: 10000001: "+hours+"[0].perUser in body should be less than or equal to 10000000"),
+		hour("an unknown consequence", `"window":"1h","perUser":1,"onExceeded":"Kill"`,
+			`onExceeded: Unsupported value: "Kill": supported values: "Queue", "Deny", "Notify"`).blind(),
+	}
 	for _, list := range []string{"spec.caps.perUser", "spec.caps.perJob"} {
 		one := func(what, fields, says string) Case {
 			return refused("a cap in "+list+" with "+what, setting(list, "[{"+fields+"}]"), list+"[0]."+says)

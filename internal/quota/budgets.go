@@ -1,0 +1,65 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/elastic"
+)
+
+// Budget is what was used of one of a profile's budgets, in the order of its spec.
+type Budget struct {
+	// Known is false while the ledger was not read.
+	Known bool
+	// ByUser is in thousandths of an accelerator × seconds.
+	ByUser map[string]int64
+}
+
+// sayBudgets tells who has used up a budget.
+func (r *review) sayBudgets() {
+	r.st.OverBudget = nil
+	if r.profile.Spec.Caps == nil || len(r.profile.Spec.Caps.GPUHours) == 0 {
+		r.conditions().Remove(v1alpha1.ConditionBudgetExceeded)
+		return
+	}
+	budgets, unknown := r.p.o.Budgets[r.profile.Name], 0
+	for i, h := range r.profile.Spec.Caps.GPUHours {
+		if i >= len(budgets) || !budgets[i].Known {
+			unknown++
+			continue
+		}
+		for _, user := range slices.Sorted(maps.Keys(budgets[i].ByUser)) {
+			used := budgets[i].ByUser[user]
+			if user != "" && used >= int64(h.PerUser)*caps.Hour && len(r.st.OverBudget) < v1alpha1.OverBudgetLimit {
+				r.st.OverBudget = append(r.st.OverBudget, v1alpha1.OverBudget{
+					User: user, Window: h.Window, UsedHours: used / caps.Hour, MaxHours: int64(h.PerUser), OnExceeded: h.OnExceeded,
+				})
+			}
+		}
+	}
+	var words []string
+	for _, o := range r.st.OverBudget[:min(len(r.st.OverBudget), namedConflicts)] {
+		words = append(words, fmt.Sprintf("%s with %d of %d hours in %s",
+			o.User, o.UsedHours, o.MaxHours, elastic.Window(o.Window.Duration)))
+	}
+	if more := len(r.st.OverBudget) - namedConflicts; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	switch {
+	case len(words) > 0:
+		r.set(v1alpha1.ConditionBudgetExceeded, metav1.ConditionTrue, v1alpha1.ReasonBudgetExceeded, fmt.Sprintf(
+			"The budget of accelerators is used up by %s. What runs goes on.", strings.Join(words, ", ")))
+	case unknown > 0:
+		r.set(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerUnavailable,
+			"What was used is not known, because the ledger was not read yet or none is kept (ledger in the operator's configuration): "+
+				"nobody waits for a budget until it is.")
+	default:
+		r.conditions().Remove(v1alpha1.ConditionBudgetExceeded)
+	}
+}

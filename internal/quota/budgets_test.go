@@ -1,0 +1,61 @@
+package quota
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/caps"
+)
+
+func TestBudgetsThatAreUsedUp(t *testing.T) {
+	week := metav1.Duration{Duration: 168 * time.Hour}
+	for name, c := range map[string]struct {
+		budget  Budget
+		status  metav1.ConditionStatus
+		message string
+		over    int
+	}{
+		"nobody": {Budget{Known: true, ByUser: map[string]int64{"alice": 500*caps.Hour - 1}}, "", "", 0},
+		"one": {
+			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * caps.Hour, "bob": 1, "": 900 * caps.Hour}}, metav1.ConditionTrue,
+			"The budget of accelerators is used up by alice with 500 of 500 hours in 168h. What runs goes on.", 1,
+		},
+		"not known": {Budget{}, metav1.ConditionUnknown, "What was used is not known", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			b := newBooking()
+			spec := &b.o.Profiles[0].Object.Spec
+			spec.Caps = &v1alpha1.ProfileCaps{GPUHours: []v1alpha1.HourCap{{
+				Window: week, PerUser: 500, OnExceeded: v1alpha1.ExceededDeny,
+			}}}
+			b.o.Budgets = map[string][]Budget{"ads": {c.budget}}
+			b.step()
+			g.Expect(b.last.Status.OverBudget).To(HaveLen(c.over))
+			said := meta.FindStatusCondition(b.last.Status.Conditions, v1alpha1.ConditionBudgetExceeded)
+			if c.status == "" {
+				g.Expect(said).To(BeNil())
+				return
+			}
+			g.Expect(said.Status).To(Equal(c.status))
+			g.Expect(said.Message).To(HavePrefix(c.message))
+			if c.over > 0 {
+				g.Expect(b.last.Status.OverBudget[0]).To(Equal(v1alpha1.OverBudget{
+					User: "alice", Window: week, UsedHours: 500, MaxHours: 500, OnExceeded: v1alpha1.ExceededDeny,
+				}))
+			}
+			written := b.last.Status.DeepCopy()
+			b.o.Budgets["ads"][0].ByUser = map[string]int64{"alice": 501 * caps.Hour}
+			if b.step(); c.over > 0 {
+				g.Expect(PaceOf(written, &b.last.Status)).To(Equal(PaceCalm), "figures alone")
+			}
+			spec.Caps = nil
+			g.Expect(meta.FindStatusCondition(b.step().last.Status.Conditions, v1alpha1.ConditionBudgetExceeded)).To(BeNil())
+		})
+	}
+}
