@@ -131,8 +131,12 @@ func TestEveryConditionIsExplained(t *testing.T) {
 func TestTiersAreThoseOfTheOperator(t *testing.T) {
 	concepts := read(t, "docs/concepts.md")
 	for _, tier := range config.DefaultTiers() {
-		row := fmt.Sprintf("| `%s` | `%s` | %d | `%s` | %d |\n",
-			tier.Name, tier.ClassName(), tier.Priority, tier.SurplusClassName(), tier.SurplusPriority)
+		longest := "none"
+		if tier.LongestRunSeconds > 0 {
+			longest = fmt.Sprintf("%g h", tier.LongestRun().Hours())
+		}
+		row := fmt.Sprintf("| `%s` | `%s` | %d | `%s` | %d | %s | %s |\n",
+			tier.Name, tier.ClassName(), tier.Priority, tier.SurplusClassName(), tier.SurplusPriority, tier.QoS, longest)
 		if !strings.Contains(concepts, row) {
 			t.Errorf("docs/concepts.md does not say %s", row)
 		}

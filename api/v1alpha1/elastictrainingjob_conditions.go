@@ -111,6 +111,8 @@ const (
 	ReasonTierNotAllowed = "TierNotAllowed"
 	// ReasonAwaitingApproval: the profile of the job's namespace has jobs of its tier wait until somebody approves them.
 	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonQoSNotMet: the resources of a container contradict what the tier holds its pods to.
+	ReasonQoSNotMet = "QoSNotMet"
 	// ReasonProfileNotReady: the profile of the job's namespace has no Queue yet.
 	ReasonProfileNotReady = "ProfileNotReady"
 	// ReasonLimitExceeded: the job asks for more than a limit of the operator's configuration allows.

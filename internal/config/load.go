@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,12 +52,13 @@ func (c *Configuration) read(content []byte) problems {
 
 // complete fills in what follows from the rest.
 func (c *Configuration) complete() {
-	for _, t := range c.Tiers {
-		if t.Default {
-			return
-		}
+	marked := len(c.Tiers) == 0
+	for i := range c.Tiers {
+		t := &c.Tiers[i]
+		t.QoS = cmp.Or(t.QoS, QoSBurstable)
+		marked = marked || t.Default
 	}
-	if len(c.Tiers) > 0 {
+	if !marked {
 		c.Tiers[0].Default = true
 	}
 }

@@ -19,9 +19,9 @@ func TestDefaults(t *testing.T) {
 	c, err := Load("file", []byte(header))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Tiers).To(Equal(Tiers{
-		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, Default: true},
-		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200},
-		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, Preempts: []string{"exploratory"}},
+		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, QoS: "Burstable", LongestRunSeconds: 259200, Default: true},
+		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200, QoS: "MemoryGuaranteed"},
+		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, QoS: "Guaranteed", Preempts: []string{"exploratory"}},
 	}))
 	g.Expect(c.Accelerators).To(Equal(Accelerators{
 		"nvidia.com/gpu": "nvidia.com/gpu.product", "nvidia.com/gpu.shared": "nvidia.com/gpu.product",
@@ -62,8 +62,8 @@ func other() *Configuration {
 	return &Configuration{
 		APIVersion: APIVersion, Kind: Kind,
 		Tiers: Tiers{
-			{Name: "low", Priority: 1, SurplusPriority: -12},
-			{Name: "high", Priority: 2, SurplusPriority: -11, Preempts: []string{"low"}, Default: true},
+			{Name: "low", Priority: 1, SurplusPriority: -12, QoS: "Burstable", LongestRunSeconds: 60},
+			{Name: "high", Priority: 2, SurplusPriority: -11, QoS: "Guaranteed", Preempts: []string{"low"}, Default: true},
 		},
 		Accelerators: Accelerators{"example.com/npu": "example.com/npu.product"},
 		Limits:       Limits{MaxWorkersPerJob: 64},
@@ -158,7 +158,8 @@ func TestFirstTierIsTheDefaultUnlessOneIsMarked(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	tier, found := c.Tiers.Find("")
 	g.Expect(found).To(BeTrue())
-	g.Expect(tier.Name).To(Equal("low"))
+	g.Expect(tier).To(Equal(Tier{Name: "low", Priority: 1, SurplusPriority: -12, QoS: QoSBurstable, Default: true}),
+		"which is Burstable and bounds nothing")
 	c, err = Load("file", []byte(header+low+high+", default: true}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
 	tier, _ = c.Tiers.Find("")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -26,15 +27,36 @@ type Tier struct {
 	// Preempts names the less important tiers whose gangs are stopped whole for a waiting gang of this one, when surplus is
 	// not enough. Default: none.
 	Preempts []string `json:"preempts,omitempty"`
+	// QoS is what containers of the tier's pods are held to. Default: Burstable.
+	QoS QoS `json:"qos"`
+	// LongestRunSeconds is how long a job of the tier may train, over all attempts, and a run of a merge may run, where the job
+	// itself does not say less; from 0 to 31536000 (a year), 0 for no bound. Default: 0.
+	LongestRunSeconds int32 `json:"longestRunSeconds"`
 	// Default marks the tier of jobs that name none. Default: the first tier.
 	Default bool `json:"default,omitempty"`
 }
+
+// QoS is what containers of a tier's pods are held to, and so how their node treats them when it runs short.
+type QoS string
+
+const (
+	// QoSBurstable leaves containers as the user wrote them.
+	QoSBurstable QoS = "Burstable"
+	// QoSMemoryGuaranteed has every container that asks for memory have a limit of just as much.
+	QoSMemoryGuaranteed QoS = "MemoryGuaranteed"
+	// QoSGuaranteed has every container ask for CPU and memory, with limits of just as much, so that pods are of Kubernetes' QoS
+	// class Guaranteed.
+	QoSGuaranteed QoS = "Guaranteed"
+)
 
 // ClassName is the name of the PriorityClass of the tier's core workers.
 func (t Tier) ClassName() string { return "tideline-" + t.Name }
 
 // SurplusClassName is the name of the PriorityClass of the tier's surplus workers.
 func (t Tier) SurplusClassName() string { return t.ClassName() + "-surplus" }
+
+// LongestRun is how long a job of the tier may train; 0 for no bound.
+func (t Tier) LongestRun() time.Duration { return Seconds(t.LongestRunSeconds) }
 
 // Classes are the PriorityClasses that the tier needs, that of the core first.
 func (t Tier) Classes() []schedulingv1.PriorityClass {
@@ -64,9 +86,13 @@ type Tiers []Tier
 // DefaultTiers returns the tiers that the operator knows without configuration.
 func DefaultTiers() Tiers {
 	return Tiers{
-		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, Default: true},
-		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200},
-		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, Preempts: []string{"exploratory"}},
+		{
+			Name: "exploratory", Priority: 1000, SurplusPriority: -300, QoS: QoSBurstable, LongestRunSeconds: 3 * maxDay, Default: true,
+		},
+		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200, QoS: QoSMemoryGuaranteed},
+		{
+			Name: "main-traffic", Priority: 100000, SurplusPriority: -100, QoS: QoSGuaranteed, Preempts: []string{"exploratory"},
+		},
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	maxDay    = 24 * maxHour
 	maxResync = 7 * maxDay
 	maxLease  = maxHour
+	maxRun    = 365 * maxDay
 	// maxPriority is the largest value that the API server lets users give a PriorityClass
 	// (scheduling.HighestUserDefinablePriority).
 	maxPriority = 1_000_000_000
@@ -88,6 +89,8 @@ func (p *problems) tiers(ts Tiers) {
 			p.rises(path+".surplusPriority", t.SurplusPriority, ts[i-1].SurplusPriority, ts[i-1].Name)
 		}
 		p.preempts(path+".preempts", t.Preempts, ts[:i])
+		p.oneOf(path+".qos", string(t.QoS), string(QoSBurstable), string(QoSMemoryGuaranteed), string(QoSGuaranteed))
+		p.between(path+".longestRunSeconds", t.LongestRunSeconds, 0, maxRun)
 		if t.Default && byDefault != "" {
 			p.value(path+".default", true, fmt.Sprintf("tier %s is the default already: leave one", quote(byDefault)))
 		} else if t.Default {

@@ -105,6 +105,16 @@ var wrongFiles = []struct {
 		`tiers[1].preempts[3] is "c": it must be a tier that is listed before this one: "a".`,
 		`tiers[1].default is true: tier "a" is the default already: leave one.`,
 	}},
+	{"what pods of a tier are held to", "tiers:\n- {name: a, priority: 1, surplusPriority: -20, qos: guaranteed, " +
+		"longestRunSeconds: -1}\n- {name: b, priority: 2, surplusPriority: -19, qos: BestEffort, longestRunSeconds: 31536001}\n" +
+		"- {name: c, priority: 3, surplusPriority: -18, qos: [Guaranteed], longestRunSeconds: 72h}\n", []string{
+		`tiers[2].longestRunSeconds is "72h": it must be a whole number, without quotes and of at most nine digits.`,
+		`tiers[2].qos is ["Guaranteed"]: it must be text: put it in quotes.`,
+		`tiers[0].qos is "guaranteed": it must be Burstable, MemoryGuaranteed or Guaranteed.`,
+		`tiers[0].longestRunSeconds is -1: it must be from 0 to 31536000.`,
+		`tiers[1].qos is "BestEffort": it must be Burstable, MemoryGuaranteed or Guaranteed.`,
+		`tiers[1].longestRunSeconds is 31536001: it must be from 0 to 31536000.`,
+	}},
 	{"accelerators", "accelerators: {\"a b\": x, example.com/npu: \"\"}\n", []string{
 		`accelerators["a b"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 		`accelerators["example.com/npu"] is "": it must be the name of a node label, for example example.com/npu.product.`,

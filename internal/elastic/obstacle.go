@@ -28,8 +28,8 @@ type Obstacle struct {
 // blocked runs the checks that come before anything is created, in the order in which a user would mend them.
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
-		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.tierNotAllowed, p.unknownAccelerator,
-		p.uncountableRequests, p.awaitingApproval, p.volcanoMissing, p.profileNotReady, p.queueRefuses,
+		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.tierNotAllowed, p.qosNotMet,
+		p.unknownAccelerator, p.uncountableRequests, p.awaitingApproval, p.volcanoMissing, p.profileNotReady, p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -131,6 +131,25 @@ func (p *planner) awaitingApproval() *Obstacle {
 		p.wake(until.Sub(p.now)) // Something else may keep it until then.
 	}
 	return nil
+}
+
+// qosNotMet refuses workers that would not be what their tier promises. A gang that is there keeps what it has: workers that are
+// created anew for it are held to the tier as far as the template allows.
+func (p *planner) qosNotMet() *Obstacle {
+	if p.o.Core != nil {
+		return nil
+	}
+	tier, _ := p.tier()
+	found := worker.CheckJobQoS(p.spec, tier)
+	if len(found) == 0 {
+		return nil
+	}
+	return &Obstacle{
+		Reason: v1alpha1.ReasonQoSNotMet,
+		Message: worker.SayQoS(found) + ". A job keeps its tier and its template: delete it and create it with other resources, or " +
+			"of another tier.",
+		Stalled: true,
+	}
 }
 
 // profileNotReady waits for the Queue of the profile.

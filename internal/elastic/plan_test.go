@@ -149,6 +149,20 @@ func TestObstacles(t *testing.T) {
 	}{
 		{"invalid", func(o *Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec, []string{"spec.x: wrong"}},
 		{"tier", func(o *Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier, []string{`"gold"`, "main-traffic"}},
+		{"QoS of the tier", func(o *Observed) { o.Job.Spec.Tier = "main-traffic" }, true, v1alpha1.ReasonQoSNotMet, []string{
+			"spec.template.spec.containers[0].resources.requests[cpu]: Required value: tier main-traffic is Guaranteed",
+			`"trainer" asks for no cpu`, "(and so in 1 more of its fields). A job keeps its tier and its template: delete it",
+		}},
+		{"QoS of the profile's default tier", func(o *Observed) { o.Profile = profile("main-traffic") }, true,
+			v1alpha1.ReasonQoSNotMet, []string{"tier main-traffic is Guaranteed"}},
+		{"QoS of worker 0", func(o *Observed) {
+			o.Job.Spec.Tier, o.Job.Spec.Master = "small-traffic", &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+			}}
+		}, true, v1alpha1.ReasonQoSNotMet, []string{
+			`spec.master.resources.limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and tier small-traffic is `,
+		}},
 		{"below zero", func(o *Observed) {
 			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("-1")
 		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for -1 of cpu"}},

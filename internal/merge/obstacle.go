@@ -34,9 +34,9 @@ type obstacle struct {
 // findObstacle runs the checks in the order in which a user would mend what they find.
 func (t *turn) findObstacle() *obstacle {
 	for _, check := range []func() *obstacle{
-		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.limitExceeded, t.poolNotAllowed, t.badSchedule,
-		t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue, t.awaitingApproval, t.neverFits,
-		t.poolShut,
+		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.qosNotMet, t.limitExceeded,
+		t.poolNotAllowed, t.badSchedule, t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue,
+		t.awaitingApproval, t.neverFits, t.poolShut,
 	} {
 		if o := check(); o != nil {
 			return o
@@ -90,6 +90,18 @@ func (t *turn) tierNotAllowed() *obstacle {
 		"spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the MergeJob and create it with one of these, or "+
 			"have the profile allow it.", t.spec.Tier, t.job.Profile.Name,
 		t.p.o.Config.Tiers.Allowed(t.job.Profile, t.spec.Owner))}
+}
+
+// qosNotMet refuses pods that would not be what their tier promises. A run that has begun goes on with pods that are held to the
+// tier as far as the template allows.
+func (t *turn) qosNotMet() *obstacle {
+	tier, _ := t.tier()
+	found := worker.CheckMergeQoS(t.spec, tier)
+	if len(found) == 0 {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
+		message: worker.SayQoS(found) + ". Change spec.template, or delete the MergeJob and create it of another tier."}
 }
 
 func (t *turn) limitExceeded() *obstacle {

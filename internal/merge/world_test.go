@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -88,7 +89,11 @@ func (w *world) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger
 		Store: v1alpha1.ModelStore{
 			Provider: v1alpha1.StoreS3, Bucket: "models", Prefix: name, Increments: "inc/", Full: "full/", CompletionMarker: "_SUCCESS",
 		},
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "merge", Image: "merge"}}}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "merge", Image: "merge", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+			}},
+		}}}},
 	}
 	for _, c := range change {
 		c(&m.object.Spec)

@@ -98,6 +98,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 		Spec: *template.Spec.DeepCopy(),
 	}
 	worker.SetOwner(pod, b.Job.Spec.Owner)
+	worker.ApplyQoS(&pod.Spec, b.Tier.QoS)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: incrementsVolume, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{

@@ -74,6 +74,7 @@ func TestCorePod(t *testing.T) {
 	g.Expect(pod.Spec.SchedulerName).To(Equal("volcano"))
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic"))
 	g.Expect(pod.Spec.RestartPolicy).To(Equal(corev1.RestartPolicyNever))
+	g.Expect(pod.Spec.Containers[0].Resources).To(Equal(b.Job.Spec.Template.Spec.Containers[0].Resources))
 	g.Expect(metav1.IsControlledBy(pod, b.Job)).To(BeTrue())
 	g.Expect(pod.OwnerReferences[0].Kind).To(Equal("MergeJob"))
 	g.Expect(pod.Spec.Containers[0].TerminationMessagePolicy).To(Equal(corev1.TerminationMessageFallbackToLogsOnError))
@@ -92,6 +93,18 @@ func TestSurplusPod(t *testing.T) {
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic-surplus"))
 	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
 	g.Expect(blueprint().Pod(1).Labels["tideline.io/role"]).To(Equal("core"))
+}
+
+func TestPodsAreHeldToTheirTier(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	asked := b.Job.Spec.Template.Spec.Containers[0].Resources.Requests
+	asked["memory"] = resource.MustParse("4Gi")
+	b.Job.Spec.Template.Spec.Containers[0].Resources.Limits = nil
+	for _, i := range []int32{0, 3} {
+		limits := b.Pod(i).Spec.Containers[0].Resources.Limits
+		g.Expect(limits).To(Equal(corev1.ResourceList{"memory": resource.MustParse("4Gi")}), "pod %d", i)
+	}
 }
 
 func TestContainersAreToldWhatTheyMerge(t *testing.T) {

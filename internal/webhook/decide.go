@@ -67,23 +67,27 @@ type Rules struct {
 	Profile *v1alpha1.ResourceQuotaProfile
 }
 
-// Decide judges what the schema of a job cannot: its tier and size, by the operator's configuration and the profile of its
-// namespace, and its owner and its ServiceAccount, by who creates it.
+// Decide judges what the schema of a job cannot: its tier, size and resources, by the operator's configuration and the profile of
+// its namespace, and its owner and its ServiceAccount, by who creates it.
 func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	spec := &job.Spec
 	var d Decision
-	d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, training, rules)
+	if tier, fine := d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, training, rules); fine {
+		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
+	}
 	d.cap(job, rules.Profile)
 	d.budget(job, rules)
 	d.claim(spec.Owner, &spec.Template.Spec, training, by)
 	return d
 }
 
-// DecideMerge judges what the schema of a merge cannot: its tier, size, pool and store, by the operator's configuration, its
-// schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
+// DecideMerge judges what the schema of a merge cannot: its tier, size, resources, pool and store, by the operator's
+// configuration, its schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, merging, rules)
+	if tier, fine := d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, merging, rules); fine {
+		d.Refused = append(d.Refused, worker.CheckMergeQoS(spec, tier)...)
+	}
 	d.pool(spec.Pool, rules)
 	d.store(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {
@@ -102,11 +106,12 @@ func (d *Decision) refuse(at *field.Path, value any, why string) {
 	d.Refused = append(d.Refused, field.Invalid(at, value, why))
 }
 
-// limit holds a job to the tiers and the size that the operator's configuration and the profile know.
-func (d *Decision) limit(tier, owner string, replicas int32, of words, rules Rules) {
+// limit holds a job to the tiers and the size that the operator's configuration and the profile know. It returns the tier; false
+// for one that the job may not have.
+func (d *Decision) limit(tier, owner string, replicas int32, of words, rules Rules) (found config.Tier, fine bool) {
 	at, cfg := field.NewPath("spec", "tier"), rules.Config
 	_, known := cfg.Tiers.Find(tier)
-	_, fine := cfg.Tiers.For(rules.Profile, owner).Find(tier)
+	found, fine = cfg.Tiers.For(rules.Profile, owner).Find(tier)
 	switch {
 	case !known:
 		d.refuse(at, tier, fmt.Sprintf(
@@ -120,6 +125,7 @@ func (d *Decision) limit(tier, owner string, replicas int32, of words, rules Rul
 			"is more than the %d %s that the operator's configuration allows a %s (limits.maxWorkersPerJob): ask for fewer",
 			most, of.pods, of.job))
 	}
+	return found, fine
 }
 
 // cap holds a training to what a job and a user of the profile may hold at all.

@@ -43,6 +43,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 		Spec: *Spec(b.Job, b.Accelerators, b.Attempt.Model, i),
 	}
 	SetOwner(pod, b.Job.Spec.Owner)
+	ApplyQoS(&pod.Spec, b.Tier.QoS)
 	pod.Spec.Hostname = name
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure

@@ -112,11 +112,13 @@ func (*mergePlay) suggestions() string {
 
 // job is the MergeJob of a model.
 func (p *mergePlay) job(m model) *v1alpha1.MergeJob {
-	return testutil.Merge(m.name).In(p.models.namespace).Pods(machinesPerMerge, machinesPerMerge).GPUs(1).Store(v1alpha1.ModelStore{
-		Provider: v1alpha1.StoreS3, Endpoint: p.models.store.Endpoint, Bucket: bucket, Prefix: m.name,
-		CredentialsSecretName: testutil.StoreSecret,
-	}).With(func(s *v1alpha1.MergeJobSpec) {
+	each := testutil.Merge(m.name).In(p.models.namespace).Pods(machinesPerMerge, machinesPerMerge).GPUs(1).Asks("1", "1Gi")
+	return each.With(func(s *v1alpha1.MergeJobSpec) {
 		s.Tier, s.Schedule.Interval.Duration = m.tier, interval
+		s.Store = v1alpha1.ModelStore{
+			Provider: v1alpha1.StoreS3, Endpoint: p.models.store.Endpoint, Bucket: bucket, Prefix: m.name,
+			CredentialsSecretName: testutil.StoreSecret,
+		}
 	}).Obj()
 }
 

@@ -131,7 +131,7 @@ var (
 		shared:  true, // While the operator is down, Volcano takes the surplus for the important job.
 		prelude: func(s *site) { s.runs(4) },
 		strike: func(s *site) {
-			s.Submit(s.Job(importantName).Range(4, 4).Tier("main-traffic").Starvation(time.Second))
+			s.Submit(s.Job(importantName).Range(4, 4).Tier("main-traffic").Asks("1", "1Gi").Starvation(time.Second))
 		},
 		sequel: func(s *site) {
 			s.Eventually(s.Fetch(importantName)).Should(testutil.Train(4), "the important job runs")

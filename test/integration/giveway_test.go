@@ -37,7 +37,7 @@ var _ = Describe("A running job makes room", func() {
 
 	It("scenario 3b: also for a job of a lower tier", func() {
 		s := newScenario("s3b", 4, 4)
-		story.Fill(s, s.Job("a").Tier("main-traffic")).ComesAndGoes(s.Job("b").Tier("exploratory"))
+		story.Fill(s, s.Job("a").Tier("main-traffic").Asks("1", "1Gi")).ComesAndGoes(s.Job("b").Tier("exploratory"))
 	})
 
 	It("scenario 3c: also for a job in another queue that is under its share", func() {

@@ -45,7 +45,7 @@ var _ = Describe("kubectl", func() {
 		s := newScenario("columns", 4)
 		s.Submit(s.Job("full").Range(2, 2).Owner("alice@example.com"))
 		Eventually(s.Fetch("full")).Should(testutil.Train(2), "one job trains")
-		s.Submit(s.Job("waits").Range(4, 8).Tier("main-traffic"))
+		s.Submit(s.Job("waits").Range(4, 8).Tier("main-traffic").Asks("1", "1Gi"))
 		Eventually(s.Fetch("waits")).Should(testutil.HaveReason("Unschedulable"), "one job waits")
 
 		Expect(table(kubectl(s, "get", "etj"))).To(HaveExactElements(

@@ -18,7 +18,10 @@ import (
 )
 
 var _ = Describe("What a job consists of", func() {
-	// elaborate is a job of 2..3 with a sidecar, an init container and fields of its own.
+	asks := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	}
+	// elaborate is a job of 2..3 with a sidecar, an init container and fields of its own, of a tier that is Guaranteed.
 	elaborate := func(s *testutil.Scenario) *testutil.JobBuilder {
 		return s.Job("a").Range(2, 3).GPUs(2).Tier("main-traffic").MinSurplusRun(7 * time.Second).
 			Template(func(t *corev1.PodTemplateSpec) {
@@ -26,11 +29,13 @@ var _ = Describe("What a job consists of", func() {
 				t.Annotations = map[string]string{"example.com/note": "kept"}
 				trainer := &t.Spec.Containers[0]
 				trainer.Env = []corev1.EnvVar{{Name: "LEARNING_RATE", Value: "0.1"}}
-				trainer.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("500m")}
+				trainer.Resources.Requests = asks("500m", "1Gi")
 				t.Spec.InitContainers = []corev1.Container{{Name: "fetch", Image: "fetch", Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{"cpu": resource.MustParse("2")},
+					Requests: asks("2", "512Mi"),
 				}}}
-				t.Spec.Containers = append([]corev1.Container{{Name: "logs", Image: "logs"}}, t.Spec.Containers...)
+				t.Spec.Containers = append([]corev1.Container{{Name: "logs", Image: "logs", Resources: corev1.ResourceRequirements{
+					Limits: asks("100m", "1Gi"),
+				}}}, t.Spec.Containers...)
 			}).
 			With(func(job *v1alpha1.ElasticTrainingJob) {
 				port := int32(29500)
@@ -77,6 +82,8 @@ var _ = Describe("What a job consists of", func() {
 				HaveField("Hostname", pod.Name), HaveField("Subdomain", "a-workers"),
 				HaveField("RestartPolicy", corev1.RestartPolicyOnFailure), HaveField("ShareProcessNamespace", HaveValue(BeTrue())),
 			), "spec of worker %d", i)
+			Expect(pod.Status.QOSClass).To(Equal(corev1.PodQOSGuaranteed), "the API server finds worker %d as its tier promises", i)
+			Expect(pod.Spec.Containers[1].Resources.Limits).To(HaveLen(3), "limits of CPU and memory join that of GPUs")
 			Expect(pod.Spec.Containers[1].Env).To(Equal(environment(a, i)), "variables of worker %d's container trainer", i)
 			Expect(pod.Spec.Containers[0].Env).To(BeEmpty(), "only the container trainer trains")
 		}
@@ -92,10 +99,11 @@ var _ = Describe("What a job consists of", func() {
 		Expect(core.OwnerReferences).To(owner, "the job controls the core's group")
 		Expect(core.Spec).To(And(HaveField("MinMember", BeEquivalentTo(2)), HaveField("Queue", "default"),
 			HaveField("PriorityClassName", "tideline-main-traffic")), "the core is placed all together")
-		asks := *core.Spec.MinResources
-		Expect(asks["cpu"]).To(BeComparableTo(resource.MustParse("4")), "the init container's CPU counts, being larger, for two")
-		Expect(asks["nvidia.com/gpu"]).To(BeComparableTo(resource.MustParse("4")), "limits stand for requests, for two")
-		Expect(asks).To(HaveLen(2), "nothing else is asked for")
+		all := *core.Spec.MinResources
+		Expect(all["memory"]).To(BeComparableTo(resource.MustParse("4Gi")), "the containers' memory counts, being larger, for two")
+		Expect(all["cpu"]).To(BeComparableTo(resource.MustParse("4")), "the init container's CPU counts, being larger, for two")
+		Expect(all["nvidia.com/gpu"]).To(BeComparableTo(resource.MustParse("4")), "limits stand for requests, for two")
+		Expect(all).To(HaveLen(3), "nothing else is asked for")
 
 		surplus := testutil.Get(s, &schedulingv1beta1.PodGroup{}, "a-surplus")
 		Expect(surplus.OwnerReferences).To(owner, "the job controls the surplus's group")

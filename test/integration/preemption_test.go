@@ -22,7 +22,7 @@ var _ = Describe("Whole-gang preemption", func() {
 		Eventually(s.Fetch("young")).Should(testutil.Train(2), "a young job trains, with one surplus worker")
 		before := s.UIDs("old")
 
-		s.Submit(s.Job("launch").Range(2, 2).Tier("main-traffic").Starvation(2 * time.Second))
+		s.Submit(s.Job("launch").Range(2, 2).Tier("main-traffic").Asks("1", "1Gi").Starvation(2 * time.Second))
 		Eventually(s.Fetch("launch")).Should(testutil.Train(2), "the important job runs")
 		Eventually(s.Fetch("young")).Should(And(testutil.HavePhase(v1alpha1.PhaseSuspended),
 			testutil.HaveReason(v1alpha1.ReasonPreempted), testutil.HaveRestarts(0)), "the youngest was stopped whole")

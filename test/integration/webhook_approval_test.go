@@ -29,7 +29,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 	It("behaviour 6: hold a job of a tier until somebody who may approves it", func(ctx SpecContext) {
 		s := scenario("approval", 2)
 		guard(s)
-		s.Submit(s.Job("a").Range(2, 2).Tier("main-traffic"))
+		s.Submit(s.Job("a").Range(2, 2).Tier("main-traffic").Asks("1", "1Gi"))
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonAwaitingApproval), "it is held")
 		Expect(s.Read("a").Status.Message).To(ContainSubstring("tideline approve %s/a --for 72h", s.Namespace), "and says how to go on")
 		Eventually(func() ([]string, error) { return s.Events(s.Read("a")) }).Should(ConsistOf(HavePrefix("AwaitingApproval: ")),
@@ -72,7 +72,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 		Eventually(func() error {
 			return annotate(s, s.Client, "a", v1alpha1.AnnotationApproval, expired.String())
 		}).Should(Succeed(), "it has expired since")
-		copied := s.Job("b").Range(2, 2).Tier("main-traffic").With(func(job *v1alpha1.ElasticTrainingJob) {
+		copied := s.Job("b").Range(2, 2).Tier("main-traffic").Asks("1", "1Gi").With(func(job *v1alpha1.ElasticTrainingJob) {
 			job.Annotations = map[string]string{v1alpha1.AnnotationApproval: recorded.String()}
 		})
 		s.Submit(copied)
@@ -87,12 +87,12 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 	It("record who approves by the command", func(ctx SpecContext) {
 		s := scenario("approve", 1)
 		guard(s)
-		early := s.Job("a").Tier("main-traffic").With(func(job *v1alpha1.ElasticTrainingJob) {
+		early := s.Job("a").Tier("main-traffic").Asks("1", "1Gi").With(func(job *v1alpha1.ElasticTrainingJob) {
 			job.Annotations = map[string]string{v1alpha1.AnnotationApprove: "72h"}
 		})
 		Expect(s.Client.Create(s.Context(), early.Obj())).To(MatchError(ContainSubstring("this is not created yet")),
 			"nothing is approved before it exists")
-		s.Submit(s.Job("a").Range(1, 1).Tier("main-traffic"), s.Job("b"))
+		s.Submit(s.Job("a").Range(1, 1).Tier("main-traffic").Asks("1", "1Gi"), s.Job("b"))
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonAwaitingApproval), "it is held")
 		said, code, err := in().Approve(ctx, s.Namespace+"/b")
 		Expect(err).NotTo(HaveOccurred())

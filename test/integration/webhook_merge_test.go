@@ -5,6 +5,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -98,6 +100,14 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Tier = "platinum" },
 				`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, ` +
 					`small-traffic, main-traffic: name one of these`},
+			{func(spec *v1alpha1.MergeJobSpec) {
+				spec.Tier = "small-traffic"
+				spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")},
+					Limits:   corev1.ResourceList{"memory": resource.MustParse("2Gi")},
+				}
+			}, `spec.template.spec.containers[0].resources.limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and ` +
+				`tier small-traffic is MemoryGuaranteed, so that the two are the same: leave one of them out, or name another tier`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Schedule = &v1alpha1.MergeSchedule{Cron: "0 0 30 2 *"} },
 				`spec.schedule: Invalid value: cron line "0 0 30 2 *" never comes true, because no month that it names has such a day: ` +
 					`write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like`},

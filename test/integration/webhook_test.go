@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -153,6 +154,26 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		Expect(s.Client.Create(s.Context(), s.Job("a").Tier("platinum").Obj())).To(MatchError(
 			denied+`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, `+
 				`small-traffic, main-traffic: name one of these`), "the whole answer")
+	})
+
+	It("refuse resources that contradict the tier", func() {
+		const (
+			at   = `spec.template.spec.containers[0].resources.`
+			asks = `Required value: tier main-traffic is Guaranteed, so that every container asks for cpu and memory, and "trainer" ` +
+				`asks for no `
+			name = `: say how much it needs, or name another tier`
+		)
+		s := scenario("qos")
+		job := s.Job("a").Tier("main-traffic")
+		Expect(s.Client.Create(s.Context(), job.Obj())).To(MatchError(And(ContainSubstring(at+`requests[cpu]: `+asks+`cpu`+name),
+			ContainSubstring(at+`requests[memory]: `+asks+`memory`+name))), "it says what is missing, and where")
+		job.Asks("1", "1Gi").Template(func(t *corev1.PodTemplateSpec) {
+			t.Spec.Containers[0].Resources.Limits["memory"] = resource.MustParse("2Gi")
+		})
+		Expect(s.Client.Create(s.Context(), job.Obj())).To(MatchError(denied+at+`limits[memory]: Invalid value: "2Gi": is not what is `+
+			`requested (1Gi), and tier main-traffic is Guaranteed, so that the two are the same: leave one of them out, or name another `+
+			`tier`), "the whole answer")
+		Expect(s.Client.Create(s.Context(), s.Job("a").Tier("main-traffic").Asks("1", "1Gi").Obj())).To(Succeed(), "it can be mended")
 	})
 
 	admitMerges(scenario)

@@ -101,6 +101,14 @@ func (b *JobBuilder) CPUs(n int64) *JobBuilder {
 	return b
 }
 
+// Asks has each worker ask for CPU and memory, as a tier that is Guaranteed wants it.
+func (b *JobBuilder) Asks(cpu, memory string) *JobBuilder {
+	b.trainer().Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}
+	return b
+}
+
 // CompletionGrace sets runPolicy.completionGraceSeconds.
 func (b *JobBuilder) CompletionGrace(d time.Duration) *JobBuilder {
 	b.job.Spec.RunPolicy.CompletionGraceSeconds = seconds(d)

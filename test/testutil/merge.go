@@ -64,6 +64,14 @@ func (b *MergeBuilder) GPUs(n int64) *MergeBuilder {
 	return b
 }
 
+// Asks has each pod ask for CPU and memory, as a tier that is Guaranteed wants it.
+func (b *MergeBuilder) Asks(cpu, memory string) *MergeBuilder {
+	b.job.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}
+	return b
+}
+
 // Nodes has the pods run on the nodes of a scenario.
 func (b *MergeBuilder) Nodes(label string) *MergeBuilder {
 	b.job.Spec.Template.Spec.NodeSelector = map[string]string{PoolLabel: label}

@@ -122,7 +122,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 
 	It("scenario 3b: also for a job of a lower tier", func() {
 		s := newScenario("stock-s3b", 4, 4)
-		before := fill(s, s.Job("a").Cooldown(cooldown).Tier("main-traffic"))
+		before := fill(s, s.Job("a").Cooldown(cooldown).Tier("main-traffic").Asks("1", "1Gi"))
 		shrink{s, s, before}.comesAndGoes(starving(s, "b").Tier("exploratory"))
 	})
 

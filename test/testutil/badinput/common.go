@@ -103,10 +103,10 @@ func commonUpdates() []Update {
 			"created" + again
 	)
 	return []Update{
-		changed("another tier", `{"spec":{"tier":"main-traffic"}}`, setting("spec.tier", `"exploratory"`),
+		changed("another tier", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", `"exploratory"`),
 			`spec.tier: Invalid value: "exploratory": tier is immutable, `+tier),
 		changed("a tier added", `{}`, setting("spec.tier", `"exploratory"`), added+tier),
-		changed("a tier removed", `{"spec":{"tier":"main-traffic"}}`, setting("spec.tier", "null"), added+tier),
+		changed("a tier removed", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", "null"), added+tier),
 		changed("another owner", `{"spec":{"owner":"alice"}}`, setting("spec.owner", `"bob"`),
 			`spec.owner: Invalid value: "bob": owner is immutable`+again),
 		changed("an owner added", `{}`, setting("spec.owner", `"bob"`), owned),

@@ -1,0 +1,30 @@
+package elastic
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// An upgrade, or another configuration, does not stop a job that has its gang: it goes on with what its template allows.
+func TestGangThatIsThereOutlivesAnotherQoS(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains()
+	before := w.o.Core
+	for i := range w.o.Config.Tiers {
+		w.o.Config.Tiers[i].QoS = config.QoSGuaranteed
+	}
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
+	g.Expect(w.last.RestoreGroups).To(BeEmpty())
+	g.Expect(w.o.Core).To(Equal(before))
+	w.deletePod(1).settle()
+	g.Expect(w.indices()).To(ContainElement(int32(1)), "who is lost is created anew")
+	w.suspend(true).settle()
+	w.suspend(false).settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet), "the next gang is held to it")
+	g.Expect(w.indices()).To(BeEmpty())
+}
