@@ -213,7 +213,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 			return nil, err
 		}
 		seen.Attempt, seen.Run, query.Run = mergepod.Attempt(run), run.ID, run.ID
-		seen.RunOver = merge.Over(job, pods, s.now())
+		seen.RunOver = merge.Over(job, s.config.Tiers, pods, s.now())
 	}
 	location := locationOf(job)
 	if err := s.policy.Check(location); err != nil {

@@ -41,7 +41,7 @@ func (p *planner) active() time.Duration {
 
 // overdue ends the job when one of its times has passed, and otherwise asks to be called when the next one does.
 func (p *planner) overdue() bool {
-	run := p.spec.RunPolicy
+	run, longest := p.spec.RunPolicy, p.longestRun()
 	for _, timer := range []struct {
 		running bool
 		passed  func() time.Duration
@@ -51,9 +51,7 @@ func (p *planner) overdue() bool {
 		message, advice string
 	}{
 		{
-			p.st.RunningSince != nil, p.active, run.ActiveDeadlineSeconds, v1alpha1.ReasonDeadlineExceeded,
-			"The job has trained for runPolicy.activeDeadlineSeconds (%s).",
-			"Raise it, and submit the job again: it goes on from its last checkpoint.",
+			p.st.RunningSince != nil, p.active, longest.seconds, v1alpha1.ReasonDeadlineExceeded, longest.message, longest.advice,
 		},
 		{
 			p.st.RunningSince == nil && p.st.BelowMinSince == nil, func() time.Duration { return p.now.Sub(p.st.Attempt.StartTime.Time) },
@@ -80,6 +78,29 @@ func (p *planner) overdue() bool {
 		p.wake(left)
 	}
 	return false
+}
+
+// bound is how long a job may train, nil for as long as it likes, and what to say when it has.
+type bound struct {
+	seconds         *int32
+	message, advice string
+}
+
+// longestRun is the job's own bound, or that of its tier where that is less.
+func (p *planner) longestRun() bound {
+	own := bound{
+		p.spec.RunPolicy.ActiveDeadlineSeconds, "The job has trained for runPolicy.activeDeadlineSeconds (%s).",
+		"Raise it, and submit the job again: it goes on from its last checkpoint.",
+	}
+	tier, _ := p.tier()
+	if most := tier.LongestRunSeconds; most > 0 && (own.seconds == nil || most < *own.seconds) {
+		return bound{
+			&most, "The job has trained for as long as a job of tier " + tier.Name + " may (%s; tiers[].longestRunSeconds of the " +
+				"operator's configuration).",
+			"Submit it again, and it goes on from its last checkpoint, or create it of a tier that may train for longer.",
+		}
+	}
+	return own
 }
 
 func (p *planner) belowMinAdvice() string {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
 )
@@ -233,7 +234,7 @@ func (t *turn) makeList() bool {
 
 // Over tells whether nothing more is to come of the run's attempt, so that a look at the store that begins now shows what came of
 // it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up.
-func Over(job *v1alpha1.MergeJob, pods []elastic.Worker, now time.Time) bool {
+func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []elastic.Worker, now time.Time) bool {
 	run := job.Status.Run
 	succeeded, there := int32(0), int32(0)
 	for i := range pods {
@@ -246,7 +247,9 @@ func Over(job *v1alpha1.MergeJob, pods []elastic.Worker, now time.Time) bool {
 			there++
 		}
 	}
-	ran := run.RunTime != nil && (there < run.MinReplicas || !now.Before(timeUp(job)))
+	tier, _ := tiers.Of(job.Spec.Tier, job.Status.Tier)
+	limit, _ := runTimeout(&job.Spec, tier)
+	ran := run.RunTime != nil && (there < run.MinReplicas || !now.Before(run.RunTime.Add(limit)))
 	return succeeded == run.MinReplicas || ran
 }
 
@@ -255,12 +258,14 @@ func leaves(w *elastic.Worker) bool {
 	return w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded())
 }
 
-// runTimeout is how long the job's runs may take, and timeUp when the run that runs has had it.
-func runTimeout(job *v1alpha1.MergeJob) time.Duration {
-	return time.Duration(ptr.Deref(job.Spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds)) * time.Second
+// runTimeout is how long the job's runs may take, and whether that is as long as its tier allows, and less than the job asks for.
+func runTimeout(spec *v1alpha1.MergeJobSpec, tier config.Tier) (limit time.Duration, byTier bool) {
+	limit = time.Duration(ptr.Deref(spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds)) * time.Second
+	if most := tier.LongestRun(); most > 0 && most < limit {
+		return most, true
+	}
+	return limit, false
 }
-
-func timeUp(job *v1alpha1.MergeJob) time.Time { return job.Status.Run.RunTime.Add(runTimeout(job)) }
 
 // looked tells whether the store was read, or could not be, after the attempt was over. Until then nobody knows whether its full
 // model is complete.
@@ -407,14 +412,21 @@ func (t *turn) watchMarker() {
 
 // watchRun stops a run that takes too long, and keeps its surplus.
 func (t *turn) watchRun() {
-	limit := runTimeout(t.job.Object)
+	tier := t.d.Blueprint.Tier
+	limit, byTier := runTimeout(t.spec, tier)
 	deadline := t.st.Run.RunTime.Add(limit)
 	if !t.p.now.Before(deadline) {
 		if !t.looked() {
 			return
 		}
-		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran for runTimeoutSeconds (%s) and its full "+
-			"model is not complete: it was stopped. Raise runTimeoutSeconds, or watch its logs while the next run runs.", limit))
+		bound, advice := "for runTimeoutSeconds ("+limit.String()+")", "Raise runTimeoutSeconds"
+		if byTier {
+			bound = fmt.Sprintf("for as long as a merge of tier %s may (%s; tiers[].longestRunSeconds of the operator's configuration)",
+				tier.Name, limit)
+			advice = "Use more or larger pods, or create it of a tier that may run for longer"
+		}
+		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran %s and its full model is not complete: "+
+			"it was stopped. %s, or watch its logs while the next run runs.", bound, advice))
 		return
 	}
 	t.p.wake(deadline)

@@ -119,7 +119,7 @@ func (m *merger) look() {
 	defer func() { m.sighting = s }()
 	run := m.status().Run
 	if run != nil {
-		s.Attempt, s.Run, s.RunOver = mergepod.Attempt(run), run.ID, Over(m.object, m.workers(), m.world.now)
+		s.Attempt, s.Run, s.RunOver = mergepod.Attempt(run), run.ID, Over(m.object, m.world.config.Tiers, m.workers(), m.world.now)
 	}
 	if s.Trouble = m.store.trouble; s.Trouble != nil {
 		return
