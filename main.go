@@ -42,6 +42,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
+	"github.com/tideline-io/tideline/controllers/priorityclass"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
 	"github.com/tideline-io/tideline/internal/approve"
 	"github.com/tideline-io/tideline/internal/config"
@@ -178,7 +179,6 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 		log.Info("Webhooks are off: jobs get no owner by themselves, nobody checks the owners and ServiceAccounts they name, and no " +
 			"approval counts")
 	}
-	examineTiers(ctx, mgr.GetAPIReader(), cfg.Tiers, log)
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
@@ -199,6 +199,9 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 		return err
 	}
 	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace, recorder); err != nil {
+		return err
+	}
+	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
 		return err
 	}
 	return recorder.Setup(ctx, mgr, shared.Volcano)
@@ -243,18 +246,6 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
 	return mgr, nil
-}
-
-// examineTiers says which tiers lack PriorityClasses, or have others than the configuration says. The operator goes on: jobs of
-// other tiers are none the worse for it, and classes may come later.
-func examineTiers(ctx context.Context, reader client.Reader, tiers config.Tiers, log logr.Logger) {
-	findings, err := doctor.ExamineTiers(ctx, reader, tiers)
-	if err != nil {
-		log.Error(err, "Cannot tell whether the tiers have their PriorityClasses")
-	}
-	for _, f := range findings {
-		log.Error(nil, f.What, "do", f.Do, "manifest", f.Manifest)
-	}
 }
 
 // metricsOptions say how metrics are served. Without a certificate in the folder where controller-runtime looks for one, it makes

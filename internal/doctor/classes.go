@@ -40,7 +40,8 @@ func readClasses(ctx context.Context, c client.Reader) (map[string]Class, error)
 	return classes, nil
 }
 
-// ExamineTiers returns a finding for each tier whose PriorityClasses are not what the configuration says.
+// ExamineTiers returns a finding for each tier whose PriorityClasses are not what the configuration says. The operator creates
+// those that are missing when it begins to lead, before it asks.
 func ExamineTiers(ctx context.Context, c client.Reader, tiers config.Tiers) ([]Finding, error) {
 	have, err := readClasses(ctx, c)
 	if err != nil {
@@ -76,8 +77,9 @@ func unfit(have map[string]Class, tiers config.Tiers) []Finding {
 			continue
 		}
 		f := Finding{
-			What:     fmt.Sprintf("PriorityClasses of tier %s are not as configured: %s.", t.Name, strings.Join(problems, "; ")),
-			Do:       "Apply what follows (kubectl apply -f FILE):",
+			What: fmt.Sprintf("PriorityClasses of tier %s are not as configured: %s.", t.Name, strings.Join(problems, "; ")),
+			Do: "Start the operator with this configuration: it creates what is missing; its log says why it cannot. Or apply what " +
+				"follows (kubectl apply -f FILE):",
 			Manifest: manifest(needed),
 		}
 		if len(others) > 0 {

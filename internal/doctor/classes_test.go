@@ -44,7 +44,8 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 	}{
 		"both missing": {nil,
 			"PriorityClasses of tier gold are not as configured: tideline-gold is missing; tideline-gold-surplus is missing.",
-			"Apply what follows (kubectl apply -f FILE):",
+			"Start the operator with this configuration: it creates what is missing; its log says why it cannot. Or apply what follows " +
+				"(kubectl apply -f FILE):",
 		},
 		"another value": {[]schedulingv1.PriorityClass{core, surplus},
 			"PriorityClasses of tier gold are not as configured: tideline-gold-surplus is -60 PreemptLowerPriority and must be -50 Never.",

@@ -61,7 +61,8 @@ func Diagnose(err error, doing string) Diagnosis {
 		return Diagnosis{Wait, v1alpha1.ReasonVolcanoMissing, said + ". Install Volcano; the job goes on by itself then."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass with name"):
 		return Diagnosis{Wait, v1alpha1.ReasonPriorityClassMissing, said +
-			". Install the PriorityClasses of its tier, which tideline doctor prints; the job goes on by itself then."}
+			". Start the operator anew, which creates those of its tiers, or apply what tideline doctor prints; the job goes on by " +
+			"itself then."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said +
 			". Raise the ResourceQuota, or ask for less; the job goes on by itself when there is room."}

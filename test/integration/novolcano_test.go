@@ -2,19 +2,31 @@ package integration
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
+
+// goldTier is a configuration with a tier of which no installation has the PriorityClasses.
+const goldTier = `apiVersion: config.tideline.io/v1alpha1
+kind: Configuration
+tiers:
+- {name: exploratory, priority: 1000, surplusPriority: -300}
+- {name: gold, priority: 200000, surplusPriority: -50, qos: Guaranteed}
+`
 
 // A cluster of its own, because it begins without Volcano. Its operator looks at objects when a watch tells of them and not every
 // few seconds besides, which elsewhere might hide a watch that is missing. Late, because the specs that take longest come first
@@ -117,5 +129,32 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		s.DeleteJob("a")
 		Eventually(rise(`tideline_jobs{phase="Running"}`)).Should(BeZero(), "as many jobs run as before")
 		Expect(scrape(ctx, metrics)).To(HaveKey(HavePrefix("tideline_build_info{")), "the version is known")
+	})
+
+	// Last, because the operator has other tiers from here on.
+	It("creates the PriorityClasses of tiers that its configuration adds, whose pods are as they promise", func(ctx SpecContext) {
+		file := filepath.Join(GinkgoT().TempDir(), "configuration.yaml")
+		Expect(os.WriteFile(file, []byte(goldTier), 0o600)).To(Succeed(), "there is a configuration")
+		s := in.NewScenario(GinkgoT(), "tiers", 2)
+		before := testutil.Get(s, &schedulingv1.PriorityClass{}, "tideline-exploratory")
+		Expect(in.Operator.Stop()).To(Succeed(), "the operator ends")
+		in.Operator.AddFlags("--config=" + file)
+		Expect(in.Operator.Start(ctx)).To(Succeed(), "and starts with the configuration")
+		class := func(name string) func() (int32, error) {
+			return func() (int32, error) {
+				c := &schedulingv1.PriorityClass{}
+				return c.Value, in.Client.Get(ctx, client.ObjectKey{Name: name}, c)
+			}
+		}
+		Eventually(class("tideline-gold")).Should(BeEquivalentTo(200000), "the class of its core")
+		Eventually(class("tideline-gold-surplus")).Should(BeEquivalentTo(-50), "and that of its surplus")
+		s.Submit(s.Job("a").Range(1, 2).Tier("gold").Asks("1", "1Gi"))
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "a job of the tier trains")
+		for i := range 2 {
+			Expect(s.Worker("a", i).Status.QOSClass).To(Equal(corev1.PodQOSGuaranteed), "worker %d is as the tier promises", i)
+		}
+		s.Submit(s.Job("b").Tier("gold"))
+		Eventually(s.Fetch("b")).Should(testutil.BeStalled(v1alpha1.ReasonQoSNotMet), "who does not say how much is needed is refused")
+		Expect(testutil.Get(s, &schedulingv1.PriorityClass{}, before.Name).UID).To(Equal(before.UID), "what was there stays")
 	})
 })
