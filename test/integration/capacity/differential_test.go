@@ -270,7 +270,7 @@ func (r *round) askModel() {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	a := arbiter.New(with, config.Defaults(), func() bool { return true }, logr.Discard())
+	a := arbiter.New(with, config.Defaults(), func() bool { return true }, nil, logr.Discard())
 	go func() {
 		defer GinkgoRecover()
 		Expect(a.Start(ctx)).To(Succeed(), "the arbiter runs")
