@@ -198,7 +198,7 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
 		return err
 	}
-	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared.Volcano, namespace, recorder); err != nil {
+	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared, namespace, recorder); err != nil {
 		return err
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {

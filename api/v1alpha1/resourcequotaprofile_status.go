@@ -58,6 +58,24 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Running int32 `json:"running"`
+	// Tiers are what pods of each tier hold, pods that Tideline did not create under an empty name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Tiers []UsageStatus `json:"tiers,omitempty"`
+	// Users are what pods of each user hold, the 20 who hold the most; what nobody answers for is under an empty name.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Users []UsageStatus `json:"users,omitempty"`
+	// Available is what a job of the team could have now, with nobody giving way, by model of accelerator. It is looked at once a
+	// minute at most.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Available []AvailableStatus `json:"available,omitempty"`
 	// OverBudget are the users who have used up a budget, the first 100.
 	// +optional
 	// +listType=atomic
@@ -101,4 +119,38 @@ type OverBudget struct {
 	// OnExceeded says what becomes of the user's jobs.
 	// +optional
 	OnExceeded OnExceeded `json:"onExceeded,omitempty"`
+}
+
+// Bounds of what the status of a profile lists.
+const (
+	UsersLimit, TiersLimit, AvailableLimit = 20, 64, 64
+)
+
+// UsageStatus is what somebody holds of accelerators.
+type UsageStatus struct {
+	// Name of the tier or user.
+	// +required
+	// +kubebuilder:validation:MaxLength=256
+	Name string `json:"name"`
+	// Accelerators that are held, all that the operator's configuration knows together.
+	// +required
+	Accelerators int64 `json:"accelerators"`
+}
+
+// AvailableStatus is what a job of the team could have now of one model of accelerator.
+type AvailableStatus struct {
+	// Resource of the accelerator.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Resource string `json:"resource"`
+	// Model of it; empty for nodes that name none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Model string `json:"model,omitempty"`
+	// Free is how many workers of one accelerator could be placed.
+	// +required
+	Free int32 `json:"free"`
+	// LargestGang is how many accelerators a gang could have whose workers each take a whole node, as large as the largest of them.
+	// +required
+	LargestGang int64 `json:"largestGang"`
 }

@@ -45,7 +45,7 @@ func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.T
 	s := ledger.Stay{
 		Pod: ledger.Pod{
 			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
-			Profile: place.Profile, Queue: place.Queue, Tier: tierOf(pod, cfg), Resources: resourcesOf(asked),
+			Profile: place.Profile, Queue: place.Queue, Tier: TierOf(pod, cfg), Resources: resourcesOf(asked),
 		},
 		Begin: boundAt(pod), End: seen,
 	}
@@ -69,15 +69,23 @@ func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.T
 	return s
 }
 
+// UserOf is who answers for a pod: the owner of the job of ours that it is of, or whom its label names; empty if nobody knows.
+func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
+	if kind, _ := kube.OurController(pod); kind == "" {
+		return pod.Labels[cfg.Ledger.UserLabel]
+	}
+	return pod.Annotations[v1alpha1.AnnotationOwner]
+}
+
 // describe says whose the pod is. Labels and annotations of ours say nothing on a pod of somebody else: whoever may create pods
 // writes them.
 func describe(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
+	p.User = UserOf(pod, cfg)
 	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
 		p.Kind, p.Task = controllerOf(pod)
-		p.User = pod.Labels[cfg.Ledger.UserLabel]
 		return
 	}
-	p.User, p.Role = pod.Annotations[v1alpha1.AnnotationOwner], pod.Labels[v1alpha1.LabelRole]
+	p.Role = pod.Labels[v1alpha1.LabelRole]
 	if p.Run = pod.Labels[v1alpha1.LabelRun]; p.Run == "" {
 		p.Run = pod.Labels[v1alpha1.LabelAttempt]
 	}
@@ -130,8 +138,8 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
 
-// tierOf is the tier whose PriorityClass the pod has; empty for a class of others.
-func tierOf(pod *corev1.Pod, cfg *config.Configuration) string {
+// TierOf is the tier whose PriorityClass the pod has; empty for a class of others.
+func TierOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	for _, t := range cfg.Tiers {
 		if pod.Spec.Priority != nil && (*pod.Spec.Priority == t.Priority || *pod.Spec.Priority == t.SurplusPriority) {
 			return t.Name

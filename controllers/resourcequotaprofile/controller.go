@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -27,6 +28,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/controllers/accounting"
+	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/internal/arbiter"
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -57,6 +60,8 @@ const (
 	emptyFor = 5 * time.Second
 	// spentInterval is how often what was used of budgets is asked for.
 	spentInterval = 30 * time.Second
+	// staleOffers is after what time there is certainly a new answer to what is available.
+	staleOffers = time.Minute
 	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
 	gathering = time.Second
 	// Back-off of failed reconciles.
@@ -79,7 +84,11 @@ type Reconciler struct {
 	// namespace is the operator's own.
 	namespace string
 	// spent tells what users of a profile have used of accelerators in a window of time.
-	spent   func(profile string, window time.Duration) (caps.Spending, error)
+	spent func(profile string, window time.Duration) (caps.Spending, error)
+	// offered tells what there is for gangs of Queues, and how old that is. Stale is true when the last answer was not of the
+	// moment.
+	offered func(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
+	stale   bool
 	guard   *guard.Guard
 	volcano *kube.Kinds
 	pacer   *kube.Pacer
@@ -89,7 +98,7 @@ type Reconciler struct {
 
 // Setup registers the reconciler, of an operator in the namespace, with the manager.
 func Setup(
-	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, volcano *kube.Kinds, namespace string,
+	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared, namespace string,
 	ledger *accounting.Recorder,
 ) error {
 	g, err := guard.New(crd.ResourceQuotaProfile)
@@ -98,8 +107,16 @@ func Setup(
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, spent: ledger.Spent, guard: g, volcano: volcano, pacer: kube.NewPacer(),
+		config: cfg, namespace: namespace, spent: ledger.Spent, offered: shared.Arbiter.Offers, guard: g,
+		volcano: shared.Volcano, pacer: kube.NewPacer(),
 		memory: newMemory(), now: time.Now,
+	}
+	profiles, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ResourceQuotaProfile{})
+	if err != nil {
+		return err
+	}
+	if err := ctrlmetrics.Registry.Register(&metrics{profiles: profiles, elected: mgr.Elected()}); err != nil {
+		return fmt.Errorf("register the metrics of profiles: %w", err)
 	}
 	c, err := r.build(mgr)
 	if err != nil {
@@ -199,7 +216,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		}
 	}
 	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
-	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), kube.Sooner(decision.Again, r.spendingDue(&observed)))
+	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), kube.Sooner(decision.Again, r.figuresDue(&observed)))
 	deleteErr = errors.Join(deleteErr, r.furnish(ctx, decision.Abandoned))
 	if err := errors.Join(err, deleteErr); err != nil {
 		return reconcile.Result{}, err
@@ -207,12 +224,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, nil
 }
 
-// spendingDue is when to ask again what was used; zero where nobody has a budget.
-func (r *Reconciler) spendingDue(o *quota.Observed) time.Duration {
-	if len(o.Budgets) == 0 {
-		return 0
+// figuresDue is when to look again at figures of which no watch tells; zero for never.
+func (r *Reconciler) figuresDue(o *quota.Observed) time.Duration {
+	switch {
+	case len(o.Budgets) > 0:
+		return spentInterval
+	case r.stale:
+		return staleOffers
 	}
-	return spentInterval
+	return 0
 }
 
 // settle holds back what is only for nodes that came or went, until it has stood for a while, and returns how much longer.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/quota"
@@ -30,7 +31,7 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 		Rooms: map[quota.ReservationKey]quota.Room{},
 	}
 	reads := []func(context.Context, *quota.Observed) error{
-		r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs, r.tasks, r.budgets,
+		r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs, r.tasks, r.budgets, r.offers,
 	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Rooms) == 0 {
@@ -115,6 +116,12 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 			room.Pods = append(room.Pods, placeholderOf(p))
 			o.Rooms[key] = room
 		}
+		if n := r.accelerators(p); n > 0 && holds(p) {
+			o.Holdings = append(o.Holdings, quota.Holding{
+				Namespace: p.Namespace, Profile: key.Profile, Tier: accounting.TierOf(p, r.config), User: accounting.UserOf(p, r.config),
+				Accelerators: n,
+			})
+		}
 		switch {
 		case !holds(p):
 		case reserved:
@@ -123,6 +130,41 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 			add(o.Used, p.Namespace, p)
 		}
 	}
+	return nil
+}
+
+// accelerators counts those that a pod asks for, all that the configuration knows together.
+func (r *Reconciler) accelerators(p *corev1.Pod) int64 {
+	n, requests := int64(0), resource.PodRequests(p, resource.PodResourcesOptions{})
+	for name := range r.config.Accelerators {
+		asked := requests[corev1.ResourceName(name)]
+		n += asked.Value()
+	}
+	return n
+}
+
+// offers asks what there is for gangs of the profiles' Queues, where these are there.
+func (r *Reconciler) offers(ctx context.Context, o *quota.Observed) error {
+	if o.VolcanoMissing != "" {
+		return nil
+	}
+	names := make([]string, len(o.Profiles))
+	for i, p := range o.Profiles {
+		names[i] = p.Object.Name
+	}
+	byQueue, old, err := r.offered(ctx, names)
+	if err != nil {
+		return err
+	}
+	o.Offers = map[string][]v1alpha1.AvailableStatus{}
+	for queue, offers := range byQueue {
+		for _, offer := range offers {
+			o.Offers[queue] = append(o.Offers[queue], v1alpha1.AvailableStatus{
+				Resource: offer.Resource, Model: offer.Model, Free: offer.Free, LargestGang: int64(offer.WholeNodes) * offer.PerNode,
+			})
+		}
+	}
+	r.stale = old > 0
 	return nil
 }
 

@@ -42,6 +42,8 @@ type Arbiter struct {
 	shrinks map[string]capacity.Shrinks
 	// grants are those of each profile.
 	grants map[string]caps.Grants
+	// offers are what profiles show; nobody else asks for them.
+	offers offers
 
 	mu sync.RWMutex
 	// jobs has the verdicts of ElasticTrainingJobs, and of gangs that are not ours; merges has those of MergeJobs.

@@ -84,6 +84,19 @@ type collector struct {
 }
 
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
+	c, pods, nodes, err := a.read(ctx, now)
+	if err != nil {
+		return c.in, err
+	}
+	if err := c.turns(ctx, pods, nodes); err != nil {
+		return c.in, err
+	}
+	c.gangs()
+	return c.in, nil
+}
+
+// read reads the caches into a snapshot.
+func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1.Pod, []corev1.Node, error) {
 	c := &collector{
 		arbiter: a, now: now, served: a.served(),
 		in: inputs{
@@ -101,7 +114,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	pods, nodes, groups, queues := &corev1.PodList{}, &corev1.NodeList{}, gang.NewPodGroupList(), gang.NewQueueList()
 	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues} {
 		if err := a.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return c.in, fmt.Errorf("list %T: %w", list, err)
+			return c, nil, nil, fmt.Errorf("list %T: %w", list, err)
 		}
 	}
 	for i := range jobs.Items {
@@ -128,11 +141,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name], Protected: !q.Reclaimable,
 		})
 	}
-	if err := c.turns(ctx, pods.Items, nodes.Items); err != nil {
-		return c.in, err
-	}
-	c.gangs()
-	return c.in, nil
+	return c, pods.Items, nodes.Items, nil
 }
 
 // node takes a ready node in. One that is cordoned is open to those who tolerate that, as for kube-scheduler and Volcano.

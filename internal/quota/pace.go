@@ -39,6 +39,7 @@ func figureless(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuota
 	c := st.DeepCopy()
 	c.Used, c.Borrowed, c.Lent, c.Accelerators = nil, nil, nil, ""
 	c.Running, c.Waiting, c.AwaitingApproval = 0, 0, 0
+	c.Tiers, c.Users, c.Available = nil, nil, nil
 	for i := range c.OverBudget {
 		c.OverBudget[i].UsedHours = 0
 	}

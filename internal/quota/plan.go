@@ -41,12 +41,25 @@ type Observed struct {
 	Rooms map[ReservationKey]Room
 	// Reserved is what such pods hold on nodes, by profile.
 	Reserved map[string]capacity.Amounts
+	// Holdings are the accelerators that pods hold, and Offers what there is for gangs of each Queue.
+	Holdings []Holding
+	Offers   map[string][]v1alpha1.AvailableStatus
 	// Budgets are what was used of each profile's budgets.
 	Budgets map[string][]Budget
 	// Tasks are the trainings that reservations are for.
 	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
+}
+
+// Holding is the accelerators that a pod holds.
+type Holding struct {
+	Namespace string
+	// Profile that it holds room for, as a reservation; empty for every other pod, which is of the profile of its namespace.
+	Profile string
+	// Tier of its priority, and User who answers for it; empty for none.
+	Tier, User   string
+	Accelerators int64
 }
 
 // Profile is a profile, and what is known of it alone.

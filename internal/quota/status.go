@@ -52,6 +52,9 @@ func (r *review) sayFigures(lent capacity.Amounts) {
 	}
 	r.st.Deserved, r.st.Used, r.st.Borrowed, r.st.Lent = listOf(share), listOf(used), listOf(borrowed), listOf(lends)
 	r.st.Accelerators = r.accelerators(used, share)
+	r.sayHolders()
+	offers := r.p.o.Offers[r.profile.Name]
+	r.st.Available = offers[:min(len(offers), v1alpha1.AvailableLimit)]
 	r.st.Running, r.st.Waiting, r.st.AwaitingApproval = 0, 0, 0
 	for _, n := range r.p.namespaces[r.profile.Name] {
 		r.st.Running += r.p.o.Jobs[n].Running

@@ -146,8 +146,8 @@ func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 		refused string
 	}{
 		"who has": {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "1", "spec.owner: Forbidden: alice has " +
-			"used 501 of the 500 hours of accelerators that profile ads allows a user in 168h: wait until enough of that is longer ago, or " +
-			"have the profile allow more"},
+			"used 501 of the 500 hours of accelerators that profile ads allows a user in 168h: wait until enough of that is longer ago, " +
+			"or have the profile allow more"},
 		"for a job without devices":       {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "0", ""},
 		"who has, and may wait":           {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededQueue}, "1", ""},
 		"for what somebody else has used": {v1alpha1.OverBudget{User: "bob", OnExceeded: v1alpha1.ExceededDeny}, "1", ""},

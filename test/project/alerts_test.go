@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -143,6 +144,11 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"minutes", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "600", "14400"), 360, ""},
 			{"a day", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "86400", "259200"), 360, `{tier="exploratory"}`},
 		},
+		"TidelineTeamAtCap": {
+			{"nobody waits", atCap(8, 8, 0), 60, ""},
+			{"room is left", atCap(7, 8, 3), 60, ""},
+			{"it is full, and jobs wait", atCap(8, 8, 3), 60, `{profile="ads", resource="nvidia.com/gpu"}`},
+		},
 		"TidelineRestartsSurge": {
 			{"few", []string{`tideline_restarts_total{cause="oom"} 0x1380 1+1x9 10x50`}, 1440, ""},
 			{"as always", []string{`tideline_restarts_total{cause="oom"} 0+1x1440`}, 1440, ""},
@@ -208,4 +214,15 @@ func buckets(name, of, bound, above string) []string {
 		series = append(series, name+"_bucket{"+of+`,le="`+le+`"} 0+10x360`)
 	}
 	return append(series, name+"_bucket{"+of+`,le="0.001"} 0x360`)
+}
+
+// atCap is a team that uses so much of its capability, while jobs wait.
+func atCap(used, capability, waiting int) []string {
+	of := func(kind string, n int) string {
+		return fmt.Sprintf(`tideline_profile_resources{profile="ads",resource="nvidia.com/gpu",kind=%q} %dx60`, kind, n)
+	}
+	return []string{
+		of("used", used), of("capability", capability),
+		fmt.Sprintf(`tideline_profile_jobs{profile="ads",state="waiting"} %dx60`, waiting),
+	}
 }

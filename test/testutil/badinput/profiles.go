@@ -193,9 +193,12 @@ func reservations() []Case {
 			"held, such as nvidia.com/gpu"),
 		one("resources of nothing", `{"cpu":1}`, `{"cpu":0}`,
 			"resources: Invalid value: resources must be more than 0: raise them, or leave the resource out"),
-		one("a task without a name", `"t"`, `""`, `forTask: Invalid value: "": `+list+"[0].forTask in body should be at least 1 chars long"),
+		one("a task without a name", `"t"`, `""`,
+			`forTask: Invalid value: "": `+list+"[0].forTask in body should be at least 1 chars long"),
 		one("a task of 64 letters", `"t"`, `"`+strings.Repeat("t", 64)+`"`, "forTask: Too long: may not be more than 63 bytes").blind(),
-		one("a tier in capitals", `"t"`, `"t","tier":"Main"`, `tier: Invalid value: "Main": `+list+`[0].tier in body should match '`+tier+`'`),
-		one("a tier of 41 letters", `"t"`, `"t","tier":"`+strings.Repeat("t", 41)+`"`, "tier: Too long: may not be more than 40 bytes").blind(),
+		one("a tier in capitals", `"t"`, `"t","tier":"Main"`,
+			`tier: Invalid value: "Main": `+list+`[0].tier in body should match '`+tier+`'`),
+		one("a tier of 41 letters", `"t"`, `"t","tier":"`+strings.Repeat("t", 41)+`"`,
+			"tier: Too long: may not be more than 40 bytes").blind(),
 	}
 }

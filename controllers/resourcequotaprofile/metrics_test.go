@@ -1,0 +1,49 @@
+package resourcequotaprofile
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func TestMetricsOfProfiles(t *testing.T) {
+	g := NewWithT(t)
+	store, elected := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), make(chan struct{})
+	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+	p.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("16")}
+	p.Status = v1alpha1.ResourceQuotaProfileStatus{
+		Used: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, Running: 3, Waiting: 2, AwaitingApproval: 1,
+		Tiers:      []v1alpha1.UsageStatus{{Name: "exploratory", Accelerators: 8}},
+		OverBudget: []v1alpha1.OverBudget{{User: "alice"}},
+	}
+	g.Expect(store.Add(p)).To(Succeed())
+	m := &metrics{profiles: store, elected: elected}
+	g.Expect(testutil.CollectAndCount(m)).To(BeZero(), "it stands by")
+	close(elected)
+	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP tideline_profile_accelerators Accelerators that pods of a tier hold in a profile's namespaces.
+# TYPE tideline_profile_accelerators gauge
+tideline_profile_accelerators{profile="ads",tier="exploratory"} 8
+# HELP tideline_profile_jobs Trainings and merges of a profile; state is running, waiting or awaiting-approval.
+# TYPE tideline_profile_jobs gauge
+tideline_profile_jobs{profile="ads",state="awaiting-approval"} 1
+tideline_profile_jobs{profile="ads",state="running"} 3
+tideline_profile_jobs{profile="ads",state="waiting"} 2
+# HELP tideline_profile_resources What a profile's queue has and uses, in cores, bytes and devices; kind is used, deserved, `+
+		`capability, borrowed or lent.
+# TYPE tideline_profile_resources gauge
+tideline_profile_resources{kind="capability",profile="ads",resource="nvidia.com/gpu"} 16
+tideline_profile_resources{kind="used",profile="ads",resource="cpu"} 1.5
+# HELP tideline_profile_users_over_budget Users of a profile who have used up a budget.
+# TYPE tideline_profile_users_over_budget gauge
+tideline_profile_users_over_budget{profile="ads"} 1
+`))).To(Succeed())
+}

@@ -1,0 +1,36 @@
+package capacity
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Offer is what of one device gangs of a queue could have now, with nobody giving way.
+type Offer struct {
+	// Free is how many workers of one device could be placed.
+	Free int32
+	// WholeNodes is how many workers could be placed that each take all devices of a node, and PerNode how many devices that is:
+	// those of the largest node. A gang of such workers is WholeNodes × PerNode at most.
+	WholeNodes int32
+	PerNode    int64
+}
+
+// Offer answers for a device on the nodes that a selector chooses.
+func (m *Model) Offer(queue string, device corev1.ResourceName, selector map[string]string) Offer {
+	ask := func(each int64) (int32, []*node) {
+		g := &Gang{Queue: queue, Workers: 1, Shape: Shape{
+			Requests: Amounts{device: each}, NodeSelector: selector,
+			Tolerations: []corev1.Toleration{{Key: string(device), Operator: corev1.TolerationOpExists}},
+		}}
+		a := m.compile(&g.Shape)
+		return m.Ask(g).Largest, a.nodes
+	}
+	free, nodes := ask(1)
+	o := Offer{Free: free}
+	for _, n := range nodes {
+		o.PerNode = max(o.PerNode, n.Allocatable[device])
+	}
+	if o.PerNode > 0 {
+		o.WholeNodes, _ = ask(o.PerNode)
+	}
+	return o
+}
