@@ -74,6 +74,9 @@ type ReservationStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Placed int32 `json:"placed"`
+	// Since is when the reservation was first seen. It is for a training that is created from then on.
+	// +optional
+	Since metav1.Time `json:"since,omitempty"`
 	// Job that takes the room, as namespace/name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=127

@@ -127,7 +127,8 @@ type ProfileMerges struct {
 // ResourceQuotaProfile is a team's share of the cluster: the jobs of its namespaces land in its Volcano Queue.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Resource Quota Profile"
-// +operator-sdk:csv:customresourcedefinitions:resources={{Queue,v1beta1,queues.scheduling.volcano.sh},{Event,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:resources={{Queue,v1beta1,queues.scheduling.volcano.sh},{Event,v1,""},{Pod,v1,""},{PodGroup,v1beta1,podgroups.scheduling.volcano.sh}}
+// +operator-sdk:csv:customresourcedefinitions:resources={{PriorityClass,v1,""}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rqp,scope=Cluster,path=resourcequotaprofiles,singular=resourcequotaprofile

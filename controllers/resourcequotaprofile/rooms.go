@@ -53,13 +53,13 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 	if err := r.list(ctx, trainings); err != nil {
 		return err
 	}
-	asks := map[types.NamespacedName]bool{}
+	gangs := map[types.NamespacedName]gang.Membership{}
 	if o.VolcanoMissing == "" {
 		if err := r.list(ctx, groups); err != nil {
 			return err
 		}
 		for _, g := range gang.AllMemberships(groups) {
-			asks[g.Key] = g.PriorityClass == config.HandoverClass
+			gangs[g.Key] = g
 		}
 	}
 	for i := range trainings.Items {
@@ -67,9 +67,10 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 		if !wanted[job.Name] || job.Status.CompletionTime != nil || job.DeletionTimestamp != nil {
 			continue
 		}
+		core, there := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
 		o.Tasks = append(o.Tasks, quota.Task{
-			Namespace: job.Namespace, Name: job.Name, Created: job.CreationTimestamp.Time, Placed: job.Status.StartTime != nil,
-			Asks: asks[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}],
+			Namespace: job.Namespace, Name: job.Name, Created: job.CreationTimestamp.Time, Gang: there,
+			Asks: core.PriorityClass == config.HandoverClass, Placed: job.Status.StartTime != nil,
 		})
 	}
 	return nil

@@ -136,7 +136,8 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	}
 	group, there := t.c.groups[key]
 	asks, queue := !there || !ours(group, job), group.Queue
-	if asks {
+	// One whose next attempt is larger than its gang asks again.
+	if asks = asks || group.MinMember < st.Attempt.MinReplicas; asks {
 		if hindered(job) {
 			return
 		}
@@ -145,7 +146,7 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	core := worker.CoreRequests(job, st.Attempt.MinReplicas)
 	team.claimants[key] = &caps.Claimant{
 		Job: key, User: job.Spec.Owner, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, job.Spec.Owner),
-		Created: job.CreationTimestamp.Time, Model: st.Attempt.Model, Asks: asks, InQueue: queue == team.profile.Name,
+		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        capacity.AmountsOf(core),
 		Worker:      capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
 		Accelerated: t.accelerated(core),
@@ -161,16 +162,28 @@ func (t *teams) accelerated(resources corev1.ResourceList) bool {
 	})
 }
 
+// modelOf is the model that a job asks for; empty for one that names none or several, which counts where it is placed.
+func modelOf(job *v1alpha1.ElasticTrainingJob) string {
+	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
+		return a.Models[0]
+	}
+	return ""
+}
+
 // hindered tells of a job that waits for something else than its turn: it must not keep others from theirs.
 func hindered(job *v1alpha1.ElasticTrainingJob) bool {
+	stalled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonQuotaExceeded {
+		return true
+	}
 	scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)
 	return scheduled != nil && scheduled.Status == metav1.ConditionFalse && slices.Contains(hindrances, scheduled.Reason)
 }
 
+// hindrances pass by themselves, so that no job is stalled by them.
 var hindrances = []string{
-	v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonManagedByKueue, v1alpha1.ReasonLimitExceeded, v1alpha1.ReasonUnknownTier,
-	v1alpha1.ReasonRejected, v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound,
-	v1alpha1.ReasonQueueClosed,
+	v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound, v1alpha1.ReasonQueueClosed,
+	v1alpha1.ReasonAwaitingApproval,
 }
 
 // pod takes in what a pod holds, or is to hold.
@@ -178,20 +191,24 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
+	queue := t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue
 	team := t.team(ctx, p.Namespace)
+	if holder := t.of[queue]; holder != nil && holder != team {
+		holder.guest(p)
+	}
 	if team == nil {
 		return
 	}
 	requests := resource.PodRequests(p, resource.PodResourcesOptions{})
 	model := t.model(p, requests)
 	key, index, ok := t.c.workerOf(p)
-	if c := team.claimants[key]; ok && c != nil {
-		if c.Model == "" {
-			c.Model = model
+	if c := team.claimants[key]; ok && c != nil && !c.Asks {
+		if model != "" {
+			bind(c, model, capacity.AmountsOf(requests))
 		}
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
 			c.Surplus = append(c.Surplus, caps.Surplus{
-				UID: p.UID, Index: index, Leaving: p.DeletionTimestamp != nil,
+				UID: p.UID, Index: index, Model: model, Leaving: p.DeletionTimestamp != nil,
 				Stays: p.Spec.NodeName != "" && t.c.mayStay(p, key),
 			})
 		}
@@ -203,7 +220,42 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	user, foreign := t.userOf(p)
 	team.others = append(team.others, caps.Use{
 		User: user, Model: model, Holds: capacity.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
-		InQueue: t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue == team.profile.Name,
+		InQueue: queue == team.profile.Name,
+	})
+}
+
+// bind notes on which model a pod of the claimant is.
+func bind(c *caps.Claimant, model string, holds capacity.Amounts) {
+	if c.Bound == nil {
+		c.Bound = map[string]capacity.Amounts{}
+	}
+	if c.Bound[model] == nil {
+		c.Bound[model] = capacity.Amounts{}
+	}
+	for name, amount := range holds {
+		c.Bound[model][name] += amount
+	}
+}
+
+// guest counts a pod of the team's queue that is in no namespace of the team's: for the queue alone. A pod that holds room for a
+// training of the team's does not count once that is there, which takes the room.
+func (team *team) guest(p *corev1.Pod) {
+	if p.Spec.NodeName == "" {
+		return
+	}
+	if name, reserved := p.Labels[v1alpha1.LabelReservation]; reserved {
+		for i := range team.profile.Spec.Reservations {
+			r := &team.profile.Spec.Reservations[i]
+			for key := range team.claimants {
+				if r.Name == name && key.Name == r.ForTask {
+					return
+				}
+			}
+		}
+	}
+	team.others = append(team.others, caps.Use{
+		Holds:   capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
+		InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/gang"
 )
 
 // capped gives the namespace of the scene's jobs to a profile that lets a user hold so many GPUs, of a model if it is named.
@@ -69,11 +70,18 @@ func TestWhatCountsForAUser(t *testing.T) {
 		}, 3},
 		"a gang that is not placed yet": {func(s *scene) {
 			job := s.job("ctr", 4, 0)
-			job.Spec.Owner, job.Status.Attempt.Model = "alice", "A100"
+			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"A100"}}
 		}, 2},
 		"one that may come to another model": {func(s *scene) {
-			s.job("ctr", 4, 0).Spec.Owner = "alice"
+			job := s.job("ctr", 4, 0)
+			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
+			job.Status.Attempt.Model = "A100"
 		}, 0},
+		"one of several models, where it is": {func(s *scene) {
+			job := s.job("ctr", 4, 3)
+			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"H100", "A100"}}
+			job.Status.Attempt.Model = "H100"
+		}, 3},
 		"a gang of somebody else": {func(s *scene) {
 			s.job("ctr", 4, 3).Spec.Owner = "bob"
 		}, 0},
@@ -110,7 +118,7 @@ func TestWhatCountsForAUser(t *testing.T) {
 			node.Labels = map[string]string{"nvidia.com/gpu.product": "A100"}
 			s.capped(2, "A100")
 			job := s.asking("ranker")
-			job.Status.Attempt.Model = "A100"
+			job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
 			c.add(s)
 			turn := s.turn("ranker")
 			g.Expect(turn.Admitted).To(Equal(c.used == 0))
@@ -192,4 +200,38 @@ func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 			NewWithT(t).Expect(s.turn("first").Admitted).To(Equal(c.admitted))
 		})
 	}
+}
+
+func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		task     string
+		admitted bool
+	}{"for another task": {"launch", false}, "for the one that asks": {"first", true}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.capped(8, "")
+			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+			profile.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+			profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", ForTask: c.task}}
+			group := gang.Group{Namespace: "tideline-system", Name: "room", Queue: "ads", MinMember: 1}
+			p := notebook()
+			p.Namespace, p.Labels = "tideline-system", map[string]string{v1alpha1.LabelReservation: "room"}
+			p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse("7")
+			gang.Member{Group: "room"}.Join(p)
+			s.objects = append(s.objects, group.PodGroup(), p)
+			s.asking("first").Status.Queue = "ads"
+			NewWithT(t).Expect(s.turn("first").Admitted).To(Equal(c.admitted))
+		})
+	}
+}
+
+func TestALargerAttemptAsksAgain(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.capped(2, "")
+	s.job("ctr", 4, 0).Spec.Owner = "alice"
+	job := s.job("other", 4, 0)
+	job.Spec.Owner, job.Status.Attempt.MinReplicas = "bob", 3
+	g.Expect(s.turn("ctr").Admitted).To(BeTrue())
+	g.Expect(s.turn("other").Blocked.Never).To(BeTrue(), "its gang is of two")
 }

@@ -5,6 +5,7 @@ package caps
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -85,15 +86,9 @@ func Of(profile *v1alpha1.ResourceQuotaProfile) Limits {
 		l.IgnoreOthers = c.OtherWorkloads == v1alpha1.OtherWorkloadsIgnore
 	}
 	queue := capacity.AmountsOf(profile.Spec.Queue.Capability)
-	for name, most := range queue {
-		l.All = append(l.All, Limit{Scope: ScopeQueue, Resource: name, Max: most})
+	for _, name := range slices.Sorted(maps.Keys(queue)) {
+		l.All = append(l.All, Limit{Scope: ScopeQueue, Resource: name, Max: queue[name]})
 	}
-	slices.SortStableFunc(l.All, func(a, b Limit) int {
-		if a.Scope != ScopeQueue || b.Scope != ScopeQueue {
-			return 0
-		}
-		return cmp.Compare(a.Resource, b.Resource)
-	})
 	return l
 }
 
@@ -141,6 +136,14 @@ func (l Limits) Never(core capacity.Amounts, model string) (*Limit, int64) {
 		}
 	}
 	return nil, 0
+}
+
+// AskOf is what a job asks its turn for: its attempt. It has one.
+func AskOf(job *v1alpha1.ElasticTrainingJob) string {
+	if job.Status.Attempt == nil {
+		return string(job.UID)
+	}
+	return string(job.UID) + "/" + job.Status.Attempt.ID()
 }
 
 // StandingOf is the standing of a user in a profile: the highest of all entries, and staff for whoever is in none.

@@ -13,19 +13,27 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-// Arrival is how long something that was allowed is counted before it can be seen. What is not there by then counts no more.
-const Arrival = 10 * time.Second
+// Arrival is how long something that was allowed is counted before it can be seen. What is not there by then counts no more, and
+// is not allowed again for the time of Rest: something else holds it up, and must not keep others from their turn.
+const (
+	Arrival = 10 * time.Second
+	Rest    = time.Minute
+)
 
 // Claimant is a job that has its gang, or waits for its turn to have one.
 type Claimant struct {
-	Job  types.NamespacedName
+	Job types.NamespacedName
+	// Ask is another one for each job and attempt: what was allowed to one is not another's.
+	Ask  string
 	User string
 	// Priority of the tier, Standing of the user and Created of the job order those that wait.
 	Priority int32
 	Standing v1alpha1.Standing
 	Created  time.Time
-	// Model of accelerator that it has or asks for; empty if nobody knows.
+	// Model of accelerator that it asks for; empty for one that names none or several. Bound is what the pods of such a one hold, by
+	// the model of their nodes.
 	Model string
+	Bound map[string]capacity.Amounts
 	// Core is what its gang asks for, and Worker one worker more.
 	Core, Worker capacity.Amounts
 	// Accelerated is true for one whose gang asks for accelerators.
@@ -44,6 +52,8 @@ type Claimant struct {
 type Surplus struct {
 	UID   types.UID
 	Index int32
+	// Model of the accelerators of its node; empty for one without.
+	Model string
 	// Stays is true for one that may not be told to leave, and Leaving for one that is on its way out.
 	Stays, Leaving bool
 }
@@ -65,6 +75,8 @@ type Use struct {
 
 // Turn is what is decided about a job.
 type Turn struct {
+	// Ask is whose turn it is.
+	Ask string
 	// Admitted is true for a job that may have its gang.
 	Admitted bool
 	// Surplus is how many workers beyond its core it may have in all.
@@ -98,9 +110,16 @@ type Grants map[types.NamespacedName]Grant
 
 // Grant is what was allowed to one job.
 type Grant struct {
+	// Ask is what it was allowed to.
+	Ask string
 	// Core is since when it may have its gang; zero for no such grant. More is since when it may have Surplus, more than it had.
 	Core, More time.Time
 	Surplus    int32
+}
+
+// resting tells of something that was allowed and did not come.
+func resting(at, now time.Time) bool {
+	return !at.IsZero() && !recent(at, now) && !now.Before(at) && now.Sub(at) < Arrival+Rest
 }
 
 // slot is a limit and whose use of it counts.
@@ -115,6 +134,8 @@ type table struct {
 	used   map[slot]int64
 	// coming is what of it is on its way out.
 	coming map[slot]int64
+	// unseen is what of it was allowed and is not there yet.
+	unseen map[slot]int64
 	// last is who waits last at a limit, and waiting how many do.
 	last    map[slot]types.NamespacedName
 	waiting map[slot]int32
@@ -130,7 +151,7 @@ func Turns(
 	limits Limits, claimants []Claimant, others []Use, grants Grants, now time.Time,
 ) (map[types.NamespacedName]Turn, Grants) {
 	t := &table{
-		limits: limits, used: map[slot]int64{}, coming: map[slot]int64{},
+		limits: limits, used: map[slot]int64{}, coming: map[slot]int64{}, unseen: map[slot]int64{},
 		last: map[slot]types.NamespacedName{}, waiting: map[slot]int32{},
 		turns: make(map[types.NamespacedName]Turn, len(claimants)), leaving: map[types.UID]bool{},
 	}
@@ -141,26 +162,60 @@ func Turns(
 	}
 	for i := range all {
 		c := &all[i]
-		grant := grants[c.Job]
+		grant := grants.of(c)
 		c.Asks = c.Asks && !recent(grant.Core, now)
-		if c.Asks {
-			continue
-		}
-		t.turns[c.Job] = Turn{Admitted: true}
-		t.book(t.used, c, c.Core, ScopeUser, ScopeQueue)
-		t.book(t.used, c, times(c.Worker, c.counted(grant, now)), ScopeUser)
-		t.book(t.coming, c, times(c.Worker, c.going()), ScopeUser)
-	}
-	for i := range all {
-		if all[i].Asks {
-			t.ask(&all[i], all)
+		if !c.Asks {
+			t.turns[c.Job] = Turn{Admitted: true}
+			t.count(c, grant, now)
 		}
 	}
 	for i := range all {
-		t.grow(&all[i], grants[all[i].Job], now)
+		if c := &all[i]; c.Asks && !resting(grants.of(c).Core, now) {
+			t.ask(c, all)
+		}
+	}
+	for i := range all {
+		t.grow(&all[i], grants.of(&all[i]), now)
+	}
+	for i := range all {
+		if turn, decided := t.turns[all[i].Job]; decided {
+			turn.Ask = all[i].Ask
+			t.turns[all[i].Job] = turn
+		}
 	}
 	return t.turns, t.remember(all, grants, now)
 }
+
+// of is the grant of a claimant; none for one of an earlier job or attempt.
+func (g Grants) of(c *Claimant) Grant {
+	if grant := g[c.Job]; grant.Ask == c.Ask {
+		return grant
+	}
+	return Grant{}
+}
+
+// count books a claimant that has its gang.
+func (t *table) count(c *Claimant, grant Grant, now time.Time) {
+	t.book(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)
+	t.book(t.used, c, times(c.Worker, c.counted(grant, now)), c.Model, ScopeUser)
+	t.book(t.unseen, c, times(c.Worker, c.counted(grant, now)-int32(len(c.Surplus))), c.Model, ScopeUser)
+	for _, s := range c.Surplus {
+		if s.Leaving {
+			t.book(t.coming, c, c.Worker, c.model(s), ScopeUser)
+		}
+	}
+	if c.Model != "" {
+		return
+	}
+	for i, l := range t.limits.All {
+		if l.Model != "" && l.Scope == ScopeUser {
+			add(t.used, t.slot(i, c.User), c.Bound[l.Model][l.Resource])
+		}
+	}
+}
+
+// model is that of a surplus worker.
+func (c *Claimant) model(s Surplus) string { return cmp.Or(c.Model, s.Model) }
 
 // counted is how many surplus workers count: those that are there, and those that were allowed just now.
 func (c *Claimant) counted(g Grant, now time.Time) int32 {
@@ -169,17 +224,6 @@ func (c *Claimant) counted(g Grant, now time.Time) int32 {
 		return max(there, g.Surplus)
 	}
 	return there
-}
-
-// going is how many of its surplus workers are on their way out.
-func (c *Claimant) going() int32 {
-	n := int32(0)
-	for _, s := range c.Surplus {
-		if s.Leaving {
-			n++
-		}
-	}
-	return n
 }
 
 func recent(at, now time.Time) bool {
@@ -234,11 +278,11 @@ func add(to map[slot]int64, s slot, amount int64) {
 	to[s] = min(to[s], math.MaxInt64/2) + min(amount, math.MaxInt64/2)
 }
 
-// book counts amounts of a claimant at limits of these scopes.
-func (t *table) book(to map[slot]int64, c *Claimant, amounts capacity.Amounts, scopes ...Scope) {
+// book counts amounts of a claimant, on a model, at limits of these scopes.
+func (t *table) book(to map[slot]int64, c *Claimant, amounts capacity.Amounts, model string, scopes ...Scope) {
 	for i, l := range t.limits.All {
 		if slices.Contains(scopes, l.Scope) && (l.Scope != ScopeQueue || c.InQueue) {
-			add(to, t.slot(i, c.User), l.of(amounts, c.Model))
+			add(to, t.slot(i, c.User), l.of(amounts, model))
 		}
 	}
 }
@@ -262,7 +306,7 @@ func (t *table) ask(c *Claimant, all []Claimant) {
 	short := t.shortages(c)
 	if len(short) == 0 {
 		t.turns[c.Job] = Turn{Admitted: true}
-		t.book(t.used, c, c.Core, ScopeUser, ScopeQueue)
+		t.book(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)
 		return
 	}
 	first := short[0]
@@ -278,9 +322,11 @@ func (t *table) ask(c *Claimant, all []Claimant) {
 	t.turns[c.Job] = Turn{Blocked: b}
 }
 
-// shortages are the limits that the gang would exceed now, or at which others wait before it.
+// shortages are the limits that the gang would exceed now, or at which others wait before it. One that waits at a limit of its
+// user's stands in no line of the team's.
 func (t *table) shortages(c *Claimant) []shortage {
 	var short []shortage
+	own := false
 	for i, l := range t.limits.All {
 		if l.Scope == ScopeJob || l.Scope == ScopeQueue && !c.InQueue {
 			continue
@@ -291,9 +337,10 @@ func (t *table) shortages(c *Claimant) []shortage {
 		}
 		if beyond := t.used[at] + asked - l.Max; beyond > 0 || t.waiting[at] > 0 {
 			short = append(short, shortage{slot: at, asked: asked, beyond: beyond})
+			own = own || l.Scope == ScopeUser
 		}
 	}
-	return short
+	return slices.DeleteFunc(short, func(s shortage) bool { return own && t.limits.All[s.limit].Scope == ScopeQueue })
 }
 
 // worker is surplus of a claimant.
@@ -303,20 +350,20 @@ type worker struct {
 }
 
 // makeRoom tells surplus of the claimant's user to leave if the claimant is the first in line and that is enough for it, with
-// what is on its way out already. It tells whether room is being made.
+// what is on its way out already, or was allowed and does not come. It tells whether room is being made.
 func (t *table) makeRoom(c *Claimant, short []shortage, all []Claimant) bool {
 	may := t.yielding(c, all)
 	var victims []worker
 	for _, s := range short {
-		limit, missing := t.limits.All[s.limit], s.beyond-t.coming[s.slot]
+		limit, missing := t.limits.All[s.limit], s.beyond-t.coming[s.slot]-t.unseen[s.slot]
 		for _, v := range victims {
-			missing -= limit.of(v.of.Worker, v.of.Model)
+			missing -= limit.of(v.of.Worker, v.of.model(v.Surplus))
 		}
 		for _, v := range may {
 			if missing <= 0 || limit.Scope != ScopeUser {
 				break
 			}
-			if frees := limit.of(v.of.Worker, v.of.Model); frees > 0 && !slices.Contains(victims, v) {
+			if frees := limit.of(v.of.Worker, v.of.model(v.Surplus)); frees > 0 && !slices.Contains(victims, v) {
 				victims, missing = append(victims, v), missing-frees
 			}
 		}
@@ -361,6 +408,9 @@ func (t *table) grow(c *Claimant, granted Grant, now time.Time) {
 	}
 	counted := c.counted(granted, now)
 	more := int64(max(c.Wants-counted, 0))
+	if resting(granted.More, now) {
+		more = 0
+	}
 	if h, _ := t.limits.Exceeded(c.User); h != nil && c.Accelerated {
 		more = 0
 	}
@@ -379,7 +429,7 @@ func (t *table) grow(c *Claimant, granted Grant, now time.Time) {
 		}
 		more = min(more, max(left, 0)/each)
 	}
-	t.book(t.used, c, times(c.Worker, int32(more)), ScopeUser)
+	t.book(t.used, c, times(c.Worker, int32(more)), c.Model, ScopeUser)
 	turn.Surplus = counted + int32(more) - int32(len(turn.GiveUp))
 	t.turns[c.Job] = turn
 }
@@ -389,23 +439,24 @@ func (t *table) remember(all []Claimant, before Grants, now time.Time) Grants {
 	next := Grants{}
 	for i := range all {
 		c := &all[i]
-		turn, g := t.turns[c.Job], before[c.Job]
+		turn, g := t.turns[c.Job], before.of(c)
 		switch {
-		case !turn.Admitted:
-			continue
-		case !recent(g.Core, now):
+		case recent(g.Core, now) || c.Asks && resting(g.Core, now):
+		case c.Asks && turn.Admitted:
+			g.Core = now
+		default:
 			g.Core = time.Time{}
-			if c.Asks {
-				g.Core = now
-			}
 		}
 		switch {
-		case turn.Surplus <= int32(len(c.Surplus)):
+		case turn.Surplus > int32(len(c.Surplus)):
+			if turn.Surplus != g.Surplus || !recent(g.More, now) {
+				g.More, g.Surplus = now, turn.Surplus
+			}
+		case !resting(g.More, now):
 			g.More, g.Surplus = time.Time{}, 0
-		case turn.Surplus != g.Surplus || !recent(g.More, now):
-			g.More, g.Surplus = now, turn.Surplus
 		}
 		if g != (Grant{}) {
+			g.Ask = c.Ask
 			next[c.Job] = g
 		}
 	}

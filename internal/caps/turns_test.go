@@ -101,6 +101,55 @@ func TestWhoWaitsAtOneLimitIsNotInTheWayAtAnother(t *testing.T) {
 	g.Expect(decided[key("c")].Admitted).To(BeTrue())
 }
 
+func TestWhoWaitsAtTheirOwnLimitKeepsNobodyOutOfTheTeams(t *testing.T) {
+	g := NewWithT(t)
+	decided := turns(limits(perUser(6), inQueue(12)), holding("a", 6, 0, 0), asking("b", "alice", 6, 1), asking("c", "bob", 6, 2),
+		asking("d", "carol", 1, 3))
+	g.Expect(decided[key("b")].Blocked.Limit.Scope).To(Equal(ScopeUser), "it is short at both")
+	g.Expect(decided[key("c")].Admitted).To(BeTrue())
+	g.Expect(decided[key("d")].Blocked.Behind).To(Equal(types.NamespacedName{}), "and is before nobody")
+}
+
+func TestWhatDoesNotComeRests(t *testing.T) {
+	g := NewWithT(t)
+	first, second := asking("first", "alice", 8, 0), asking("second", "alice", 8, 1)
+	all, grants, at := []Claimant{first, second}, Grants{}, now
+	admitted := map[string]bool{}
+	for range 30 {
+		var decided map[types.NamespacedName]Turn
+		decided, grants = Turns(limits(perUser(8)), all, nil, grants, at)
+		for _, name := range []string{"first", "second"} {
+			admitted[name] = admitted[name] || decided[key(name)].Admitted
+		}
+		at = at.Add(time.Second)
+	}
+	g.Expect(admitted).To(Equal(map[string]bool{"first": true, "second": true}),
+		"one whose gang cannot come keeps nobody waiting for ever")
+	decided, _ := Turns(limits(perUser(8)), []Claimant{first}, nil, grants, at.Add(Arrival+Rest))
+	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "it has another try")
+}
+
+func TestWhatWasAllowedToOneAttemptIsNotAnothers(t *testing.T) {
+	g := NewWithT(t)
+	small := asking("a", "alice", 2, 0)
+	small.Ask = "uid/1"
+	_, grants := Turns(limits(perUser(8)), []Claimant{small}, nil, nil, now)
+	large := asking("a", "alice", 9, 0)
+	large.Ask = "uid/2"
+	decided, _ := Turns(limits(perUser(8)), []Claimant{large}, nil, grants, now.Add(time.Second))
+	g.Expect(decided[key("a")].Blocked.Never).To(BeTrue())
+	g.Expect(decided[key("a")].Ask).To(Equal("uid/2"))
+}
+
+func TestSurplusThatDoesNotComeMakesNobodyLeave(t *testing.T) {
+	g := NewWithT(t)
+	fitting, real := holding("fitting", 1, 0, 5), holding("real", 1, 1, 1)
+	_, grants := Turns(limits(perUser(8)), []Claimant{fitting, real}, nil, nil, now)
+	decided, _ := Turns(limits(perUser(8)), []Claimant{fitting, real, asking("c", "alice", 2, 9)}, nil, grants, now.Add(time.Second))
+	g.Expect(decided[key("c")].Admitted).To(BeFalse())
+	g.Expect(decided[key("real")].GiveUp).To(BeEmpty(), "what is not there is not waited for long")
+}
+
 func TestWhatCouldNeverBeIsSaidSo(t *testing.T) {
 	g := NewWithT(t)
 	perJob := Limit{Scope: ScopeJob, Resource: gpu, Max: 8}

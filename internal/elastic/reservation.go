@@ -24,5 +24,7 @@ func (p *planner) inherits() bool {
 		return false
 	}
 	job := p.o.Job.Namespace + "/" + p.o.Job.Name
-	return slices.ContainsFunc(p.o.Profile.Status.Reservations, func(r v1alpha1.ReservationStatus) bool { return r.Job == job })
+	return slices.ContainsFunc(p.o.Profile.Status.Reservations, func(r v1alpha1.ReservationStatus) bool {
+		return r.Phase == v1alpha1.ReservationHandingOver && r.Job == job
+	})
 }

@@ -17,7 +17,8 @@ func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 	usual := class()
 	w.o.Profile = profile()
 	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
-		{Name: "other", Job: "ads/other"}, {Name: "launch", Phase: v1alpha1.ReservationHandingOver, Job: "ads/ctr"},
+		{Name: "other", Phase: v1alpha1.ReservationHandingOver, Job: "ads/other"},
+		{Name: "launch", Phase: v1alpha1.ReservationHandingOver, Job: "ads/ctr"},
 	}
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(ConsistOf(HaveField("Group.PriorityClass", config.HandoverClass)))
@@ -34,4 +35,16 @@ func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 	}
 	w.settle()
 	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "one that has trained is as everybody when it waits again")
+}
+
+func TestRoomThatWasHandedOverMakesNobodyTheFirstAgain(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4)
+	w.o.Profile = profile()
+	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
+		{Name: "launch", Phase: v1alpha1.ReservationHandedOver, Job: "ads/ctr"},
+	}
+	w.settle()
+	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "a job of the same name, or one that came before anything was held")
+	g.Expect(w.o.Core).NotTo(BeNil())
 }

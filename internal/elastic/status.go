@@ -220,6 +220,11 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 			"%s; %s for free room in queue %s and will join the training when there is some.",
 			have, waits(p.waitingForRoom()), p.queue())
 	}
+	if p.gated() && !p.admitted() {
+		if said := meta.FindStatusCondition(p.o.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil {
+			return said.Status, said.Reason, said.Message // What the limits leave is not known yet.
+		}
+	}
 	if most := p.allowance(); p.maximum-p.minimum > most && p.full() {
 		return metav1.ConditionFalse, v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
 			"%s; the limits of profile %s leave the job %s beyond its core now. It grows by itself when they leave more.",

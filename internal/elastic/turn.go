@@ -15,22 +15,34 @@ func (p *planner) gated() bool { return caps.Of(p.o.Profile).Gate() }
 
 // allowance is how many surplus workers the limits of the profile leave to the job.
 func (p *planner) allowance() int32 {
-	if p.gated() {
-		return p.o.Turn.Surplus
+	switch {
+	case !p.gated():
+		return math.MaxInt32
+	case !p.admitted():
+		return 0
 	}
-	return math.MaxInt32
+	return p.o.Turn.Surplus
 }
 
-// awaitsTurn tells whether the job waits for its turn to have a gang. A gang that is there stays.
+// awaitsTurn tells whether the job waits for its turn to have a gang. A gang that is there stays, unless the attempt is larger.
 func (p *planner) awaitsTurn() bool {
-	if p.o.Core != nil || !p.gated() || p.o.Turn.Admitted {
+	grown := p.o.Core != nil && p.o.Core.MinMember() < p.minimum
+	switch {
+	case !p.gated() || p.admitted() || p.o.Core != nil && !grown:
 		return false
+	case p.refused() != nil:
+		return false // It asks with one worker, and has no gang.
+	case grown:
+		p.deleteGroups() // The attempt is larger than the one that had its turn.
 	}
 	if b := p.o.Turn.Blocked; b != nil {
 		p.obstacle = &Obstacle{Reason: v1alpha1.ReasonQuotaExceeded, Message: p.quotaExceeded(b), Stalled: b.Never}
 	}
 	return true
 }
+
+// admitted tells whether the turn of this attempt has come.
+func (p *planner) admitted() bool { return p.o.Turn.Admitted && p.o.Turn.Ask == caps.AskOf(p.o.Job) }
 
 // quotaExceeded says what a job waits for that a limit keeps from its turn, and what to do.
 func (p *planner) quotaExceeded(b *caps.Blocked) string {

@@ -72,7 +72,7 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 			g.Expect(w.o.Core).To(BeNil())
 			g.Expect(w.changes).To(BeZero(), "nothing is created before")
 
-			w.o.Turn = caps.Turn{Admitted: true, Surplus: 1}
+			w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true, Surplus: 1}
 			w.trains()
 			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "it grows as far as the limits leave")
 			g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QuotaExceeded"))
@@ -104,4 +104,56 @@ func TestAGangThatIsThereStaysWhateverTheLimits(t *testing.T) {
 	g.Expect(w.indices()).To(Equal(before))
 	w.deletePod(1).settle()
 	g.Expect(w.indices()).To(ContainElement(int32(1)), "its core is replaced")
+}
+
+func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
+	for name, placed := range map[string]bool{"before it is placed": false, "when it begins anew": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4)
+			w.o.Profile = capped()
+			w.settle()
+			w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true}
+			if w.settle(); placed {
+				w.trains()
+			}
+			w.o.Job.Spec.MinReplicas, w.o.Job.Spec.Elasticity.OnRangeChange = 4, v1alpha1.RangeChangeRestart
+			w.o.Job.Generation++
+			w.settle()
+			g.Expect(w.status().Attempt.MinReplicas).To(Equal(int32(4)))
+			g.Expect(w.o.Core).To(BeNil(), "the old turn is not that of the larger attempt")
+			g.Expect(w.indices()).To(BeEmpty())
+			w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true}
+			g.Expect(w.trains().indices()).To(HaveLen(4))
+		})
+	}
+}
+
+func TestAJobThatIsRefusedIsSoUnderALimitToo(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4)
+	w.o.Profile, w.refuses = capped(), "Cannot create pod ctr-worker-0: violates PodSecurity."
+	w.settle()
+	w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true}
+	w.settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected))
+	w.o.Turn = caps.Turn{}
+	written := w.written
+	w.settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected), "it stands in no line meanwhile")
+	g.Expect(w.written).To(Equal(written), "and nothing is written again and again")
+	g.Expect(w.o.Core).To(BeNil())
+}
+
+func TestWhatIsSaidOfGrowthStandsUntilTheLimitsAreKnown(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4)
+	w.o.Profile = capped()
+	w.settle()
+	w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true, Surplus: 1}
+	w.trains()
+	said, written := w.status().Message, w.written
+	w.o.Turn = caps.Turn{}
+	w.settle()
+	g.Expect([]any{w.status().Message, w.written}).To(Equal([]any{said, written}), "as after a restart")
 }

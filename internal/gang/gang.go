@@ -93,6 +93,9 @@ type State struct {
 	priorityClass string
 }
 
+// MinMember is how many members are placed all together or not at all.
+func (s State) MinMember() int32 { return s.minMember }
+
 // StateOf reads a PodGroup.
 func StateOf(o client.Object) State {
 	pg, ok := o.(*schedulingv1beta1.PodGroup)

@@ -77,7 +77,7 @@ func handsOver(old, now *v1alpha1.ResourceQuotaProfile) bool {
 	takers := func(p *v1alpha1.ResourceQuotaProfile) []string {
 		var jobs []string
 		for _, st := range p.Status.Reservations {
-			jobs = append(jobs, st.Job)
+			jobs = append(jobs, string(st.Phase)+" "+st.Job)
 		}
 		return jobs
 	}

@@ -123,18 +123,17 @@ func (r *review) unknownTier() *obstacle {
 		}
 	}
 	for i := range r.profile.Spec.Reservations {
-		if t := r.profile.Spec.Reservations[i].Tier; t != "" {
-			if _, known := r.p.o.Config.Tiers.Find(t); !known {
-				unknown = append(unknown, t)
-			}
+		t := r.profile.Spec.Reservations[i].Tier
+		if _, known := r.p.o.Config.Tiers.For(r.profile, "").Find(t); !known && t != "" {
+			unknown = append(unknown, t)
 		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
-		"spec: the operator's configuration does not know the tiers %s, but %s: name these.",
-		strings.Join(slices.Compact(unknown), ", "), r.p.o.Config.Tiers.Names())}
+		"spec: the operator's configuration does not know the tiers %s, or the profile does not list them; it knows %s: name these, "+
+			"and list those that reservations have.", strings.Join(slices.Compact(unknown), ", "), r.p.o.Config.Tiers.Names())}
 }
 
 // refused repeats what was said against the Queue; it is tried again.

@@ -366,8 +366,8 @@ func TestUnknownTierHarmsNobody(t *testing.T) {
 	ads.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
 	w.settle()
 	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonUnknownTier))
-	g.Expect(ads.Status.Message).To(Equal("spec: the operator's configuration does not know the tiers platinum, but " +
-		"exploratory, small-traffic, main-traffic: name these."))
+	g.Expect(ads.Status.Message).To(Equal("spec: the operator's configuration does not know the tiers platinum, or the profile " +
+		"does not list them; it knows exploratory, small-traffic, main-traffic: name these, and list those that reservations have."))
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "the queue is there")
 }
 

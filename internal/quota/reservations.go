@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -42,8 +43,8 @@ type Placeholder struct {
 type Task struct {
 	Namespace, Name string
 	Created         time.Time
-	// Asks is true while its gang waits for places before everybody else's, and Placed once it had them.
-	Asks, Placed bool
+	// Gang is true while it has a gang, Asks while that waits for places before everybody else's, and Placed once it had them.
+	Gang, Asks, Placed bool
 }
 
 // RoomDecision is what is done about one reservation.
@@ -66,7 +67,10 @@ func (r *review) reserve() {
 	for i := range r.profile.Spec.Reservations {
 		spec := &r.profile.Spec.Reservations[i]
 		written := r.written(spec.Name)
-		st := v1alpha1.ReservationStatus{Name: spec.Name, Phase: written.Phase, Job: written.Job}
+		st := v1alpha1.ReservationStatus{Name: spec.Name, Phase: written.Phase, Job: written.Job, Since: written.Since}
+		if st.Since.IsZero() {
+			st.Since = r.p.now
+		}
 		room := r.p.o.Rooms[ReservationKey{r.profile.Name, spec.Name}]
 		for _, p := range room.Pods {
 			if p.Placed && !p.Leaving && !p.Ended {
@@ -104,7 +108,7 @@ func over(phase v1alpha1.ReservationPhase) bool {
 // advance is what becomes of the reservation. One whose time was prolonged after it had expired begins anew.
 func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) {
 	left := spec.Until.Sub(r.p.now.Time)
-	task := r.task(spec.ForTask)
+	task := r.task(spec.ForTask, st.Since)
 	switch held := st.Placed >= spec.Replicas; {
 	case st.Phase == v1alpha1.ReservationHandedOver:
 		return
@@ -127,12 +131,13 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 	}
 }
 
-// task is the oldest training of that name in the profile's namespaces; nil for none.
-func (r *review) task(name string) *Task {
+// task is the oldest training of that name in the profile's namespaces that has a gang, or had its places; nil for none. Those that
+// were there before the reservation do not count: it is for one to come.
+func (r *review) task(name string, since metav1.Time) *Task {
 	var first *Task
 	for i := range r.p.o.Tasks {
 		t := &r.p.o.Tasks[i]
-		ours := t.Name == name && slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace)
+		ours := t.Name == name && (t.Gang || t.Placed) && !t.Created.Before(since.Time) && slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace)
 		if ours && (first == nil || cmp.Or(t.Created.Compare(first.Created), cmp.Compare(t.Namespace, first.Namespace)) < 0) {
 			first = t
 		}
@@ -150,10 +155,10 @@ func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room R
 	b := placeholders{
 		namespace: r.p.o.Namespace, profile: r.profile, spec: spec, tier: tier, image: r.p.o.Config.Reservations.Image,
 	}
-	g := b.group()
+	g, task := b.group(), r.task(spec.ForTask, r.written(spec.Name).Since)
 	// Once it yields it goes on so: the task's gang is as any other again when it is placed, which is seen a little later.
-	yields := phase == v1alpha1.ReservationHandingOver &&
-		(r.task(spec.ForTask).Asks || room.Group != nil && room.Group.MinMember == 0)
+	yields := phase == v1alpha1.ReservationHandingOver && task != nil &&
+		(task.Asks || room.Group != nil && room.Group.MinMember == 0)
 	if yields {
 		g = b.yielding(g)
 	}

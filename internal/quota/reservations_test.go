@@ -97,7 +97,8 @@ func (b *booking) says() v1alpha1.ReservationStatus { return b.last.Status.Reser
 func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking().step()
-	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationGathering}))
+	since := metav1.NewTime(b.now)
+	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationGathering, Since: since}))
 	g.Expect(b.last.Rooms[0].CreateGroup).To(And(HaveField("MinMember", int32(2)), HaveField("Queue", "ads"),
 		HaveField("Namespace", "tideline-system"), HaveField("PriorityClass", "tideline-exploratory")))
 	all := b.last.Rooms[0].CreateGroup.MinResources["nvidia.com/gpu"]
@@ -107,9 +108,11 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g.Expect(b.last.Rooms[0]).To(Equal(RoomDecision{ReservationKey: ReservationKey{"ads", "launch"}}), "nothing is done twice")
 
 	b.place()
-	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2}))
+	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{
+		Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2, Since: since,
+	}))
 
-	b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch", Created: b.now}}
+	b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch"}}
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
 	g.Expect(b.says().Job).To(Equal("ads-dev/launch"))
@@ -142,15 +145,25 @@ func TestTasksThatDoNotTakeTheRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		task  Task
 		phase v1alpha1.ReservationPhase
+		age   time.Duration
 	}{
-		"of another name":      {Task{Namespace: "ads-dev", Name: "other"}, v1alpha1.ReservationHeld},
-		"of another team":      {Task{Namespace: "search", Name: "launch"}, v1alpha1.ReservationHeld},
-		"that has places":      {Task{Namespace: "ads-dev", Name: "launch", Placed: true}, v1alpha1.ReservationHandedOver},
-		"that is not asked of": {Task{Namespace: "ads-dev", Name: "launch"}, v1alpha1.ReservationHandingOver},
+		"of another name":      {task: Task{Gang: true, Namespace: "ads-dev", Name: "other"}, phase: v1alpha1.ReservationHeld},
+		"of another team":      {task: Task{Gang: true, Namespace: "search", Name: "launch"}, phase: v1alpha1.ReservationHeld},
+		"that has no gang yet": {task: Task{Namespace: "ads-dev", Name: "launch"}, phase: v1alpha1.ReservationHeld},
+		"that was there before": {
+			task: Task{Namespace: "ads-dev", Name: "launch", Placed: true}, phase: v1alpha1.ReservationHeld, age: -time.Second,
+		},
+		"that has places": {
+			task: Task{Gang: true, Namespace: "ads-dev", Name: "launch", Placed: true}, phase: v1alpha1.ReservationHandedOver,
+		},
+		"that does not ask first": {
+			task: Task{Gang: true, Namespace: "ads-dev", Name: "launch"}, phase: v1alpha1.ReservationHandingOver,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			b := newBooking().step().place()
+			c.task.Created = b.now.Add(c.age)
 			b.o.Tasks = []Task{c.task}
 			g.Expect(b.step().says().Phase).To(Equal(c.phase))
 		})
@@ -158,18 +171,21 @@ func TestTasksThatDoNotTakeTheRoom(t *testing.T) {
 	t.Run("while nothing is held", func(t *testing.T) {
 		g := NewWithT(t)
 		b := newBooking().step()
-		b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch"}}
+		b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch"}}
 		g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "its gang waits as well as that of the reservation")
 		g.Expect(b.step().room()).To(Equal(Room{}))
 	})
 	t.Run("that goes before it took the room", func(t *testing.T) {
 		g := NewWithT(t)
 		b := newBooking().step().place()
-		b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch"}}
+		since := metav1.NewTime(b.now)
+		b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch"}}
 		b.step()
 		b.o.Tasks = nil
-		g.Expect(b.step().says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2}))
-		b.o.Tasks = []Task{{Namespace: "ads-dev", Name: "launch", Asks: true}}
+		g.Expect(b.step().says()).To(Equal(v1alpha1.ReservationStatus{
+			Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2, Since: since,
+		}))
+		b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch", Asks: true}}
 		b.step().step()
 		b.o.Tasks = nil
 		g.Expect(b.step().room().Group.MinMember).To(Equal(int32(2)), "and nobody may take it again")

@@ -79,7 +79,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 		Expect(s.Read("b").Annotations).NotTo(HaveKey(v1alpha1.AnnotationApproval), "what a job is copied with is taken off")
 		expired.UID = s.Read("b").UID
 		Expect(annotate(s, s.Client, "b", v1alpha1.AnnotationApproval, expired.String())).To(Succeed(), "that of b has expired")
-		Eventually(s.Fetch("b")).Should(And(testutil.Wait(v1alpha1.ReasonAwaitingApproval),
+		Eventually(s.Fetch("b")).WithTimeout(2*time.Minute).Should(And(testutil.Wait(v1alpha1.ReasonAwaitingApproval),
 			HaveField("Status.Message", ContainSubstring("does not count: it expired at "))), "and lets nothing begin")
 		Expect(s.Read("a")).To(testutil.Train(2), "what runs stays")
 	})
