@@ -94,8 +94,9 @@ var _ = Describe("the life of a merge", func() {
 		p := newPool("linger", 4)
 		p.Due("a", 50*time.Hour)
 		p.Due("b", 40*time.Hour)
-		p.Create(p.merge("a").Obj(), p.merge("b").Obj())
+		p.Create(p.merge("a").Obj())
 		Eventually(p.FetchMerge("a")).Should(haveSummary("Running (4/4)"))
+		p.Create(p.merge("b").Obj())
 		run := p.ReadMerge("a").Status.Run
 		Expect(run.Increments).To(Equal(int32(3)))
 		pod := testutil.Get(p.Scenario, &corev1.Pod{}, testutil.MergePod("a", 0))
