@@ -1,4 +1,4 @@
-// Package priorityclass creates the PriorityClasses of tiers that a cluster does not have.
+// Package priorityclass creates the PriorityClasses of tiers and of reservations that a cluster does not have.
 package priorityclass
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=list;create
 
-// Setup has whoever leads create the PriorityClasses of the tiers that are missing, once, when it begins to lead. It never
-// changes one, nor deletes one: a class's value cannot change, and pods that run carry it.
+// Setup has whoever leads create the PriorityClasses of the tiers and of reservations that are missing, once, when it begins to
+// lead. It never changes one, nor deletes one: a class's value cannot change, and pods that run carry it.
 func Setup(mgr ctrl.Manager, tiers config.Tiers) error {
 	return mgr.Add(&creator{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), tiers: tiers, log: mgr.GetLogger().WithName("priorityclass"),
@@ -43,20 +43,26 @@ type creator struct {
 // NeedLeaderElection keeps replicas that do not lead from creating anything.
 func (c *creator) NeedLeaderElection() bool { return true }
 
-// Start tries until every tier has its classes, and then says which of them have another value than the configuration. The
-// operator goes on meanwhile, and afterwards: jobs of other tiers are none the worse for it.
+// Start tries until all classes are there. After the first try, and at the end, it says which are missing or have another value
+// than the configuration. The operator goes on meanwhile, and afterwards: jobs of other tiers are none the worse for it.
 func (c *creator) Start(ctx context.Context) error {
-	delay := c.again.DelayFunc()
-	err := delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	delay, first := c.again.DelayFunc(), true
+	_ = delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := c.createMissing(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.log.Error(err, "Cannot see to the PriorityClasses of all tiers; tried again in at most five minutes")
 		}
+		if first || err == nil {
+			c.examine(ctx)
+		}
+		first = false
 		return err == nil, nil
-	})
-	if err != nil {
-		return nil //nolint:nilerr // the operator ends
-	}
+	}) // its only error is that the operator ends
+	return nil
+}
+
+// examine says of which tiers the classes are not as configured.
+func (c *creator) examine(ctx context.Context) {
 	findings, err := doctor.ExamineTiers(ctx, c.live, c.tiers)
 	if err != nil && ctx.Err() == nil {
 		c.log.Error(err, "Cannot tell whether the tiers have their PriorityClasses")
@@ -64,7 +70,6 @@ func (c *creator) Start(ctx context.Context) error {
 	for _, f := range findings {
 		c.log.Error(nil, f.What, "do", f.Do, "manifest", f.Manifest)
 	}
-	return nil
 }
 
 // createMissing creates the classes that are not there. One that cannot be created keeps no other from it.
@@ -78,19 +83,17 @@ func (c *creator) createMissing(ctx context.Context) error {
 		there[list.Items[i].Name] = true
 	}
 	var failed []error
-	for _, tier := range c.tiers {
-		classes := tier.Classes()
-		for i := range classes {
-			class := &classes[i]
-			if there[class.Name] {
-				continue
-			}
-			switch err := c.client.Create(ctx, class); {
-			case err == nil:
-				c.log.Info("PriorityClass created", "class", class.Name, "tier", tier.Name, "value", class.Value)
-			case !apierrors.IsAlreadyExists(err):
-				failed = append(failed, fmt.Errorf("create PriorityClass %s: %w", class.Name, err))
-			}
+	classes := c.tiers.Classes()
+	for i := range classes {
+		class := &classes[i]
+		if there[class.Name] {
+			continue
+		}
+		switch err := c.client.Create(ctx, class); {
+		case err == nil:
+			c.log.Info("PriorityClass created", "class", class.Name, "value", class.Value)
+		case !apierrors.IsAlreadyExists(err):
+			failed = append(failed, fmt.Errorf("create PriorityClass %s: %w", class.Name, err))
 		}
 	}
 	return errors.Join(failed...)

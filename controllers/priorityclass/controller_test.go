@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,28 +78,20 @@ func start(t *testing.T, refused int, there ...schedulingv1.PriorityClass) seen 
 	return s
 }
 
-func defaults() []schedulingv1.PriorityClass {
-	var all []schedulingv1.PriorityClass
-	for _, tier := range config.DefaultTiers() {
-		all = append(all, tier.Classes()...)
-	}
-	return all
-}
-
 func TestMissingClassesAreCreated(t *testing.T) {
-	for name, refused := range map[string]int{"at once": 0, "when the API server lets it": 3} {
+	for name, refused := range map[string]int{"at once": 0, "when the API server lets it": 4} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := start(t, refused, defaults()...)
-			g.Expect(s.classes).To(HaveLen(8))
-			for _, want := range gold.Classes() {
+			s := start(t, refused, config.DefaultTiers().Classes()[:6]...)
+			g.Expect(s.classes).To(HaveLen(9))
+			for _, want := range append(gold.Classes(), config.Handover()) {
 				have := s.classes[want.Name]
 				g.Expect(have.Value).To(Equal(want.Value))
 				g.Expect(have.PreemptionPolicy).To(Equal(want.PreemptionPolicy))
 				g.Expect(have.Description).To(Equal(want.Description))
 				g.Expect(have.GlobalDefault).To(BeFalse())
 			}
-			g.Expect(s.writes).To(HaveLen(2 + refused))
+			g.Expect(s.writes).To(HaveLen(3 + refused))
 			if refused == 0 {
 				g.Expect(s.log).NotTo(ContainSubstring(`"level":"error"`))
 			} else {
@@ -112,12 +105,47 @@ func TestClassesThatAreThereStay(t *testing.T) {
 	g := NewWithT(t)
 	other := gold.Classes()
 	other[0].Value = 7
-	s := start(t, 0, append(defaults(), other...)...)
+	s := start(t, 0, append(config.DefaultTiers().Classes(), other...)...)
 	g.Expect(s.writes).To(BeEmpty())
 	g.Expect(s.classes[gold.ClassName()].Value).To(BeEquivalentTo(7))
 	g.Expect(s.log).To(And(ContainSubstring(`"level":"error"`), ContainSubstring("tideline-gold is 7 PreemptLowerPriority and must "+
 		"be 200000 PreemptLowerPriority"), ContainSubstring("Name the tier otherwise")), "it is said with what to do")
-	g.Expect(start(t, 0, append(defaults(), gold.Classes()...)...).log).To(BeEmpty(), "and nothing of those that are right")
+	g.Expect(start(t, 0, append(config.DefaultTiers().Classes(), gold.Classes()...)...).log).To(BeEmpty(), "and nothing of those that are right")
+}
+
+// The operator's rights are mended at some time or never: what else is wrong is said before.
+func TestWrongValuesAreSaidThoughOthersCannotBeCreated(t *testing.T) {
+	g := NewWithT(t)
+	other := config.Handover()
+	other.Value = 7
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(&other).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			return apierrors.NewForbidden(schedulingv1.Resource("priorityclasses"), o.GetName(), errors.New("never"))
+		},
+	}).Build()
+	said := false
+	seen := writes(func(line string) {
+		if strings.Contains(line, "tideline-handover is 7 Never and must be 1000000000 Never") {
+			said = true
+			cancel()
+		}
+	})
+	creator := &creator{
+		client: c, live: c, tiers: config.Tiers{gold}, log: zap.New(zap.WriteTo(seen)),
+		again: wait.Backoff{Duration: time.Hour, Steps: 1},
+	}
+	g.Expect(creator.Start(ctx)).To(Succeed())
+	g.Expect(said).To(BeTrue())
+}
+
+// writes tells of each line of a log.
+type writes func(line string)
+
+func (w writes) Write(line []byte) (int, error) {
+	w(string(line))
+	return len(line), nil
 }
 
 func TestOneThatWasCreatedMeanwhileIsFine(t *testing.T) {

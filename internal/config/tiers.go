@@ -19,7 +19,8 @@ import (
 type Tier struct {
 	// Name of the tier, a DNS-1035 label of at most 40 characters.
 	Name string `json:"name"`
-	// Priority of core workers, from 1 to 1000000000: every core comes before anybody's surplus, in all tiers.
+	// Priority of core workers, from 1 to 999999999: every core comes before anybody's surplus, in all tiers, and a gang to which
+	// room is handed over before every core.
 	Priority int32 `json:"priority"`
 	// SurplusPriority of surplus workers, below -10: any waiting gang takes their place, and cluster-autoscaler, which
 	// ignores pending pods below -10 by default, buys no nodes for them.
@@ -60,25 +61,38 @@ func (t Tier) LongestRun() time.Duration { return Seconds(t.LongestRunSeconds) }
 
 // Classes are the PriorityClasses that the tier needs, that of the core first.
 func (t Tier) Classes() []schedulingv1.PriorityClass {
-	class := func(name, description string, value int32) schedulingv1.PriorityClass {
-		return schedulingv1.PriorityClass{
-			TypeMeta:    metav1.TypeMeta{APIVersion: schedulingv1.SchemeGroupVersion.String(), Kind: "PriorityClass"},
-			ObjectMeta:  metav1.ObjectMeta{Name: name},
-			Value:       value,
-			Description: description,
-		}
-	}
-	core := class(t.ClassName(), "Core workers of jobs of tier "+t.Name+".", t.Priority)
-	surplus := class(t.SurplusClassName(),
+	core := newClass(t.ClassName(), "Core workers of jobs of tier "+t.Name+".", t.Priority)
+	surplus := newClass(t.SurplusClassName(),
 		"Surplus workers of jobs of tier "+t.Name+". They give way to any gang that waits.", t.SurplusPriority)
 	// Surplus runs on what is free and takes from nobody.
 	surplus.PreemptionPolicy = ptr.To(corev1.PreemptNever)
 	return []schedulingv1.PriorityClass{core, surplus}
 }
 
+func newClass(name, description string, value int32) schedulingv1.PriorityClass {
+	return schedulingv1.PriorityClass{
+		TypeMeta:    metav1.TypeMeta{APIVersion: schedulingv1.SchemeGroupVersion.String(), Kind: "PriorityClass"},
+		ObjectMeta:  metav1.ObjectMeta{Name: name},
+		Value:       value,
+		Description: description,
+	}
+}
+
 // HandoverClass is the PriorityClass of the gang to which a reservation hands its room over, until it is placed: the highest that
 // there may be, so that nobody is before it.
 const HandoverClass = "tideline-handover"
+
+// handoverPriority is the largest value that the API server lets users give a PriorityClass
+// (scheduling.HighestUserDefinablePriority).
+const handoverPriority = 1_000_000_000
+
+// Handover is HandoverClass itself. PodGroups alone name it: no pod of that class takes the place of another.
+func Handover() schedulingv1.PriorityClass {
+	class := newClass(HandoverClass,
+		"The core of a job to which a reservation hands its room over, until it is placed. It comes before all others.", handoverPriority)
+	class.PreemptionPolicy = ptr.To(corev1.PreemptNever)
+	return class
+}
 
 // Tiers are the tiers in rising importance.
 type Tiers []Tier
@@ -94,6 +108,15 @@ func DefaultTiers() Tiers {
 			Name: "main-traffic", Priority: 100000, SurplusPriority: -100, QoS: QoSGuaranteed, Preempts: []string{"exploratory"},
 		},
 	}
+}
+
+// Classes are the PriorityClasses that the operator needs: those of the tiers, and Handover.
+func (ts Tiers) Classes() []schedulingv1.PriorityClass {
+	classes := make([]schedulingv1.PriorityClass, 0, 2*len(ts)+1)
+	for _, t := range ts {
+		classes = append(classes, t.Classes()...)
+	}
+	return append(classes, Handover())
 }
 
 // Find returns the tier of that name, the default tier for an empty name, and false for a name that is no tier.

@@ -22,9 +22,8 @@ const (
 	maxResync = 7 * maxDay
 	maxLease  = maxHour
 	maxRun    = 365 * maxDay
-	// maxPriority is the largest value that the API server lets users give a PriorityClass
-	// (scheduling.HighestUserDefinablePriority).
-	maxPriority = 1_000_000_000
+	// maxPriority leaves whom room is handed over to before all tiers.
+	maxPriority = handoverPriority - 1
 	// ignoredPriority is the value below which cluster-autoscaler ignores pending pods (--expendable-pods-priority-cutoff).
 	ignoredPriority = -10
 	// maxTierName leaves room for what is put before and after it in names of objects.
@@ -75,7 +74,7 @@ func (p *problems) tiers(ts Tiers) {
 		p.value("tiers", []string{}, "it must list one tier at least; leave it out for the built-in tiers")
 	}
 	byDefault := ""
-	classes := map[string]string{} // what each name of a PriorityClass is for
+	classes := map[string]string{HandoverClass: "reservations"} // what each name of a PriorityClass is for
 	for i, t := range ts {
 		path := fmt.Sprintf("tiers[%d]", i)
 		p.tierName(path+".name", t, ts[:i], classes)
@@ -111,9 +110,9 @@ func (p *problems) tierName(path string, t Tier, before Tiers, classes map[strin
 	}
 	for _, name := range []string{t.ClassName(), t.SurplusClassName()} {
 		if other, taken := classes[name]; taken {
-			p.value(path, t.Name, fmt.Sprintf("its PriorityClass %s is that of tier %s too: choose another name", name, quote(other)))
+			p.value(path, t.Name, fmt.Sprintf("its PriorityClass %s is that of %s too: choose another name", name, other))
 		}
-		classes[name] = t.Name
+		classes[name] = "tier " + quote(t.Name)
 	}
 }
 

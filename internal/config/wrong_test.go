@@ -75,7 +75,8 @@ var wrongFiles = []struct {
 	{"names of tiers", "tiers:\n- {name: Gold, priority: 1, surplusPriority: -20}\n- {priority: 2, surplusPriority: -19}\n" +
 		"- {name: a, priority: 3, surplusPriority: -18}\n- {name: a, priority: 4, surplusPriority: -17}\n" +
 		"- {name: a-surplus, priority: 5, surplusPriority: -16}\n" +
-		"- {name: a2345678901234567890123456789012345678901, priority: 6, surplusPriority: -15}\n", []string{
+		"- {name: a2345678901234567890123456789012345678901, priority: 6, surplusPriority: -15}\n" +
+		"- {name: handover, priority: 7, surplusPriority: -14}\n", []string{
 		`tiers[0].name is "Gold": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
 			`letter first and no dash last.`,
 		`tiers[1].name is "": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a letter ` +
@@ -84,15 +85,16 @@ var wrongFiles = []struct {
 		`tiers[4].name is "a-surplus": its PriorityClass tideline-a-surplus is that of tier "a" too: choose another name.`,
 		`tiers[5].name is "a2345678901234567890123456789012345678901": it must be a DNS-1035 label of at most 40 characters: ` +
 			`lower-case letters, digits and dashes, a letter first and no dash last.`,
+		`tiers[6].name is "handover": its PriorityClass tideline-handover is that of reservations too: choose another name.`,
 	}},
 	{"priorities", "tiers:\n- {name: a, priority: 0, surplusPriority: -10}\n" +
-		"- {name: b, priority: 1000000001, surplusPriority: -12}\n- {name: c, priority: 7, surplusPriority: -12}\n", []string{
-		"tiers[0].priority is 0: it must be from 1 to 1000000000.",
+		"- {name: b, priority: 1000000000, surplusPriority: -12}\n- {name: c, priority: 7, surplusPriority: -12}\n", []string{
+		"tiers[0].priority is 0: it must be from 1 to 999999999.",
 		"tiers[0].surplusPriority is -10: it must be less than -10, so that any gang comes before surplus and cluster-autoscaler " +
 			"buys no nodes for it.",
-		"tiers[1].priority is 1000000001: it must be from 1 to 1000000000.",
+		"tiers[1].priority is 1000000000: it must be from 1 to 999999999.",
 		`tiers[1].surplusPriority is -12: it must be more than -10, that of tier "a" before it: tiers are listed in rising importance.`,
-		`tiers[2].priority is 7: it must be more than 1000000001, that of tier "b" before it: tiers are listed in rising importance.`,
+		`tiers[2].priority is 7: it must be more than 1000000000, that of tier "b" before it: tiers are listed in rising importance.`,
 		`tiers[2].surplusPriority is -12: it must be more than -12, that of tier "b" before it: tiers are listed in rising importance.`,
 	}},
 	{"who preempts whom", "tiers:\n- {name: a, priority: 1, surplusPriority: -20, preempts: [b], default: true}\n" +

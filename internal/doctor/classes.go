@@ -40,8 +40,8 @@ func readClasses(ctx context.Context, c client.Reader) (map[string]Class, error)
 	return classes, nil
 }
 
-// ExamineTiers returns a finding for each tier whose PriorityClasses are not what the configuration says. The operator creates
-// those that are missing when it begins to lead, before it asks.
+// ExamineTiers returns a finding for each tier whose PriorityClasses are not what the configuration says, and for reservations,
+// whose class is always the same. The operator creates those that are missing when it begins to lead, before it asks.
 func ExamineTiers(ctx context.Context, c client.Reader, tiers config.Tiers) ([]Finding, error) {
 	have, err := readClasses(ctx, c)
 	if err != nil {
@@ -50,45 +50,51 @@ func ExamineTiers(ctx context.Context, c client.Reader, tiers config.Tiers) ([]F
 	return unfit(have, tiers), nil
 }
 
-// classes judges the PriorityClasses of all tiers: one finding for each tier that is to be mended, or one for all.
+// classes judges the PriorityClasses of all tiers and of reservations: one finding for each that is to be mended, or one for all.
 func classes(have map[string]Class, tiers config.Tiers) []Finding {
 	if wrong := unfit(have, tiers); len(wrong) > 0 {
 		return wrong
 	}
-	return []Finding{{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers are there (%d).", 2*len(tiers))}}
+	return []Finding{{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers and of reservations are there (%d).",
+		len(tiers.Classes()))}}
 }
 
 func unfit(have map[string]Class, tiers config.Tiers) []Finding {
 	var findings []Finding
 	for _, t := range tiers {
-		var problems, others []string
-		needed := t.Classes()
-		for i := range needed {
-			name, want := needed[i].Name, classOf(&needed[i])
-			switch is, found := have[name]; {
-			case !found:
-				problems = append(problems, name+" is missing")
-			case is != want:
-				problems = append(problems, fmt.Sprintf("%s is %s and must be %s", name, is, want))
-				others = append(others, name)
-			}
-		}
-		if len(problems) == 0 {
-			continue
-		}
-		f := Finding{
-			What: fmt.Sprintf("PriorityClasses of tier %s are not as configured: %s.", t.Name, strings.Join(problems, "; ")),
-			Do: "Start the operator with this configuration: it creates what is missing; its log says why it cannot. Or apply what " +
-				"follows (kubectl apply -f FILE):",
-			Manifest: manifest(needed),
-		}
-		if len(others) > 0 {
-			f.Do = fmt.Sprintf("Name the tier otherwise, or delete %s, because a class cannot change, which leaves running pods as they "+
-				"are, and apply what follows (kubectl apply -f FILE):", strings.Join(others, " and "))
-		}
-		findings = append(findings, f)
+		findings = append(findings, unfitOf("tier "+t.Name, "Name the tier otherwise, or delete", have, t.Classes())...)
 	}
-	return findings
+	return append(findings, unfitOf("reservations", "Delete", have, []schedulingv1.PriorityClass{config.Handover()})...)
+}
+
+// unfitOf judges the PriorityClasses that something needs: one finding, or none. A class of another value leaves deleting it, or
+// what else the first words of the way out say.
+func unfitOf(what, wayOut string, have map[string]Class, needed []schedulingv1.PriorityClass) []Finding {
+	var problems, others []string
+	for i := range needed {
+		name, want := needed[i].Name, classOf(&needed[i])
+		switch is, found := have[name]; {
+		case !found:
+			problems = append(problems, name+" is missing")
+		case is != want:
+			problems = append(problems, fmt.Sprintf("%s is %s and must be %s", name, is, want))
+			others = append(others, name)
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	f := Finding{
+		What: fmt.Sprintf("PriorityClasses of %s are not as configured: %s.", what, strings.Join(problems, "; ")),
+		Do: "Start the operator with this configuration: it creates what is missing; its log says why it cannot. Or apply what " +
+			"follows (kubectl apply -f FILE):",
+		Manifest: manifest(needed),
+	}
+	if len(others) > 0 {
+		f.Do = fmt.Sprintf("%s %s, because a class cannot change, which leaves running pods as they are, and apply what follows "+
+			"(kubectl apply -f FILE):", wayOut, strings.Join(others, " and "))
+	}
+	return []Finding{f}
 }
 
 // manifest is the YAML of PriorityClasses, a document each.

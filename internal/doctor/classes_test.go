@@ -55,10 +55,7 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			classes := gold.Classes()[:0]
-			for _, tier := range config.DefaultTiers() {
-				classes = append(classes, tier.Classes()...)
-			}
+			classes := config.DefaultTiers().Classes()
 			builder := fake.NewClientBuilder().WithScheme(scheme.Scheme)
 			for i := range classes {
 				builder.WithObjects(&classes[i])
@@ -85,6 +82,35 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(wrong).To(Equal(1))
 			g.Expect(said.String()).To(ContainSubstring("WRONG " + c.what + "\n      -> " + c.do + "\n" + goldClasses))
+		})
+	}
+}
+
+// The class that reservations need is not of a tier, and nobody can name it otherwise.
+func TestReservationsWithoutTheirClass(t *testing.T) {
+	for name, c := range map[string]struct {
+		change   func(map[string]Class)
+		what, do string
+	}{
+		"missing": {
+			func(have map[string]Class) { delete(have, "tideline-handover") },
+			"PriorityClasses of reservations are not as configured: tideline-handover is missing.",
+			"Start the operator with this configuration: ",
+		},
+		"another value": {
+			func(have map[string]Class) { have["tideline-handover"] = Class{5, corev1.PreemptLowerPriority} },
+			"PriorityClasses of reservations are not as configured: tideline-handover is 5 PreemptLowerPriority and must be " +
+				"1000000000 Never.",
+			"Delete tideline-handover, because a class cannot change, ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := healthy()
+			c.change(f.Classes)
+			g.Expect(classes(f.Classes, config.DefaultTiers())).To(ConsistOf(And(
+				HaveField("What", c.what), HaveField("Do", HavePrefix(c.do)), HaveField("Manifest", And(
+					ContainSubstring("name: tideline-handover\n"), ContainSubstring("value: 1000000000\n"))))))
 		})
 	}
 }

@@ -27,6 +27,7 @@ func healthy() Facts {
 		f.Classes[t.ClassName()] = Class{t.Priority, corev1.PreemptLowerPriority}
 		f.Classes[t.SurplusClassName()] = Class{t.SurplusPriority, corev1.PreemptNever}
 	}
+	f.Classes[config.HandoverClass] = Class{1_000_000_000, corev1.PreemptNever}
 	return f
 }
 

@@ -111,10 +111,8 @@ func decode(t *testing.T, r *resource.Resource, into any) {
 // reverse who gives way to whom.
 func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
 	want := map[string]schedulingv1.PriorityClass{}
-	for _, tier := range config.DefaultTiers() {
-		for _, class := range tier.Classes() {
-			want[class.Name] = class
-		}
+	for _, class := range config.DefaultTiers().Classes() {
+		want[class.Name] = class
 	}
 	for _, r := range build(t, "config/scheduling") {
 		var installed schedulingv1.PriorityClass
