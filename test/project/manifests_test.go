@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -326,6 +327,40 @@ func TestSamplesHaveNoUnknownField(t *testing.T) {
 	}
 }
 
+// askedAbout is what a webhook is asked about, each with its operation: the creation of one kind, or changes of approvals of both
+// and no other changes, which an operator that is down must not hold up.
+func askedAbout(t *testing.T, w admissionregistrationv1.ValidatingWebhook) []string {
+	t.Helper()
+	operation, kinds := admissionregistrationv1.Create, 1
+	of, isOfApprovals := map[string]string{
+		"approve.tideline.io": v1alpha1.AnnotationApprove, "approval.tideline.io": v1alpha1.AnnotationApproval,
+	}[w.Name]
+	if isOfApprovals {
+		operation, kinds = admissionregistrationv1.Update, 2
+	}
+	if n := len(w.MatchConditions); n != kinds-1 {
+		t.Errorf("%s has %d conditions, want %d", w.Name, n, kinds-1)
+	}
+	for _, c := range w.MatchConditions {
+		for _, object := range []string{"object", "oldObject"} {
+			if read := fmt.Sprintf("'%s' in %s.metadata.annotations", of, object); !strings.Contains(c.Expression, read) {
+				t.Errorf("%s is called where %s, which does not look whether %s", w.Name, c.Expression, read)
+			}
+		}
+	}
+	var asked []string
+	for _, rule := range w.Rules {
+		if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) || len(rule.Resources) != kinds ||
+			!slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{operation}) {
+			t.Errorf("%s is asked about %v of %v in %v", w.Name, rule.Operations, rule.Resources, rule.APIGroups)
+		}
+		for _, resource := range rule.Resources {
+			asked = append(asked, string(operation)+" "+resource)
+		}
+	}
+	return asked
+}
+
 // A webhook that is called where nobody serves it refuses every job, and one that is asked about more than jobs can stop a
 // cluster.
 func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
@@ -341,6 +376,7 @@ func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
 			for _, w := range configuration.Webhooks {
 				called = append(called, admissionregistrationv1.ValidatingWebhook{
 					Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, SideEffects: w.SideEffects,
+					MatchConditions: w.MatchConditions,
 				})
 			}
 		case "ValidatingWebhookConfiguration":
@@ -358,21 +394,16 @@ func TestWebhooksReachTheOperatorAndConcernJobsOnly(t *testing.T) {
 		if to := w.ClientConfig.Service; to == nil || to.Name != service.Name || to.Namespace != service.Namespace {
 			t.Errorf("%s is called at %v, the Service is %s", w.Name, to, service.Name)
 		}
-		for _, rule := range w.Rules {
-			if !slices.Equal(rule.APIGroups, []string{v1alpha1.GroupVersion.Group}) ||
-				len(rule.Resources) != 1 ||
-				!slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Create}) {
-				t.Errorf("%s is asked about %v of %v in %v", w.Name, rule.Operations, rule.Resources, rule.APIGroups)
-			}
-			for _, resource := range rule.Resources {
-				asked[resource]++
-			}
+		for _, what := range askedAbout(t, w) {
+			asked[what]++
 		}
 		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
 			t.Errorf("%s: failurePolicy %s, sideEffects %s", w.Name, *w.FailurePolicy, *w.SideEffects)
 		}
 	}
-	if want := map[string]int{"elastictrainingjobs": 2, "mergejobs": 2}; !maps.Equal(asked, want) {
+	if want := map[string]int{
+		"CREATE elastictrainingjobs": 2, "CREATE mergejobs": 2, "UPDATE elastictrainingjobs": 2, "UPDATE mergejobs": 2,
+	}; !maps.Equal(asked, want) {
 		t.Errorf("webhooks are asked about %v, want for each kind one that sets and one that checks", asked)
 	}
 	for key, value := range service.Spec.Selector {
