@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -108,7 +109,7 @@ func (t *teams) decide(name string, team *team) {
 	}
 	if len(grants) > 0 {
 		t.c.in.grants[name] = grants
-		t.c.in.again = kube.Sooner(t.c.in.again, caps.Arrival)
+		t.c.in.again = kube.Sooner(t.c.in.again, caps.Validity)
 	}
 }
 
@@ -150,7 +151,7 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		Core:        capacity.AmountsOf(core),
 		Worker:      capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
 		Accelerated: t.accelerated(core),
-		Wants:       max(min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas)-st.Attempt.MinReplicas, 0),
+		Wants:       t.wants(key, job),
 	}
 }
 
@@ -160,6 +161,26 @@ func (t *teams) accelerated(resources corev1.ResourceList) bool {
 		_, asked := resources[corev1.ResourceName(name)]
 		return asked
 	})
+}
+
+// wants is how many surplus workers the job would create now, if it may.
+func (t *teams) wants(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
+	st := &job.Status
+	if st.RunningSince == nil {
+		return 0
+	}
+	wants := min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
+	if e := st.Elasticity; e != nil && e.LastEvictionTime != nil {
+		cooldown := time.Duration(ptr.Deref(job.Spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
+		if left := e.LastEvictionTime.Add(cooldown).Sub(t.c.now); left > 0 {
+			t.c.in.again = kube.Sooner(t.c.in.again, left)
+			wants -= int32(len(e.Evicted))
+		}
+	}
+	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
+		wants = min(wants, t.c.arbiter.Verdict(key).SurplusLimit)
+	}
+	return max(wants, 0)
 }
 
 // modelOf is the model that a job asks for; empty for one that names none or several, which counts where it is placed.

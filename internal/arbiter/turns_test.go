@@ -235,3 +235,30 @@ func TestALargerAttemptAsksAgain(t *testing.T) {
 	g.Expect(s.turn("ctr").Admitted).To(BeTrue())
 	g.Expect(s.turn("other").Blocked.Never).To(BeTrue(), "its gang is of two")
 }
+
+func TestSurplusIsAllowedToWhoWouldCreateIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.ElasticTrainingJob)
+		surplus int32
+	}{
+		"one that trains":             {func(*v1alpha1.ElasticTrainingJob) {}, 4},
+		"one whose core does not run": {func(job *v1alpha1.ElasticTrainingJob) { job.Status.RunningSince = nil }, 0},
+		"one that cools down": {func(job *v1alpha1.ElasticTrainingJob) {
+			last := metav1.NewTime(now.Add(-time.Second))
+			job.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &last, Evicted: []int32{3, 5}}
+		}, 2},
+		"one that creates what fits": {func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.capped(6, "")
+			job := s.job("ctr", 6, 2)
+			since := metav1.NewTime(now.Add(-time.Minute))
+			job.Spec.Owner, job.Status.RunningSince = "alice", &since
+			c.change(job)
+			NewWithT(t).Expect(s.turn("ctr").Surplus).To(Equal(c.surplus))
+		})
+	}
+}

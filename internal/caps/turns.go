@@ -15,9 +15,12 @@ import (
 
 // Arrival is how long something that was allowed is counted before it can be seen. What is not there by then counts no more, and
 // is not allowed again for the time of Rest: something else holds it up, and must not keep others from their turn.
+//
+// It is told for the time of Validity, so that who acts on it at the last moment is seen before it counts no more.
 const (
-	Arrival = 10 * time.Second
-	Rest    = time.Minute
+	Validity = 5 * time.Second
+	Arrival  = 10 * time.Second
+	Rest     = time.Minute
 )
 
 // Claimant is a job that has its gang, or waits for its turn to have one.
@@ -117,6 +120,9 @@ type Grant struct {
 	Surplus    int32
 }
 
+// valid tells whether something that was allowed may still be acted on.
+func valid(at, now time.Time) bool { return recent(at, now) && now.Sub(at) < Validity }
+
 // resting tells of something that was allowed and did not come.
 func resting(at, now time.Time) bool {
 	return !at.IsZero() && !recent(at, now) && !now.Before(at) && now.Sub(at) < Arrival+Rest
@@ -163,11 +169,12 @@ func Turns(
 	for i := range all {
 		c := &all[i]
 		grant := grants.of(c)
-		c.Asks = c.Asks && !recent(grant.Core, now)
-		if !c.Asks {
-			t.turns[c.Job] = Turn{Admitted: true}
+		granted := c.Asks && recent(grant.Core, now)
+		if granted || !c.Asks {
+			t.turns[c.Job] = Turn{Admitted: !granted || valid(grant.Core, now)}
 			t.count(c, grant, now)
 		}
+		c.Asks = c.Asks && !granted
 	}
 	for i := range all {
 		if c := &all[i]; c.Asks && !resting(grants.of(c).Core, now) {
@@ -430,7 +437,11 @@ func (t *table) grow(c *Claimant, granted Grant, now time.Time) {
 		more = min(more, max(left, 0)/each)
 	}
 	t.book(t.used, c, times(c.Worker, int32(more)), c.Model, ScopeUser)
-	turn.Surplus = counted + int32(more) - int32(len(turn.GiveUp))
+	told := int32(len(c.Surplus))
+	if valid(granted.More, now) || more > 0 {
+		told = counted + int32(more)
+	}
+	turn.Surplus = told - int32(len(turn.GiveUp))
 	t.turns[c.Job] = turn
 }
 
@@ -452,7 +463,8 @@ func (t *table) remember(all []Claimant, before Grants, now time.Time) Grants {
 			if turn.Surplus != g.Surplus || !recent(g.More, now) {
 				g.More, g.Surplus = now, turn.Surplus
 			}
-		case !resting(g.More, now):
+		case recent(g.More, now) && g.Surplus > int32(len(c.Surplus)) || resting(g.More, now):
+		default:
 			g.More, g.Surplus = time.Time{}, 0
 		}
 		if g != (Grant{}) {

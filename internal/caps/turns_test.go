@@ -3,6 +3,7 @@ package caps
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -250,6 +251,9 @@ func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
 	decided, grants = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "its gang may be there already, unseen")
 	g.Expect(decided[key("second")].Admitted).To(BeFalse())
+	decided, _ = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Validity))
+	g.Expect(decided[key("first")].Admitted).To(BeFalse(), "and begins no more, while it still counts")
+	g.Expect(decided[key("second")].Admitted).To(BeFalse())
 	decided, _ = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Arrival))
 	g.Expect(decided[key("second")].Admitted).To(BeTrue(), "one that does not come holds up nobody")
 
@@ -291,11 +295,12 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 	}
 }
 
-// TestLimitsHoldWhateverHappens plays random histories: gangs and pods appear late, end, and leave when they are told to.
+// TestLimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: gangs and pods appear late or never, begin anew with
+// another core, end, and leave when they are told to.
 func TestLimitsHoldWhateverHappens(t *testing.T) {
 	histories := 2000
-	if testing.Short() {
-		histories = 200
+	if n, err := strconv.Atoi(os.Getenv("TIDELINE_HISTORIES")); err == nil {
+		histories = n
 	}
 	for seed := range histories {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -338,11 +343,19 @@ func (h *history) step() {
 			i := h.r.IntN(len(h.jobs))
 			h.jobs = append(h.jobs[:i], h.jobs[i+1:]...)
 		}
+	case 2:
+		if len(h.jobs) > 0 { // Its next attempt has another core, and asks anew.
+			c := h.jobs[h.r.IntN(len(h.jobs))]
+			h.made++
+			c.Ask, c.Core, c.Surplus, c.Asks = strconv.Itoa(h.made), gpus(int64(1+h.r.IntN(7))), nil, true
+		}
 	}
 	turns, grants := Turns(h.limits, h.look(), nil, h.grants, h.at)
 	h.grants = grants
 	for _, c := range h.jobs {
-		h.obey(c, turns[c.Job])
+		if turn := turns[c.Job]; turn.Ask == c.Ask && h.r.IntN(4) > 0 { // A job that is held up by something else does nothing.
+			h.obey(c, turn)
+		}
 	}
 }
 
@@ -351,7 +364,7 @@ func (h *history) look() []Claimant {
 	var all []Claimant
 	for _, c := range h.jobs {
 		s, known := h.seen[c.Job]
-		if !known || h.r.IntN(3) == 0 || h.at.Sub(s.at) > Arrival-4*time.Second {
+		if !known || h.r.IntN(3) == 0 || h.at.Sub(s.at) > Validity-4*time.Second {
 			s = sighting{Claimant: *c, at: h.at}
 			s.Surplus = slices.Clone(c.Surplus)
 			h.seen[c.Job] = s
