@@ -931,6 +931,11 @@ func (in *ProfileQueue) DeepCopyInto(out *ProfileQueue) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.FairSurplus != nil {
+		in, out := &in.FairSurplus, &out.FairSurplus
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Reclaimable != nil {
 		in, out := &in.Reclaimable, &out.Reclaimable
 		*out = new(bool)

@@ -183,7 +183,7 @@ func wake(ctx context.Context, to chan<- event.GenericEvent, object client.Objec
 func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again time.Duration) {
 	jobs, again = verdicts{}, in.again
 	shrinks := map[string]capacity.Shrinks{}
-	if len(in.dockets)+len(in.growers)+len(in.preempted)+len(in.ceilings) > 0 {
+	if len(in.dockets)+len(in.growers)+len(in.preempted)+len(in.ceilings)+in.fairClaims() > 0 {
 		model := capacity.New(in.snapshot)
 		waiting := in.waiting()
 		if g := model.Resume(in.preempted, waiting); g != nil {
@@ -203,6 +203,11 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			}
 			again = kube.Sooner(again, next)
 		}
+		leave, next := in.fairly(model)
+		for job, v := range leave {
+			jobs[job] = merge(jobs[job], v)
+		}
+		again = kube.Sooner(again, next)
 		merges = splitMerges(in, model, jobs)
 	}
 	a.shrinks = shrinks

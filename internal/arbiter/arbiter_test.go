@@ -60,6 +60,11 @@ func newScene(t *testing.T) *scene {
 
 // job adds a job of at least two workers whose first bound workers are on the node.
 func (s *scene) job(name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
+	return s.jobIn("default", name, maximum, bound)
+}
+
+// jobIn adds one in a queue.
+func (s *scene) jobIn(queue, name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
 	j := &v1alpha1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
@@ -73,14 +78,14 @@ func (s *scene) job(name string, maximum, bound int32) *v1alpha1.ElasticTraining
 			},
 		},
 		Status: v1alpha1.ElasticTrainingJobStatus{
-			Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: maximum},
+			Queue: queue, Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 2, MaxReplicas: maximum},
 		},
 	}
 	one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 	j.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "trainer", Resources: corev1.ResourceRequirements{Limits: one, Requests: one},
 	}}
-	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
+	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: queue}
 	s.objects = append(s.objects, j, b.CoreGroup().PodGroup(), b.SurplusGroup().PodGroup())
 	s.bind(j, bound)
 	return j

@@ -47,11 +47,25 @@ type inputs struct {
 	mergeCores map[types.NamespacedName]types.NamespacedName
 	// ceilings are the cores of MergeJobs of which is asked whether they could ever fit, by the names of their MergeJobs.
 	ceilings []*capacity.Gang
+	// claims are surplus workers that wait.
+	claims []*corev1.Pod
+	// fair are the queues between which surplus is shared fairly.
+	fair map[string]bool
 	// turns are whose turn it is under the limits of profiles, and grants what each profile has allowed.
 	turns  map[types.NamespacedName]caps.Turn
 	grants map[string]caps.Grants
+	// fairly asks the model who leaves for surplus that waits.
+	fairly func(*capacity.Model) (verdicts, time.Duration)
 	// again is when time alone changes the inputs; zero for never.
 	again time.Duration
+}
+
+// fairClaims is how many surplus workers wait, where they may have places of others.
+func (in *inputs) fairClaims() int {
+	if len(in.fair) < 2 {
+		return 0
+	}
+	return len(in.claims)
 }
 
 // waiting lists the gangs of all queues that wait.
@@ -92,6 +106,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 		return c.in, err
 	}
 	c.gangs()
+	c.in.fairly = c.fairly
 	return c.in, nil
 }
 
@@ -172,6 +187,7 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 			c.waiting[group] = p
 			if s := c.surplus(p); s != nil {
 				c.in.snapshot.Pending = append(c.in.snapshot.Pending, capacity.Pod{Queue: c.groups[group].Queue, Surplus: s})
+				c.in.claims = append(c.in.claims, p)
 			}
 		}
 		return

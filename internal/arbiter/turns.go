@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
-	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -67,7 +66,11 @@ func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1
 	t := &teams{
 		c: c, profiles: profiles, of: map[string]*team{}, nodes: map[string]map[string]string{}, namespaces: map[string]*team{},
 	}
+	c.in.fair = map[string]bool{}
 	for _, p := range profiles.All() {
+		if fair := p.Spec.Queue.FairSurplus; p.Status.Queue != "" && (fair == nil || *fair) {
+			c.in.fair[p.Status.Queue] = true
+		}
 		if limits := caps.Of(p); limits.Gate() {
 			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*caps.Claimant{}}
 		}
@@ -170,12 +173,9 @@ func (t *teams) wants(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob
 		return 0
 	}
 	wants := min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
-	if e := st.Elasticity; e != nil && e.LastEvictionTime != nil {
-		cooldown := time.Duration(ptr.Deref(job.Spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
-		if left := e.LastEvictionTime.Add(cooldown).Sub(t.c.now); left > 0 {
-			t.c.in.again = kube.Sooner(t.c.in.again, left)
-			wants -= int32(len(e.Evicted))
-		}
+	if left := t.c.cooldown(job); left > 0 {
+		t.c.in.again = kube.Sooner(t.c.in.again, left)
+		wants -= int32(len(st.Elasticity.Evicted))
 	}
 	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
 		wants = min(wants, t.c.arbiter.Verdict(key).SurplusLimit)

@@ -108,6 +108,20 @@ var _ = Describe("Shares", Serial, func() {
 		Expect(search.Read("borrower")).To(testutil.HaveRestarts(0))
 	})
 
+	It("behaviour 9: surplus that waits has the places of surplus above its share", func() {
+		ads, search := newTeam("ads"), newTeam("search")
+		profile(testutil.Profile("ads"))
+		profile(testutil.Profile("search"))
+		Eventually(queue("ads")).Should(deserve(8))
+		search.Submit(search.job("first", 2, 16))
+		Eventually(search.Fetch("first")).Should(testutil.Train(16))
+		ads.Submit(ads.job("second", 2, 16))
+		Eventually(ads.Fetch("second")).Should(testutil.Train(8), "each has its share, surplus and all")
+		Eventually(search.Fetch("first")).Should(testutil.Train(8))
+		Consistently(ads.Fetch("second")).WithTimeout(several).Should(testutil.Train(8), "and nobody takes it back")
+		Expect(search.Read("first")).To(testutil.HaveRestarts(0))
+	})
+
 	It("behaviour 9: a guarantee is kept free, also while nobody uses it", func() {
 		ads, search := newTeam("ads"), newTeam("search")
 		profile(testutil.Profile("ads").Guarantee(10))

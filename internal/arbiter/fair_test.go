@@ -1,0 +1,88 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scene, holder, waiting *v1alpha1.ElasticTrainingJob)
+		leave  int
+	}{
+		"up to its share": {func(*scene, *v1alpha1.ElasticTrainingJob, *v1alpha1.ElasticTrainingJob) {}, 2},
+		"not if it leaves by the scheduler alone": {func(_ *scene, holder, _ *v1alpha1.ElasticTrainingJob) {
+			holder.Spec.Elasticity.ShrinkBy = v1alpha1.ShrinkByScheduler
+		}, 0},
+		"not while it cools down": {func(_ *scene, holder, _ *v1alpha1.ElasticTrainingJob) {
+			last := metav1.NewTime(now.Add(-time.Second))
+			holder.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &last}
+		}, 0},
+		"not where the profile does not want it": {func(s *scene, _, _ *v1alpha1.ElasticTrainingJob) {
+			for _, o := range s.objects {
+				if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok && p.Name == "search" {
+					p.Spec.Queue.FairSurplus = ptr.To(false)
+				}
+			}
+		}, 0},
+		"not for what waits only now": {func(s *scene, _, _ *v1alpha1.ElasticTrainingJob) {
+			for _, o := range s.objects {
+				if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName == "" {
+					p.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
+				}
+			}
+		}, 0},
+		"not while a gang of its queue waits": {func(s *scene, _, _ *v1alpha1.ElasticTrainingJob) {
+			s.jobIn("search", "other", 4, 0)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			s.served = true
+			for _, team := range []string{"ads", "search"} {
+				share := gang.Share{
+					Name: team, Deserved: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}, Reclaimable: true,
+				}
+				s.objects = append(s.objects, share.Queue(), &v1alpha1.ResourceQuotaProfile{
+					ObjectMeta: metav1.ObjectMeta{Name: team},
+					Status:     v1alpha1.ResourceQuotaProfileStatus{Queue: team},
+				})
+			}
+			holder, waiting := s.jobIn("ads", "holder", 8, 6), s.jobIn("search", "waiting", 6, 2)
+			for i := range int32(4) {
+				s.pend(waiting, 2+i)
+			}
+			c.change(s, holder, waiting)
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			v := a.Verdict(key("holder"))
+			g.Expect(v.GiveUp).To(HaveLen(c.leave))
+			if c.leave > 0 {
+				g.Expect(v.GiveUp).To(ConsistOf(types.UID("holder-worker-5"), types.UID("holder-worker-4")))
+				g.Expect(v.To).To(Equal(key("waiting")))
+			}
+		})
+	}
+}
+
+// pend adds a surplus worker that has waited for a minute.
+func (s *scene) pend(j *v1alpha1.ElasticTrainingJob, i int32) {
+	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}
+	pod := b.Pod(i)
+	pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(now.Add(-time.Minute))
+	s.objects = append(s.objects, pod)
+}
