@@ -110,7 +110,8 @@ func TestClassesThatAreThereStay(t *testing.T) {
 	g.Expect(s.classes[gold.ClassName()].Value).To(BeEquivalentTo(7))
 	g.Expect(s.log).To(And(ContainSubstring(`"level":"error"`), ContainSubstring("tideline-gold is 7 PreemptLowerPriority and must "+
 		"be 200000 PreemptLowerPriority"), ContainSubstring("Name the tier otherwise")), "it is said with what to do")
-	g.Expect(start(t, 0, append(config.DefaultTiers().Classes(), gold.Classes()...)...).log).To(BeEmpty(), "and nothing of those that are right")
+	right := append(config.DefaultTiers().Classes(), gold.Classes()...)
+	g.Expect(start(t, 0, right...).log).To(BeEmpty(), "and nothing of those that are right")
 }
 
 // The operator's rights are mended at some time or never: what else is wrong is said before.

@@ -1,10 +1,13 @@
 package resourcequotaprofile
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,4 +49,25 @@ tideline_profile_resources{kind="used",profile="ads",resource="cpu"} 1.5
 # TYPE tideline_profile_users_over_budget gauge
 tideline_profile_users_over_budget{profile="ads"} 1
 `))).To(Succeed())
+}
+
+func TestMetricsAgreeWithTheirPage(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../../docs/metrics.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	descriptions := make(chan *prometheus.Desc, 10)
+	(&metrics{}).Describe(descriptions)
+	close(descriptions)
+	told := map[string]string{}
+	for d := range descriptions {
+		name := regexp.MustCompile(`fqName: "([a-z_]+)".*variableLabels: \{([a-z,]*)\}`).FindStringSubmatch(d.String())
+		g.Expect(name).To(HaveLen(3), d.String())
+		told[name[1]] = name[2]
+	}
+	explained := map[string]string{}
+	rows := regexp.MustCompile("(?m)^\\| `(tideline_profile_[a-z_]+)` \\| gauge \\| ([^|]*)\\| [^|]+ \\| [^|]{20,} \\|$")
+	for _, row := range rows.FindAllStringSubmatch(string(content), -1) {
+		explained[row[1]] = strings.Join(regexp.MustCompile("[a-z_]+").FindAllString(row[2], -1), ",")
+	}
+	g.Expect(explained).To(Equal(told))
 }

@@ -89,7 +89,8 @@ const handoverPriority = 1_000_000_000
 // Handover is HandoverClass itself. PodGroups alone name it: no pod of that class takes the place of another.
 func Handover() schedulingv1.PriorityClass {
 	class := newClass(HandoverClass,
-		"The core of a job to which a reservation hands its room over, until it is placed. It comes before all others.", handoverPriority)
+		"The core of a job to which a reservation hands its room over, until it is placed. It comes before all others.",
+		handoverPriority)
 	class.PreemptionPolicy = ptr.To(corev1.PreemptNever)
 	return class
 }

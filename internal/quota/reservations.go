@@ -131,13 +131,14 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 	}
 }
 
-// task is the oldest training of that name in the profile's namespaces that has a gang, or had its places; nil for none. Those that
-// were there before the reservation do not count: it is for one to come.
+// task is the oldest training of that name in the profile's namespaces that has a gang, or had its places; nil for none. Those
+// that were there before the reservation do not count: it is for one to come.
 func (r *review) task(name string, since metav1.Time) *Task {
 	var first *Task
 	for i := range r.p.o.Tasks {
 		t := &r.p.o.Tasks[i]
-		ours := t.Name == name && (t.Gang || t.Placed) && !t.Created.Before(since.Time) && slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace)
+		ours := t.Name == name && (t.Gang || t.Placed) && !t.Created.Before(since.Time) &&
+			slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace)
 		if ours && (first == nil || cmp.Or(t.Created.Compare(first.Created), cmp.Compare(t.Namespace, first.Namespace)) < 0) {
 			first = t
 		}
