@@ -197,7 +197,8 @@ func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
 	}
 }
 
-// closeGap ends what ended while nobody looked: pods that are still there say when; of the others nobody knows how.
+// closeGap ends what ended while nobody looked: pods that are still there say when, or about when; of the others nobody knows
+// how.
 func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -205,14 +206,17 @@ func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 	if err != nil {
 		return err
 	}
+	sighted := make(map[types.UID]time.Time, len(stays))
 	for i := range stays {
-		r.opened(types.UID(stays[i].UID))
+		pod := types.UID(stays[i].UID)
+		r.opened(pod)
+		sighted[pod] = stays[i].End
 	}
 	there := map[types.UID]bool{}
 	for _, pod := range r.all() {
 		there[pod.UID] = true
 		if pod.Spec.NodeName != "" && hasEnded(pod) {
-			r.ended(ctx, pod, guessed)
+			r.ended(ctx, pod, past(sighted[pod.UID]))
 		}
 	}
 	for i := range stays {

@@ -118,6 +118,8 @@ func history(t *testing.T, killedAt int, arrives bool) map[string]string {
 
 func TestGapIsClosedAtTheStart(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		old := now()
+		pass(3 * 24 * time.Hour)
 		began := now()
 		c.start()
 		for _, name := range []string{"runs", "says", "silent", "gone"} {
@@ -132,6 +134,7 @@ func TestGapIsClosedAtTheStart(t *testing.T) {
 		c.set(newPod("says", boundOn(began), phase(corev1.PodFailed, ended)))
 		c.set(newPod("silent", boundOn(began), phase(corev1.PodFailed, time.Time{})))
 		c.drop(newPod("gone", boundOn(began)), true)
+		c.set(newPod("old", boundOn(old), phase(corev1.PodFailed, time.Time{}), readyUntil(old.Add(time.Minute))))
 		c.set(newPod("between", boundOn(ended), phase(corev1.PodSucceeded, ended.Add(time.Second))))
 		pass(10 * time.Minute)
 		c.start()
@@ -139,11 +142,29 @@ func TestGapIsClosedAtTheStart(t *testing.T) {
 		g.Expect(m.get("runs")).To(And(HaveField("Final", false), HaveField("End", BeTemporally("~", now(), endsInterval))))
 		g.Expect(m.get("says")).To(And(HaveField("Outcome", ledger.Failed), HaveField("End", BeTemporally("==", ended)),
 			HaveField("Uncertain", false)))
-		g.Expect(m.get("silent")).To(And(HaveField("Outcome", ledger.Failed), HaveField("Uncertain", true)))
+		g.Expect(m.get("silent")).To(And(HaveField("Outcome", ledger.Failed), HaveField("Uncertain", true),
+			HaveField("End", BeTemporally("==", seen))), "when it was last seen to run")
+		g.Expect(m.get("old")).To(And(HaveField("Outcome", ledger.Failed), HaveField("Uncertain", true),
+			HaveField("End", BeTemporally("==", old.Add(time.Minute)))), "nobody pays for the days since")
 		g.Expect(m.get("gone")).To(And(HaveField("Outcome", ledger.Lost), HaveField("Uncertain", true),
 			HaveField("End", BeTemporally("==", seen))))
 		g.Expect(m.get("between")).To(And(HaveField("Outcome", ledger.Succeeded), HaveField("Uncertain", false),
 			HaveField("Begin", BeTemporally("==", ended))), "what came and ended meanwhile, and is still there")
+	})
+}
+
+func TestPodsThatWereThereWhenTheWatchBeganDoNotEndNow(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		bound := now()
+		pass(3 * 24 * time.Hour)
+		c.start()
+		ended := newPod("a", boundOn(bound), phase(corev1.PodFailed, time.Time{}))
+		c.recorder.handler(c.t.Context()).OnAdd(ended, true)
+		pass(time.Minute)
+		g.Expect(m.stays).To(BeEmpty())
+		c.set(newPod("b", boundOn(now())))
+		pass(time.Minute)
+		g.Expect(m.stays).To(HaveLen(1))
 	})
 }
 

@@ -122,16 +122,43 @@ func lost(s ledger.Stay) ledger.Stay {
 	return s
 }
 
-// guessed is the end of the stay of a pod whose end nobody saw: if the pod does not say when, it is uncertain, and how is unknown
-// of one that had not ended when it was last seen.
-func guessed(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
-	s := StayOf(pod, place, cfg, now)
-	if !s.Final {
-		return lost(s)
+// missed is the end of the stay of a pod that ran when the watch last saw it: when and how it ended, nobody knows.
+func missed(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+	return lost(StayOf(pod, place, cfg, now))
+}
+
+// past is the end of the stay of a pod that has ended while nobody looked. If it does not say when, it is uncertain: it was when
+// the ledger last saw it run, or, where the ledger does not have it as running and sighted is zero, the last time that the pod
+// tells of. It is never now, because that may have been days ago.
+func past(sighted time.Time) end {
+	return func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+		s := StayOf(pod, place, cfg, now)
+		if _, known := endedAt(pod); known {
+			return s
+		}
+		s.Uncertain = true
+		if s.End = sighted; sighted.IsZero() {
+			s.End = lastOf(pod, s.Begin)
+		}
+		if s.End.After(now) {
+			s.End = now
+		}
+		return s
 	}
-	_, known := endedAt(pod)
-	s.Uncertain = !known
-	return s
+}
+
+// lastOf is the last time that a pod tells of, of its containers and conditions; begin if it tells of none after that.
+func lastOf(pod *corev1.Pod, begin time.Time) time.Time {
+	last, _ := endedAt(pod)
+	for _, c := range pod.Status.Conditions {
+		if c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	if last.Before(begin) {
+		return begin
+	}
+	return last
 }
 
 func requests(pod *corev1.Pod) corev1.ResourceList {

@@ -80,6 +80,15 @@ func phase(phase corev1.PodPhase, at time.Time) func(*corev1.Pod) {
 	}
 }
 
+// readyUntil is what the node controller says of a pod whose node is lost.
+func readyUntil(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at),
+		})
+	}
+}
+
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
 func TestWhatCounts(t *testing.T) {
@@ -177,6 +186,7 @@ func TestBeginAndEnd(t *testing.T) {
 	// One of two containers says when it ended; the other's node was lost.
 	half := newPod("a", phase(corev1.PodFailed, done))
 	half.Spec.Containers = append(half.Spec.Containers, corev1.Container{})
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 	for name, c := range map[string]struct {
 		pod       *corev1.Pod
 		how       end
@@ -184,18 +194,33 @@ func TestBeginAndEnd(t *testing.T) {
 		end       time.Time
 		uncertain bool
 	}{
-		"it runs":                      {newPod("a"), StayOf, "", seen, false},
-		"it succeeded":                 {newPod("a", phase(corev1.PodSucceeded, done)), StayOf, ledger.Succeeded, done, false},
-		"it failed":                    {newPod("a", phase(corev1.PodFailed, done)), StayOf, ledger.Failed, done, false},
-		"it does not say when":         {newPod("a", phase(corev1.PodFailed, time.Time{})), StayOf, ledger.Failed, seen, false},
-		"not all of it says when":      {half, StayOf, ledger.Failed, seen, false},
-		"its node's clock is ahead":    {newPod("a", phase(corev1.PodFailed, seen.Add(time.Hour))), StayOf, ledger.Failed, seen, false},
-		"it was told to end":           {newPod("a", phase(corev1.PodSucceeded, done), deleted), StayOf, ledger.Deleted, done, false},
-		"it was deleted while it ran":  {newPod("a"), Gone, ledger.Deleted, seen, false},
-		"it was deleted at its end":    {newPod("a", phase(corev1.PodSucceeded, done)), Gone, ledger.Succeeded, done, false},
-		"nobody saw it go":             {newPod("a"), guessed, ledger.Lost, seen, true},
-		"nobody saw it end, it says":   {newPod("a", phase(corev1.PodFailed, done)), guessed, ledger.Failed, done, false},
-		"nobody saw it end, and knows": {newPod("a", phase(corev1.PodFailed, time.Time{})), guessed, ledger.Failed, seen, true},
+		"it runs":                     {newPod("a"), StayOf, "", seen, false},
+		"it succeeded":                {newPod("a", phase(corev1.PodSucceeded, done)), StayOf, ledger.Succeeded, done, false},
+		"it failed":                   {newPod("a", phase(corev1.PodFailed, done)), StayOf, ledger.Failed, done, false},
+		"it does not say when":        {newPod("a", phase(corev1.PodFailed, time.Time{})), StayOf, ledger.Failed, seen, false},
+		"not all of it says when":     {half, StayOf, ledger.Failed, seen, false},
+		"its node's clock is ahead":   {newPod("a", phase(corev1.PodFailed, seen.Add(time.Hour))), StayOf, ledger.Failed, seen, false},
+		"it was told to end":          {newPod("a", phase(corev1.PodSucceeded, done), deleted), StayOf, ledger.Deleted, done, false},
+		"it was deleted while it ran": {newPod("a"), Gone, ledger.Deleted, seen, false},
+		"it was deleted at its end":   {newPod("a", phase(corev1.PodSucceeded, done)), Gone, ledger.Succeeded, done, false},
+		"nobody saw it go":            {newPod("a"), missed, ledger.Lost, seen, true},
+		"nobody saw it end, it says":  {newPod("a", phase(corev1.PodFailed, done)), past(at(7)), ledger.Failed, done, false},
+		"nobody saw it end, the ledger saw it run": {
+			newPod("a", phase(corev1.PodFailed, time.Time{}), readyUntil(at(9))), past(at(7)), ledger.Failed, at(7), true,
+		},
+		"the ledger saw it by a clock that was ahead": {
+			newPod("a", phase(corev1.PodFailed, time.Time{})), past(seen.Add(time.Hour)), ledger.Failed, seen, true,
+		},
+		"nobody saw it end, a container says": {half, past(time.Time{}), ledger.Failed, done, true},
+		"nobody saw it end, a condition says": {
+			newPod("a", phase(corev1.PodFailed, time.Time{}), readyUntil(at(9))), past(time.Time{}), ledger.Failed, at(9), true,
+		},
+		"nobody saw it end, and nothing says": {
+			newPod("a", phase(corev1.PodFailed, time.Time{})), past(time.Time{}), ledger.Failed, noon, true,
+		},
+		"nobody saw it end, and what it says was before it was bound": {
+			newPod("a", phase(corev1.PodFailed, time.Time{}), readyUntil(at(-9))), past(time.Time{}), ledger.Failed, noon, true,
+		},
 	} {
 		g := NewWithT(t)
 		s := c.how(c.pod, Place{}, cfg, seen)

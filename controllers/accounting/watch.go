@@ -7,12 +7,12 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// handler keeps begins and ends of stays, as an informer tells them. Before the operator leads it keeps nothing: who begins to
-// lead looks at all pods that are there.
+// handler keeps begins and ends of stays, as an informer tells them. Before the operator leads it keeps nothing, nor of the pods
+// that were there when it began to watch: who begins to lead looks at all pods that are there.
 func (r *Recorder) handler(ctx context.Context) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(o any, _ bool) {
-			if pod, ok := o.(*corev1.Pod); ok && r.leads() {
+		AddFunc: func(o any, initial bool) {
+			if pod, ok := o.(*corev1.Pod); ok && !initial && r.leads() {
 				r.changed(ctx, nil, pod)
 			}
 		},
@@ -62,7 +62,7 @@ func (r *Recorder) gone(ctx context.Context, pod *corev1.Pod, unseen bool) {
 	}
 	how := end(Gone)
 	if unseen && !hasEnded(pod) {
-		how = guessed
+		how = missed
 	}
 	r.ended(ctx, pod, how)
 }

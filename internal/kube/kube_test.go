@@ -166,7 +166,7 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
 			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ended, Message: "long"},
 				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound, Message: "long"},
 			},
 			ContainerStatuses: []corev1.ContainerStatus{{
@@ -189,6 +189,10 @@ func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 	}))
 	g.Expect(stripped.Status.ContainerStatuses).To(BeEmpty(), "it may run on")
 	pod.Status.Phase = corev1.PodSucceeded
+	g.Expect(strip().Status.Conditions).To(Equal([]corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ended},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: bound},
+	}))
 	g.Expect(strip().Status.ContainerStatuses).To(Equal([]corev1.ContainerStatus{
 		{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended}}},
 	}))

@@ -41,8 +41,8 @@ func StripNode(o any) (any, error) {
 }
 
 // StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node,
-// phase, since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, when its
-// containers did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would
+// phase, since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, what tells
+// when it did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would
 // fill the operator's memory.
 func StripPod(userLabel string) func(any) (any, error) {
 	return func(o any) (any, error) {
@@ -106,14 +106,17 @@ func OurController(pod *corev1.Pod) (kind, name string) {
 	return owner.Kind, owner.Name
 }
 
-// keepTimes keeps since when a pod is bound, and of one that has ended, when its containers did.
+// keepTimes keeps since when a pod is bound, and of one that has ended, when its containers did, and since when its conditions
+// are what they are, because not all containers may say.
 func keepTimes(stripped, pod *corev1.Pod) {
+	hasEnded := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			stripped.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		if hasEnded || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			stripped.Status.Conditions = append(stripped.Status.Conditions,
+				corev1.PodCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
-	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+	if !hasEnded {
 		return
 	}
 	for _, c := range pod.Status.ContainerStatuses {
