@@ -154,6 +154,17 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
+func TestStripPodKeepsWhatAPodRequestsAsAWhole(t *testing.T) {
+	g := NewWithT(t)
+	asked := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{
+		Requests: asked, Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+	}}}
+	o, err := StripPod("example.com/user")(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.(*corev1.Pod).Spec.Resources).To(Equal(&corev1.ResourceRequirements{Requests: asked}))
+}
+
 func TestStripPodKeepsOfAPodOfSomebodyElseWhatTheLedgerSays(t *testing.T) {
 	g := NewWithT(t)
 	bound, ended := metav1.Unix(1000, 0), metav1.Unix(2000, 0)

@@ -66,6 +66,9 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
+	if whole := pod.Spec.Resources; whole != nil {
+		stripped.Spec.Resources = &corev1.ResourceRequirements{Requests: whole.Requests}
+	}
 	for key, value := range pod.Labels {
 		if strings.HasPrefix(key, ourLabels) || key == userLabel {
 			stripped.Labels = set(stripped.Labels, key, value)

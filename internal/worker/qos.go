@@ -28,7 +28,7 @@ func guaranteed(qos config.QoS) []corev1.ResourceName {
 func ApplyQoS(spec *corev1.PodSpec, qos config.QoS) {
 	for _, h := range holders(spec, nil) {
 		for _, name := range guaranteed(qos) {
-			requested := h.resources.Requests[name]
+			requested := h.requests[name]
 			if _, limited := h.resources.Limits[name]; limited || requested.IsZero() {
 				continue
 			}
@@ -44,8 +44,8 @@ func ApplyQoS(spec *corev1.PodSpec, qos config.QoS) {
 // tier that is Guaranteed, containers without CPU or memory, for which nobody else knows how much they need.
 func CheckJobQoS(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) field.ErrorList {
 	found := checkTemplate(&job.Template.Spec, tier)
-	if master := job.Master; master != nil && master.Resources != nil {
-		own := holder{field.NewPath("spec", "master", "resources"), "worker 0", master.Resources}
+	if master := job.Master; master != nil && master.Resources != nil && job.Template.Spec.Resources == nil {
+		own := holder{field.NewPath("spec", "master", "resources"), "worker 0", master.Resources, master.Resources.Requests}
 		found = append(found, own.check(tier)...)
 	}
 	return found
@@ -73,16 +73,20 @@ func SayQoS(found field.ErrorList) string {
 	return said
 }
 
-// holder is what has resources of its own, and where they stand.
+// holder is what has resources of its own, where they stand, and what it requests.
 type holder struct {
 	at        *field.Path
 	name      string
 	resources *corev1.ResourceRequirements
+	requests  corev1.ResourceList
 }
 
-// holders are the containers of a pod, and the pod itself where it has resources as a whole: all that Kubernetes looks at for the
-// QoS class (k8s.io/kubernetes/pkg/apis/core/v1/helper/qos).
+// holders are the containers of a pod, or the pod alone where it has resources as a whole: what Kubernetes looks at for the QoS
+// class (k8s.io/kubernetes/pkg/apis/core/v1/helper/qos).
 func holders(spec *corev1.PodSpec, at *field.Path) []holder {
+	if spec.Resources != nil {
+		return []holder{{at.Child("resources"), "the pod as a whole", spec.Resources, defaulted(spec).Spec.Resources.Requests}}
+	}
 	var all []holder
 	for _, list := range []struct {
 		name       string
@@ -90,11 +94,10 @@ func holders(spec *corev1.PodSpec, at *field.Path) []holder {
 	}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
 		for i := range list.containers {
 			c := &list.containers[i]
-			all = append(all, holder{at.Child(list.name).Index(i).Child("resources"), fmt.Sprintf("%q", c.Name), &c.Resources})
+			all = append(all, holder{
+				at.Child(list.name).Index(i).Child("resources"), fmt.Sprintf("%q", c.Name), &c.Resources, c.Resources.Requests,
+			})
 		}
-	}
-	if spec.Resources != nil {
-		all = append(all, holder{at.Child("resources"), "the pod as a whole", spec.Resources})
 	}
 	return all
 }
@@ -103,7 +106,7 @@ func (h holder) check(tier config.Tier) field.ErrorList {
 	var found field.ErrorList
 	for _, name := range guaranteed(tier.QoS) {
 		limit, limited := h.resources.Limits[name]
-		request, requested := h.resources.Requests[name]
+		request, requested := h.requests[name]
 		switch {
 		case limited && requested && limit.Cmp(request) != 0:
 			found = append(found, field.Invalid(h.at.Child("limits").Key(string(name)), limit.String(), fmt.Sprintf(

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
@@ -114,7 +115,6 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 		Containers: []corev1.Container{
 			{Name: "trainer", Resources: *asks.DeepCopy()}, {Name: "logs", Resources: requests("cpu", "1")},
 		},
-		Resources: asks.DeepCopy(),
 	}
 	gold := config.Tier{Name: "gold", QoS: config.QoSGuaranteed}
 	job := &v1alpha1.ElasticTrainingJobSpec{Master: &v1alpha1.Master{}}
@@ -140,13 +140,65 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 	want := asks.Requests
 	g.Expect(spec.InitContainers[0].Resources.Limits).To(Equal(want))
 	g.Expect(spec.Containers[0].Resources.Limits).To(Equal(want))
-	g.Expect(spec.Resources.Limits).To(Equal(want), "those of the pod as a whole")
 	g.Expect(spec.InitContainers[1].Resources).To(BeZero(), "nobody guesses how much")
-	*spec.Resources = requests("cpu", "1")
-	job.Template.Spec = *spec
-	g.Expect(CheckJobQoS(job, gold).ToAggregate()).To(MatchError(ContainSubstring(
-		"spec.template.spec.resources.requests[memory]: Required value: tier gold is Guaranteed, so that every container asks for " +
-			"cpu and memory, and the pod as a whole asks for no memory")))
+	g.Expect(spec.Resources).To(BeNil())
+}
+
+// Where the pod as a whole has resources, Kubernetes looks at nothing else for its QoS class.
+func TestQoSOfAPodAsAWhole(t *testing.T) {
+	const at = "spec.template.spec.resources."
+	asks := func(cpu, memory string) corev1.ResourceRequirements { return requests("cpu", cpu, "memory", memory) }
+	all := limits("cpu", "2", "memory", "4Gi")
+	for name, c := range map[string]struct {
+		qos       config.QoS
+		whole     corev1.ResourceRequirements
+		container corev1.ResourceRequirements
+		limits    corev1.ResourceList // of the pod as a whole
+		refused   []string            // fields
+	}{
+		"containers may ask for nothing": {qos: config.QoSGuaranteed, whole: asks("2", "4Gi"), limits: all.Limits},
+		"containers may differ": {
+			config.QoSGuaranteed, all, both(asks("1", "1Gi"), limits("memory", "3Gi")), all.Limits,
+			[]string{at + "limits[cpu]", at + "limits[memory]"},
+		},
+		"containers are not limited":      {config.QoSGuaranteed, asks("2", "4Gi"), asks("1", "1Gi"), all.Limits, nil},
+		"what containers ask for counts":  {config.QoSGuaranteed, requests("cpu", "2"), requests("memory", "4Gi"), all.Limits, nil},
+		"nothing is written of the whole": {qos: config.QoSGuaranteed, container: asks("2", "4Gi"), limits: all.Limits},
+		"memory alone": {
+			config.QoSMemoryGuaranteed, asks("2", "4Gi"), asks("1", "1Gi"), limits("memory", "4Gi").Limits, nil,
+		},
+		"without memory": {
+			qos: config.QoSGuaranteed, whole: requests("cpu", "2"), limits: limits("cpu", "2").Limits,
+			refused: []string{at + "requests[memory]"},
+		},
+		"limits that differ": {
+			qos: config.QoSMemoryGuaranteed, whole: both(requests("memory", "1Gi"), limits("memory", "2Gi")),
+			limits: limits("memory", "2Gi").Limits, refused: []string{at + "limits[memory]"},
+		},
+		"Burstable": {qos: config.QoSBurstable, whole: asks("2", "4Gi"), container: asks("1", "1Gi")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: c.container}}, Resources: &c.whole}
+			job := &v1alpha1.ElasticTrainingJobSpec{Master: &v1alpha1.Master{
+				Resources: ptr.To(both(asks("1", "1Gi"), limits("cpu", "7"))),
+			}}
+			job.Template.Spec = *spec.DeepCopy()
+			var fields []string
+			for _, err := range CheckJobQoS(job, config.Tier{Name: "gold", QoS: c.qos}) {
+				fields = append(fields, err.Field)
+			}
+			g.Expect(fields).To(Equal(c.refused))
+			made := spec.DeepCopy()
+			ApplyQoS(made, c.qos)
+			g.Expect(made.Resources.Limits).To(Equal(c.limits))
+			g.Expect(made.Containers).To(Equal(spec.Containers), "containers stay as they are")
+			g.Expect(Requests(made)).To(Equal(Requests(spec)), "a gang asks for as much as before")
+		})
+	}
+	spec := &corev1.PodSpec{Resources: ptr.To(requests("cpu", "1"))}
+	NewWithT(t).Expect(checkTemplate(spec, config.Tier{Name: "gold", QoS: config.QoSGuaranteed}).ToAggregate()).To(MatchError(
+		ContainSubstring("every container asks for cpu and memory, and the pod as a whole asks for no memory")))
 }
 
 func TestPodsAreHeldToTheirTier(t *testing.T) {

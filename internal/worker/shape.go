@@ -83,13 +83,24 @@ func require(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
 // Requests is what a pod asks for, as the scheduler counts it: init containers, sidecars and pod overhead included, limits
 // standing in for missing requests as the API server will default them.
 func Requests(spec *corev1.PodSpec) corev1.ResourceList {
+	return componentresource.PodRequests(defaulted(spec), componentresource.PodResourcesOptions{})
+}
+
+// defaulted is a pod with the requests that the API server gives it: limits, where containers have no requests; and where the
+// pod as a whole has resources and no requests, what its containers request together, or its limits
+// (k8s.io/kubernetes/pkg/apis/core/v1, SetDefaults_Pod).
+func defaulted(spec *corev1.PodSpec) *corev1.Pod {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			defaultRequests(&containers[i].Resources)
+			defaultRequests(&containers[i].Resources, containers[i].Resources.Limits)
 		}
 	}
-	return componentresource.PodRequests(pod, componentresource.PodResourcesOptions{})
+	if whole := pod.Spec.Resources; whole != nil {
+		defaultRequests(whole, componentresource.AggregateContainerRequests(pod, componentresource.PodResourcesOptions{}))
+		defaultRequests(whole, whole.Limits)
+	}
+	return pod
 }
 
 // AddRequests adds what n pods ask for to a total.
@@ -141,8 +152,9 @@ func GPUs(job *v1alpha1.ElasticTrainingJob, i int32) int64 {
 	return n
 }
 
-func defaultRequests(r *corev1.ResourceRequirements) {
-	for name, quantity := range r.Limits {
+// defaultRequests requests of others what is not requested.
+func defaultRequests(r *corev1.ResourceRequirements, others corev1.ResourceList) {
+	for name, quantity := range others {
 		if _, ok := r.Requests[name]; !ok {
 			if r.Requests == nil {
 				r.Requests = corev1.ResourceList{}

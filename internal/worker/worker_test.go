@@ -108,6 +108,23 @@ func TestCoreRequestsCountsInitContainers(t *testing.T) {
 	NewWithT(t).Expect(asked.Memory().String()).To(Equal("24Gi"))
 }
 
+// The API server requests for a pod what its containers request, and its limits where they request nothing.
+func TestRequestsOfAPodAsAWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		whole     corev1.ResourceRequirements
+		container corev1.ResourceRequirements
+		memory    string
+	}{
+		"requests":                           {requests("memory", "4Gi"), requests("memory", "1Gi"), "4Gi"},
+		"limits alone":                       {limits("memory", "4Gi"), corev1.ResourceRequirements{}, "4Gi"},
+		"limits, and requests of containers": {limits("memory", "4Gi"), requests("memory", "1Gi"), "1Gi"},
+		"limits, and limits of containers":   {limits("memory", "4Gi"), limits("memory", "1Gi"), "1Gi"},
+	} {
+		spec := &corev1.PodSpec{Resources: &c.whole, Containers: []corev1.Container{{Resources: c.container}}}
+		NewWithT(t).Expect(Requests(spec)).To(Equal(requests("memory", c.memory).Requests), name)
+	}
+}
+
 func TestPodsCarryTheOwner(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
