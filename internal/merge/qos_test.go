@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/elastic"
 )
 
 func TestTierDecidesOnResources(t *testing.T) {
@@ -21,6 +22,9 @@ func TestTierDecidesOnResources(t *testing.T) {
 	}).full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet))
+	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(elastic.Event{
+		Type: "Warning", Reason: v1alpha1.ReasonQoSNotMet, Message: m.status().Message,
+	}))
 	g.Expect(m.status().Summary).To(Equal("Waiting (QoS not met)"))
 	g.Expect(m.status().Message).To(Equal("spec.template.spec.containers[0].resources.requests[memory]: Required value: tier " +
 		"main-traffic is Guaranteed, so that every container asks for cpu and memory, and \"merge\" asks for no memory: say how much " +
@@ -41,8 +45,11 @@ func TestRunThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	w.config.Tiers[0].QoS = config.QoSGuaranteed
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+	runs := m.status().DeepCopy()
 	w.merge(m)
 	w.settle()
 	g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet), "the next is held to it")
+	g.Expect(Events(runs, m.status())).To(ContainElement(And(HaveField("Type", "Warning"),
+		HaveField("Reason", v1alpha1.ReasonQoSNotMet))), "which is said")
 }
