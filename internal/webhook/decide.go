@@ -152,8 +152,8 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	}
 	core := worker.CoreRequests(job, job.Spec.MinReplicas)
 	accelerated := slices.ContainsFunc(rules.Config.Accelerators.Resources(), func(name string) bool {
-		_, asked := core[corev1.ResourceName(name)]
-		return asked
+		asked := core[corev1.ResourceName(name)]
+		return !asked.IsZero()
 	})
 	for _, o := range rules.Profile.Status.OverBudget {
 		if accelerated && o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {

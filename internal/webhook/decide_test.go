@@ -148,7 +148,8 @@ func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 		"who has": {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "1", "spec.owner: Forbidden: alice has " +
 			"used 501 of the 500 hours of accelerators that profile ads allows a user in 168h: wait until enough of that is longer ago, " +
 			"or have the profile allow more"},
-		"for a job without devices":       {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "0", ""},
+		"for a job without devices":       {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "", ""},
+		"for a job that asks for none":    {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "0", ""},
 		"who has, and may wait":           {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededQueue}, "1", ""},
 		"for what somebody else has used": {v1alpha1.OverBudget{User: "bob", OnExceeded: v1alpha1.ExceededDeny}, "1", ""},
 	} {
@@ -160,7 +161,7 @@ func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 			job := &v1alpha1.ElasticTrainingJob{}
 			job.Spec.Owner, job.Spec.MinReplicas, job.Spec.MaxReplicas = "alice", 1, 1
 			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
-			if c.gpus != "0" {
+			if c.gpus != "" {
 				job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(c.gpus)}
 			}
 			d := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: profile})
