@@ -231,7 +231,7 @@ test-ledger: ## Hold the ledger to its figures with a million days of pods, on S
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
 	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
-	@TIDELINE_HISTORIES=$(HISTORIES) go test -count=1 -timeout=60m -run='^TestLimitsHoldWhateverHappens$$' ./internal/caps
+	@TIDELINE_HISTORIES=$(HISTORIES) go test -count=1 -timeout=60m -run='^TestBehaviour8LimitsHoldWhateverHappens$$' ./internal/caps
 	TIDELINE_HISTORIES=$$(( $(HISTORIES) / 20 )) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomPools$$' ./internal/merge
 
 .PHONY: fuzz

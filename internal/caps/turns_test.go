@@ -295,9 +295,9 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 	}
 }
 
-// TestLimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: gangs and pods appear late or never, begin anew with
-// another core, end, and leave when they are told to.
-func TestLimitsHoldWhateverHappens(t *testing.T) {
+// TestBehaviour8LimitsHoldWhateverHappens plays TIDELINE_HISTORIES random histories: gangs and pods appear late or never, begin
+// anew with another core, end, and leave when they are told to.
+func TestBehaviour8LimitsHoldWhateverHappens(t *testing.T) {
 	histories := 2000
 	if n, err := strconv.Atoi(os.Getenv("TIDELINE_HISTORIES")); err == nil {
 		histories = n

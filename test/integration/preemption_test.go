@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Whole-gang preemption", func() {
-	It("stops the youngest gang of a tier that is preempted, and no other, and lets it go on afterwards", func() {
+	It("behaviour 7 of profiles: stops the youngest gang of a preempted tier, and no other, which goes on afterwards", func() {
 		s := newScenario("preempt", 6)
 		s.Submit(s.Job("old").Range(2, 2))
 		Eventually(s.Fetch("old")).Should(testutil.Train(2), "an old job trains")
