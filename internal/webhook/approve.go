@@ -100,7 +100,7 @@ func (r Rules) CheckApproval(before, job *Approvable, user string, now time.Time
 		d.Refused = append(d.Refused, field.Forbidden(annotation(v1alpha1.AnnotationApproval), fmt.Sprintf("only the webhook writes "+
 			"it: leave it out, and write %s: 72h to approve", v1alpha1.AnnotationApprove)))
 	case r.Profile != nil:
-		d.Claims = append(d.Claims, claimApproval(r.Profile.Name, user))
+		d.Claims = append(d.Claims, claimApproval(r.Profile.Name, user, !has))
 	}
 	return d
 }
@@ -117,7 +117,13 @@ func (r Rules) genuine(record string, job *Approvable, user string, now time.Tim
 	return refusal == nil && same.String() == record && now.Sub(a.At.Time).Abs() <= approvalSkew
 }
 
-func claimApproval(profile, user string) Claim {
+// claimApproval claims the right to approve. Whoever replaces a job by a file that does not have the record takes it back without
+// meaning to, and is told how not to.
+func claimApproval(profile, user string, takenBack bool) Claim {
+	keep := ""
+	if takenBack {
+		keep = "; to change something else, keep the annotation as it is, or use kubectl apply or kubectl patch, which do"
+	}
 	return Claim{
 		Rights: []authorizationv1.ResourceAttributes{{
 			Verb: approve, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
@@ -125,7 +131,7 @@ func claimApproval(profile, user string) Claim {
 		}},
 		Refusal: field.Forbidden(annotation(v1alpha1.AnnotationApproval), fmt.Sprintf("to approve a job, or to take an approval back, "+
 			"takes the right to %s resourcequotaprofiles.%s %s, which %q does not have: ask somebody who has it, or have a cluster admin "+
-			"bind ClusterRole tideline-approve", approve, v1alpha1.GroupVersion.Group, profile, user)),
+			"bind ClusterRole tideline-approve%s", approve, v1alpha1.GroupVersion.Group, profile, user, keep)),
 	}
 }
 

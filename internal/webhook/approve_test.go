@@ -244,7 +244,10 @@ func TestApprovalTakesTheRight(t *testing.T) {
 			says: refusal,
 		},
 		"taken back":                   {before: with, after: approvable(), may: "approve", asks: []string{"approve"}},
-		"taken back without the right": {before: with, after: approvable(), asks: []string{"approve"}, code: 422, says: refusal},
+		"taken back without the right": {
+			before: with, after: approvable(), asks: []string{"approve"}, code: 422, says: refusal +
+				"; to change something else, keep the annotation as it is, or use kubectl apply or kubectl patch, which do",
+		},
 		"unanswerable": {
 			before: approvable(), after: with, err: errors.New("late"), asks: []string{"approve"}, code: 500,
 			says: `metadata.annotations[tideline.io/approval]: the API server does not say whether alice may approve ` +
