@@ -35,6 +35,9 @@ type memory struct {
 	asked  []ledger.Query
 	totals []ledger.Total
 	pruned []time.Time
+	// unread has reads of what was used fail, and opened counts how often the ledger was.
+	unread bool
+	opened int
 }
 
 func newMemory() *memory { return &memory{stays: map[string]ledger.Stay{}} }
@@ -91,6 +94,7 @@ func (m *memory) OpenStays(context.Context) ([]ledger.Stay, error) {
 	if m.down {
 		return nil, errDown
 	}
+	m.opened++
 	open := slices.Collect(maps.Values(m.stays))
 	return slices.DeleteFunc(open, func(s ledger.Stay) bool { return s.Final }), nil
 }
@@ -98,10 +102,10 @@ func (m *memory) OpenStays(context.Context) ([]ledger.Stay, error) {
 func (m *memory) Usage(_ context.Context, q ledger.Query) ([]ledger.Total, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.down {
+	m.asked = append(m.asked, q)
+	if m.down || m.unread {
 		return nil, errDown
 	}
-	m.asked = append(m.asked, q)
 	return m.totals, nil
 }
 

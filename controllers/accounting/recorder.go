@@ -32,10 +32,13 @@ const (
 	// endsInterval is how soon begins and ends are recorded, seenInterval how often all that run are, and pruneInterval how often
 	// what is too old is deleted. They are counted in turns, so that a clock that is set changes nothing.
 	endsInterval, seenInterval, pruneInterval = 5 * time.Second, time.Minute, 6 * time.Hour
+	pruneTurns                                = int(pruneInterval / endsInterval)
 	// batch is how many stays are recorded in one transaction.
 	batch = 2000
 	// How long the ledger may take to open, to record a batch, to answer, and to delete what is too old.
 	openTimeout, recordTimeout, readTimeout, pruneTimeout = 30 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute
+	// lastTimeout is how long the last may take: another operator begins to lead once this one has ended.
+	lastTimeout = 2 * time.Second
 	// First and last wait after a failure, which doubles in between.
 	firstRetry, lastRetry = time.Second, time.Minute
 )
@@ -62,6 +65,8 @@ type Recorder struct {
 	config *config.Configuration
 	log    logr.Logger
 	now    func() time.Time
+	// unpruned counts the turns since what is too old was last deleted, in whatever session.
+	unpruned int
 }
 
 // NewRecorder returns one that knows and does nothing until Setup.
@@ -134,6 +139,7 @@ func (*Recorder) NeedLeaderElection() bool { return true }
 // Start keeps the ledger until ctx ends. It has no error: whatever is wrong with the ledger, the operator goes on.
 func (r *Recorder) Start(ctx context.Context) error {
 	r.lead()
+	r.unpruned = pruneTurns // due at once
 	if !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
 		return nil
 	}
@@ -188,12 +194,11 @@ func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
 			return wrote, err
 		}
 		wrote = true
-		if turn%int(pruneInterval/endsInterval) == 0 {
+		if r.unpruned++; r.unpruned >= pruneTurns {
+			r.unpruned = 0
 			r.prune(ctx, l)
 		}
-		if err := r.readSpendings(ctx, l, all); err != nil {
-			return wrote, err
-		}
+		r.readSpendings(ctx, l, all)
 	}
 }
 
@@ -331,11 +336,11 @@ func (r *Recorder) prune(ctx context.Context, l Ledger) {
 	}
 }
 
-// last records what waits, and that what runs was there, when the operator ends.
+// last records what waits when the operator ends. What runs is seen by the next one.
 func (r *Recorder) last(l Ledger) {
-	ctx, cancel := context.WithTimeout(context.Background(), endsInterval)
+	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
-	if err := r.write(ctx, l, true); err != nil {
+	if err := r.write(ctx, l, false); err != nil {
 		r.log.Error(err, "Cannot record the last in the ledger; the next operator closes the gap")
 	}
 }

@@ -282,7 +282,7 @@ func TestOperatorThatEndsRecordsTheLast(t *testing.T) {
 		c.drop(newPod("b", boundOn(now().Add(-time.Second))), true)
 		c.recorder.Decided(ledger.Decision{At: now(), Name: "a"})
 		c.stop()
-		g.Expect(m.get("a").End).To(BeTemporally("~", now(), time.Second))
+		g.Expect(m.get("a").End).To(BeTemporally("<", now().Add(-20*time.Second)), "the next operator sees what runs")
 		g.Expect(m.get("b").Outcome).To(Equal(ledger.Deleted))
 		g.Expect(m.decisions).To(HaveLen(1))
 	})
@@ -345,9 +345,17 @@ func TestWhoDoesNotLeadKeepsNothing(t *testing.T) {
 func TestOldDaysAreDeleted(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		c.start()
+		c.set(newPod("a", boundOn(now())))
 		pass(13 * time.Hour)
 		g.Expect(m.pruned).To(HaveLen(3), "at the start, and every six hours")
 		g.Expect(m.pruned[2]).To(BeTemporally("~", now().AddDate(0, 0, -400), 2*time.Hour))
+		for range 20 { // each time the ledger is opened anew
+			m.setDown(true)
+			pass(time.Minute)
+			m.setDown(false)
+			pass(2 * time.Minute)
+		}
+		g.Expect(m.pruned).To(HaveLen(3), "nor more often when it fails")
 		c.stop()
 		c.config.Ledger.RetentionDays = 0
 		c.start()
@@ -375,7 +383,7 @@ func TestLedgerInAFile(t *testing.T) {
 		g.Expect(c.recorder.closeGap(t.Context(), l)).To(Succeed())
 		g.Expect(c.recorder.write(t.Context(), l, true)).To(Succeed())
 		_, _ = c.recorder.Spent("ads", 2*time.Hour)
-		g.Expect(c.recorder.readSpendings(t.Context(), l, true)).To(Succeed())
+		c.recorder.readSpendings(t.Context(), l, true)
 		return c
 	}
 	user := labelled("tideline.io/owner", "alice")

@@ -29,6 +29,7 @@ type spendings struct {
 type spending struct {
 	asked     time.Time
 	read      time.Time // zero for never
+	failed    bool      // the last try, which is why it waits for the next minute
 	byProfile map[string]map[string]int64
 }
 
@@ -53,7 +54,7 @@ func (r *Recorder) Spent(profile string, window time.Duration) (caps.Spending, e
 	return caps.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
 }
 
-// toRead are the windows to read: those that were never, and, if all is true, the others too. What nobody asks for any more is
+// toRead are the windows to read: those that were never tried, and, if all is true, the others too. What nobody asks for any more is
 // forgotten.
 func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 	s.mu.Lock()
@@ -61,28 +62,44 @@ func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 	maps.DeleteFunc(s.windows, func(_ time.Duration, w *spending) bool { return now.Sub(w.asked) > askedFor })
 	var windows []time.Duration
 	for window, w := range s.windows {
-		if all || w.read.IsZero() {
+		if all || w.read.IsZero() && !w.failed {
 			windows = append(windows, window)
 		}
 	}
 	return windows
 }
 
-// readSpendings reads what was used in the windows that are due.
-func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) error {
+// readSpendings reads what was used in the windows that are due. One that cannot be read is tried again in a minute, and keeps
+// nothing from being recorded meanwhile.
+func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 	for _, window := range r.toRead(r.now(), all) {
 		now := r.now()
 		used, err := r.used(ctx, l, now.Add(-window), now)
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil {
-			return err
+			r.metrics.failures.Inc()
+			r.log.Error(err, "Cannot read from the ledger what was used; it is tried again", "window", window.String(),
+				"after", seenInterval.String())
+			r.failed(window)
+			continue
 		}
 		r.spendings.mu.Lock()
 		if w := r.windows[window]; w != nil {
-			w.read, w.byProfile = now, used
+			w.read, w.byProfile, w.failed = now, used, false
 		}
 		r.spendings.mu.Unlock()
 	}
-	return nil
+}
+
+// failed notes that a window could not be read.
+func (s *spendings) failed(window time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.windows[window]; w != nil {
+		w.failed = true
+	}
 }
 
 // used is what was used of accelerators, by profile and user.

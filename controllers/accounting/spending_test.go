@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/ledger"
@@ -50,5 +51,31 @@ func TestSpending(t *testing.T) {
 		g.Expect(m.asked).To(HaveLen(read), "nobody asks any more")
 		_, err = spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
+	})
+}
+
+func TestWhatWasUsedCannotBeRead(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		m.unread = true
+		c.start()
+		spent := func() error {
+			_, err := c.recorder.Spent("ads", time.Hour)
+			return err
+		}
+		opened := m.opened
+		c.set(newPod("a", boundOn(now())))
+		for range 10 {
+			g.Expect(spent()).To(MatchError(ErrUnknown))
+			pass(time.Minute)
+		}
+		g.Expect(m.opened).To(Equal(opened), "the ledger stays open")
+		g.Expect(m.get("a").End).To(BeTemporally("~", now(), time.Minute), "and is written")
+		g.Expect(len(m.asked)).To(BeNumerically("~", 10, 1), "it is tried again each minute")
+		g.Expect(testutil.ToFloat64(c.recorder.metrics.failures)).To(BeNumerically("==", len(m.asked)))
+		m.mu.Lock()
+		m.unread = false
+		m.mu.Unlock()
+		pass(time.Minute)
+		g.Expect(spent()).To(Succeed())
 	})
 }
