@@ -54,8 +54,8 @@ func (r *Recorder) Spent(profile string, window time.Duration) (caps.Spending, e
 	return caps.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
 }
 
-// toRead are the windows to read: those that were never tried, and, if all is true, the others too. What nobody asks for any more is
-// forgotten.
+// toRead are the windows to read: those that were never tried, and, if all is true, the others too. What nobody asks for any more
+// is forgotten.
 func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

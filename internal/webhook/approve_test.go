@@ -243,7 +243,7 @@ func TestApprovalTakesTheRight(t *testing.T) {
 			before: approvable(), after: with, asks: []string{"approve"}, code: 422,
 			says: refusal,
 		},
-		"taken back":                   {before: with, after: approvable(), may: "approve", asks: []string{"approve"}},
+		"taken back": {before: with, after: approvable(), may: "approve", asks: []string{"approve"}},
 		"taken back without the right": {
 			before: with, after: approvable(), asks: []string{"approve"}, code: 422, says: refusal +
 				"; to change something else, keep the annotation as it is, or use kubectl apply or kubectl patch, which do",
