@@ -86,8 +86,8 @@ type ProfileQueue struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Parent string `json:"parent,omitempty"`
 
-	// FairSurplus is false for a queue whose surplus neither makes that of others leave, nor leaves for it: between queues of profiles
-	// surplus that waits has the places of surplus of queues above their share, up to the share of its own. Default true.
+	// FairSurplus is false for a queue whose surplus neither makes that of others leave, nor leaves for it: between queues of
+	// profiles surplus that waits has the places of surplus of queues above their share, up to the share of its own. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	FairSurplus *bool `json:"fairSurplus,omitempty"`

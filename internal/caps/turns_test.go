@@ -146,7 +146,8 @@ func TestSurplusThatDoesNotComeMakesNobodyLeave(t *testing.T) {
 	g := NewWithT(t)
 	fitting, there := holding("fitting", 1, 0, 5), holding("there", 1, 1, 1)
 	_, grants := Turns(limits(perUser(8)), []Claimant{fitting, there}, nil, nil, now)
-	decided, _ := Turns(limits(perUser(8)), []Claimant{fitting, there, asking("c", "alice", 2, 9)}, nil, grants, now.Add(time.Second))
+	all := []Claimant{fitting, there, asking("c", "alice", 2, 9)}
+	decided, _ := Turns(limits(perUser(8)), all, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("c")].Admitted).To(BeFalse())
 	g.Expect(decided[key("there")].GiveUp).To(BeEmpty(), "what is not there is not waited for long")
 }

@@ -133,8 +133,8 @@ func (p *planner) awaitingApproval() *Obstacle {
 	return nil
 }
 
-// qosNotMet refuses workers that would not be what their tier promises. A job that has begun goes on, whatever stops it meanwhile:
-// workers that are created for it are held to the tier as far as the template allows.
+// qosNotMet refuses workers that would not be what their tier promises. A job that has begun goes on, whatever stops it
+// meanwhile: workers that are created for it are held to the tier as far as the template allows.
 func (p *planner) qosNotMet() *Obstacle {
 	if p.o.Core != nil || p.o.Job.Status.Attempt != nil {
 		return nil
