@@ -133,8 +133,11 @@ func (m *memory) get(name string) ledger.Stay {
 
 // cluster are the pods of a test, and the operator that watches them.
 type cluster struct {
-	t      *testing.T
-	pods   toolscache.Store
+	t    *testing.T
+	pods toolscache.Store
+	// trainings and merges are those that there are.
+	trainings, merges toolscache.Store
+
 	ledger Ledger
 	config *config.Configuration
 	// profile is that of all namespaces.
@@ -146,7 +149,8 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, l Ledger) *cluster {
-	c := &cluster{t: t, pods: toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), ledger: l, config: config.Defaults()}
+	store := func() toolscache.Store { return toolscache.NewStore(toolscache.MetaNamespaceKeyFunc) }
+	c := &cluster{t: t, pods: store(), trainings: store(), merges: store(), ledger: l, config: config.Defaults()}
 	c.profile.Store("ads")
 	return c
 }
@@ -154,6 +158,7 @@ func newCluster(t *testing.T, l Ledger) *cluster {
 // stand has an operator watch that does not lead yet.
 func (c *cluster) stand() {
 	r := &Recorder{
+		trainings: c.trainings, merges: c.merges,
 		open: func(ctx context.Context) (Ledger, error) {
 			_, err := c.ledger.OpenStays(ctx)
 			return c.ledger, err

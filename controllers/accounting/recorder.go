@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
@@ -60,7 +61,10 @@ type Recorder struct {
 	open  func(context.Context) (Ledger, error)
 	place func(context.Context, *corev1.Pod) Place
 	// pods is the informer's store, and synced holds once the handler was told of all that was in it at first.
-	pods   toolscache.Store
+	pods toolscache.Store
+	// trainings and merges are those in the cache.
+	trainings, merges toolscache.Store
+
 	synced toolscache.InformerSynced
 	config *config.Configuration
 	log    logr.Logger
@@ -86,6 +90,12 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 		return err
 	}
 	if r.pods, err = kube.StoreOf(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+		return err
+	}
+	if r.trainings, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{}); err != nil {
+		return err
+	}
+	if r.merges, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{}); err != nil {
 		return err
 	}
 	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
@@ -229,6 +239,7 @@ func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 			r.end(pod, lost(stays[i]))
 		}
 	}
+	r.recall()
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (r *Reconciler) writeWhenDue(
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
 	if o.Job.Status.Attempt == nil && wanted.Attempt != nil {
-		accounting.Began(r.journal, o.Job, wanted.Attempt.ID(), wanted.Profile, wanted.Tier, now)
+		accounting.TrainingBegan(r.journal, o.Job, wanted)
 	}
 	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, losses))
 	r.metrics.hold(o.Job, wanted)

@@ -72,7 +72,7 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.Wrote(key, now)
 	r.tell(ctx, job, wanted)
 	if run := wanted.Run; run != nil && (job.Status.Run == nil || job.Status.Run.ID != run.ID) {
-		accounting.Began(r.shared.Journal, job, run.ID, wanted.Profile, wanted.Tier, now)
+		accounting.MergeBegan(r.shared.Journal, job, wanted)
 	}
 	r.metrics.count(job, wanted)
 	return 0, nil
