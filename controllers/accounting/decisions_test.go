@@ -44,7 +44,8 @@ func TestApprovalsAreKept(t *testing.T) {
 				return
 			}
 			g.Expect(*j).To(ConsistOf(And(
-				HaveField("Kind", "Approved"), HaveField("Namespace", "ads-dev"), HaveField("Name", "launch"), HaveField("Attempt", job.Status.Attempt.ID()), HaveField("At", at),
+				HaveField("Kind", "Approved"), HaveField("Namespace", "ads-dev"), HaveField("Name", "launch"),
+				HaveField("Attempt", job.Status.Attempt.ID()), HaveField("At", at),
 				HaveField("Other", "carol"), HaveField("Figures", HaveKeyWithValue("until", "2026-11-20T11:00:00Z")))))
 		})
 	}
