@@ -116,7 +116,7 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 			room.Pods = append(room.Pods, placeholderOf(p))
 			o.Rooms[key] = room
 		}
-		if n := r.accelerators(p); n > 0 && holds(p) {
+		if n := r.config.Accelerators.Among(resource.PodRequests(p, resource.PodResourcesOptions{})); n > 0 && holds(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
 				Namespace: p.Namespace, Profile: key.Profile, Tier: accounting.TierOf(p, r.config), User: accounting.UserOf(p, r.config),
 				Accelerators: n,
@@ -131,16 +131,6 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 		}
 	}
 	return nil
-}
-
-// accelerators counts those that a pod asks for, all that the configuration knows together.
-func (r *Reconciler) accelerators(p *corev1.Pod) int64 {
-	n, requests := int64(0), resource.PodRequests(p, resource.PodResourcesOptions{})
-	for name := range r.config.Accelerators {
-		asked := requests[corev1.ResourceName(name)]
-		n += asked.Value()
-	}
-	return n
 }
 
 // offers asks what there is for gangs of the profiles' Queues, where these are there.

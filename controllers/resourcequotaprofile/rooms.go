@@ -67,10 +67,11 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 		if !wanted[job.Name] || job.Status.CompletionTime != nil || job.DeletionTimestamp != nil {
 			continue
 		}
-		core, there := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
+		core := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
+		there := core.Owner != nil && core.Owner.UID == job.UID
 		o.Tasks = append(o.Tasks, quota.Task{
 			Namespace: job.Namespace, Name: job.Name, Created: job.CreationTimestamp.Time, Gang: there,
-			Asks: core.PriorityClass == config.HandoverClass, Placed: job.Status.StartTime != nil,
+			Asks: there && core.PriorityClass == config.HandoverClass, Placed: job.Status.StartTime != nil,
 		})
 	}
 	return nil

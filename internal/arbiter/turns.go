@@ -153,17 +153,9 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        capacity.AmountsOf(core),
 		Worker:      capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
-		Accelerated: t.accelerated(core),
+		Accelerated: t.c.arbiter.config.Accelerators.Among(core) > 0,
 		Wants:       t.wants(key, job),
 	}
-}
-
-// accelerated tells whether accelerators are among resources.
-func (t *teams) accelerated(resources corev1.ResourceList) bool {
-	return slices.ContainsFunc(t.c.arbiter.config.Accelerators.Resources(), func(name string) bool {
-		_, asked := resources[corev1.ResourceName(name)]
-		return asked
-	})
 }
 
 // wants is how many surplus workers the job would create now, if it may.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -15,27 +14,25 @@ type fairness struct{ s Snapshot }
 func newFairness(ads, search int64) *fairness {
 	f := &fairness{}
 	for _, name := range []string{"a", "b"} {
-		f.s.Nodes = append(f.s.Nodes, Node{Name: name, Allocatable: Amounts{gpuOfFair: 8}})
+		f.s.Nodes = append(f.s.Nodes, Node{Name: name, Allocatable: Amounts{gpu: 8}})
 	}
 	for name, deserved := range map[string]int64{"ads": ads, "search": search} {
-		f.s.Queues = append(f.s.Queues, Queue{Name: name, Deserved: Amounts{gpuOfFair: deserved}, Allocated: Amounts{}})
+		f.s.Queues = append(f.s.Queues, Queue{Name: name, Deserved: Amounts{gpu: deserved}, Allocated: Amounts{}})
 	}
 	return f
 }
 
-const gpuOfFair = corev1.ResourceName("nvidia.com/gpu")
-
 // hold places so many workers of a queue's job with so many GPUs on a node; surplus may be taken.
 func (f *fairness) hold(queue, node string, n int, each int64, surplus bool) {
 	for range n {
-		p := Pod{Node: node, Queue: queue, Requests: Amounts{gpuOfFair: each}}
+		p := Pod{Node: node, Queue: queue, Requests: Amounts{gpu: each}}
 		if i := len(f.s.Pods); surplus {
 			p.Surplus = &Surplus{Job: types.NamespacedName{Name: queue}, UID: types.UID(fmt.Sprint(queue, i)), Index: int32(i)}
 		}
 		f.s.Pods = append(f.s.Pods, p)
 		for i := range f.s.Queues {
 			if f.s.Queues[i].Name == queue {
-				f.s.Queues[i].Allocated[gpuOfFair] += each
+				f.s.Queues[i].Allocated[gpu] += each
 			}
 		}
 	}
@@ -46,7 +43,7 @@ func (f *fairness) leave(n int, each int64) int {
 	var claims []*Gang
 	for range n {
 		claims = append(claims, &Gang{
-			Job: types.NamespacedName{Name: "ads"}, Queue: "ads", Workers: 1, Shape: Shape{Requests: Amounts{gpuOfFair: each}},
+			Job: types.NamespacedName{Name: "ads"}, Queue: "ads", Workers: 1, Shape: Shape{Requests: Amounts{gpu: each}},
 		})
 	}
 	told := New(f.s).Fair(claims, func(_ *Gang, job types.NamespacedName) bool { return job.Name != "ads" })

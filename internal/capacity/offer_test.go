@@ -8,7 +8,6 @@ import (
 )
 
 func TestOffer(t *testing.T) {
-	const gpu = corev1.ResourceName("nvidia.com/gpu")
 	on := func(name, model string, all int64) Node {
 		return Node{
 			Name: name, Labels: map[string]string{"model": model}, Allocatable: Amounts{gpu: all},

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -150,11 +149,7 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if rules.Profile == nil || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
-	core := worker.CoreRequests(job, job.Spec.MinReplicas)
-	accelerated := slices.ContainsFunc(rules.Config.Accelerators.Resources(), func(name string) bool {
-		asked := core[corev1.ResourceName(name)]
-		return !asked.IsZero()
-	})
+	accelerated := rules.Config.Accelerators.Among(worker.CoreRequests(job, job.Spec.MinReplicas)) > 0
 	for _, o := range rules.Profile.Status.OverBudget {
 		if accelerated && o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
 			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
