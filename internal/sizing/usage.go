@@ -1,0 +1,164 @@
+// Package sizing derives what containers of a task should request from what they were seen using. It is pure: what was seen
+// comes from [Usage] of days, which somebody collects and keeps, and what becomes of it is for others to apply.
+package sizing
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// Role is the part of a job whose pods are alike. Worker 0 of a job, and the first pod of a merge, do what no other does.
+type Role string
+
+// Roles.
+const (
+	Master Role = "master"
+	Worker Role = "worker"
+)
+
+// RoleOf is the role of the pod of a job with that index.
+func RoleOf(index int32) Role {
+	if index == 0 {
+		return Master
+	}
+	return Worker
+}
+
+// Key names what usage is of: a container of the pods of a role of a task, of all its runs.
+type Key struct {
+	// Namespace and Kind of the task's jobs: ElasticTrainingJob or MergeJob.
+	Namespace, Kind string
+	// Task is what the jobs do, over their restarts and under whatever names.
+	Task string
+	Role Role
+	// Container by name; empty for what is known of pods as a whole, which is their accelerators.
+	Container string
+}
+
+// Usage is what was seen of a Key in a day, or, merged, in several. The zero value is of nothing seen.
+type Usage struct {
+	// RunSeconds is for how long there was a pod of the role at all, and SeenSeconds the part of it from which there are samples.
+	RunSeconds  int64 `json:"runSeconds"`
+	SeenSeconds int64 `json:"seenSeconds"`
+	// EvidenceSeconds is how much of a day's history a day is worth: the time that was seen and not held down, and a whole day (86400)
+	// if a run of the task began and ended well in it and was seen. Merged, their sum.
+	EvidenceSeconds int64 `json:"evidenceSeconds"`
+	// CPU are processors in use, in samples of five minutes each, of the busiest pod of the role at that time.
+	CPU Histogram `json:"cpu,omitzero"`
+	// Throttled are those of the samples at which the container was held down to its limit: what it needed was that much or more.
+	Throttled Histogram `json:"throttled,omitzero"`
+	// MemoryPeak is the highest working set, in bytes, of pods that had room below their limit. MemoryHeld is that of pods that were
+	// at their limit or nearly so (from 95 % on): what they needed was that much or more.
+	MemoryPeak int64 `json:"memoryPeak,omitempty"`
+	MemoryHeld int64 `json:"memoryHeld,omitempty"`
+	// OOMKills counts containers that were killed for want of memory, and OOMLimit is the highest limit, in bytes, at which one was.
+	OOMKills int64 `json:"oomKills,omitempty"`
+	OOMLimit int64 `json:"oomLimit,omitempty"`
+	// Accelerators of the pods; with none seen they are unknown and not idle.
+	Accelerators AcceleratorUsage `json:"accelerators,omitzero"`
+}
+
+// AcceleratorUsage is what accelerators were seen doing.
+type AcceleratorUsage struct {
+	// HeldSeconds is devices × seconds for which there are samples, and ActiveMilliseconds devices × milliseconds in use thereof.
+	HeldSeconds        int64 `json:"heldSeconds,omitempty"`
+	ActiveMilliseconds int64 `json:"activeMilliseconds,omitempty"`
+	// MemoryPeakMiB is the most memory in use on one device.
+	MemoryPeakMiB int64 `json:"memoryPeakMiB,omitempty"`
+}
+
+// Merge is the usage of both, whatever their order.
+func (u Usage) Merge(v Usage) Usage {
+	return Usage{
+		RunSeconds:      u.RunSeconds + v.RunSeconds,
+		SeenSeconds:     u.SeenSeconds + v.SeenSeconds,
+		EvidenceSeconds: u.EvidenceSeconds + v.EvidenceSeconds,
+		CPU:             u.CPU.Merge(v.CPU),
+		Throttled:       u.Throttled.Merge(v.Throttled),
+		MemoryPeak:      max(u.MemoryPeak, v.MemoryPeak),
+		MemoryHeld:      max(u.MemoryHeld, v.MemoryHeld),
+		OOMKills:        u.OOMKills + v.OOMKills,
+		OOMLimit:        max(u.OOMLimit, v.OOMLimit),
+		Accelerators: AcceleratorUsage{
+			HeldSeconds:        u.Accelerators.HeldSeconds + v.Accelerators.HeldSeconds,
+			ActiveMilliseconds: u.Accelerators.ActiveMilliseconds + v.Accelerators.ActiveMilliseconds,
+			MemoryPeakMiB:      max(u.Accelerators.MemoryPeakMiB, v.Accelerators.MemoryPeakMiB),
+		},
+	}
+}
+
+const (
+	// growth is by how much one bucket of a histogram is larger than the one before it.
+	growth = 1.05
+	// lastBucket is the one of more than 16,000 processors.
+	lastBucket = 340
+)
+
+// Histogram counts samples of processors by bucket: bucket k has those up to 0.001 × 1.05^k processors, and the last all that are
+// above. It is kept as counts, which add up to the same whatever the order. The zero value is empty.
+type Histogram map[int]int64
+
+// bucketOf is the bucket of a number of processors.
+func bucketOf(processors float64) int {
+	if !(processors > 0.001) { // also what is no number
+		return 0
+	}
+	// What a bucket's own upper bound comes to must stay in it.
+	return min(int(math.Ceil(math.Log(processors/0.001)/math.Log(growth)-1e-9)), lastBucket)
+}
+
+// processors are the upper bound of a bucket.
+func processors(bucket int) float64 { return 0.001 * math.Pow(growth, float64(bucket)) }
+
+// Add counts samples of so many processors, and makes the histogram if it is nil.
+func (h *Histogram) Add(processors float64, samples int64) {
+	if samples <= 0 {
+		return
+	}
+	if *h == nil {
+		*h = Histogram{}
+	}
+	(*h)[bucketOf(processors)] += samples
+}
+
+// Merge is the histogram of the samples of both.
+func (h Histogram) Merge(other Histogram) Histogram {
+	if len(h)+len(other) == 0 {
+		return nil
+	}
+	sum := make(Histogram, max(len(h), len(other)))
+	maps.Copy(sum, h)
+	for bucket, n := range other {
+		sum[bucket] += n
+	}
+	return sum
+}
+
+// Samples is how many there are.
+func (h Histogram) Samples() int64 {
+	n := int64(0)
+	for _, count := range h {
+		n += count
+	}
+	return n
+}
+
+// quantile is the number of processors that suffice at a share of the time, of which exact samples say how much was needed and
+// held ones say that it was so much or more. It is false if that is more than any sample that is exact, so that nobody knows.
+// This is the estimate of Kaplan and Meier (1958) for observations that are censored from the right: those that are held count
+// for whatever larger ones were seen. So they never lower it.
+func quantile(exact, held Histogram, share float64) (enough float64, known bool) {
+	buckets := slices.Sorted(maps.Keys(exact.Merge(held)))
+	atRisk, above := float64(exact.Samples()+held.Samples()), 1.0
+	for _, bucket := range buckets {
+		if n := exact[bucket]; n > 0 {
+			above *= 1 - float64(n)/atRisk
+			if above <= 1-share+1e-12 {
+				return processors(bucket), true
+			}
+		}
+		atRisk -= float64(exact[bucket] + held[bucket])
+	}
+	return 0, false
+}
