@@ -56,6 +56,7 @@ func (c *Configuration) complete() {
 	for i := range c.Tiers {
 		t := &c.Tiers[i]
 		t.QoS = cmp.Or(t.QoS, QoSBurstable)
+		t.Sizing = t.Sizing.or(defaultSizing(t.Name))
 		marked = marked || t.Default
 	}
 	if !marked {

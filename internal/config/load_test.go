@@ -19,9 +19,12 @@ func TestDefaults(t *testing.T) {
 	c, err := Load("file", []byte(header))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Tiers).To(Equal(Tiers{
-		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, QoS: "Burstable", LongestRunSeconds: 259200, Default: true},
-		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200, QoS: "MemoryGuaranteed"},
-		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, QoS: "Guaranteed", Preempts: []string{"exploratory"}},
+		{Name: "exploratory", Priority: 1000, SurplusPriority: -300, QoS: "Burstable", LongestRunSeconds: 259200, Default: true,
+			Sizing: Sizing{90, 125, 115, "100m", "250Mi", ""}},
+		{Name: "small-traffic", Priority: 10000, SurplusPriority: -200, QoS: "MemoryGuaranteed",
+			Sizing: Sizing{95, 154, 130, "100m", "250Mi", ""}},
+		{Name: "main-traffic", Priority: 100000, SurplusPriority: -100, QoS: "Guaranteed", Preempts: []string{"exploratory"},
+			Sizing: Sizing{99, 200, 150, "100m", "250Mi", ""}},
 	}))
 	g.Expect(c.Accelerators).To(Equal(Accelerators{
 		"nvidia.com/gpu": "nvidia.com/gpu.product", "nvidia.com/gpu.shared": "nvidia.com/gpu.product",
@@ -62,8 +65,10 @@ func other() *Configuration {
 	return &Configuration{
 		APIVersion: APIVersion, Kind: Kind,
 		Tiers: Tiers{
-			{Name: "low", Priority: 1, SurplusPriority: -12, QoS: "Burstable", LongestRunSeconds: 60},
-			{Name: "high", Priority: 2, SurplusPriority: -11, QoS: "Guaranteed", Preempts: []string{"low"}, Default: true},
+			{Name: "low", Priority: 1, SurplusPriority: -12, QoS: "Burstable", LongestRunSeconds: 60,
+				Sizing: Sizing{50, 101, 102, "1m", "1Mi", "2Ti"}},
+			{Name: "high", Priority: 2, SurplusPriority: -11, QoS: "Guaranteed", Preempts: []string{"low"}, Default: true,
+				Sizing: Sizing{51, 103, 104, "2m", "2Mi", "3Ti"}},
 		},
 		Accelerators: Accelerators{"example.com/npu": "example.com/npu.product"},
 		Limits:       Limits{MaxWorkersPerJob: 64},
@@ -158,7 +163,8 @@ func TestFirstTierIsTheDefaultUnlessOneIsMarked(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	tier, found := c.Tiers.Find("")
 	g.Expect(found).To(BeTrue())
-	g.Expect(tier).To(Equal(Tier{Name: "low", Priority: 1, SurplusPriority: -12, QoS: QoSBurstable, Default: true}),
+	g.Expect(tier).To(Equal(Tier{Name: "low", Priority: 1, SurplusPriority: -12, QoS: QoSBurstable, Default: true,
+		Sizing: Sizing{95, 154, 130, "100m", "250Mi", ""}}),
 		"which is Burstable and bounds nothing")
 	c, err = Load("file", []byte(header+low+high+", default: true}\n"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -33,6 +33,8 @@ type Tier struct {
 	// LongestRunSeconds is how long a job of the tier may train, over all attempts, and a run of a merge may run, where the job
 	// itself does not say less; from 0 to 31536000 (a year), 0 for no bound. Default: 0.
 	LongestRunSeconds int32 `json:"longestRunSeconds"`
+	// Sizing is how much more than what was used containers of the tier may request.
+	Sizing Sizing `json:"sizing"`
 	// Default marks the tier of jobs that name none. Default: the first tier.
 	Default bool `json:"default,omitempty"`
 }
@@ -100,7 +102,7 @@ type Tiers []Tier
 
 // DefaultTiers returns the tiers that the operator knows without configuration.
 func DefaultTiers() Tiers {
-	return Tiers{
+	tiers := Tiers{
 		{
 			Name: "exploratory", Priority: 1000, SurplusPriority: -300, QoS: QoSBurstable, LongestRunSeconds: 3 * maxDay, Default: true,
 		},
@@ -109,6 +111,10 @@ func DefaultTiers() Tiers {
 			Name: "main-traffic", Priority: 100000, SurplusPriority: -100, QoS: QoSGuaranteed, Preempts: []string{"exploratory"},
 		},
 	}
+	for i := range tiers {
+		tiers[i].Sizing = defaultSizing(tiers[i].Name)
+	}
+	return tiers
 }
 
 // Classes are the PriorityClasses that the operator needs: those of the tiers, and Handover.

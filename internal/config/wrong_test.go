@@ -31,6 +31,15 @@ var wrongFiles = []struct {
 		`tiers[1].preempts[0] is "h": it must be a tier that is listed before this one: "e\nf".`,
 		`accelerators["x\ny"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 	}},
+	{"sizing beyond its bounds", "tiers:\n- {name: low, priority: 1, surplusPriority: -20, sizing: {cpuPercentile: 49, " +
+		"cpuBufferPercent: 99, memoryBufferPercent: 1001, minCPU: few, minMemory: \"-1\", maxMemory: 64GB}}\n", []string{
+		`tiers[0].sizing.cpuPercentile is 49: it must be from 50 to 100.`,
+		`tiers[0].sizing.cpuBufferPercent is 99: it must be from 100 to 1000.`,
+		`tiers[0].sizing.memoryBufferPercent is 1001: it must be from 100 to 1000.`,
+		`tiers[0].sizing.minCPU is "few": it must be a quantity of 0 or more, as 100m.`,
+		`tiers[0].sizing.minMemory is "-1": it must be a quantity of 0 or more, as 250Mi.`,
+		`tiers[0].sizing.maxMemory is "64GB": it must be a quantity of 0 or more, as 64Gi.`,
+	}},
 	{"reservations without an image", "reservations: {image: \"\"}\n", []string{
 		`reservations.image is "": it must name an image; leave it out for registry.k8s.io/pause:3.10.`,
 	}},
