@@ -168,4 +168,6 @@ const (
 	EventRestarted = "Restarted"
 	// EventResized: maxReplicas was lowered and the highest workers were deleted.
 	EventResized = "Resized"
+	// EventSized: containers request, or could request, something else than their template says, by what the task used.
+	EventSized = "Sized"
 )

@@ -191,6 +191,9 @@ type ElasticTrainingJobStatus struct {
 	// Attempt is the current set of pods.
 	// +optional
 	Attempt *AttemptStatus `json:"attempt,omitempty"`
+	// Sizing is what use called for when the current attempt started; absent where that is off.
+	// +optional
+	Sizing *SizingStatus `json:"sizing,omitempty"`
 	// Replicas is the number of worker pods that exist and have not ended.
 	// +optional
 	// +kubebuilder:default=0

@@ -10,6 +10,8 @@ const (
 	LabelRole = "tideline.io/role"
 	// LabelAttempt names the attempt whose rendezvous a worker pod joins, as AttemptStatus.ID writes it.
 	LabelAttempt = "tideline.io/attempt"
+	// LabelTask holds the task of the job that a worker pod is of.
+	LabelTask = "tideline.io/task"
 	// LabelOwnerHash selects the worker pods of an owner, whose name may be no label value: the first 16 hexadecimal digits of its
 	// SHA-256.
 	LabelOwnerHash = "tideline.io/owner-hash"

@@ -220,6 +220,9 @@ type MergeJobStatus struct {
 	// NewestIncrementTime is when the newest increment was written, by the store's clock; absent before one was seen.
 	// +optional
 	NewestIncrementTime *metav1.Time `json:"newestIncrementTime,omitempty"`
+	// Sizing is what use called for when the last attempt asked for its place; absent where that is off.
+	// +optional
+	Sizing *SizingStatus `json:"sizing,omitempty"`
 	// Run is the run that asks, starts, runs or is being stopped; absent when there is none.
 	// +optional
 	Run *MergeRun `json:"run,omitempty"`

@@ -107,6 +107,10 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:Maximum=86400
 	StartTimeoutSeconds *int32 `json:"startTimeoutSeconds,omitempty"`
 
+	// Sizing says what becomes of what the pods were seen using. A change takes effect when the next attempt asks for its place.
+	// +optional
+	Sizing *JobSizing `json:"sizing,omitempty"`
+
 	// Suspend stops the merge if it runs, and keeps it out of the line. Default false.
 	// +optional
 	// +kubebuilder:default=false
@@ -293,6 +297,7 @@ const (
 // +kubebuilder:printcolumn:name="Owner",type=string,priority=1,JSONPath=`.spec.owner`
 // +kubebuilder:printcolumn:name="Tier",type=string,priority=1,JSONPath=`.status.tier`
 // +kubebuilder:printcolumn:name="Last",type=string,priority=1,JSONPath=`.status.history[0].outcome`,description="how the last run ended"
+// +kubebuilder:printcolumn:name="Sized",type=string,priority=1,JSONPath=`.status.sizing.summary`,description="what containers request or could request, by what earlier runs used"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) + 7 + size(string(self.spec.maxReplicas - 1)) <= 63",fieldPath=".metadata.name",messageExpression="'name (%s) is too long (%s characters): the longest pod name, NAME-merge-%s, must not exceed 63 characters; shorten the name to %s characters or fewer'.format([self.metadata.name, string(size(self.metadata.name)), string(self.spec.maxReplicas - 1), string(56 - size(string(self.spec.maxReplicas - 1)))])"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1035 label, because it becomes part of host names: lower-case letters, digits and dashes, beginning with a letter, without dots'"

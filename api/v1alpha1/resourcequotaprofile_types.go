@@ -44,6 +44,10 @@ type ResourceQuotaProfileSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Reservations []ProfileReservation `json:"reservations,omitempty"`
 
+	// Sizing says what becomes of what the team's tasks were seen using. Default: jobs say what they could ask for (Recommend).
+	// +optional
+	Sizing *ProfileSizing `json:"sizing,omitempty"`
+
 	// Merges are what the team's MergeJobs may use.
 	// +optional
 	Merges *ProfileMerges `json:"merges,omitempty"`

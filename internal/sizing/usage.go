@@ -101,8 +101,11 @@ type Histogram map[int]int64
 
 // bucketOf is the bucket of a number of processors.
 func bucketOf(processors float64) int {
-	if !(processors > 0.001) { // also what is no number
+	switch {
+	case !(processors > 0.001): // also what is no number
 		return 0
+	case processors > 1e6:
+		return lastBucket
 	}
 	// What a bucket's own upper bound comes to must stay in it.
 	return min(int(math.Ceil(math.Log(processors/0.001)/math.Log(growth)-1e-9)), lastBucket)

@@ -1,0 +1,59 @@
+package sizing
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Apply gives containers of a role what they were found to need, where that is enforced. A limit keeps its ratio to the request.
+func Apply(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) {
+	if st == nil || st.Mode != v1alpha1.SizingEnforce {
+		return
+	}
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == r.Container })
+		if at < 0 || r.Role != string(role) || r.Sized.Cmp(r.Requested) == 0 {
+			continue
+		}
+		c, name := &containers[at].Resources, corev1.ResourceName(r.Resource)
+		if limit, limited := c.Limits[name]; limited {
+			c.Limits[name] = quantity(proportion(amount(limit, r.Resource), r), r.Resource)
+		}
+		if _, requested := c.Requests[name]; requested {
+			c.Requests[name] = r.Sized
+		}
+	}
+}
+
+// proportion is a limit in proportion to what became of the request.
+func proportion(limit int64, r *v1alpha1.SizedResource) int64 {
+	requested, sized := amount(r.Requested, r.Resource), amount(r.Sized, r.Resource)
+	if limit == requested {
+		return sized
+	}
+	return int64(math.Ceil(float64(limit) / float64(requested) * float64(sized)))
+}
+
+// Cut tells whether a container was given less of memory than was requested.
+func Cut(st *v1alpha1.SizingStatus, part Part) bool {
+	return st != nil && st.Mode == v1alpha1.SizingEnforce && slices.ContainsFunc(st.Resources, func(r v1alpha1.SizedResource) bool {
+		return r.Role == string(part.Role) && r.Container == part.Container && r.Resource == Memory && r.Sized.Cmp(r.Requested) < 0
+	})
+}
+
+// NoteOOM remembers that a container that had been given less memory than was requested ran out of it.
+func NoteOOM(st *v1alpha1.SizingStatus, part Part, now time.Time) {
+	at := metav1.NewTime(now.Truncate(time.Second))
+	for i := range st.Resources {
+		if r := &st.Resources[i]; r.Role == string(part.Role) && r.Container == part.Container && r.Resource == Memory {
+			r.OOMKilledTime = &at
+		}
+	}
+}

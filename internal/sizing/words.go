@@ -1,0 +1,174 @@
+package sizing
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// explain says how it came about, with the figures.
+func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
+	switch sized.Reason {
+	case v1alpha1.SizedByUse:
+		if amount(sized.Sized, s.resource) > e.Cap {
+			return fmt.Sprintf("%s; tier %s cuts nothing below %s.", e.Formula(s.resource), s.rules.Tier.Name, sized.Sized.String())
+		}
+		return e.Formula(s.resource) + "."
+	case v1alpha1.SizedFits:
+		return e.Formula(s.resource) + ", which is no less than was requested."
+	case v1alpha1.SizedHeld:
+		if s.resource == CPU {
+			return "The container was held down to its CPU limit so often that nobody knows how much it would use: raise the limit, or " +
+				"leave it out."
+		}
+		return fmt.Sprintf("Its memory peaked at %s, nearly its limit, so that nobody knows how much it would use: raise the limit, or "+
+			"leave it out.", Words(e.Used, s.resource))
+	case v1alpha1.SizedByHistory:
+		if e.Coverage < enoughCoverage {
+			return fmt.Sprintf("Only %d %% of the time that the task ran in the last %s was seen, and %d %% is needed.", e.Coverage,
+				days(float64(e.WindowDays)), enoughCoverage)
+		}
+		return fmt.Sprintf("%s of history in the last %s is not enough, which begins with a day.", days(e.Days), days(float64(e.WindowDays)))
+	case v1alpha1.SizedByMetrics:
+		return s.h.Unavailable
+	}
+	u := s.h.Usage[s.part]
+	said := "A container that had been given less than was requested was killed for want of memory"
+	if u.OOMKills > 0 {
+		said = fmt.Sprintf("%s killed for want of memory in the last %s, at a limit of %s", times(u.OOMKills), days(float64(e.WindowDays)),
+			Words(u.OOMLimit, Memory))
+	}
+	if amount(sized.Sized, Memory) > s.requested {
+		return said + ": it gets a fifth more than it had then, 100Mi at least, or what its peak calls for."
+	}
+	return said + ": it gets what was requested."
+}
+
+// Formula is how a cap comes about, in figures.
+func (e Estimate) Formula(resource string) string {
+	what := "peak memory"
+	if resource == CPU {
+		what = "processors in use"
+	}
+	said := fmt.Sprintf("%s %s over %s of %s × %s", Words(e.Used, resource), what, strconv.FormatFloat(math.Round(e.Days*10)/10, 'f', -1, 64),
+		days(float64(e.WindowDays)), decimal(float64(e.BufferPercent)/100))
+	if e.Wider > 1.0005 {
+		said += " × " + decimal(e.Wider) + " for a short history"
+	}
+	return said + " = " + Words(e.Cap, resource)
+}
+
+// Words are an amount for people: processors to three digits, memory in the largest unit that keeps them.
+func Words(amount int64, name string) string {
+	if name == CPU {
+		return decimal(float64(amount) / 1000)
+	}
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"Ti", 1 << 40}, {"Gi", 1 << 30}} {
+		if float64(amount) >= unit.size {
+			return decimal(float64(amount)/unit.size) + unit.name
+		}
+	}
+	return decimal(float64(amount)/mib) + "Mi"
+}
+
+// decimal is a number to three digits.
+func decimal(x float64) string {
+	if x >= 100 {
+		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
+	}
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.*f", 2-int(math.Floor(math.Log10(max(x, 1)))), x), "0"), ".")
+}
+
+func days(n float64) string {
+	if n = math.Round(n*10) / 10; n == 1 {
+		return "1 day"
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64) + " days"
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "One container was"
+	}
+	return fmt.Sprintf("%d containers were", n)
+}
+
+// summary is what is changed most of each resource, for `kubectl get`: "cpu 16→3.08, memory 64Gi→9.2Gi"; in brackets where it is
+// advice only.
+func summary(st *v1alpha1.SizingStatus) string {
+	var parts []string
+	for _, name := range []string{CPU, Memory} {
+		changed := slices.DeleteFunc(slices.Clone(st.Resources), func(r v1alpha1.SizedResource) bool {
+			return r.Resource != name || r.Requested.Cmp(r.Sized) == 0
+		})
+		if len(changed) == 0 {
+			continue
+		}
+		change := func(r v1alpha1.SizedResource) int64 { return amount(r.Requested, name) - amount(r.Sized, name) }
+		most := slices.MaxFunc(changed, func(a, b v1alpha1.SizedResource) int { return cmp.Compare(change(a), change(b)) })
+		parts = append(parts, fmt.Sprintf("%s %s→%s", name, words(most.Requested, name), words(most.Sized, name)))
+	}
+	said := strings.Join(parts, ", ")
+	if said != "" && st.Mode == v1alpha1.SizingRecommend {
+		said = "(" + said + ")"
+	}
+	return said
+}
+
+func words(q resource.Quantity, name string) string { return Words(amount(q, name), name) }
+
+const (
+	// idleShare is the share of the time, in percent, below which accelerators are said to stand idle.
+	idleShare = 30
+	// anHour is how long a device must have been held, in seconds, before anything is advised.
+	anHour = 60 * 60
+)
+
+// accelerators says how the task used them. They are never cut: what a gang trains on is its owner's choice.
+func (h History) accelerators() string {
+	var u AcceleratorUsage
+	for _, usage := range h.Usage {
+		u = Usage{Accelerators: u}.Merge(usage).Accelerators
+	}
+	if u.HeldSeconds == 0 {
+		return ""
+	}
+	share := u.ActiveMilliseconds / 10 / u.HeldSeconds
+	said := fmt.Sprintf("Accelerators were in use %d %% of the time that they were held in the last %s", share, days(float64(h.WindowDays)))
+	if u.MemoryPeakMiB > 0 {
+		said += fmt.Sprintf(", with at most %s of memory on one", Words(u.MemoryPeakMiB*mib, Memory))
+	}
+	if share < idleShare && u.HeldSeconds >= anHour {
+		return said + ": fewer workers, larger batches, more processors to load data, or a part of a shared accelerator would do."
+	}
+	return said + "."
+}
+
+// Tell says what is new about the requests of containers from one status to the next, for `kubectl describe`; empty for nothing.
+func Tell(before, after *v1alpha1.SizingStatus) string {
+	if after == nil || after.Summary == "" || (before != nil && before.Summary == after.Summary) {
+		return ""
+	}
+	may := "request"
+	if after.Mode == v1alpha1.SizingRecommend {
+		may = "could request"
+	}
+	var changes []string
+	for i := range after.Resources {
+		if r := &after.Resources[i]; r.Requested.Cmp(r.Sized) != 0 {
+			changes = append(changes, fmt.Sprintf("%s of %s %s %s instead of %s: %s", r.Container, r.Role, r.Resource,
+				words(r.Sized, r.Resource), words(r.Requested, r.Resource), strings.TrimSuffix(r.Message, ".")))
+		}
+	}
+	return fmt.Sprintf("By what was used, containers %s: %s.", may, strings.Join(changes, "; "))
+}
