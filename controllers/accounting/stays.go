@@ -3,6 +3,7 @@
 package accounting
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -85,6 +86,7 @@ func describe(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 		p.Kind, p.Task = controllerOf(pod)
 		return
 	}
+	p.Task = cmp.Or(pod.Labels[v1alpha1.LabelTask], p.Task)
 	p.Role = pod.Labels[v1alpha1.LabelRole]
 	if p.Run = pod.Labels[v1alpha1.LabelRun]; p.Run == "" {
 		p.Run = pod.Labels[v1alpha1.LabelAttempt]

@@ -31,10 +31,21 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 	if run := job.Status.Run; run != nil && run.Outcome == "" {
 		workers = run.MinReplicas
 	}
-	spec := &job.Spec.Template.Spec
-	c.in.ceilings = append(c.in.ceilings, &capacity.Gang{
-		Job: key, Queue: pool, Workers: workers, Shape: capacity.ShapeOf(spec, worker.Requests(spec)),
-	})
+	gang := &capacity.Gang{Job: key, Queue: pool, Workers: workers, Shape: mergeShape(job, 1)}
+	switch {
+	case !worker.OwnMergeMaster(job):
+	case workers == 1:
+		gang.Shape = mergeShape(job, 0)
+	default:
+		first := mergeShape(job, 0)
+		gang.Master = &first
+	}
+	c.in.ceilings = append(c.in.ceilings, gang)
+}
+
+func mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
+	spec := worker.MergeSpec(job, i)
+	return capacity.ShapeOf(spec, worker.Requests(spec))
 }
 
 // asksForCeiling tells whether it matters that the merge may never fit: it stands in the line, could join it, or was set aside.

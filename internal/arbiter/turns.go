@@ -152,7 +152,7 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		Job: key, User: job.Spec.Owner, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, job.Spec.Owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        capacity.AmountsOf(core),
-		Worker:      capacity.AmountsOf(worker.Requests(&job.Spec.Template.Spec)),
+		Worker:      capacity.AmountsOf(worker.WorkerRequests(job)),
 		Accelerated: t.c.arbiter.config.Accelerators.Among(core) > 0,
 		Wants:       t.wants(key, job),
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/text"
 )
 
@@ -34,6 +35,9 @@ type story struct {
 func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []Event {
 	s := &story{before: before, after: after}
 	s.tellObstacles()
+	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
+		s.add(corev1.EventTypeNormal, v1alpha1.EventSized, "%s", said)
+	}
 	s.tellWorkers()
 	for kind, condition := range map[string]string{
 		corev1.EventTypeNormal: v1alpha1.ConditionSucceeded, corev1.EventTypeWarning: v1alpha1.ConditionFailed,

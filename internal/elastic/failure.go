@@ -39,13 +39,18 @@ type ruling struct {
 	action v1alpha1.FailureAction
 	// rule names the rule that decided; empty when none of the user's did.
 	rule string
+	// starved is true for a worker that ran out of memory of which it had been given less than it asked for.
+	starved bool
 }
 
 // ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come
 // later.
 func (p *planner) ruleOn(l *loss) ruling {
-	if !l.ran && l.disruption != "" {
+	switch {
+	case !l.ran && l.disruption != "":
 		return ruling{action: v1alpha1.ActionRestartWorker}
+	case p.starved(l):
+		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
 	}
 	return p.rule(l.occurrence())
 }
@@ -59,7 +64,7 @@ func (p *planner) rule(o occurrence) ruling {
 				if name == "" {
 					name = strconv.Itoa(i)
 				}
-				return ruling{r.Action, name}
+				return ruling{action: r.Action, rule: name}
 			}
 		}
 	}
@@ -131,7 +136,10 @@ func (p *planner) leadTo(o outcome) {
 // answer does what the policy says of a loss that was just recorded.
 func (p *planner) answer(l *loss, r ruling) {
 	by := "by rule " + strconv.Quote(r.rule) + " of the failure policy"
-	if r.rule == "" {
+	switch {
+	case r.starved:
+		by = "with the memory that they ask for, because one had been given less and ran out of it"
+	case r.rule == "":
 		by = "because rendezvous.backend is None"
 	}
 	what := l.describe()
@@ -152,6 +160,9 @@ func (p *planner) answer(l *loss, r ruling) {
 // A rule of the user's that says to go on is trusted over the latter.
 func (p *planner) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	p.noteProgress(l.progress)
+	if r.starved {
+		return // That was our doing.
+	}
 	before := p.o.Job.Status.LastFailure
 	p.st.Restarts += restarts
 	p.noteRestarts(l, restarts)

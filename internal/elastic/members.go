@@ -55,6 +55,7 @@ func (p *planner) settleLosses() {
 	for _, l := range p.losses(members) {
 		r := p.ruleOn(&l)
 		p.record(&l, &members[l.index], r)
+		p.noteOOM(&l, r)
 		p.answer(&l, r)
 		if l.inPlace {
 			continue
@@ -250,7 +251,7 @@ func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
 		}
 		p.countRestarts(l, r, 1, m.Failures > 0)
 	}
-	if l.failure != (Failure{}) {
+	if l.failure != (Failure{}) && !r.starved {
 		if p.progressed || (m.RetryTime != nil && p.now.Sub(m.RetryTime.Time) > sameFailureWindow) {
 			m.Failures = 0
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/sizing"
 )
 
 // Observed is all that Plan knows of a job.
@@ -38,6 +39,8 @@ type Observed struct {
 	// Turn is what the limits of the profile leave to the job; the zero Turn as long as that was not decided, and for a profile
 	// without limits.
 	Turn caps.Turn
+	// History is what the job's task was seen using; nil where nobody collects that.
+	History *sizing.History
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
 	// Departures are pods that were seen to leave since the status last recorded losses.

@@ -50,6 +50,8 @@ type Decision struct {
 	Status v1alpha1.ElasticTrainingJobStatus
 	// Losses are what Status records of lost workers for the first time, for those who count.
 	Losses []Loss
+	// OOMKills are containers that ran out of memory, as far as Status records the loss for the first time.
+	OOMKills []OOMKill
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration
 }
@@ -175,6 +177,7 @@ func (p *planner) recordAttempt(number int32) {
 		Number: number, StartTime: p.time(), MinReplicas: p.spec.MinReplicas, MaxReplicas: p.spec.MaxReplicas,
 		Model: p.model(),
 	}
+	p.st.Sizing = p.sized()
 	p.closeAttempt()
 	p.minimum, p.maximum = p.spec.MinReplicas, p.spec.MaxReplicas
 	// Those that gave way wait for their cooldown in the new attempt too: it was not started for their sake.

@@ -51,6 +51,8 @@ type Failure struct {
 	Reason string
 	// Message is what the container said last.
 	Message string
+	// Container by name; empty where the pod as a whole tells.
+	Container string
 }
 
 // Departure is a pod that is gone, as it was last seen.
@@ -126,6 +128,7 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 // failure prefers what the container said that failed last, the training container among equals, to what the pod as a whole says.
 func failure(pod *corev1.Pod) Failure {
 	var last *corev1.ContainerStateTerminated
+	container := ""
 	all := slices.Clone(pod.Status.ContainerStatuses)
 	slices.SortStableFunc(all, func(a, b corev1.ContainerStatus) int {
 		return cmp.Compare(order(a.Name != rendezvous.TrainerContainer), order(b.Name != rendezvous.TrainerContainer))
@@ -133,12 +136,12 @@ func failure(pod *corev1.Pod) Failure {
 	for _, c := range all {
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if t != nil && t.ExitCode != 0 && (last == nil || t.FinishedAt.After(last.FinishedAt.Time)) {
-				last = t
+				last, container = t, c.Name
 			}
 		}
 	}
 	if last != nil {
-		return Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message}
+		return Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message, Container: container}
 	}
 	return Failure{Reason: pod.Status.Reason, Message: pod.Status.Message}
 }

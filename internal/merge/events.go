@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/sizing"
 )
 
 // Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
@@ -17,6 +18,9 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 	var events []elastic.Event
 	add := func(kind, reason, message string) {
 		events = append(events, elastic.Event{Type: kind, Reason: reason, Message: clip(message, messageLimit)})
+	}
+	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
+		add(corev1.EventTypeNormal, v1alpha1.EventSized, said)
 	}
 	if r := after.Run; r != nil && r.RunTime != nil && (before.Run == nil || before.Run.RunTime == nil) {
 		waited := ""

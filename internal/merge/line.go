@@ -103,6 +103,7 @@ func (p *planner) open() bool { return p.o.QueueState == "" || p.o.QueueState ==
 func (t *turn) ask() {
 	now := metaTime(t.p.now)
 	if run := t.st.Run; run != nil {
+		t.st.Sizing = t.sized()
 		run.Attempt++
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message = "", "", ""
@@ -114,6 +115,7 @@ func (t *turn) ask() {
 		t.p.wake(t.p.now.Add(time.Second)) // Two runs never share a name.
 		return
 	}
+	t.st.Sizing = t.sized()
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),

@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/sizing"
 )
 
 // Observed is all that Plan knows of a pool.
@@ -44,6 +45,8 @@ type Job struct {
 	Profile *v1alpha1.ResourceQuotaProfile
 	// Problem is why the objects of the job's run could not be made; nil when nothing was refused.
 	Problem *Problem
+	// History is what pods of the job were seen using; nil where nobody collects that.
+	History *sizing.History
 	// Store is how the store was last seen; nil before this process saw it.
 	Store *Sighting
 	// Pods are the job's pods, in any order.

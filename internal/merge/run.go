@@ -168,6 +168,8 @@ func (t *turn) makeGang() {
 		switch w := core[i]; {
 		case w == nil:
 			t.d.CreatePods = append(t.d.CreatePods, i)
+		case w.Failed() && t.starved(w):
+			return
 		case w.Failed():
 			broken = t.failed(w)
 		case w.Scheduled && !w.Terminating:
@@ -318,6 +320,8 @@ func (t *turn) watch() {
 		w := core[i]
 		switch {
 		case run.RunTime != nil && leaves(w) && !t.looked():
+			return
+		case w != nil && w.Failed() && t.starved(w):
 			return
 		case w != nil && w.Failed():
 			t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failed(w))

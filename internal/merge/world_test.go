@@ -23,6 +23,7 @@ import (
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/sizing"
 )
 
 // world is a pool that holds so many pods, its merges, and their stores. Time passes only when a test says so.
@@ -53,6 +54,7 @@ type merger struct {
 	sighting      *Sighting
 	problem       *Problem
 	profile       *v1alpha1.ResourceQuotaProfile
+	history       *sizing.History
 	verdict       capacity.Verdict
 	rivals        []Rival
 	strangers     int
@@ -197,7 +199,7 @@ func (w *world) observed() Observed {
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
-			Verdict: m.verdict, Profile: m.profile, Rivals: m.rivals, Strangers: m.strangers,
+			Verdict: m.verdict, Profile: m.profile, History: m.history, Rivals: m.rivals, Strangers: m.strangers,
 		})
 	}
 	return o

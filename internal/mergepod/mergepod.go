@@ -95,7 +95,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Annotations:     maps.Clone(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
-		Spec: *template.Spec.DeepCopy(),
+		Spec: *worker.MergeSpec(b.Job, i),
 	}
 	worker.SetOwner(pod, b.Job.Spec.Owner)
 	worker.ApplyQoS(&pod.Spec, b.Tier.QoS)
@@ -136,8 +136,7 @@ func (b Blueprint) member(i int32) gang.Member {
 // CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
 func (b Blueprint) CoreGroup() gang.Group {
 	g := b.group(CoreName(b.Job.Name), b.Tier.ClassName())
-	g.MinMember, g.MinResources = b.Run.MinReplicas, corev1.ResourceList{}
-	worker.AddRequests(g.MinResources, worker.Requests(&b.Job.Spec.Template.Spec), b.Run.MinReplicas)
+	g.MinMember, g.MinResources = b.Run.MinReplicas, worker.MergeRequests(b.Job, b.Run.MinReplicas)
 	return g
 }
 

@@ -11,40 +11,49 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/sizing"
 )
 
-// OwnMaster tells whether worker 0 asks for something else than the others, or elsewhere.
+// OwnMaster tells whether worker 0 may ask for something else than the others, or elsewhere.
 func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
 	m := job.Spec.Master
-	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0)
+	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || enforced(job.Status.Sizing)
 }
 
-// Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, and the models of accelerator
-// that will do, whose node labels are given. Model is the one that the attempt uses; empty for all that the job lists. What
-// Tideline adds for Volcano and the rendezvous is not in it.
+// Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, the requests that were found for
+// the attempt, and the models of accelerator that will do, whose node labels are given. Model is the one that the attempt uses;
+// empty for all that the job lists. What Tideline adds for Volcano and the rendezvous is not in it.
 func Spec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
+	spec := template(job, i)
+	sizing.Apply(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
+	if a := job.Spec.Accelerator; a != nil {
+		containers := job.Spec.Template.Spec.Containers
+		trainer := rendezvous.TrainerIndex(containers)
+		asked, has := containers[trainer].Resources, spec.Containers[trainer].Resources
+		resource := corev1.ResourceName(config.AcceleratorResource(a.Resource))
+		if label, known := labels.ModelLabel(a.Resource); known && (!asks(asked, resource) || asks(has, resource)) {
+			models := slices.Clone(a.Models)
+			if model != "" {
+				models = []string{model}
+			}
+			require(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
+		}
+	}
+	return spec
+}
+
+// template is what the user says of worker i's pod.
+func template(job *v1alpha1.ElasticTrainingJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
-	trainer := &spec.Containers[rendezvous.TrainerIndex(spec.Containers)]
-	asked := trainer.Resources
 	if master := job.Spec.Master; i == 0 && master != nil {
 		if master.Resources != nil {
-			trainer.Resources = *master.Resources.DeepCopy()
+			spec.Containers[rendezvous.TrainerIndex(spec.Containers)].Resources = *master.Resources.DeepCopy()
 		}
 		if len(master.NodeSelector) > 0 {
 			if spec.NodeSelector == nil {
 				spec.NodeSelector = map[string]string{}
 			}
 			maps.Copy(spec.NodeSelector, master.NodeSelector)
-		}
-	}
-	if a := job.Spec.Accelerator; a != nil {
-		resource := corev1.ResourceName(config.AcceleratorResource(a.Resource))
-		if label, known := labels.ModelLabel(a.Resource); known && (!asks(asked, resource) || asks(trainer.Resources, resource)) {
-			models := slices.Clone(a.Models)
-			if model != "" {
-				models = []string{model}
-			}
-			require(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
 		}
 	}
 	return spec
@@ -122,20 +131,6 @@ func Uncountable(requests corev1.ResourceList) (corev1.ResourceName, resource.Qu
 		}
 	}
 	return "", resource.Quantity{}, false
-}
-
-// CoreRequests is what the first n workers of a job ask for together.
-func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
-	total := corev1.ResourceList{}
-	if !OwnMaster(job) {
-		AddRequests(total, Requests(&job.Spec.Template.Spec), n)
-		return total
-	}
-	AddRequests(total, Requests(Spec(job, nil, "", 0)), 1)
-	if n > 1 {
-		AddRequests(total, Requests(&job.Spec.Template.Spec), n-1)
-	}
-	return total
 }
 
 // GPUs is how many GPUs worker i holds, of all its containers.

@@ -129,6 +129,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
 	labels[v1alpha1.LabelRole] = Role(i, b.Attempt.MinReplicas)
+	labels[v1alpha1.LabelTask] = Task(b.Job)
 	return labels
 }
 

@@ -46,7 +46,7 @@ func TestCorePod(t *testing.T) {
 	pod := b.Pod(0)
 	g.Expect(pod.Name).To(Equal("ctr-worker-0"))
 	g.Expect(pod.Labels).To(Equal(map[string]string{
-		"team": "ads", "tideline.io/job": "ctr", "tideline.io/worker-index": "0", "tideline.io/role": "core",
+		"team": "ads", "tideline.io/task": "ctr", "tideline.io/job": "ctr", "tideline.io/worker-index": "0", "tideline.io/role": "core",
 		"tideline.io/attempt": "1-1700000000",
 	}))
 	g.Expect(pod.Annotations).To(Equal(map[string]string{

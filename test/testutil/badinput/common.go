@@ -81,6 +81,7 @@ func people() []Case {
 		mismatch("spec.tier", "Main", "^[a-z]([-a-z0-9]*[a-z0-9])?$"),
 		tooLong("spec.tier", 40),
 		tooLong("spec.owner", 256),
+		unknown("spec.sizing.mode", "Always", "Disabled", "Recommend", "Enforce"),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // ProfileCases returns every case of ResourceQuotaProfile.
 func ProfileCases() []Case {
 	return casesOf(v1alpha1.ResourceQuotaProfileKind,
-		profileNames(), selectors(), shares(), lists(), members(), caps(), reservations())
+		profileNames(), selectors(), shares(), lists(), members(), caps(), sizing(), reservations())
 }
 
 func profileNames() []Case {
@@ -105,6 +105,23 @@ func members() []Case {
 			`maxTier: Invalid value: "Main": `+list+`[0].maxTier in body should match '`+tier+`'`),
 		one("a tier of 41 letters", `"user":"u","maxTier":"`+strings.Repeat("t", 41)+`"`,
 			"maxTier: Too long: may not be more than 40 bytes").blind(),
+	}
+}
+
+// sizing are mistakes in what becomes of what was used.
+func sizing() []Case {
+	const window = "spec.sizing.window"
+	wrong := func(what, written, decoded string) Case {
+		says := func(value string) string {
+			return window + ": Invalid value: " + strconv.Quote(value) + ": window must be whole days, from 24h to 672h: write 168h for a week"
+		}
+		return refused("a window "+what, setting(window, strconv.Quote(written)), says(written)).decoded(says(decoded))
+	}
+	return []Case{
+		unknown("spec.sizing.mode", "Always", "Disabled", "Recommend", "Enforce"),
+		wrong("of hours", "25h", "25h0m0s"),
+		wrong("under a day", "0h", "0s"),
+		wrong("of months", "696h", "696h0m0s"),
 	}
 }
 

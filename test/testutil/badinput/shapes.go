@@ -12,6 +12,8 @@ func shapes() []Case {
 		return refused("accelerator: "+what, `{"spec":{"accelerator":`+patch+`}}`, says)
 	}
 	return []Case{
+		tooLong("spec.task", 63),
+		mismatch("spec.task", "CTR", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
 		tooSmall("spec.nprocPerNode", 0, 1),
 		tooLarge("spec.nprocPerNode", 257, 256),
 		unknown("spec.rendezvous.backend", "MPI", "C10d", "None"),
@@ -40,6 +42,7 @@ func shapes() []Case {
 func shapeUpdates() []Update {
 	const (
 		follow = "because running workers cannot follow it: delete the job and create it anew"
+		carry  = "because pods and their history carry it from their creation: delete the job and create it anew"
 		read   = "because running workers have read it when they started: delete the job and create it anew"
 	)
 	updates := []Update{
@@ -49,6 +52,8 @@ func shapeUpdates() []Update {
 			"spec.accelerator: Invalid value: accelerator is immutable, "+follow),
 		changed("another nprocPerNode", `{"spec":{"nprocPerNode":1}}`, setting("spec.nprocPerNode", "2"),
 			"spec.nprocPerNode: Invalid value: 2: nprocPerNode is immutable, "+read),
+		changed("another task", `{"spec":{"task":"ctr"}}`, setting("spec.task", `"rank"`),
+			`spec.task: Invalid value: "rank": task is immutable, `+carry),
 		changed("another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: `+
 			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew`),
 	}
@@ -56,6 +61,7 @@ func shapeUpdates() []Update {
 		{"master", `{"nodeSelector":{"a":"b"}}`, follow},
 		{"accelerator", `{"models":["A100"]}`, follow},
 		{"nprocPerNode", `1`, read},
+		{"task", `"ctr"`, carry},
 	} {
 		path := "spec." + field.name
 		with, without := setting(path, field.value), setting(path, "null")

@@ -1,0 +1,35 @@
+package merge
+
+import (
+	"fmt"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/worker"
+)
+
+// sized is what use calls for in the attempt that asks.
+func (t *turn) sized() *v1alpha1.SizingStatus {
+	if t.job.History == nil {
+		return nil
+	}
+	tier, _ := t.tier()
+	return sizing.Size(worker.MergeAsks(t.job.Object, tier.QoS), *t.job.History, sizing.Rules{
+		Mode: elastic.SizingMode(t.spec.Sizing, t.job.Profile), Tier: tier, Before: t.st.Sizing,
+	}, t.p.now)
+}
+
+// starved takes an attempt back of which a pod ran out of memory of which it had been given less than it asked for, and tells
+// whether it did: the run asks again, with all of it.
+func (t *turn) starved(w *elastic.Worker) bool {
+	part := sizing.Part{Role: sizing.RoleOf(w.Index), Container: w.Failure.Container}
+	if !w.Failure.OutOfMemory() || !sizing.Cut(t.st.Sizing, part) {
+		return false
+	}
+	sizing.NoteOOM(t.st.Sizing, part, t.p.now)
+	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s had been given less memory than it asked for, and ran "+
+		"out of it: the attempt is taken back, and the run asks again, with all of it.", mergepod.PodName(t.job.Object.Name, w.Index)))
+	return true
+}
