@@ -42,13 +42,14 @@ func crash() {
 	os.Exit(0)
 }
 
-// tell opens a ledger and records a story of pods that grow, end earlier than they were seen, and are forgotten.
+// tell opens a ledger and records a story of pods that grow, end earlier than they were seen, and are forgotten, and of what they
+// were seen using.
 func tell(ctx context.Context, o Options, b *bomb) error {
 	kind, writer, reader, err := connect(o)
 	if err != nil {
 		return err
 	}
-	l, err := open(ctx, kind, fused{writer, b}, fused{reader, b})
+	l, err := open(ctx, kind, fused{writer, b}, fused{reader, b}, migrations)
 	if err != nil {
 		return err
 	}
@@ -59,6 +60,14 @@ func tell(ctx context.Context, o Options, b *bomb) error {
 			Decisions: []Decision{{At: at("14 22:00:00"), Kind: "Waited", Namespace: "ads", Name: "ctr"}}},
 		{Stays: []Stay{stay("a", "14 22:00:00", "15 01:00:00", finally(Failed)), stay("c", "15 22:00:00", "16 01:00:00", by("carol"))},
 			Decisions: []Decision{{At: at("15 22:00:00"), Kind: "GaveWay", Namespace: "ads", Name: "ctr"}}},
+		{PartDays: []PartDay{seen(part("old"), "02 00:00:00", 60, "old"), seen(part("pytorch"), "14 00:00:00", 60, "less")},
+			OOMKills: []OOMKill{{ID: "a/pytorch/0", Part: part("pytorch"), At: at("14 22:30:00"), LimitBytes: 1 << 30}}},
+		{PartDays: []PartDay{seen(part("pytorch"), "14 00:00:00", 120, "more"), seen(part(""), "15 00:00:00", 60, "pods")},
+			OOMKills: []OOMKill{
+				{ID: "a/pytorch/0", Part: part("pytorch"), At: at("14 22:30:00"), LimitBytes: 1 << 30},
+				{ID: "a/pytorch/1", Part: part("pytorch"), At: at("15 00:30:00"), LimitBytes: 1 << 30},
+			},
+			Collected: []Collected{{at("14 00:00:00"), at("15 00:20:00")}}},
 	} {
 		if err := l.Record(ctx, e); err != nil {
 			return err
@@ -88,7 +97,23 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays})
+	var parts []PartDay
+	from, to := at("01 00:00:00"), at("30 00:00:00")
+	if err := l.PartDays(ctx, PartQuery{From: from, To: to}, func(d PartDay) error {
+		parts = append(parts, d)
+		return nil
+	}); err != nil {
+		return "", err
+	}
+	kills, err := l.OOMKills(ctx, from, to)
+	if err != nil {
+		return "", err
+	}
+	collected, err := l.CollectedDays(ctx, from, to)
+	if err != nil {
+		return "", err
+	}
+	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays, parts, kills, collected})
 	return b.String(), err
 }
 
@@ -105,7 +130,7 @@ func TestCrashAtEveryStatement(t *testing.T) {
 		g.Expect(counter.n).To(BeNumerically(">", 30), "statements")
 		want, err := everything(t.Context(), opened(t, g, whole))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(want).To(ContainSubstring("carol"))
+		g.Expect(want).To(And(ContainSubstring("carol"), ContainSubstring("more"), ContainSubstring("a/pytorch/1")))
 		var all errgroup.Group
 		all.SetLimit(8) // they wait for the disk
 		for n := 1; n <= counter.n; n += step {

@@ -97,20 +97,20 @@ type Decision struct {
 type Entries struct {
 	Stays     []Stay
 	Decisions []Decision
+	PartDays  []PartDay
+	OOMKills  []OOMKill
+	Collected []Collected
+}
+
+func (e Entries) none() bool {
+	return len(e.Stays)+len(e.Decisions)+len(e.PartDays)+len(e.OOMKills)+len(e.Collected) == 0
 }
 
 // check finds what no later try could record.
 func (e Entries) check() error {
 	for i := range e.Stays {
-		s := &e.Stays[i]
-		switch {
-		case s.UID == "":
-			return problemf(ErrInvalid, "pod %q in namespace %q has no UID", s.Name, s.Namespace)
-		case s.Begin.Before(earliest):
-			return problemf(ErrInvalid, "pod %q in namespace %q began in the year %d", s.Name, s.Namespace, s.Begin.Year())
-		case s.End.Sub(s.Begin) > MaxDays*24*time.Hour:
-			return problemf(ErrInvalid, "pod %q in namespace %q lasted from %s to %s, longer than %d days",
-				s.Name, s.Namespace, s.Begin.Format(time.DateOnly), s.End.Format(time.DateOnly), MaxDays)
+		if err := e.Stays[i].check(); err != nil {
+			return err
 		}
 	}
 	for i := range e.Decisions {
@@ -118,6 +118,34 @@ func (e Entries) check() error {
 			return problemf(ErrInvalid, "decision %q about %q in namespace %q was made in the year %d",
 				d.Kind, d.Name, d.Namespace, d.At.Year())
 		}
+	}
+	for i := range e.PartDays {
+		if p := &e.PartDays[i]; p.Day.Before(earliest) {
+			return problemf(ErrInvalid, "what %s was seen using is of the year %d", p.Part, p.Day.Year())
+		}
+	}
+	for i := range e.OOMKills {
+		if err := e.OOMKills[i].check(); err != nil {
+			return err
+		}
+	}
+	for _, c := range e.Collected {
+		if c.Day.Before(earliest) {
+			return problemf(ErrInvalid, "a day that was collected is of the year %d", c.Day.Year())
+		}
+	}
+	return nil
+}
+
+func (s *Stay) check() error {
+	switch {
+	case s.UID == "":
+		return problemf(ErrInvalid, "pod %q in namespace %q has no UID", s.Name, s.Namespace)
+	case s.Begin.Before(earliest):
+		return problemf(ErrInvalid, "pod %q in namespace %q began in the year %d", s.Name, s.Namespace, s.Begin.Year())
+	case s.End.Sub(s.Begin) > MaxDays*24*time.Hour:
+		return problemf(ErrInvalid, "pod %q in namespace %q lasted from %s to %s, longer than %d days",
+			s.Name, s.Namespace, s.Begin.Format(time.DateOnly), s.End.Format(time.DateOnly), MaxDays)
 	}
 	return nil
 }

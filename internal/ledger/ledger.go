@@ -63,7 +63,7 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, explain(ctx, kind, opening, err)
 	}
-	return open(ctx, kind, writer, reader)
+	return open(ctx, kind, writer, reader, migrations)
 }
 
 func connect(o Options) (kind database, writer, reader driver.Connector, err error) {
@@ -77,12 +77,13 @@ func connect(o Options) (kind database, writer, reader driver.Connector, err err
 	return kind, writer, writer, err
 }
 
-// open makes a ledger of what connects to a database.
-func open(ctx context.Context, kind database, writer, reader driver.Connector) (*Ledger, error) {
+// open makes a ledger of what connects to a database, with the tables that migrations make.
+func open(ctx context.Context, kind database, writer, reader driver.Connector, migrations [][]string) (*Ledger, error) {
 	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader)}
 	l.writer.SetMaxOpenConns(1)
 	l.reader.SetMaxOpenConns(readers)
-	if err := l.write(ctx, opening, migrate); err != nil {
+	err := l.write(ctx, opening, func(ctx context.Context, tx transaction) error { return migrate(ctx, tx, migrations) })
+	if err != nil {
 		_ = l.Close()
 		return nil, err
 	}

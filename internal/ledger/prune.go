@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Prune deletes the days, in UTC, that ended before a time, and decisions of such days, and says how many days of pods and
-// decisions those were. All days of a stay that was not seen to end are kept, so that its end can be recorded.
+// Prune deletes the days, in UTC, that ended before a time, and decisions and kills of such days, and says how many records those
+// were. All days of a stay that was not seen to end are kept, so that its end can be recorded.
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 	var pruned int64
-	day := before.Unix() / secondsOfDay
+	day := dayOf(before)
 	err := l.write(ctx, "prune the ledger", func(ctx context.Context, tx transaction) error {
 		pruned = 0
 		for _, old := range []struct {
@@ -18,6 +18,9 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 		}{
 			{"DELETE FROM pod_day WHERE day < $1 AND pod_uid NOT IN (SELECT pod_uid FROM pod_day WHERE state = 1)", day},
 			{"DELETE FROM decision WHERE at < $1", time.Unix(day*secondsOfDay, 0).UnixMicro()},
+			{"DELETE FROM part_day WHERE day < $1", day},
+			{"DELETE FROM collected_day WHERE day < $1", day},
+			{"DELETE FROM oom_kill WHERE at < $1", day * secondsOfDay},
 		} {
 			result, err := tx.ExecContext(ctx, old.statement, old.before)
 			if err != nil {
@@ -28,6 +31,10 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 				return err
 			}
 			pruned += n
+		}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM part WHERE NOT EXISTS (SELECT 1 FROM part_day d WHERE d.part = part.id) "+
+			"AND id NOT IN (SELECT part FROM oom_kill)"); err != nil {
+			return err
 		}
 		return sumAnew(ctx, tx, day)
 	})

@@ -6,26 +6,31 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 )
 
 const podDayColumns = "pod_uid, day, begin_at, end_at, state, outcome, uncertain, series, name, node, run, resources"
 
 // Record adds entries, all of them or none. Entries that are there already change nothing; a stay that is recorded again only
-// grows, until it is final.
+// grows, until it is final, and what was seen of a day is replaced only by what saw as much or more.
 func (l *Ledger) Record(ctx context.Context, e Entries) error {
 	const doing = "record in the ledger"
 	if err := e.check(); err != nil {
 		return l.explain(ctx, doing, err)
 	}
-	if len(e.Stays) == 0 && len(e.Decisions) == 0 {
+	if e.none() {
 		return nil
 	}
 	return l.write(ctx, doing, func(ctx context.Context, tx transaction) error {
 		if err := recordStays(ctx, tx, e.Stays); err != nil {
 			return err
 		}
-		return recordDecisions(ctx, tx, e.Decisions)
+		if err := recordDecisions(ctx, tx, e.Decisions); err != nil {
+			return err
+		}
+		if err := recordParts(ctx, tx, e.PartDays, e.OOMKills); err != nil {
+			return err
+		}
+		return recordCollected(ctx, tx, e.Collected)
 	})
 }
 
@@ -74,7 +79,7 @@ func lastDays(ctx context.Context, tx transaction, stays []Stay) (map[string][]p
 	}
 	slices.Sort(uids)
 	found := make(map[string][]podDay, len(stays))
-	err := tx.eachOf(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE state > 0 AND pod_uid IN %s", slices.Compact(uids),
+	err := eachOf(ctx, tx, "SELECT "+podDayColumns+" FROM pod_day WHERE state > 0 AND pod_uid IN %s", slices.Compact(uids),
 		func(scan func(...any) error) error {
 			d, err := scanPodDay(scan)
 			found[d.uid] = append(found[d.uid], d)
@@ -193,27 +198,12 @@ func (l *Ledger) OpenStays(ctx context.Context) ([]Stay, error) {
 	var stays []Stay
 	parsed := parser{}
 	err := l.read(ctx, "read open stays from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, `SELECT p.pod_uid, p.name, p.node, p.run, p.resources, p.end_at,
-				(SELECT MIN(a.begin_at) FROM pod_day a WHERE a.pod_uid = p.pod_uid), `+seriesColumns("s.")+`
-			FROM pod_day p JOIN series s ON s.id = p.series WHERE p.state = 1 ORDER BY p.pod_uid`, nil,
-			func(scan func(...any) error) error {
-				var s Stay
-				var resources string
-				var begin, end int64
-				var of series
-				err := scan(append([]any{&s.UID, &s.Name, &s.Node, &s.Run, &resources, &end, &begin}, of.fields()...)...)
-				if err != nil {
-					return err
-				}
-				of.describe(&s.Pod)
-				s.Begin, s.End = time.Unix(begin, 0).UTC(), time.Unix(end, 0).UTC()
-				if s.Resources, err = parsed.resources(resources); err != nil {
-					return err
-				}
-				s.Resources = maps.Clone(s.Resources)
-				stays = append(stays, s)
-				return nil
-			})
+		return tx.each(ctx, "SELECT "+stayColumns("p.")+" FROM pod_day p JOIN series s ON s.id = p.series "+
+			"WHERE p.state = 1 ORDER BY p.pod_uid", nil, func(scan func(...any) error) error {
+			s, err := scanStay(scan, parsed)
+			stays = append(stays, s)
+			return err
+		})
 	})
 	return stays, err
 }

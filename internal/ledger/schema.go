@@ -65,10 +65,45 @@ var migrations = [][]string{{
 	)`,
 	`CREATE INDEX decision_of ON decision (namespace, name, at)`,
 	`CREATE INDEX decision_at ON decision (at)`,
+}, {
+	// The pods of a task on a day are found by the ids of its series.
+	`DROP INDEX pod_day_by_day`,
+	`CREATE INDEX pod_day_by_day ON pod_day (day, series)`,
+	// What usage is kept of. As with series there are few, so they are written once.
+	`CREATE TABLE part (
+		id BIGINT PRIMARY KEY,
+		digest TEXT NOT NULL UNIQUE,
+		namespace TEXT NOT NULL,
+		kind TEXT NOT NULL,
+		task TEXT NOT NULL,
+		role TEXT NOT NULL,
+		container TEXT NOT NULL
+	)`,
+	// What a part was seen using on a day. It is not in the order of its key: rows are long, and those of a day are read together.
+	`CREATE TABLE part_day (
+		part BIGINT NOT NULL,
+		day BIGINT NOT NULL,
+		seen_seconds BIGINT NOT NULL,
+		content TEXT NOT NULL,
+		PRIMARY KEY (part, day)
+	)`,
+	`CREATE INDEX part_day_by_day ON part_day (day)`,
+	// Until when days were looked at: also those on which nothing was seen.
+	`CREATE TABLE collected_day (
+		day BIGINT PRIMARY KEY,
+		until_at BIGINT NOT NULL
+	)`,
+	`CREATE TABLE oom_kill (
+		id TEXT PRIMARY KEY,
+		part BIGINT NOT NULL,
+		at BIGINT NOT NULL,
+		limit_bytes BIGINT NOT NULL
+	)`,
+	`CREATE INDEX oom_kill_at ON oom_kill (at)`,
 }}
 
-// migrate brings the tables up to date.
-func migrate(ctx context.Context, tx transaction) error {
+// migrate brings the tables up to the version that migrations end with.
+func migrate(ctx context.Context, tx transaction, migrations [][]string) error {
 	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS ledger_version (version BIGINT NOT NULL)`); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"slices"
 	"strings"
 )
 
@@ -38,49 +37,11 @@ func (s *series) describe(p *Pod) {
 		s.namespace, s.profile, s.queue, s.user, s.tier, s.kind, s.task, s.role, s.model
 }
 
-// seriesIDs finds the ids of the series of stays, and adds those that are new. They are known by a digest, because a user's name
-// may be longer than what PostgreSQL indexes.
+// seriesIDs finds the ids of the series of stays, and adds those that are new.
 func seriesIDs(ctx context.Context, tx transaction, stays []Stay) (map[series]int64, error) {
-	digests := map[string]series{}
-	ids := map[series]int64{}
-	var all []string
+	all := make([]series, len(stays))
 	for i := range stays {
-		s := seriesOf(stays[i].Pod)
-		if _, known := ids[s]; known {
-			continue
-		}
-		ids[s] = 0
-		d := digest(s.values()...)
-		digests[d] = s
-		all = append(all, d)
+		all[i] = seriesOf(stays[i].Pod)
 	}
-	err := tx.eachOf(ctx, "SELECT digest, id FROM series WHERE digest IN %s", all, func(scan func(...any) error) error {
-		var d string
-		var id int64
-		err := scan(&d, &id)
-		ids[digests[d]] = id
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(d string) bool { return ids[digests[d]] != 0 })
-	if len(all) == 0 {
-		return ids, nil
-	}
-	var last int64
-	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(id), 0) FROM series").Scan(&last); err != nil {
-		return nil, err
-	}
-	rows := make([][]any, len(all))
-	for i, d := range all {
-		s := digests[d]
-		last++
-		ids[s] = last
-		rows[i] = []any{last, d}
-		for _, value := range s.values() {
-			rows[i] = append(rows[i], value)
-		}
-	}
-	return ids, tx.insert(ctx, "INSERT INTO series (id, digest, "+seriesColumns("")+")", rows, "")
+	return names[series]{"series", seriesNames, func(s series) []string { return s.values() }}.ids(ctx, tx, all)
 }

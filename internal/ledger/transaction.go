@@ -31,8 +31,8 @@ func (t transaction) each(ctx context.Context, question string, args []any, row 
 }
 
 // eachOf hands out the rows of a question about many values, which stand where the question has %s.
-func (t transaction) eachOf(
-	ctx context.Context, question string, values []string, row func(scan func(...any) error) error,
+func eachOf[T any](
+	ctx context.Context, t transaction, question string, values []T, row func(scan func(...any) error) error,
 ) error {
 	for len(values) > 0 {
 		n := min(len(values), t.parameters)

@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// A database of each version before this one is brought up to date, with all that it has.
+func TestMigrationKeepsWhatThereIs(t *testing.T) {
+	onBoth(t, func(t *testing.T, where Options) {
+		g := NewWithT(t)
+		ctx := t.Context()
+		g.Expect(migrations).To(HaveLen(2), "what is to be kept is recorded by statements of each version")
+		kind, writer, reader, err := connect(where)
+		g.Expect(err).NotTo(HaveOccurred())
+		old, err := open(ctx, kind, writer, reader, migrations[:1])
+		g.Expect(err).NotTo(HaveOccurred())
+		running, done := stay("a", "14 22:00:00", "15 01:00:00"), stay("b", "14 22:00:00", "15 01:00:00", finally(Failed), by("bob"))
+		record(ctx, g, old, running, done)
+		g.Expect(old.Record(ctx, Entries{Decisions: []Decision{{At: at("14 22:00:00"), Kind: "Waited"}}})).To(Succeed())
+		g.Expect(old.Close()).To(Succeed())
+
+		for range 2 { // it is brought up to date once
+			l, err := Open(ctx, where)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(l.OpenStays(ctx)).To(Equal([]Stay{running}))
+			g.Expect(gpuSeconds(ctx, g, l, "01 00:00:00", "30 00:00:00", User)).To(Equal(map[string][2]int64{
+				"alice": seconds(3 * 3600), "bob": seconds(3 * 3600),
+			}))
+			g.Expect(l.Decisions(ctx, DecisionQuery{})).To(HaveLen(1))
+			tasks, err := l.TasksOf(ctx, at("15 00:00:00"), "ElasticTrainingJob")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(l.StaysOf(ctx, tasks...)).To(ConsistOf(running, done))
+			g.Expect(l.Record(ctx, Entries{PartDays: []PartDay{seen(part("pytorch"), "14 00:00:00", 1, "new")}})).To(Succeed())
+			g.Expect(l.Close()).To(Succeed())
+		}
+		l := opened(t, g, where)
+		g.Expect(partDays(t, g, l, PartQuery{From: at("14 00:00:00"), To: at("15 00:00:00")})).To(HaveLen(1))
+	})
+}
