@@ -31,6 +31,8 @@ type Configuration struct {
 	Merges Merges `json:"merges"`
 	// Ledger is where the time of pods is written down.
 	Ledger Ledger `json:"ledger"`
+	// Prometheus is who is asked what pods used.
+	Prometheus Prometheus `json:"prometheus"`
 
 	// Reservations are how room is held.
 	Reservations Reservations `json:"reservations"`
@@ -154,6 +156,7 @@ func Defaults() *Configuration {
 		Merges:              DefaultMerges(),
 		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},
 		Ledger:              DefaultLedger(),
+		Prometheus:          DefaultPrometheus(),
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},

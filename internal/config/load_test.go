@@ -35,6 +35,8 @@ func TestDefaults(t *testing.T) {
 		Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
 	}))
 	g.Expect(c.Ledger).To(Equal(Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}), "none is kept")
+	g.Expect(c.Prometheus).To(Equal(Prometheus{TimeoutSeconds: 30, IntervalSeconds: 3600}), "nobody is asked")
+	g.Expect(c.Prometheus.Asked()).To(BeFalse())
 	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
 	g.Expect(c.ClientBurst).To(BeZero())
@@ -75,8 +77,11 @@ func other() *Configuration {
 		Merges: Merges{
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},
-		Reservations:        Reservations{Image: "registry.example/pause:1"},
-		Ledger:              Ledger{File: "/ledger.db", UserLabel: "user"},
+		Reservations: Reservations{Image: "registry.example/pause:1"},
+		Ledger:       Ledger{File: "/ledger.db", UserLabel: "user"},
+		Prometheus: Prometheus{
+			URL: "https://prometheus.example/metrics", CAFile: "/ca.crt", TokenFile: "/token", TimeoutSeconds: 5, IntervalSeconds: 600,
+		},
 		Concurrency:         Concurrency{ElasticTrainingJobs: 16, MergePools: 1, Stores: 2},
 		ClientQPS:           50,
 		ClientBurst:         100,

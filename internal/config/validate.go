@@ -51,6 +51,7 @@ func (c *Configuration) validate() problems {
 		p.value("reservations.image", "", "it must name an image; leave it out for "+Defaults().Reservations.Image)
 	}
 	p.ledger(c.Ledger)
+	p.prometheus(c.Prometheus)
 	p.between("concurrency.elasticTrainingJobs", c.Concurrency.ElasticTrainingJobs, 1, 256)
 	p.between("concurrency.mergePools", c.Concurrency.MergePools, 1, 64)
 	p.between("concurrency.stores", c.Concurrency.Stores, 1, 256)

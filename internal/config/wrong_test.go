@@ -10,6 +10,9 @@ import (
 const noServer = "it must be aws, or the URL of an S3 server: http:// or https://, a host, and a port if it is not that of the " +
 	"scheme, with nothing behind it."
 
+const noPrometheus = "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the scheme, and a " +
+	"path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile."
+
 // wrongFiles are files without their header, and all that is said of them, without the file's name.
 var wrongFiles = []struct {
 	name, content string
@@ -17,14 +20,14 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.`,
+			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.`,
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
 			`letter first and no dash last.`,
@@ -45,7 +48,7 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.",
 		"log.Level is not a field: there may be format, level.",
 	}},
 	{"a field twice, and something else", "log: {level: loud}\nlog: {level: loud}\n", []string{
@@ -179,6 +182,14 @@ var wrongFiles = []struct {
 	{"where the DSN is", "ledger: {postgresDSNFile: \"postgres://alice:secret@db/tideline\"}\n", []string{
 		"ledger.postgresDSNFile is no absolute path: it must be that of a file that holds the DSN, or empty for none.",
 	}},
+	{"who is asked what pods used", "prometheus: {url: prometheus.example, caFile: ca.crt, tokenFile: secret, timeoutSeconds: 0, " +
+		"intervalSeconds: 86401}\n", []string{
+		"prometheus.url " + noPrometheus,
+		"prometheus.caFile is no absolute path: it must be that of a file, or empty for none.",
+		"prometheus.tokenFile is no absolute path: it must be that of a file, or empty for none.",
+		"prometheus.timeoutSeconds is 0: it must be from 1 to 300.",
+		"prometheus.intervalSeconds is 86401: it must be from 60 to 86400.",
+	}},
 	{"a burst without a rate", "clientBurst: 5\n", []string{
 		"clientBurst is 5: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.",
 	}},
@@ -250,7 +261,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, ledger, limits, log, merges, metrics, reservations, resyncPeriodSeconds, tiers, webhooks.",
+				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.",
 			`kind is "ConfigMap": it must be Configuration.`,
 		},
 	} {

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// Prometheus is who is asked what pods used, and how. Whatever answers Prometheus's HTTP API will do.
+type Prometheus struct {
+	// URL of the server, http or https, with a path if it is served below one. No user and password: the configuration is logged.
+	// Default: none, so that nothing is collected.
+	URL string `json:"url"`
+	// CAFile has the certificates, in PEM, that vouch for the server, an absolute path. Default: those of the system.
+	CAFile string `json:"caFile"`
+	// TokenFile has a bearer token, an absolute path. It is read again for each request, because tokens are renewed. Default: none.
+	TokenFile string `json:"tokenFile"`
+	// TimeoutSeconds is how long one query may take, from 1 to 300. Default: 30.
+	TimeoutSeconds int32 `json:"timeoutSeconds"`
+	// IntervalSeconds is how often usage is collected, from 60 to 86400. Default: 3600.
+	IntervalSeconds int32 `json:"intervalSeconds"`
+}
+
+// DefaultPrometheus returns who is asked without configuration: nobody.
+func DefaultPrometheus() Prometheus { return Prometheus{TimeoutSeconds: 30, IntervalSeconds: maxHour} }
+
+// Asked tells whether usage is collected.
+func (s Prometheus) Asked() bool { return s.URL != "" }
+
+func (p *problems) prometheus(s Prometheus) {
+	if s.URL != "" && !serverURL(s.URL) {
+		// It is not repeated: there may be a password or a token in it.
+		p.add("prometheus.url", "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the scheme, "+
+			"and a path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile")
+	}
+	p.secretFile("prometheus.caFile", s.CAFile)
+	p.secretFile("prometheus.tokenFile", s.TokenFile)
+	p.between("prometheus.timeoutSeconds", s.TimeoutSeconds, 1, 300)
+	p.between("prometheus.intervalSeconds", s.IntervalSeconds, 60, maxDay)
+}
+
+// secretFile holds the path of a file to be absolute. It is not repeated: somebody may have put there what the file should hold.
+func (p *problems) secretFile(path, file string) {
+	if file != "" && !filepath.IsAbs(file) {
+		p.add(path, "is no absolute path: it must be that of a file, or empty for none")
+	}
+}
+
+// serverURL tells whether a text is the URL of a server, with nothing in it that is secret.
+func serverURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.HasSuffix(u.Host, ":") &&
+		!strings.ContainsAny(text, "@?#")
+}
