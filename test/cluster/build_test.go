@@ -49,7 +49,7 @@ replace example.com/other => example.com/other v9.9.9
 // Each program must be a tool of its module, so that go mod tidy keeps what it
 // needs.
 func TestModulesNameTheirPrograms(t *testing.T) {
-	for _, p := range append(clusterParts, kubectlPart, trainingOperatorPart, objectStorePart, olmPart) {
+	for _, p := range append(clusterParts, kubectlPart, trainingOperatorPart, objectStorePart, prometheusPart, olmPart) {
 		goMod := filepath.Join("modules", p.name, "go.mod")
 		if _, err := requiredVersion(goMod, p.module); err != nil {
 			t.Error(err)

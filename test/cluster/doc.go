@@ -10,7 +10,8 @@
 //
 // Training-operator is started on a cluster by [Cluster.StartTrainingOperator],
 // and the Operator Lifecycle Manager by [Cluster.StartOLM], for the one suite
-// each that needs them; a server of S3 is by [Cluster.StartObjectStore].
+// each that needs them; a server of S3 is by [Cluster.StartObjectStore]. A Prometheus that knows what
+// a test writes needs no cluster: [StartPrometheus].
 //
 // Everything listens on the loopback interface only, but for the webhook of
 // training-operator and OLM's programs, which cannot be told to, and on ports

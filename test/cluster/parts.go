@@ -78,6 +78,17 @@ var (
 		module:   "github.com/versity/versitygw",
 		programs: []program{{versitygw, "github.com/versity/versitygw/cmd/versitygw", "3 min"}},
 	}
+	// prometheusPart is built only where something starts it, and no Prometheus is
+	// on PATH.
+	prometheusPart = part{
+		name:   prometheus,
+		module: "github.com/prometheus/prometheus",
+		programs: []program{
+			{prometheus, "github.com/prometheus/prometheus/cmd/prometheus", "4 min"},
+			{promtool, "github.com/prometheus/prometheus/cmd/promtool", "3 min"},
+		},
+		tags: "remove_all_sd", // without service discovery, which is most of what it is built of
+	}
 	// olmPart is built only where a suite starts it.
 	olmPart = part{
 		name:   "olm",

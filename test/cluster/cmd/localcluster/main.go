@@ -81,6 +81,7 @@ func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	trainingOperator := flags.Bool("training-operator", false, "build training-operator as well, which runs in one suite only")
 	objectStore := flags.Bool("object-store", false, "build the server of S3 as well, which up starts when it is asked to")
+	prometheus := flags.Bool("prometheus", false, "build Prometheus as well, which runs in tests only, unless it is on PATH")
 	olm := flags.Bool("olm", false, "build the Operator Lifecycle Manager as well, which runs in one suite only")
 	if err := parse(flags, args); err != nil {
 		return err
@@ -91,6 +92,9 @@ func build(ctx context.Context, args []string) error {
 	}
 	if *objectStore {
 		builds = append(builds, cluster.BuildObjectStore)
+	}
+	if *prometheus {
+		builds = append(builds, cluster.BuildPrometheus)
 	}
 	if *olm {
 		builds = append(builds, cluster.BuildOLM)
