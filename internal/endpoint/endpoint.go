@@ -1,4 +1,4 @@
-// Package endpoint compares the addresses of servers of object storage.
+// Package endpoint compares addresses of servers, and says what is wrong with the way to one.
 package endpoint
 
 import (

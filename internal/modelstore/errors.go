@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tideline-io/tideline/internal/endpoint"
 	"github.com/tideline-io/tideline/internal/text"
 )
 
@@ -138,25 +139,7 @@ func explainSilence(err error, l Location) *Error {
 		cause = sent.Err
 	}
 	return &Error{Unreachable, fmt.Sprintf("%s cannot be reached (%s): see whether the store is up; it is tried again",
-		l.where(), text.Line(network(cause))), cause}
-}
-
-// network is an error of the network without addresses: those of this side are nobody's business, and one with a port of its own
-// would be other words each time.
-func network(err error) string {
-	var lookup *net.DNSError
-	var operation *net.OpError
-	switch {
-	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return "no such host"
-	case errors.As(err, &lookup):
-		return "its name cannot be looked up"
-	case errors.As(err, &operation) && operation.Timeout():
-		return operation.Op + ": timed out"
-	case errors.As(err, &operation):
-		return operation.Op + ": " + operation.Err.Error()
-	}
-	return err.Error()
+		l.where(), text.Line(endpoint.Trouble(cause))), cause}
 }
 
 func explainFile(err error, l Location) *Error {
