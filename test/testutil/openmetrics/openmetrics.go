@@ -41,8 +41,9 @@ type Container struct {
 	CPU, Throttled Use
 	// Memory is its working set, in bytes.
 	Memory Use
-	// MemoryLimit in bytes; 0 for none.
+	// MemoryLimit in bytes; 0 for none. NoSpec leaves it out, as where nobody keeps what kube-state-metrics knows too.
 	MemoryLimit float64
+	NoSpec      bool
 	// OOMEvents is how many processes of it were killed for want of memory so far.
 	OOMEvents Use
 }
@@ -69,7 +70,9 @@ func (c Container) write(w *writer) {
 		})
 	}
 	w.gauge("container_memory_working_set_bytes", labels, c.Begin, c.End, c.Memory)
-	w.gauge("container_spec_memory_limit_bytes", labels, c.Begin, c.End, Always(c.MemoryLimit))
+	if !c.NoSpec {
+		w.gauge("container_spec_memory_limit_bytes", labels, c.Begin, c.End, Always(c.MemoryLimit))
+	}
 	w.gauge("container_oom_events_total", labels, c.Begin, c.End, c.OOMEvents)
 }
 
