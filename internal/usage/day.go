@@ -135,7 +135,7 @@ func (d *Day) Batches() []Batch {
 
 // Range is from the end of the day's first five minutes to that of its last that have passed: a sample speaks of the five minutes
 // before it. It is false for a day of which none have.
-func (d *Day) Range() (from, to time.Time, any bool) {
+func (d *Day) Range() (from, to time.Time, some bool) {
 	return d.begin.Add(slotLength), d.begin.Add(time.Duration(d.passed) * slotLength), d.passed > 0
 }
 

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tideline-io/tideline/internal/sizing"
@@ -68,10 +69,7 @@ func (d *Day) table(series []Series, most float64) map[source]values {
 				continue
 			}
 			if table[of] == nil {
-				table[of] = make(values, d.passed)
-				for i := range table[of] {
-					table[of][i] = math.NaN()
-				}
+				table[of] = slices.Repeat(values{math.NaN()}, d.passed)
 			}
 			if known, ok := table[of].at(slot); !ok || p.Value > known {
 				table[of][slot] = p.Value
@@ -101,37 +99,48 @@ type folding struct {
 	owners map[string][]*Stay
 }
 
+// owner is the stay to which a sample of a slot belongs; nil for one that belongs to none.
+func (f folding) owner(pod string, slot int) *Stay {
+	if owners := f.owners[pod]; len(owners) > slot {
+		return owners[slot]
+	}
+	return nil
+}
+
 // container is where a sample of a slot belongs; nil for a sample that belongs nowhere.
 func (f folding) container(of source, slot int) *container {
-	owners := f.owners[of.pod]
-	if owners == nil || owners[slot] == nil || of.container == "" {
+	owner := f.owner(of.pod, slot)
+	if owner == nil || of.container == "" {
 		return nil
 	}
-	r := f.day.roles[owners[slot].key()]
+	r := f.day.roles[owner.key()]
 	if r.containers[of.container] == nil {
 		r.containers[of.container] = &container{}
 	}
 	return r.containers[of.container]
 }
 
-func (f folding) processors(used, throttled map[source]values) {
-	for of, values := range used {
+// each calls do for each value that is known and belongs somewhere.
+func (f folding) each(table map[source]values, do func(of source, slot int, value float64, c *container)) {
+	for of, values := range table {
 		for slot := range values {
-			value, ok := values.at(slot)
-			if !ok {
-				continue
-			}
-			c := f.container(of, slot)
-			if c == nil {
-				continue
-			}
-			c.seen.add(slot)
-			if f.throughout(of.pod, values, slot) {
-				share, _ := throttled[of].at(slot)
-				c.sample(slot, value, share >= heldProcessor)
+			if value, ok := values.at(slot); ok {
+				if c := f.container(of, slot); c != nil {
+					do(of, slot, value, c)
+				}
 			}
 		}
 	}
+}
+
+func (f folding) processors(used, throttled map[source]values) {
+	f.each(used, func(of source, slot int, value float64, c *container) {
+		c.seen.add(slot)
+		if f.throughout(of.pod, used[of], slot) {
+			share, _ := throttled[of].at(slot)
+			c.sample(slot, value, share >= heldProcessor)
+		}
+	})
 }
 
 // throughout tells whether a container was there, and scraped, for all of a slot. Of another slot its rate is too low, because
@@ -147,42 +156,24 @@ func (f folding) throughout(pod string, values values, slot int) bool {
 		}
 	}
 	begin := f.day.begin.Add(time.Duration(slot) * slotLength)
-	owner := f.owners[pod][slot]
+	owner := f.owner(pod, slot)
 	return !owner.Begin.After(begin) && !owner.End.Before(begin.Add(slotLength))
 }
 
 func (f folding) memory(used, limits map[source]values) {
-	for of, values := range used {
-		for slot := range values {
-			c := f.container(of, slot)
-			value, ok := values.at(slot)
-			if !ok || c == nil {
-				continue
-			}
-			if limit, _ := limits[of].at(slot); limit > 0 && value >= heldMemory*limit {
-				c.other.MemoryHeld = max(c.other.MemoryHeld, int64(value))
-			} else {
-				c.other.MemoryPeak = max(c.other.MemoryPeak, int64(value))
-			}
+	f.each(used, func(of source, slot int, value float64, c *container) {
+		if limit, _ := limits[of].at(slot); limit > 0 && value >= heldMemory*limit {
+			c.other.MemoryHeld = max(c.other.MemoryHeld, int64(value))
+		} else {
+			c.other.MemoryPeak = max(c.other.MemoryPeak, int64(value))
 		}
-	}
+	})
 }
 
 // kills counts by how much counters rose. One that falls began anew, and so did one of a container that was not there before: it
 // began at 0 if its pod began on the day, or had another one under that name.
 func (f folding) kills(counters, limits map[source]values) {
-	first := map[source]int{} // slot in which there was a container of that name
-	for of, values := range counters {
-		name := source{pod: of.pod, container: of.container}
-		for slot := range values {
-			if _, ok := values.at(slot); ok {
-				if earliest, known := first[name]; !known || slot < earliest {
-					first[name] = slot
-				}
-				break
-			}
-		}
-	}
+	first := firstSlots(counters)
 	for of, values := range counters {
 		name := source{pod: of.pod, container: of.container}
 		before, began := 0.0, false
@@ -191,8 +182,8 @@ func (f folding) kills(counters, limits map[source]values) {
 			if !ok {
 				continue
 			}
-			owner := f.owners[of.pod]
-			fresh := slot > first[name] || owner != nil && owner[slot] != nil && !owner[slot].Begin.Before(f.day.begin)
+			owner := f.owner(of.pod, slot)
+			fresh := slot > first[name] || owner != nil && !owner.Begin.Before(f.day.begin)
 			rose := value - before
 			switch {
 			case !began && !fresh:
@@ -209,10 +200,23 @@ func (f folding) kills(counters, limits map[source]values) {
 	}
 }
 
+// firstSlots are those in which there was a container of a name, whatever its id.
+func firstSlots(table map[source]values) map[source]int {
+	first := map[source]int{}
+	for of, values := range table {
+		name := source{pod: of.pod, container: of.container}
+		slot := slices.IndexFunc(values, func(value float64) bool { return !math.IsNaN(value) })
+		if earliest, known := first[name]; !known || slot < earliest {
+			first[name] = slot
+		}
+	}
+	return first
+}
+
 // nearest is the value of a slot, or of the nearest one before it of which one is known, or after it: what is killed is not seen
 // any more.
 func nearest(v values, slot int) int64 {
-	for i := range len(v) {
+	for i := range v {
 		for _, other := range []int{slot - i, slot + i} {
 			if other < 0 || other >= len(v) {
 				continue
@@ -230,10 +234,7 @@ func nearest(v values, slot int) int64 {
 func (f folding) devices(active, utilization, memory map[source]values) {
 	for of, values := range utilization {
 		if active[of] == nil {
-			active[of] = make([]float64, len(values))
-			for slot := range active[of] {
-				active[of][slot] = math.NaN()
-			}
+			active[of] = slices.Repeat([]float64{math.NaN()}, len(values))
 		}
 		for slot := range values {
 			percent, ok := values.at(slot)
@@ -319,7 +320,8 @@ func (c *container) usage(ran slots, well []slots) sizing.Usage {
 // evidence is what a day is worth of which so many seconds were seen as they are: a whole day if a run that ended well was seen.
 func evidence(seconds int64, seen slots, well []slots) int64 {
 	for _, ran := range well {
-		if ran.among(seen).seconds()*100 >= ran.seconds()*seenPercent {
+		both := ran.among(&seen)
+		if both.seconds()*100 >= ran.seconds()*seenPercent {
 			return wholeDay
 		}
 	}

@@ -219,8 +219,8 @@ func TestDayAsFarAsItHasPassed(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		d := NewDay(day.Add(5*time.Hour), []Stay{stay("a", at(-20, 0))}, c.now)
-		from, to, any := d.Range()
-		g.Expect(any).To(Equal(c.ran > 0), name)
+		from, to, some := d.Range()
+		g.Expect(some).To(Equal(c.ran > 0), name)
 		g.Expect(from).To(Equal(at(0, 5)))
 		g.Expect(to).To(Equal(day.Add(time.Duration(c.ran)*time.Second)), name)
 		if c.ran == 0 {
@@ -272,6 +272,14 @@ func TestRolesOfWhichNotAllIsKnownAreForgotten(t *testing.T) {
 	g.Expect(d.Usage()).To(And(HaveKey(train(sizing.Worker)), HaveKey(train(sizing.Master))))
 	d.Forget(Batch{Namespace: "ads", Pods: []string{"b"}})
 	g.Expect(d.Usage()).To(And(HaveLen(1), HaveKey(train(sizing.Master))))
+}
+
+func TestRolesThatWereNotSeenAreNotThere(t *testing.T) {
+	g := NewWithT(t)
+	first, second := stay("a", at(0, 0)).until(at(1, 0)), stay("a", at(2, 0)).of("cvr")
+	g.Expect(folded(Answers{WorkingSet: {series("a", at(0, 0), 1, 2, 3)}}, first, second)).To(
+		And(HaveLen(1), HaveKey(train(sizing.Worker))))
+	g.Expect(folded(Answers{}, first, second)).To(BeEmpty())
 }
 
 // world is what pods of a namespace did, drawn by lot.
@@ -338,7 +346,7 @@ func (a Answers) about(pod string) Answers {
 func TestUsageIsOfWhatWasUsedOnly(t *testing.T) {
 	for seed := range uint64(60) {
 		g := NewWithT(t)
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same worlds each time
+		r := rand.New(rand.NewPCG(seed, 1)) // the same worlds each time
 		w := drawWorld(r)
 		want := folded(maps.Clone(w.answers), w.stays...)
 

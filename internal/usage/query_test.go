@@ -51,7 +51,7 @@ var hostile = []string{
 func TestQueriesAskForTheseNamesOnly(t *testing.T) {
 	for seed := range uint64(300) {
 		g := NewWithT(t)
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same names each time
+		r := rand.New(rand.NewPCG(seed, 1)) // the same names each time
 		asked := make([]string, 1+r.IntN(5))
 		for i := range asked {
 			asked[i] = hostile[r.IntN(len(hostile))] + hostile[r.IntN(len(hostile))]

@@ -31,7 +31,7 @@ type Stay struct {
 }
 
 // key is that of the pod's role.
-func (s *Stay) key() sizing.Key {
+func (s Stay) key() sizing.Key {
 	return sizing.Key{Namespace: s.Namespace, Kind: s.Kind, Task: s.Task, Role: s.Role}
 }
 
@@ -58,15 +58,16 @@ func (s *slots) addAll(other slots) {
 }
 
 // among are those of the slots that are among others too.
-func (s slots) among(others slots) slots {
+func (s *slots) among(others *slots) slots {
+	both := slots{}
 	for i := range s {
-		s[i] &= others[i]
+		both[i] = s[i] & others[i]
 	}
-	return s
+	return both
 }
 
 // seconds is how long they are together.
-func (s slots) seconds() int64 {
+func (s *slots) seconds() int64 {
 	n := 0
 	for _, part := range s {
 		n += bits.OnesCount64(part)
