@@ -49,7 +49,7 @@ var hostile = []string{
 
 // Whatever names there are, a query asks for just these: its text ends where it should, and the expression matches no other.
 func TestQueriesAskForTheseNamesOnly(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(50) {
 		g := NewWithT(t)
 		r := rand.New(rand.NewPCG(seed, 1)) // the same names each time
 		asked := make([]string, 1+r.IntN(5))
@@ -64,7 +64,9 @@ func TestQueriesAskForTheseNamesOnly(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred(), "%q", asked)
 		for _, a := range hostile {
 			for _, b := range hostile {
-				g.Expect(expression.MatchString(a+b)).To(Equal(slices.Contains(asked, a+b)), "%q in %q", a+b, asked)
+				if expression.MatchString(a+b) != slices.Contains(asked, a+b) {
+					t.Errorf("%q is asked for or not by %s, which is for %q", a+b, written, asked)
+				}
 			}
 		}
 		namespace := Queries(Batch{Namespace: asked[0], Pods: asked})[0].Expr
