@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -69,6 +70,8 @@ type Recorder struct {
 	config *config.Configuration
 	log    logr.Logger
 	now    func() time.Time
+	// complete is when last all that ran was recorded.
+	complete atomic.Pointer[time.Time]
 	// unpruned counts the turns since what is too old was last deleted, in whatever session.
 	unpruned int
 }
@@ -99,7 +102,8 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 		return err
 	}
 	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
-	r.open, r.place = opener(cfg.Ledger), where.find
+	r.open = func(ctx context.Context) (Ledger, error) { return OpenLedger(ctx, cfg.Ledger) }
+	r.place = where.find
 	r.metrics = newMetrics(func() float64 { return float64(r.size()) })
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -119,23 +123,21 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 	return nil
 }
 
-// opener opens the ledger where it is. The DSN is read each time: a Secret may have changed.
-func opener(at config.Ledger) func(context.Context) (Ledger, error) {
-	return func(ctx context.Context) (Ledger, error) {
-		options := ledger.Options{File: at.File}
-		if at.PostgresDSNFile != "" {
-			dsn, err := os.ReadFile(at.PostgresDSNFile)
-			if err != nil {
-				return nil, fmt.Errorf("read the DSN of the ledger (ledger.postgresDSNFile): %w", err)
-			}
-			options.PostgresDSN = strings.TrimSpace(string(dsn))
-		} else if folder := filepath.Dir(at.File); !isFolder(folder) {
-			if err := os.Mkdir(folder, 0o700); err != nil {
-				return nil, fmt.Errorf("make the folder of the ledger (ledger.file): %w", err)
-			}
+// OpenLedger opens the ledger where it is. The DSN is read each time: a Secret may have changed.
+func OpenLedger(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
+	options := ledger.Options{File: at.File}
+	if at.PostgresDSNFile != "" {
+		dsn, err := os.ReadFile(at.PostgresDSNFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the DSN of the ledger (ledger.postgresDSNFile): %w", err)
 		}
-		return ledger.Open(ctx, options)
+		options.PostgresDSN = strings.TrimSpace(string(dsn))
+	} else if folder := filepath.Dir(at.File); !isFolder(folder) {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder of the ledger (ledger.file): %w", err)
+		}
 	}
+	return ledger.Open(ctx, options)
 }
 
 func isFolder(path string) bool {
@@ -265,6 +267,7 @@ func (r *Recorder) ended(ctx context.Context, pod *corev1.Pod, how end) {
 
 // write records what waits, and, if all is true, all that run.
 func (r *Recorder) write(ctx context.Context, l Ledger, all bool) error {
+	began := r.now()
 	decisions := r.takeDecisions()
 	for part := range slices.Chunk(decisions, batch) {
 		if err := r.record(ctx, l, ledger.Entries{Decisions: part}); err != nil {
@@ -283,9 +286,18 @@ func (r *Recorder) write(ctx context.Context, l Ledger, all bool) error {
 				return err
 			}
 		}
+		r.complete.Store(&began)
 	}
 	r.metrics.done(r.now())
 	return nil
+}
+
+// Complete is until when the ledger has all stays, of those that go on up to then; zero before this operator has recorded any.
+func (r *Recorder) Complete() time.Time {
+	if at := r.complete.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // running are the stays of those pods that go on.

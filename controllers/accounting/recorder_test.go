@@ -366,7 +366,7 @@ func TestOldDaysAreDeleted(t *testing.T) {
 
 func TestLedgerInAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger", "ledger.db")
-	open := opener(config.Ledger{File: file})
+	open := func(ctx context.Context) (*ledger.Ledger, error) { return OpenLedger(ctx, config.Ledger{File: file}) }
 	began := time.Now().Add(-time.Hour).Truncate(time.Second)
 	g := NewWithT(t)
 	// operate lets an operator have some turns, and end.
@@ -413,7 +413,7 @@ func TestLedgerThatCannotBeOpened(t *testing.T) {
 	for _, at := range []config.Ledger{
 		{File: filepath.Join(folder, "a", "b", "ledger.db")}, {File: folder}, {PostgresDSNFile: filepath.Join(folder, "none")},
 	} {
-		_, err := opener(at)(t.Context())
+		_, err := OpenLedger(t.Context(), at)
 		g.Expect(err).To(HaveOccurred())
 	}
 }
