@@ -41,6 +41,7 @@ import (
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/priorityclass"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
@@ -204,7 +205,10 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
 		return err
 	}
-	return recorder.Setup(ctx, mgr, shared.Volcano)
+	if err := recorder.Setup(ctx, mgr, shared.Volcano); err != nil {
+		return err
+	}
+	return history.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage")).Setup(mgr)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

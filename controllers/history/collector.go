@@ -1,5 +1,5 @@
-// Package history collects what tasks were seen using, keeps it in the ledger, and knows it when a job of a task starts. It is never
-// in anybody's way: whatever is wrong with Prometheus or the ledger, jobs start, and what was known stays.
+// Package history collects what tasks were seen using, keeps it in the ledger, and knows it when a job of a task starts. It is
+// never in anybody's way: whatever is wrong with Prometheus or the ledger, jobs start, and what was known stays.
 package history
 
 import (
@@ -22,9 +22,9 @@ import (
 
 const (
 	// windowDays is for how many days back it is known what was used.
-	windowDays   = 7
-	secondsOfDay = 24 * 60 * 60
-	// lateness is how long after the end of a day all that Prometheus will ever have of it is there, and how late a collection may be.
+	windowDays = 7
+	// lateness is how long after the end of a day all that Prometheus will ever have of it is there, and how late a collection may
+	// be.
 	lateness = 10 * time.Minute
 	// turnLength is how often it is looked whether anything is due. Turns are counted, so that a clock that is set changes nothing.
 	turnLength = 5 * time.Second
@@ -52,8 +52,8 @@ type Ledger interface {
 	Close() error
 }
 
-// Collector collects usage, in the operator that leads and nowhere else, and tells what is known. Where no Prometheus or no ledger
-// is configured it does nothing, and says so.
+// Collector collects usage, in the operator that leads and nowhere else, and tells what is known. Where no Prometheus or no
+// ledger is configured it does nothing, and says so.
 type Collector struct {
 	open    func(context.Context) (Ledger, error)
 	collect Collect
@@ -84,8 +84,8 @@ type Collector struct {
 	waiting []ledger.OOMKill
 }
 
-// NewCollector returns one that knows and does nothing until Setup. Complete says until when the ledger has all stays, and is zero
-// before it does.
+// NewCollector returns one that knows and does nothing until Setup. Complete says until when the ledger has all stays, and is
+// zero before it does.
 func NewCollector(cfg *config.Configuration, complete func() time.Time, log logr.Logger) *Collector {
 	return &Collector{
 		config: cfg, complete: complete, log: log, now: time.Now, began: time.Now(), metrics: newMetrics(), mostPods: mostPods,

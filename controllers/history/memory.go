@@ -118,8 +118,8 @@ func (c *Collector) History(namespace, kind, name string) sizing.History {
 	return h
 }
 
-// withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other processes of the
-// container, or have missed them: the larger number is taken, and no kill twice.
+// withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other processes of
+// the container, or have missed them: the larger number is taken, and no kill twice.
 func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOMKill) map[sizing.Part]sizing.Usage {
 	all := make(map[sizing.Part]sizing.Usage, len(usage)+1)
 	maps.Copy(all, usage)
@@ -146,11 +146,11 @@ func (c *Collector) unavailable() string {
 		return what + "the operator keeps no ledger to collect it in. An administrator says in its configuration where to keep one " +
 			"(ledger.file or ledger.postgresDSNFile)."
 	case c.memory == nil:
-		return what + "since the operator started at " + instant(c.began) + " it has not read its ledger. It does so in seconds; if it " +
-			"cannot, its log says why, and so does alert TidelineLedgerFails."
+		return what + "since the operator started at " + instant(c.began) + " it has not read its ledger. It does so in seconds; if " +
+			"it cannot, its log says why, and so does alert TidelineLedgerFails."
 	case c.memory.upTo.IsZero():
-		return what + "since the operator started at " + instant(c.began) + " Prometheus has not told it. It asks again and again; its " +
-			"log says why it fails, and so does alert TidelinePrometheusFails."
+		return what + "since the operator started at " + instant(c.began) + " Prometheus has not told it. It asks again and again; " +
+			"its log says why it fails, and so does alert TidelinePrometheusFails."
 	case c.now().Sub(c.memory.upTo) > 2*c.interval()+lateness:
 		return "What the task used since " + instant(c.memory.upTo) + " is not known: Prometheus has not told it. The operator asks " +
 			"again and again; its log says why it fails, and so does alert TidelinePrometheusFails."
@@ -208,10 +208,7 @@ func (m *memory) add(p ledger.Part, u sizing.Usage) {
 	if m.usage[of] == nil {
 		m.usage[of] = map[sizing.Part]sizing.Usage{}
 	}
-	u = m.usage[of][part].Merge(u)
-	// The window begins with a whole day, so that it is never short of one, and may have a part of a day too much.
-	u.EvidenceSeconds = min(u.EvidenceSeconds, windowDays*secondsOfDay)
-	m.usage[of][part] = u
+	m.usage[of][part] = m.usage[of][part].Merge(u)
 }
 
 // remember puts a memory in the place of the one before, and forgets the kills that are in it.

@@ -103,20 +103,20 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 func TestWhyItIsNotKnown(t *testing.T) {
 	w := newWorld(t, "22 12:00:00")
 	why := func() string { return w.History("ads", training, "ctr").Unavailable }
-	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z it has not read its " +
-		"ledger. It does so in seconds; if it cannot, its log says why, and so does alert TidelineLedgerFails."))
+	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z it has not read " +
+		"its ledger. It does so in seconds; if it cannot, its log says why, and so does alert TidelineLedgerFails."))
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.record(stay("ctr", "15 00:00:00", "22 12:00:00"))
 	w.pass(turnLength)
-	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z Prometheus has not " +
-		"told it. It asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
+	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z Prometheus has " +
+		"not told it. It asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
 	w.prometheus.fail = nil
 	w.pass(time.Hour)
 	w.Expect(why()).To(BeEmpty())
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.pass(2*time.Hour + lateness)
-	w.Expect(why()).To(Equal("What the task used since 2026-11-22T13:00:00Z is not known: Prometheus has not told it. The operator " +
-		"asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
+	w.Expect(why()).To(Equal("What the task used since 2026-11-22T13:00:00Z is not known: Prometheus has not told it. The " +
+		"operator asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
 	w.config.Ledger = config.DefaultLedger()
 	w.Expect(why()).To(ContainSubstring("ledger.postgresDSNFile"))
 	w.config.Prometheus.URL = ""
@@ -233,6 +233,8 @@ func TestOperatorThatBeginsAndEnds(t *testing.T) {
 		w.OOMKilled(OOMKill{Pod: "a", Key: ctr})
 		cancel()
 		<-done
-		w.Expect(w.ledger.OOMKills(context.WithoutCancel(ctx), at("22 00:00:00"), at("23 00:00:00"))).To(HaveLen(1), "the last is recorded")
+		kills, err := w.ledger.OOMKills(t.Context(), at("22 00:00:00"), at("23 00:00:00"))
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(kills).To(HaveLen(1), "the last is recorded")
 	})
 }

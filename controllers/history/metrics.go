@@ -27,7 +27,7 @@ func newMetrics() *metrics {
 		upTo:     gauge("tideline_usage_last_collection_timestamp_seconds", "Until when it is known what tasks used."),
 		tasks:    gauge("tideline_usage_tasks", "Tasks of which it is known what they used."),
 		failures: counter("tideline_usage_failures_total", "Times that usage could not be collected, recorded or read."),
-		days:     counter("tideline_usage_days_collected_total", "Days of which all usage was collected, today again each time."),
+		days:     counter("tideline_usage_collections_total", "How often all usage of a day was collected."),
 	}
 }
 

@@ -26,8 +26,8 @@ type progress struct {
 	tried map[task]bool
 }
 
-// window are the days of which it is known what was used: from a midnight until the next. It has one more than windowDays, because
-// today is not over.
+// window are the days of which it is known what was used: from a midnight until the next. It has one more than windowDays,
+// because today is not over.
 func window(now time.Time) (from, to time.Time) {
 	today := now.UTC().Truncate(24 * time.Hour)
 	return today.AddDate(0, 0, -windowDays), today.AddDate(0, 0, 1)

@@ -49,7 +49,8 @@ type world struct {
 func newWorld(t *testing.T, clock string) *world {
 	t.Helper()
 	w := &world{
-		WithT: NewWithT(t), t: t, config: config.Defaults(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{}, clock: at(clock),
+		WithT: NewWithT(t), t: t, config: config.Defaults(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{},
+		clock: at(clock),
 	}
 	w.config.Ledger.File = filepath.Join(t.TempDir(), "ledger.db")
 	w.config.Prometheus.URL = "http://prometheus:9090"

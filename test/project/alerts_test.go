@@ -140,6 +140,11 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"a restart of the database", []string{"tideline_ledger_failures_total{" + job + "} 0x10 3+3x1 6x20"}, 15, ""},
 			{"it is down", []string{"tideline_ledger_failures_total{" + job + "} 0+1x30"}, 30, "{}"},
 		},
+		"TidelinePrometheusFails": {
+			{"nobody asks", []string{"up{" + job + "} 1x180"}, 180, ""},
+			{"it tells all", []string{`tideline_prometheus_up{pod="a"} 0x90 1x90`}, 180, ""},
+			{"it does not", []string{`tideline_prometheus_up{pod="a"} 1x90 0x90`}, 180, "{}"},
+		},
 		"TidelineJobsWaitLong": {
 			{"minutes", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "600", "14400"), 360, ""},
 			{"a day", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "86400", "259200"), 360, `{tier="exploratory"}`},
