@@ -10,6 +10,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
 // +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.ownerGroups) == has(oldSelf.ownerGroups)",fieldPath=".ownerGroups",message="ownerGroups cannot be added or removed later, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.task) == has(oldSelf.task)",fieldPath=".task",message="task cannot be added or removed later, because pods and their history carry it from their creation: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.master) == has(oldSelf.master)",fieldPath=".master",message="master cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
 // +kubebuilder:validation:XValidation:rule="has(self.accelerator) == has(oldSelf.accelerator)",fieldPath=".accelerator",message="accelerator cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
@@ -70,6 +71,18 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it anew"
 	Owner string `json:"owner,omitempty"`
+
+	// OwnerGroups are the groups of the owner that the members of any ResourceQuotaProfile named when the job was created. A webhook
+	// writes them, whatever was written here, and leaves them out of a job that somebody else creates for its owner. Where the
+	// operator runs without webhooks they do not count. Immutable.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
+	OwnerGroups []string `json:"ownerGroups,omitempty"`
 
 	// Task is what the job does, under whatever name it is created again: what was used is remembered and reported by it. Default: the
 	// name of the job. Immutable.

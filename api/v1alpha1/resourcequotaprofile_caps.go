@@ -17,21 +17,30 @@ const (
 	StandingIntern Standing = "intern"
 )
 
-// ProfileMember is somebody of the team.
+// ProfileMember is somebody of the team, or a group of users.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.group)",message="a member is either a user or a group: set one of user and group, and leave the other out"
 type ProfileMember struct {
 	// User as the API server knows them, who is the owner of their jobs.
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	User string `json:"user"`
+	User string `json:"user,omitempty"`
 
-	// Standing orders the user's jobs among those of the same tier that wait for their turn: senior before staff, and staff before
+	// Group of users, as the API server knows it. A job counts for it if its owner created the job and was in the group then, and a
+	// profile named the group already.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// Standing orders the member's jobs among those of the same tier that wait for their turn: senior before staff, and staff before
 	// intern. Default staff.
 	// +optional
 	// +kubebuilder:default=staff
 	Standing Standing `json:"standing,omitempty"`
 
-	// MaxTier is the highest tier that the user's jobs may have. Default: the highest of the profile.
+	// MaxTier is the highest tier that the member's jobs may have. Default: the highest of the profile.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`

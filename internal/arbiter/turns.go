@@ -16,6 +16,7 @@ import (
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -148,8 +149,9 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		queue = st.Queue
 	}
 	core := worker.CoreRequests(job, st.Attempt.MinReplicas)
+	owner := members.OfTraining(job, !t.c.arbiter.config.Webhooks.Enabled)
 	team.claimants[key] = &caps.Claimant{
-		Job: key, User: job.Spec.Owner, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, job.Spec.Owner),
+		Job: key, User: owner.User, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        capacity.AmountsOf(core),
 		Worker:      capacity.AmountsOf(worker.WorkerRequests(job)),

@@ -142,6 +142,21 @@ func TestAJobThatWaitsForSomethingElseKeepsNobodyFromTheTurn(t *testing.T) {
 	g.Expect(s.turn("second").Admitted).To(BeTrue())
 }
 
+func TestStandingByGroup(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.capped(2, "")
+	profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
+	profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "leads", Standing: v1alpha1.StandingSenior}}
+	s.asking("first")
+	second := s.asking("second")
+	second.CreationTimestamp, second.Spec.OwnerGroups = metav1.NewTime(now), []string{"leads"}
+	g.Expect(s.turn("second").Admitted).To(BeTrue(), "seniors first")
+	second.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+	g.Expect(s.turn("second").Admitted).To(BeFalse(), "by what nobody checked she is none")
+	g.Expect(s.turn("first").Admitted).To(BeTrue())
+}
+
 func TestSurplusIsToldToLeaveForWhoWaitsAtACap(t *testing.T) {
 	g := NewWithT(t)
 	s := newScene(t)

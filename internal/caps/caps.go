@@ -13,6 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 // Scope is whose limit it is.
@@ -146,11 +147,11 @@ func AskOf(job *v1alpha1.ElasticTrainingJob) string {
 	return string(job.UID) + "/" + job.Status.Attempt.ID()
 }
 
-// StandingOf is the standing of a user in a profile: the highest of all entries, and staff for whoever is in none.
-func StandingOf(profile *v1alpha1.ResourceQuotaProfile, user string) v1alpha1.Standing {
+// StandingOf is the standing of an owner in a profile: the highest of all entries, and staff for whoever is in none.
+func StandingOf(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner) v1alpha1.Standing {
 	standing := v1alpha1.Standing("")
-	for _, m := range profile.Spec.Members {
-		if m.User == user && (standing == "" || rank(m.Standing) < rank(standing)) {
+	for m := range owner.Entries(profile) {
+		if standing == "" || rank(m.Standing) < rank(standing) {
 			standing = m.Standing
 		}
 	}

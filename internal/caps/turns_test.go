@@ -17,6 +17,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -457,10 +458,22 @@ func TestStandingOfAMember(t *testing.T) {
 	p.Spec.Members = []v1alpha1.ProfileMember{
 		{User: "alice", Standing: v1alpha1.StandingIntern}, {User: "alice", Standing: v1alpha1.StandingSenior},
 		{User: "ivy", Standing: v1alpha1.StandingIntern},
+		{Group: "interns", Standing: v1alpha1.StandingIntern}, {Group: "leads", Standing: v1alpha1.StandingSenior},
 	}
-	for user, standing := range map[string]v1alpha1.Standing{
-		"alice": v1alpha1.StandingSenior, "ivy": v1alpha1.StandingIntern, "bob": v1alpha1.StandingStaff,
+	for name, c := range map[string]struct {
+		owner    members.Owner
+		standing v1alpha1.Standing
+	}{
+		"of two entries":     {members.Owner{User: "alice"}, v1alpha1.StandingSenior},
+		"of one":             {members.Owner{User: "ivy"}, v1alpha1.StandingIntern},
+		"of none":            {members.Owner{User: "bob"}, v1alpha1.StandingStaff},
+		"by a group":         {members.Owner{User: "bob", Groups: []string{"interns"}}, v1alpha1.StandingIntern},
+		"by two groups":      {members.Owner{User: "bob", Groups: []string{"interns", "leads"}}, v1alpha1.StandingSenior},
+		"by name and group":  {members.Owner{User: "ivy", Groups: []string{"leads"}}, v1alpha1.StandingSenior},
+		"by group and name":  {members.Owner{User: "alice", Groups: []string{"interns"}}, v1alpha1.StandingSenior},
+		"in a group unnamed": {members.Owner{User: "bob", Groups: []string{"ml"}}, v1alpha1.StandingStaff},
+		"nobody":             {members.Owner{}, v1alpha1.StandingStaff},
 	} {
-		NewWithT(t).Expect(StandingOf(p, user)).To(Equal(standing), user)
+		NewWithT(t).Expect(StandingOf(p, c.owner)).To(Equal(c.standing), name)
 	}
 }

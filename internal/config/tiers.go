@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 // Tier is one level of importance. Core workers carry its PriorityClass tideline-NAME, surplus workers
@@ -139,9 +140,9 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 // Of is the tier of a job that asks for one, or of one that asks for none and of which a tier is on record.
 func (ts Tiers) Of(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(asked, recorded)) }
 
-// For returns the tiers that a user's jobs of a profile may have, the default among them: all for a profile that lists none, and
-// for none, up to the highest that the profile's members let the user have.
-func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, user string) Tiers {
+// For returns the tiers that an owner's jobs of a profile may have, the default among them: all for a profile that lists none,
+// and for none, up to the highest that the profile's members let the owner have.
+func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner) Tiers {
 	if profile == nil {
 		return ts
 	}
@@ -159,30 +160,32 @@ func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, user string) Tiers {
 			allowed = append(allowed, t)
 		}
 	}
-	allowed = slices.Clone(allowed[:min(ts.reach(profile, user, allowed), len(allowed))])
+	allowed = slices.Clone(allowed[:min(ts.reach(profile, owner, allowed), len(allowed))])
 	for i := range allowed {
 		allowed[i].Default = i == max(min(standard, len(allowed)-1), 0)
 	}
 	return allowed
 }
 
-// Allowed lists the names of the tiers of For, for messages.
-func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, user string) string {
-	allowed := ts.For(profile, user)
+// Allowed lists the names of the tiers of For, for messages, and for whom they are fewer than the profile's.
+func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner) string {
+	allowed := ts.For(profile, owner)
 	names := cmp.Or(allowed.Names(), "none that the operator's configuration knows")
-	if len(allowed) < len(ts.For(profile, "")) {
-		names += " to " + user
+	if len(allowed) == len(ts.For(profile, members.Owner{})) {
+		return names
+	}
+	names += " to " + owner.User
+	if groups := owner.GroupsIn(profile); len(groups) > 0 {
+		names += " as a member of " + strings.Join(groups, " and ")
 	}
 	return names
 }
 
-// reach is how many of the allowed tiers a user may have. A member whose highest tier is none that is known may have the lowest.
-func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, user string, allowed Tiers) int {
+// reach is how many of the allowed tiers an owner may have. A member whose highest tier is none that is known may have the
+// lowest.
+func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner, allowed Tiers) int {
 	reach := -1
-	for _, m := range profile.Spec.Members {
-		if m.User != user {
-			continue
-		}
+	for m := range owner.Entries(profile) {
 		if m.MaxTier == "" {
 			return len(allowed)
 		}

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 func TestDefaultTiers(t *testing.T) {
@@ -56,6 +57,7 @@ func TestEachTierWeighsTwiceTheOneBeforeIt(t *testing.T) {
 }
 
 func TestTiersOfAProfile(t *testing.T) {
+	alice := members.Owner{User: "alice", Groups: []string{"interns", "ml"}}
 	of := func(tiers ...v1alpha1.ProfileTier) *v1alpha1.ResourceQuotaProfile {
 		return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Tiers: tiers}}
 	}
@@ -104,15 +106,57 @@ func TestTiersOfAProfile(t *testing.T) {
 		"a member below all": {
 			with(of(v1alpha1.ProfileTier{Name: "main-traffic"}), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"}), "", "",
 		},
+		"a group up to a tier": {
+			with(of(), v1alpha1.ProfileMember{Group: "interns", MaxTier: "exploratory"}), "exploratory", "exploratory",
+		},
+		"two groups": {
+			with(of(), v1alpha1.ProfileMember{Group: "interns", MaxTier: "exploratory"},
+				v1alpha1.ProfileMember{Group: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+		},
+		"a member whose group may have more": {
+			with(of(), v1alpha1.ProfileMember{User: "alice", MaxTier: "exploratory"},
+				v1alpha1.ProfileMember{Group: "ml", MaxTier: "small-traffic"}), "exploratory, small-traffic", "exploratory",
+		},
+		"a member who may have more than the group": {
+			with(of(), v1alpha1.ProfileMember{Group: "interns", MaxTier: "exploratory"}, v1alpha1.ProfileMember{User: "alice"}),
+			"exploratory, small-traffic, main-traffic", "exploratory",
+		},
+		"another group": {
+			with(of(), v1alpha1.ProfileMember{Group: "leads", MaxTier: "exploratory"}),
+			"exploratory, small-traffic, main-traffic", "exploratory",
+		},
+		"a group of her name": {
+			with(of(), v1alpha1.ProfileMember{Group: "alice", MaxTier: "exploratory"}),
+			"exploratory, small-traffic, main-traffic", "exploratory",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			tiers := DefaultTiers().For(c.profile, "alice")
+			tiers := DefaultTiers().For(c.profile, alice)
 			g.Expect(tiers.Names()).To(Equal(c.names))
 			standard, _ := tiers.Find("")
 			g.Expect(standard.Name).To(Equal(c.standard))
 			g.Expect(DefaultTiers()[0].Default).To(BeTrue(), "the configuration's tiers stay as they are")
 		})
+	}
+}
+
+func TestAllowedNamesForWhom(t *testing.T) {
+	p := &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
+		{User: "ivy", MaxTier: "small-traffic"}, {Group: "leads"},
+		{Group: "interns", MaxTier: "exploratory"}, {Group: "contractors", MaxTier: "exploratory"},
+	}}}
+	for owner, c := range map[string]struct {
+		groups []string
+		says   string
+	}{
+		"ivy":   {nil, "exploratory, small-traffic to ivy"},
+		"alice": {[]string{"interns"}, "exploratory to alice as a member of interns"},
+		"bob":   {[]string{"interns", "ml", "contractors"}, "exploratory to bob as a member of contractors and interns"},
+		"sam":   {[]string{"interns", "leads"}, "exploratory, small-traffic, main-traffic"},
+		"tom":   {[]string{"ml"}, "exploratory, small-traffic, main-traffic"},
+	} {
+		NewWithT(t).Expect(DefaultTiers().Allowed(p, members.Owner{User: owner, Groups: c.groups})).To(Equal(c.says))
 	}
 }
 

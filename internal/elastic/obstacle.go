@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -97,7 +98,7 @@ func (p *planner) tierNotAllowed() *Obstacle {
 		return nil
 	}
 	profile := p.o.Profile.Name
-	allowed := p.o.Config.Tiers.Allowed(p.o.Profile, p.spec.Owner)
+	allowed := p.o.Config.Tiers.Allowed(p.o.Profile, p.owner())
 	return &Obstacle{
 		Reason: v1alpha1.ReasonTierNotAllowed,
 		Message: fmt.Sprintf("spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the job and create it with "+
@@ -112,8 +113,10 @@ func (p *planner) tier() (config.Tier, bool) {
 	if p.o.Job.Status.Attempt != nil {
 		return p.o.Config.Tiers.Of(p.spec.Tier, p.o.Job.Status.Tier)
 	}
-	return p.o.Config.Tiers.For(p.o.Profile, p.spec.Owner).Find(p.spec.Tier)
+	return p.o.Config.Tiers.For(p.o.Profile, p.owner()).Find(p.spec.Tier)
 }
+
+func (p *planner) owner() members.Owner { return members.OfTraining(p.o.Job, p.o.WebhooksOff) }
 
 // awaitingApproval holds a job that has not begun until its tier is approved. One that has goes on, whatever stops it meanwhile.
 func (p *planner) awaitingApproval() *Obstacle {

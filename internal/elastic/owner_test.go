@@ -31,6 +31,29 @@ func TestOwnerThatNobodyCheckedIsSaidForGood(t *testing.T) {
 	}
 }
 
+func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
+	for name, webhooksOff := range map[string]bool{"checked": false, "not checked": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 1, 2)
+			w.o.Profile = profile()
+			w.o.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
+			w.o.Job.Spec.Tier, w.o.Job.Spec.Owner, w.o.Job.Spec.OwnerGroups = "small-traffic", "ivy", []string{"leads"}
+			w.o.WebhooksOff = webhooksOff
+			held := func() bool { return w.status().Reason == v1alpha1.ReasonTierNotAllowed }
+			w.step()
+			g.Expect(held()).To(Equal(webhooksOff))
+			if webhooksOff {
+				said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
+				g.Expect(said.Message).To(HaveSuffix(`"ivy" is what its creator wrote. The groups of spec.ownerGroups do not count.`))
+			}
+			w.o.WebhooksOff = !webhooksOff
+			w.settle()
+			g.Expect(held()).To(Equal(webhooksOff), "webhooks of today say nothing of it")
+		})
+	}
+}
+
 func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
 	for account, says := range map[string]string{
 		"":        "counted for a person.",

@@ -184,6 +184,11 @@ func TestObstacles(t *testing.T) {
 		{"tier of the profile", func(o *Observed) {
 			o.Job.Spec.Tier, o.Profile = "main-traffic", profile("exploratory", "small-traffic")
 		}, true, v1alpha1.ReasonTierNotAllowed, []string{`"main-traffic"`, "profile ads", "exploratory, small-traffic"}},
+		{"tier beyond the owner's group", func(o *Observed) {
+			o.Profile = profile()
+			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
+			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.OwnerGroups = "main-traffic", "ivy", []string{"interns"}
+		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns: delete the job"}},
 		{"profile of unknown tiers", func(o *Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
 			[]string{"none that the operator's configuration knows"}},
 		{"profile without a queue", func(o *Observed) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/conditions"
+	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/text"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -401,7 +402,7 @@ func (p *planner) sayScheduler() {
 // sayOwner tells, with the first words of a job and for good, that nobody checked its owner and its ServiceAccount. Both are
 // checked when the job is created and do not change, so webhooks that are switched on or off later say nothing about them.
 func (p *planner) sayOwner() {
-	if !p.o.WebhooksOff || p.o.Job.Status.ObservedGeneration != 0 {
+	if !members.Unchecked(p.o.Job.Status.ObservedGeneration, p.o.WebhooksOff) {
 		return
 	}
 	message := "The job came while the operator ran without webhooks (--webhooks=false), which set the owner: it has none, " +
@@ -409,6 +410,9 @@ func (p *planner) sayOwner() {
 	if p.spec.Owner != "" {
 		message = fmt.Sprintf("The job came while the operator ran without webhooks (--webhooks=false), which check the owner: "+
 			"%q is what its creator wrote.", p.spec.Owner)
+	}
+	if len(p.spec.OwnerGroups) > 0 {
+		message += " The groups of spec.ownerGroups do not count."
 	}
 	if account, _ := worker.Account(&p.spec.Template.Spec); account != "" && account != worker.DefaultAccount {
 		message += fmt.Sprintf(" Nor did they check whether its creator may have workers run as ServiceAccount %q.", account)

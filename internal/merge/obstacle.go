@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -79,8 +80,10 @@ func (t *turn) tier() (config.Tier, bool) {
 	if written := &t.job.Object.Status; written.Run != nil {
 		return t.p.o.Config.Tiers.Of(t.spec.Tier, written.Tier)
 	}
-	return t.p.o.Config.Tiers.For(t.job.Profile, t.spec.Owner).Find(t.spec.Tier)
+	return t.p.o.Config.Tiers.For(t.job.Profile, t.owner()).Find(t.spec.Tier)
 }
+
+func (t *turn) owner() members.Owner { return members.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
 
 func (t *turn) tierNotAllowed() *obstacle {
 	if _, allowed := t.tier(); allowed {
@@ -89,7 +92,7 @@ func (t *turn) tierNotAllowed() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
 		"spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the MergeJob and create it with one of these, or "+
 			"have the profile allow it.", t.spec.Tier, t.job.Profile.Name,
-		t.p.o.Config.Tiers.Allowed(t.job.Profile, t.spec.Owner))}
+		t.p.o.Config.Tiers.Allowed(t.job.Profile, t.owner()))}
 }
 
 // qosNotMet refuses pods that would not be what their tier promises. A run that has begun goes on with pods that are held to the

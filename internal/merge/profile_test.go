@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -47,6 +48,50 @@ func TestProfileAllowsTiersAndPools(t *testing.T) {
 				m.profile = nil
 				w.settle()
 				g.Expect(m.status().Tier).To(Equal("small-traffic"), "a run keeps its tier")
+			}
+		})
+	}
+}
+
+func TestTierByGroup(t *testing.T) {
+	profile := &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
+			{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}, {Group: "interns", MaxTier: "exploratory"},
+		}},
+	}
+	for name, c := range map[string]struct {
+		groups      []string
+		webhooksOff bool
+		says        string // nothing if it is allowed
+	}{
+		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns: delete"},
+		"a group that may have more":   {[]string{"interns", "leads"}, false, ""},
+		"a group that nobody checked":  {[]string{"leads"}, true, "allows exploratory to ivy: delete"},
+		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy: delete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 4)
+			w.webhooksOff = c.webhooksOff
+			m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
+				s.Tier, s.Owner, s.OwnerGroups = "small-traffic", "ivy", c.groups
+			}).full(w, 12*time.Hour)
+			m.profile = profile
+			w.settle()
+			if c.says == "" {
+				g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+				return
+			}
+			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonTierNotAllowed))
+			g.Expect(m.status().Message).To(ContainSubstring(c.says))
+			checked := meta.FindStatusCondition(m.status().Conditions, v1alpha1.ConditionOwnerChecked)
+			g.Expect(checked != nil).To(Equal(c.webhooksOff))
+			if c.webhooksOff {
+				g.Expect(checked.Message).To(HaveSuffix(`that "ivy" answers for it. The groups of spec.ownerGroups do not count.`))
+				w.webhooksOff = false
+				w.settle()
+				g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonTierNotAllowed), "webhooks that come later change nothing")
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/conditions"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -243,7 +244,7 @@ func (t *turn) sayStore() {
 
 // sayOwner tells, with the first words of a job and for good, that nobody checked what depends on who created it.
 func (t *turn) sayOwner() {
-	if !t.p.o.WebhooksOff || t.job.Object.Status.ObservedGeneration != 0 {
+	if !members.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return
 	}
 	unchecked := []string{}
@@ -259,6 +260,9 @@ func (t *turn) sayOwner() {
 	message := "The MergeJob came while the operator ran without webhooks (--webhooks=false), which set and check the owner."
 	if len(unchecked) > 0 {
 		message += " Nobody checked " + joinList(unchecked) + "."
+	}
+	if len(t.spec.OwnerGroups) > 0 {
+		message += " The groups of spec.ownerGroups do not count."
 	}
 	t.set(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }

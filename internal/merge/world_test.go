@@ -33,6 +33,8 @@ type world struct {
 	config *config.Configuration
 	room   int
 	jobs   []*merger
+	// webhooksOff is true while the operator serves no webhooks.
+	webhooksOff bool
 	// obstacles are those of Volcano's configuration.
 	obstacles []string
 	// leaving is how many gangs of merges that are gone the garbage collector has yet to delete.
@@ -195,7 +197,7 @@ func (m *merger) workers() []elastic.Worker {
 
 func (w *world) observed() Observed {
 	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: queueOpen, SchedulerObstacles: w.obstacles,
-		Leaving: w.leaving}
+		Leaving: w.leaving, WebhooksOff: w.webhooksOff}
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 // obstacle is something that keeps a profile from being as it says.
@@ -119,12 +120,12 @@ func (r *review) unknownTier() *obstacle {
 	}
 	for _, m := range r.profile.Spec.Members {
 		if _, known := r.p.o.Config.Tiers.Find(m.MaxTier); !known {
-			unknown = append(unknown, m.MaxTier)
+			unknown = append(unknown, fmt.Sprintf("%s (maxTier of %s)", m.MaxTier, whom(m)))
 		}
 	}
 	for i := range r.profile.Spec.Reservations {
 		t := r.profile.Spec.Reservations[i].Tier
-		if _, known := r.p.o.Config.Tiers.For(r.profile, "").Find(t); !known && t != "" {
+		if _, known := r.p.o.Config.Tiers.For(r.profile, members.Owner{}).Find(t); !known && t != "" {
 			unknown = append(unknown, t)
 		}
 	}
@@ -134,6 +135,14 @@ func (r *review) unknownTier() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
 		"spec: the operator's configuration does not know the tiers %s, or the profile does not list them; it knows %s: name these, "+
 			"and list those that reservations have.", strings.Join(slices.Compact(unknown), ", "), r.p.o.Config.Tiers.Names())}
+}
+
+// whom names the entry of a member.
+func whom(m v1alpha1.ProfileMember) string {
+	if m.Group != "" {
+		return "group " + m.Group
+	}
+	return "user " + m.User
 }
 
 // refused repeats what was said against the Queue; it is tried again.

@@ -369,6 +369,14 @@ func TestUnknownTierHarmsNobody(t *testing.T) {
 	g.Expect(ads.Status.Message).To(Equal("spec: the operator's configuration does not know the tiers platinum, or the profile " +
 		"does not list them; it knows exploratory, small-traffic, main-traffic: name these, and list those that reservations have."))
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "the queue is there")
+
+	ads.Spec.Tiers = nil
+	ads.Spec.Members = []v1alpha1.ProfileMember{
+		{User: "ivy", MaxTier: "gold"}, {Group: "interns", MaxTier: "silver"}, {Group: "leads"},
+	}
+	w.settle()
+	g.Expect(ads.Status.Message).To(ContainSubstring(
+		"does not know the tiers gold (maxTier of user ivy), silver (maxTier of group interns), or"))
 }
 
 func TestInvalidProfileKeepsWhatItHas(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 // ReservationKey names a reservation of a profile.
@@ -149,7 +150,7 @@ func (r *review) task(name string, since metav1.Time) *Task {
 // hold gathers and holds the room. One that was asked for otherwise before is given back. Once the task's gang comes before all
 // others, Volcano may take the room for it: in one cycle, and whole or not at all.
 func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room, phase v1alpha1.ReservationPhase) {
-	tier, known := r.p.o.Config.Tiers.For(r.profile, "").Find(spec.Tier)
+	tier, known := r.p.o.Config.Tiers.For(r.profile, members.Owner{}).Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
 const (
@@ -32,9 +33,17 @@ const (
 type Approvable struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Tier  string `json:"tier"`
-		Owner string `json:"owner"`
+		Tier        string   `json:"tier"`
+		Owner       string   `json:"owner"`
+		OwnerGroups []string `json:"ownerGroups"`
 	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func (a *Approvable) owner() members.Owner {
+	return members.Of(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
 }
 
 // annotation is the path of an annotation, for messages.
@@ -58,11 +67,11 @@ func (r Rules) tier(job *Approvable) (string, *field.Error) {
 		return "", field.Forbidden(at, fmt.Sprintf("namespace %s belongs to no ResourceQuotaProfile, so that no job of it takes "+
 			"approval: leave it out", job.Namespace))
 	}
-	tier, ok := r.Config.Tiers.For(r.Profile, job.Spec.Owner).Find(job.Spec.Tier)
+	tier, ok := r.Config.Tiers.For(r.Profile, job.owner()).Find(job.Spec.Tier)
 	switch {
 	case !ok:
 		return "", field.Forbidden(at, fmt.Sprintf("its tier, %q, is none that profile %s allows, which allows %s: have the profile "+
-			"allow it first", job.Spec.Tier, r.Profile.Name, r.Config.Tiers.Allowed(r.Profile, job.Spec.Owner)))
+			"allow it first", job.Spec.Tier, r.Profile.Name, r.Config.Tiers.Allowed(r.Profile, job.owner())))
 	case !config.RequiresApproval(r.Profile, tier.Name):
 		return "", field.Forbidden(at, fmt.Sprintf("tier %s takes no approval by profile %s: leave it out", tier.Name, r.Profile.Name))
 	}
@@ -111,7 +120,7 @@ func (r Rules) genuine(record string, job *Approvable, user string, now time.Tim
 	if err != nil {
 		return false
 	}
-	asked := &Approvable{Spec: job.Spec}
+	asked := &Approvable{Spec: job.Spec, Status: job.Status}
 	asked.UID, asked.Annotations = job.UID, map[string]string{v1alpha1.AnnotationApprove: a.Until.Sub(a.At.Time).String()}
 	same, refusal := r.Record(asked, user, a.At.Time)
 	return refusal == nil && same.String() == record && now.Sub(a.At.Time).Abs() <= approvalSkew

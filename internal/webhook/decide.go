@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -71,7 +72,8 @@ type Rules struct {
 func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	spec := &job.Spec
 	var d Decision
-	if tier, fine := d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, training, rules); fine {
+	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
+	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, training, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
 	}
 	d.cap(job, rules.Profile)
@@ -84,7 +86,8 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 // configuration, its schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	if tier, fine := d.limit(spec.Tier, spec.Owner, spec.MaxReplicas, merging, rules); fine {
+	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
+	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, merging, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckMergeQoS(spec, tier)...)
 	}
 	d.pool(spec.Pool, rules)
@@ -107,7 +110,9 @@ func (d *Decision) refuse(at *field.Path, value any, why string) {
 
 // limit holds a job to the tiers and the size that the operator's configuration and the profile know. It returns the tier; false
 // for one that the job may not have.
-func (d *Decision) limit(tier, owner string, replicas int32, of words, rules Rules) (found config.Tier, fine bool) {
+func (d *Decision) limit(
+	tier string, owner members.Owner, replicas int32, of words, rules Rules,
+) (found config.Tier, fine bool) {
 	at, cfg := field.NewPath("spec", "tier"), rules.Config
 	_, known := cfg.Tiers.Find(tier)
 	found, fine = cfg.Tiers.For(rules.Profile, owner).Find(tier)

@@ -30,6 +30,8 @@ type Case struct {
 	Decoded []string
 	// Unreadable is true when no program in Go reads the object, so that the operator never judges it.
 	Unreadable bool
+	// Overwritten is true when the webhooks overwrite what is wrong before the API server judges it.
+	Overwritten bool
 }
 
 // Update is a change of a valid job that is refused.

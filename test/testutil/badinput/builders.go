@@ -48,6 +48,12 @@ func (c Case) unreadable() Case {
 	return c
 }
 
+// overwritten marks a mistake that the webhooks overwrite.
+func (c Case) overwritten() Case {
+	c.Overwritten = true
+	return c
+}
+
 // changed is a change of the job that was made with a patch.
 func changed(what, before, patch, says string) Update {
 	return Update{What: what, Before: before, Patch: patch, Says: says}

@@ -3,6 +3,7 @@ package badinput
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // What is said of jobs of more than one kind.
@@ -77,10 +78,20 @@ func templates() []Case {
 
 // people are mistakes in whose a job is and how important it is.
 func people() []Case {
+	const groups = "spec.ownerGroups"
 	return []Case{
 		mismatch("spec.tier", "Main", "^[a-z]([-a-z0-9]*[a-z0-9])?$"),
 		tooLong("spec.tier", 40),
 		tooLong("spec.owner", 256),
+		refused("an empty list of groups", setting(groups, "[]"), groups+": Invalid value: 0: "+groups+" in body should have at least "+
+			"1 items").decoded().overwritten(),
+		refused("65 groups", setting(groups, many(65, `"g%d"`)), groups+": Too many: 65: must have at most 64 items").blind().
+			overwritten(),
+		refused("a group without a name", setting(groups, `[""]`), groups+`[0]: Invalid value: "": `+groups+"[0] in body should be at "+
+			"least 1 chars long").overwritten(),
+		refused("a group of 254 letters", setting(groups, `["`+strings.Repeat("g", 254)+`"]`),
+			groups+"[0]: Too long: may not be more than 253 bytes").blind().overwritten(),
+		refused("a group twice", setting(groups, `["g","g"]`), groups+`[1]: Duplicate value: "g"`).overwritten(),
 		unknown("spec.sizing.mode", "Always", "Disabled", "Recommend", "Enforce"),
 	}
 }
@@ -102,6 +113,10 @@ func commonUpdates() []Update {
 		added = "spec.tier: Invalid value: tier cannot be added or removed later, "
 		owned = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is " +
 			"created" + again
+		groups   = "spec.ownerGroups: Invalid value: "
+		recorded = ", because it says of which groups the owner was when the job was created: leave it as it is, or delete the job " +
+			"and create it anew"
+		unowned = groups + "ownerGroups cannot be added or removed later" + recorded
 	)
 	return []Update{
 		changed("another tier", `{"spec":{"tier":"small-traffic"}}`, setting("spec.tier", `"exploratory"`),
@@ -112,5 +127,9 @@ func commonUpdates() []Update {
 			`spec.owner: Invalid value: "bob": owner is immutable`+again),
 		changed("an owner added", `{}`, setting("spec.owner", `"bob"`), owned),
 		changed("an owner removed", `{"spec":{"owner":"alice"}}`, setting("spec.owner", "null"), owned),
+		changed("other groups", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.ownerGroups", `["leads"]`),
+			groups+"ownerGroups is immutable"+recorded),
+		changed("groups added", `{}`, setting("spec.ownerGroups", `["leads"]`), unowned),
+		changed("groups removed", `{"spec":{"ownerGroups":["interns"]}}`, setting("spec.ownerGroups", "null"), unowned),
 	}
 }

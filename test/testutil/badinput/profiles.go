@@ -90,15 +90,22 @@ func lists() []Case {
 // members are mistakes in who is of the team.
 func members() []Case {
 	const list, tier = "spec.members", "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+	const either = list + "[0]: Invalid value: a member is either a user or a group: set one of user and group, and leave the " +
+		"other out"
 	one := func(what, fields, says string) Case {
 		return refused("a member with "+what, setting(list, "[{"+fields+"}]"), list+"[0]."+says)
 	}
 	return []Case{
 		refused("257 members", setting(list, many(257, `{"user":"u%d"}`)), list+": Too many: 257: must have at most 256 items").blind(),
-		one("no name", `"standing":"staff"`, "user: Required value").blind().decoded(list + `[0].user: Invalid value: "": ` + list +
-			`[0].user in body should be at least 1 chars long`),
-		one("an empty name", `"user":""`, `user: Invalid value: "": `+list+"[0].user in body should be at least 1 chars long"),
+		refused("a member with no name", setting(list, `[{"standing":"staff"}]`), either),
+		refused("a member with two names", setting(list, `[{"user":"u","group":"g"}]`), either),
+		one("an empty name", `"user":""`, `user: Invalid value: "": `+list+"[0].user in body should be at least 1 chars long").
+			decoded(either),
+		one("an empty group", `"group":""`, `group: Invalid value: "": `+list+"[0].group in body should be at least 1 chars long").
+			decoded(either),
 		one("a name of 254 letters", `"user":"`+strings.Repeat("u", 254)+`"`, "user: Too long: may not be more than 253 bytes").blind(),
+		one("a group of 254 letters", `"group":"`+strings.Repeat("g", 254)+`"`, "group: Too long: may not be more than 253 bytes").
+			blind(),
 		one("an unknown standing", `"user":"u","standing":"boss"`,
 			`standing: Unsupported value: "boss": supported values: "senior", "staff", "intern"`).blind(),
 		one("a tier in capitals", `"user":"u","maxTier":"Main"`,

@@ -1,0 +1,101 @@
+package members
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func naming(members ...v1alpha1.ProfileMember) *v1alpha1.ResourceQuotaProfile {
+	return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Members: members}}
+}
+
+func TestEntriesOfAnOwner(t *testing.T) {
+	alice, ivy := v1alpha1.ProfileMember{User: "alice"}, v1alpha1.ProfileMember{User: "ivy"}
+	interns, ml := v1alpha1.ProfileMember{Group: "interns"}, v1alpha1.ProfileMember{Group: "ml"}
+	p := naming(alice, ml, ivy, interns)
+	for name, c := range map[string]struct {
+		owner   Owner
+		entries []v1alpha1.ProfileMember
+		groups  []string
+	}{
+		"by name":  {Owner{User: "ivy"}, []v1alpha1.ProfileMember{ivy}, nil},
+		"by group": {Owner{User: "bob", Groups: []string{"ml"}}, []v1alpha1.ProfileMember{ml}, []string{"ml"}},
+		"by groups": {
+			Owner{User: "bob", Groups: []string{"ml", "interns"}}, []v1alpha1.ProfileMember{ml, interns}, []string{"interns", "ml"},
+		},
+		"by both":           {Owner{User: "ivy", Groups: []string{"ml"}}, []v1alpha1.ProfileMember{ml, ivy}, []string{"ml"}},
+		"a group's name":    {Owner{User: "ml", Groups: []string{"alice"}}, nil, nil},
+		"another":           {Owner{User: "bob", Groups: []string{"leads"}}, nil, nil},
+		"nobody":            {Owner{}, nil, nil},
+		"of an empty group": {Owner{Groups: []string{""}}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(slices.Collect(c.owner.Entries(p))).To(Equal(c.entries))
+			NewWithT(t).Expect(c.owner.GroupsIn(p)).To(Equal(c.groups))
+		})
+	}
+	for m := range (Owner{User: "ivy", Groups: []string{"ml"}}).Entries(p) {
+		NewWithT(t).Expect(m).To(Equal(ml), "whoever has seen enough sees no more")
+		break
+	}
+}
+
+// What nobody checked does not count, neither when the job has just come nor ever after.
+func TestGroupsThatNobodyChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		seen       bool
+		conditions []metav1.Condition
+		off        bool
+		counts     bool
+	}{
+		"a new job":                         {counts: true},
+		"a new job without webhooks":        {off: true},
+		"a job that was checked":            {seen: true, counts: true},
+		"webhooks that were switched off":   {seen: true, off: true, counts: true},
+		"a job that was not checked":        {seen: true, conditions: unchecked()},
+		"and webhooks are off still":        {seen: true, conditions: unchecked(), off: true},
+		"a job that has other conditions":   {seen: true, conditions: []metav1.Condition{{Type: "Ready"}}, counts: true},
+		"a job that was not, seen too late": {conditions: unchecked()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			want := Owner{User: "ivy"}
+			if c.counts {
+				want.Groups = []string{"interns"}
+			}
+			generation := int64(0)
+			if c.seen {
+				generation = 1
+			}
+			g.Expect(OfTraining(&v1alpha1.ElasticTrainingJob{
+				Spec:   v1alpha1.ElasticTrainingJobSpec{Owner: "ivy", OwnerGroups: []string{"interns"}},
+				Status: v1alpha1.ElasticTrainingJobStatus{ObservedGeneration: generation, Conditions: c.conditions},
+			}, c.off)).To(Equal(want))
+			g.Expect(OfMerge(&v1alpha1.MergeJob{
+				Spec:   v1alpha1.MergeJobSpec{Owner: "ivy", OwnerGroups: []string{"interns"}},
+				Status: v1alpha1.MergeJobStatus{ObservedGeneration: generation, Conditions: c.conditions},
+			}, c.off)).To(Equal(want))
+		})
+	}
+}
+
+func unchecked() []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+}
+
+func TestNamed(t *testing.T) {
+	g := NewWithT(t)
+	profiles := []*v1alpha1.ResourceQuotaProfile{
+		naming(v1alpha1.ProfileMember{Group: "ml"}, v1alpha1.ProfileMember{User: "alice"}), naming(),
+		naming(v1alpha1.ProfileMember{Group: "interns"}, v1alpha1.ProfileMember{Group: "ml"}, v1alpha1.ProfileMember{Group: "leads"}),
+	}
+	g.Expect(Named([]string{"ml", "system:authenticated", "interns", "alice", ""}, profiles)).To(Equal([]string{"interns", "ml"}))
+	g.Expect(Named([]string{"system:authenticated"}, profiles)).To(BeEmpty())
+	g.Expect(Named(nil, profiles)).To(BeEmpty())
+	g.Expect(Named([]string{"ml"}, nil)).To(BeEmpty())
+}
