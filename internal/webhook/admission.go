@@ -12,37 +12,87 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/members"
 )
 
-// completeNew makes the user who creates a job its owner, and takes off the approval of another job, from which the new one may
-// be copied. It reads nothing else: what else is wrong with an object is for its schema to say, which the API server checks after
-// this.
-func completeNew(_ context.Context, req admission.Request) admission.Response {
-	var object struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-		Spec *struct {
-			Owner string `json:"owner"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(req.Object.Raw, &object); err != nil || object.Spec == nil {
+// completer completes jobs of one kind that are being created.
+type completer struct {
+	client client.Reader
+	of     words
+}
+
+// newJob is what completers read of a job. Whatever else is wrong with an object, or with the shape of these fields, is for its
+// schema to say, which the API server checks after this.
+type newJob struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec *struct {
+		Owner string `json:"owner"`
+		// OwnerGroups are overwritten, whatever they are.
+		OwnerGroups json.RawMessage `json:"ownerGroups"`
+	} `json:"spec"`
+}
+
+// Handle makes the user who creates a job its owner, records of which groups the owner is, and takes off the approval of another
+// job, from which the new one may be copied.
+func (c *completer) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var job newJob
+	if err := json.Unmarshal(req.Object.Raw, &job); err != nil || job.Spec == nil {
 		return admission.Allowed("")
 	}
 	var patches []jsonpatch.JsonPatchOperation
-	if object.Spec.Owner == "" {
+	if job.Spec.Owner == "" {
 		patches = append(patches, jsonpatch.NewOperation("add", "/spec/owner", req.UserInfo.Username))
 	}
-	if _, copied := object.Metadata.Annotations[v1alpha1.AnnotationApproval]; copied {
+	var groups []string
+	if job.Spec.Owner == "" || job.Spec.Owner == req.UserInfo.Username {
+		var refusal *admission.Response
+		if groups, refusal = c.groups(ctx, req); refusal != nil {
+			return *refusal
+		}
+	}
+	switch {
+	case len(groups) > 0:
+		patches = append(patches, jsonpatch.NewOperation("add", "/spec/ownerGroups", groups))
+	case job.Spec.OwnerGroups != nil:
+		patches = append(patches, jsonpatch.NewOperation("remove", "/spec/ownerGroups", nil))
+	}
+	if _, copied := job.Metadata.Annotations[v1alpha1.AnnotationApproval]; copied {
 		patches = append(patches, jsonpatch.NewOperation("remove", pathOf(v1alpha1.AnnotationApproval), nil))
 	}
 	return admission.Patched("", patches...)
+}
+
+// mostGroups is how many groups the schema lets a job have.
+const mostGroups = 64
+
+// groups are those of the user that profiles name; the response is nil if they are known, and no more than a job may have.
+func (c *completer) groups(ctx context.Context, req admission.Request) ([]string, *admission.Response) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	profiles, err := kube.ReadProfiles(ctx, c.client)
+	if err != nil {
+		unknown := admission.Errored(http.StatusInternalServerError, fmt.Errorf(
+			"spec.ownerGroups: nobody knows which groups of %s profiles name (%w): create the %s again in a moment",
+			req.UserInfo.Username, err, c.of.job))
+		return nil, &unknown
+	}
+	groups := members.Named(req.UserInfo.Groups, profiles.All())
+	if len(groups) <= mostGroups {
+		return groups, nil
+	}
+	refused := denied(c.of.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "ownerGroups"), fmt.Sprintf(
+		"%s is in %d groups that ResourceQuotaProfiles name, and a job has %d at most: have profiles name fewer",
+		req.UserInfo.Username, len(groups), mostGroups))})
+	return nil, &refused
 }
 
 // validator refuses jobs of one kind that their schema allows.
@@ -117,7 +167,12 @@ func (d *Decision) answer(
 	if len(d.Refused) == 0 {
 		return admission.Allowed("")
 	}
-	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), req.Name, d.Refused).Status()
+	return denied(kind, req.Name, d.Refused)
+}
+
+// denied refuses an object of one kind in the form in which the API server does.
+func denied(kind, name string, why field.ErrorList) admission.Response {
+	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), name, why).Status()
 	response := admission.Denied("")
 	response.Result = &refusal
 	return response

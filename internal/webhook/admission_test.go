@@ -49,7 +49,7 @@ func TestOwnerDefaultsToTheUser(t *testing.T) {
 	} {
 		t.Run(job, func(t *testing.T) {
 			g := NewWithT(t)
-			response := completeNew(t.Context(), creation(job))
+			response := (&completer{&reviewer{}, training}).Handle(t.Context(), creation(job))
 			g.Expect(response.Allowed).To(BeTrue())
 			g.Expect(response.Patches).To(Equal(want))
 		})
@@ -61,9 +61,11 @@ type reviewer struct {
 	client.Client
 
 	profiles []v1alpha1.ResourceQuotaProfile
-	may      string
-	err      error
-	asked    []authorizationv1.SubjectAccessReviewSpec
+	// unreadable is why there are no profiles.
+	unreadable error
+	may        string
+	err        error
+	asked      []authorizationv1.SubjectAccessReviewSpec
 	// patience is how long it might have taken for the last answer.
 	patience time.Duration
 }
@@ -77,11 +79,20 @@ func (r *reviewer) Get(_ context.Context, key client.ObjectKey, o client.Object,
 	return nil
 }
 
-func (r *reviewer) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+func (r *reviewer) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	if list, ok := into.(*v1alpha1.ResourceQuotaProfileList); ok {
 		list.Items = r.profiles
 	}
-	return nil
+	r.bound(ctx)
+	return r.unreadable
+}
+
+// bound notes how long an answer may take.
+func (r *reviewer) bound(ctx context.Context) {
+	r.patience = 0
+	if until, bounded := ctx.Deadline(); bounded {
+		r.patience = time.Until(until)
+	}
 }
 
 func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
@@ -89,9 +100,7 @@ func (r *reviewer) Create(ctx context.Context, o client.Object, _ ...client.Crea
 		r.asked = append(r.asked, review.Spec)
 		review.Status.Allowed = review.Spec.ResourceAttributes.Verb == r.may
 	}
-	if until, bounded := ctx.Deadline(); bounded {
-		r.patience = time.Until(until)
-	}
+	r.bound(ctx)
 	return r.err
 }
 

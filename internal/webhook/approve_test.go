@@ -79,6 +79,17 @@ func TestRecord(t *testing.T) {
 			job.Spec.Owner, r.Profile.Spec.Members = "ivy", []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "main-traffic", is none that profile team-ads ` +
 			`allows, which allows exploratory to ivy: have the profile allow it first`},
+		"in a tier beyond its owner's group": {asks: "72h", change: func(job *Approvable, r *Rules) {
+			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"interns"}
+			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
+		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "main-traffic", is none that profile team-ads ` +
+			`allows, which allows exploratory to ivy as a member of interns: have the profile allow it first`},
+		"in a tier of a group that nobody checked": {asks: "72h", change: func(job *Approvable, r *Rules) {
+			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
+			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
+		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "main-traffic", is none that profile team-ads ` +
+			`allows, which allows exploratory to ivy: have the profile allow it first`},
 		"in a tier by default": {asks: "72h", change: func(job *Approvable, r *Rules) {
 			job.Spec.Tier, r.Profile.Spec.Tiers[0].Default, r.Profile.Spec.Tiers[1].Default = "", false, true
 		}},
@@ -297,7 +308,7 @@ func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 		`this is not created yet`))
 
 	copied := creation(`{"metadata":{"annotations":{"tideline.io/approval":"copied"}},"spec":{"owner":"alice"}}`)
-	g.Expect(completeNew(t.Context(), copied).Patches).To(Equal([]jsonpatch.JsonPatchOperation{
+	g.Expect((&completer{&reviewer{}, training}).Handle(t.Context(), copied).Patches).To(Equal([]jsonpatch.JsonPatchOperation{
 		{Operation: "remove", Path: "/metadata/annotations/tideline.io~1approval"},
 	}), "that of another object is taken off")
 }

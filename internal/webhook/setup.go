@@ -80,9 +80,8 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 		}
 	}
 	server := webhook.NewServer(served)
-	for _, path := range []string{defaultJobPath, defaultMergePath} {
-		server.Register(path, &admission.Webhook{Handler: admission.HandlerFunc(completeNew)})
-	}
+	server.Register(defaultJobPath, &admission.Webhook{Handler: &completer{mgr.GetClient(), training}})
+	server.Register(defaultMergePath, &admission.Webhook{Handler: &completer{mgr.GetClient(), merging}})
 	server.Register(validateJobPath, &admission.Webhook{Handler: newJobValidator(mgr.GetClient(), cfg)})
 	server.Register(validateMergePath, &admission.Webhook{Handler: newMergeValidator(mgr.GetClient(), cfg)})
 	a := &approver{client: mgr.GetClient(), config: cfg, now: time.Now}

@@ -19,18 +19,13 @@ const deniedMerge = `admission webhook "validate.mergejobs.tideline.io" denied t
 
 // admitMerges has the specs of webhooks that are about merges. Each creation is a dry run, so that the operator reads no store.
 func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
-	merge := func(s *testutil.Scenario) *testutil.MergeBuilder {
-		return testutil.Merge("a").In(s.Namespace).Store(v1alpha1.ModelStore{
-			Provider: v1alpha1.StoreS3, Bucket: "models", CredentialsSecretName: testutil.StoreSecret,
-		})
-	}
 	submit := func(s *testutil.Scenario, c client.Client, job *testutil.MergeBuilder) func() error {
 		return func() error { return c.Create(s.Context(), job.Obj(), client.DryRunAll) }
 	}
 
 	It("make whoever creates a merge its owner", func() {
 		s := scenario("merge-owner")
-		job := merge(s).Obj()
+		job := mergeOf(s).Obj()
 		Expect(as(s, alice, "edit").Create(s.Context(), job, client.DryRunAll)).To(Succeed(), "alice creates a merge")
 		Expect(job.Spec.Owner).To(Equal(alice), "it is hers")
 	})
@@ -38,7 +33,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 	It("let nobody name somebody else as the owner of a merge without the right to assign-owner", func() {
 		s := scenario("merge-assign")
 		ci := as(s, deployer, "edit")
-		bobs := merge(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Owner = bob })
+		bobs := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Owner = bob })
 		Expect(submit(s, ci, bobs)()).To(MatchError(fmt.Sprintf(
 			deniedMerge+`spec.owner: Forbidden: %q is not %q, who creates the merge, and naming somebody else takes the right to `+
 				`assign-owner on mergejobs.tideline.io in namespace %s: leave the owner out, or have an admin bind ClusterRole `+
@@ -52,15 +47,15 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		// Who may create merges and read no Secret.
 		_ = as(s, alice, "tideline-view")
 		hers := as(s, alice, "tideline-edit")
-		other := merge(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.CredentialsSecretName = "other" })
+		other := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.CredentialsSecretName = "other" })
 		refusal := func(secret string) string {
 			return fmt.Sprintf(deniedMerge+`spec.store.credentialsSecretName: Forbidden: a store that is read by Secret %q takes the `+
 				`right to get that Secret in namespace %s, which %q does not have: name one that you may read, or have an admin give `+
 				`the right`, secret, s.Namespace, alice)
 		}
-		Eventually(submit(s, hers, merge(s))).Should(MatchError(refusal(testutil.StoreSecret)), "the whole answer")
+		Eventually(submit(s, hers, mergeOf(s))).Should(MatchError(refusal(testutil.StoreSecret)), "the whole answer")
 		allowAlice(s, "get", "secrets", testutil.StoreSecret)
-		Eventually(submit(s, hers, merge(s))).Should(Succeed(), "with the right to get it she may")
+		Eventually(submit(s, hers, mergeOf(s))).Should(Succeed(), "with the right to get it she may")
 		Expect(submit(s, hers, other)()).To(MatchError(refusal("other")), "that one alone")
 	})
 
@@ -69,8 +64,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		_ = as(s, alice, "tideline-view")
 		hers := as(s, alice, "tideline-edit")
 		allowAlice(s, "get", "secrets", testutil.StoreSecret)
-		Eventually(submit(s, hers, merge(s))).Should(Succeed(), "the default one is for everybody")
-		named := merge(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
+		Eventually(submit(s, hers, mergeOf(s))).Should(Succeed(), "the default one is for everybody")
+		named := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
 		Expect(submit(s, hers, named)()).To(MatchError(fmt.Sprintf(
 			deniedMerge+`spec.template.spec.serviceAccountName: Forbidden: pods that run as ServiceAccount "merger" take the right to `+
 				`create pods in namespace %s, or to use serviceaccounts merger there, and %q has neither: leave serviceAccountName out, or `+
@@ -82,7 +77,7 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 	It("refuse a merge that the operator's configuration does not allow, and a cron line that never comes true", func() {
 		s := scenario("merge-configuration")
 		hers := as(s, alice, "edit")
-		Expect(submit(s, hers, merge(s))()).To(Succeed(), "without a mistake it is accepted")
+		Expect(submit(s, hers, mergeOf(s))()).To(Succeed(), "without a mistake it is accepted")
 		for _, c := range []struct {
 			change func(*v1alpha1.MergeJobSpec)
 			says   string
@@ -112,7 +107,14 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 				`spec.schedule: Invalid value: cron line "0 0 30 2 *" never comes true, because no month that it names has such a day: ` +
 					`write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like`},
 		} {
-			Expect(submit(s, hers, merge(s).With(c.change))()).To(MatchError(deniedMerge+c.says), "the whole answer")
+			Expect(submit(s, hers, mergeOf(s).With(c.change))()).To(MatchError(deniedMerge+c.says), "the whole answer")
 		}
+	})
+}
+
+// mergeOf is a merge of the scenario's namespace whose store is read by a Secret.
+func mergeOf(s *testutil.Scenario) *testutil.MergeBuilder {
+	return testutil.Merge("a").In(s.Namespace).Store(v1alpha1.ModelStore{
+		Provider: v1alpha1.StoreS3, Bucket: "models", CredentialsSecretName: testutil.StoreSecret,
 	})
 }

@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"gomodules.xyz/jsonpatch/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// naming is a profile whose members are these groups.
+func naming(groups ...string) v1alpha1.ResourceQuotaProfile {
+	p := v1alpha1.ResourceQuotaProfile{}
+	for _, group := range groups {
+		p.Spec.Members = append(p.Spec.Members, v1alpha1.ProfileMember{Group: group})
+	}
+	return p
+}
+
+func TestGroupsOfTheOwnerAreRecorded(t *testing.T) {
+	const (
+		add, remove = "add", "remove"
+		own         = `{"spec":{"owner":"alice"}}`
+		written     = `{"spec":{"owner":"alice","ownerGroups":["leads"]}}`
+	)
+	groups := func(operation string, names ...string) []jsonpatch.JsonPatchOperation {
+		o := jsonpatch.JsonPatchOperation{Operation: operation, Path: "/spec/ownerGroups"}
+		if len(names) > 0 {
+			o.Value = names
+		}
+		return []jsonpatch.JsonPatchOperation{o}
+	}
+	owner := []jsonpatch.JsonPatchOperation{{Operation: add, Path: "/spec/owner", Value: "alice"}}
+	for name, c := range map[string]struct {
+		job     string
+		named   []string // by profiles; alice is in ml and nlp
+		patches []jsonpatch.JsonPatchOperation
+	}{
+		"of which profiles name one":       {own, []string{"leads", "ml"}, groups(add, "ml")},
+		"of which profiles name all":       {own, []string{"nlp", "ml"}, groups(add, "ml", "nlp")},
+		"of which profiles name none":      {own, []string{"leads"}, nil},
+		"of an owner by default":           {`{"spec":{}}`, []string{"ml"}, slices.Concat(owner, groups(add, "ml"))},
+		"other than the creator wrote":     {written, []string{"ml", "leads"}, groups(add, "ml")},
+		"none, although the creator wrote": {written, []string{"leads"}, groups(remove)},
+		"none, although an empty list":     {`{"spec":{"owner":"alice","ownerGroups":[]}}`, nil, groups(remove)},
+		"none, whatever the creator wrote": {`{"spec":{"owner":"alice","ownerGroups":{"a":3}}}`, nil, groups(remove)},
+		"none, although nothing":           {`{"spec":{"owner":"alice","ownerGroups":null}}`, nil, groups(remove)},
+		"of somebody else":                 {`{"spec":{"owner":"bob"}}`, []string{"ml"}, nil},
+		"of somebody else, that CI wrote":  {`{"spec":{"owner":"bob","ownerGroups":["ml"]}}`, []string{"ml"}, groups(remove)},
+		"of a job that the schema refuses": {`{"spec":{"owner":3,"ownerGroups":["ml"]}}`, []string{"ml"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			req := creation(c.job)
+			req.UserInfo.Groups = []string{"nlp", "system:authenticated", "ml"}
+			r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{naming(), naming(c.named...)}}
+			for _, of := range []words{training, merging} {
+				response := (&completer{r, of}).Handle(t.Context(), req)
+				g.Expect(response.Allowed).To(BeTrue())
+				g.Expect(response.Patches).To(Equal(c.patches))
+			}
+		})
+	}
+}
+
+func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
+	g := NewWithT(t)
+	r := &reviewer{unreadable: errors.New("late")}
+	c := &completer{r, merging}
+	response := c.Handle(t.Context(), creation(`{"spec":{}}`))
+	g.Expect(response.Allowed).To(BeFalse())
+	g.Expect(response.Patches).To(BeEmpty())
+	g.Expect(response.Result.Code).To(BeEquivalentTo(500))
+	g.Expect(response.Result.Message).To(Equal(`spec.ownerGroups: nobody knows which groups of alice profiles name (list the ` +
+		`ResourceQuotaProfiles: late): create the merge again in a moment`))
+	g.Expect(r.patience).To(And(BeNumerically(">", 0), BeNumerically("<=", reviewTimeout)), "it does not wait for ever")
+	response = c.Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
+	g.Expect(response.Allowed).To(BeTrue(), "those of somebody else are no matter")
+
+	many := creation(`{"spec":{}}`)
+	for i := range mostGroups + 1 {
+		many.UserInfo.Groups = append(many.UserInfo.Groups, fmt.Sprintf("g%d", i))
+	}
+	r = &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{naming(many.UserInfo.Groups[1:]...)}}
+	c = &completer{r, training}
+	response = c.Handle(t.Context(), many)
+	g.Expect(response.Allowed).To(BeFalse())
+	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.ownerGroups: Forbidden: ` +
+		`alice is in 65 groups that ResourceQuotaProfiles name, and a job has 64 at most: have profiles name fewer`))
+	many.UserInfo.Groups = many.UserInfo.Groups[:mostGroups+1] // ml, which no profile names, and 64 others
+	g.Expect(c.Handle(t.Context(), many).Allowed).To(BeTrue())
+}
+
+// What is approved is checked with the groups that count, as it was recorded with them.
+func TestGroupsThatNobodyCheckedAreNotApproved(t *testing.T) {
+	job := approvable(v1alpha1.AnnotationApproval, recorded())
+	job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
+	rules := Rules{config.Defaults(), guarded()}
+	rules.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
+	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(BeEmpty())
+	job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
+	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(HaveLen(1))
+}
+
+func TestSchemasTakeAsManyGroups(t *testing.T) {
+	for _, content := range [][]byte{crd.ElasticTrainingJob, crd.MergeJob} {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		NewWithT(t).Expect(yaml.Unmarshal(content, definition)).To(Succeed())
+		spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		NewWithT(t).Expect(spec.Properties["ownerGroups"].MaxItems).To(HaveValue(BeEquivalentTo(mostGroups)), definition.Name)
+	}
+}
+
+func TestTiersByGroup(t *testing.T) {
+	interns := naming()
+	interns.Name, interns.Spec.NamespaceSelector.MatchLabels = "team-ads", map[string]string{"team": "ads"}
+	interns.Spec.Members = []v1alpha1.ProfileMember{
+		{Group: "interns", MaxTier: "exploratory"}, {Group: "ml", MaxTier: "small-traffic"}, {User: "sam"},
+	}
+	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{interns}}
+	refusal := func(allowed string) string {
+		return `spec.tier: Invalid value: "main-traffic": is not a tier that profile team-ads allows, which allows ` + allowed +
+			`: name one of these, or have the profile allow it`
+	}
+	for job, says := range map[string]string{
+		`{"spec":{"owner":"alice","tier":"main-traffic","ownerGroups":["interns"]}}`: refusal(
+			"exploratory to alice as a member of interns"),
+		`{"spec":{"owner":"alice","tier":"main-traffic","ownerGroups":["interns","ml"]}}`: refusal(
+			"exploratory, small-traffic to alice as a member of interns and ml"),
+		`{"spec":{"owner":"alice","tier":"exploratory","ownerGroups":["interns"]}}`: "",
+		`{"spec":{"owner":"sam","tier":"main-traffic","ownerGroups":["interns"]}}`:  "",
+		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                          "",
+	} {
+		t.Run(job, func(t *testing.T) {
+			for _, v := range []*validator{newJobValidator(r, config.Defaults()), newMergeValidator(r, config.Defaults())} {
+				said := ""
+				if result := v.Handle(t.Context(), creation(job)).Result; result != nil {
+					said = result.Message
+				}
+				if says == "" {
+					NewWithT(t).Expect(said).NotTo(ContainSubstring("spec.tier"))
+				} else {
+					NewWithT(t).Expect(said).To(ContainSubstring(says))
+				}
+			}
+		})
+	}
+}

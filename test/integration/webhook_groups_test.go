@@ -1,0 +1,63 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+const ivy = "ivy@example.com"
+
+// recordGroups has the specs of webhooks that are about the groups of owners.
+func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) {
+	It("hold an owner to the tiers of a group, and let nobody write of which groups they are", func() {
+		const interns, leads = "interns", "leads"
+		s := scenario("groups", 1)
+		guard(s)
+		s.Patch(&v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}},
+			`{"spec":{"members":[{"group":"interns","standing":"intern","maxTier":"exploratory"},{"group":"leads"}]}}`)
+		hers := as(s, ivy, "edit", interns, "readers")
+		submit := func(c client.Client, job *testutil.JobBuilder) func() error {
+			return func() error { return c.Create(s.Context(), job.Obj(), client.DryRunAll) }
+		}
+		urgent := s.Job("a").Tier("main-traffic").Asks("1", "1Gi")
+		forged := func(job *v1alpha1.ElasticTrainingJob) { job.Spec.OwnerGroups = []string{leads} }
+		refusal := fmt.Sprintf(denied+`spec.tier: Invalid value: "main-traffic": is not a tier that profile %s allows, which allows `+
+			`exploratory to %s as a member of interns: name one of these, or have the profile allow it`, s.Namespace, ivy)
+		Eventually(submit(hers, urgent)).Should(MatchError(refusal), "the whole answer")
+		Expect(submit(hers, urgent.With(forged))()).To(MatchError(refusal), "she is of the groups that the API server names")
+		Expect(submit(as(s, alice, "edit"), urgent)()).To(Succeed(), "whoever is in no group may have all tiers")
+		Expect(submit(as(s, ivy, "edit", interns, leads), urgent)()).To(Succeed(), "of two groups the higher tier counts")
+
+		Expect(hers.Create(s.Context(), s.Job("a").With(forged).Obj())).To(Succeed(), "she may have an exploratory job")
+		Expect(s.Read("a").Spec.OwnerGroups).To(Equal([]string{interns}), "of the groups that the profile names")
+		Eventually(s.Fetch("a")).Should(testutil.Train(1), "it trains")
+		for _, groups := range []any{[]string{leads}, []string{interns, leads}, nil} {
+			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ownerGroups": groups}})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(hers.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, patch))).To(MatchError(And(
+				ContainSubstring("spec.ownerGroups: Invalid value: "), ContainSubstring(": leave it as it is, or delete the job and create "+
+					"it anew"))), "%v: they stay", groups)
+		}
+
+		merge := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.OwnerGroups = []string{leads} }).Obj()
+		Expect(hers.Create(s.Context(), merge, client.DryRunAll)).To(Succeed(), "she creates a merge")
+		Expect(merge.Spec.OwnerGroups).To(Equal([]string{interns}), "with the same groups")
+
+		_ = as(s, deployer, "edit")
+		ci := as(s, deployer, "tideline-assign-owner", leads)
+		named := s.Job("b").Owner(ivy).With(forged)
+		Eventually(submit(ci, named)).Should(Succeed(), "CI creates a job for her")
+		job := named.Obj()
+		Expect(ci.Create(s.Context(), job, client.DryRunAll)).To(Succeed())
+		Expect(job.Spec.OwnerGroups).To(BeEmpty(), "of whose groups it knows nothing")
+	})
+}
