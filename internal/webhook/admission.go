@@ -142,7 +142,7 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	d, err := v.decide(req.Object.Raw, Creation{
-		User: req.UserInfo.Username, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
+		User: req.UserInfo.Username, Groups: req.UserInfo.Groups, Job: types.NamespacedName{Namespace: req.Namespace, Name: req.Name},
 	}, of)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)

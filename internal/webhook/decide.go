@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -29,6 +30,8 @@ const (
 // Creation says who creates which job.
 type Creation struct {
 	User string
+	// Groups of the user.
+	Groups []string
 	// Job has no name yet if the API server is to generate one.
 	Job types.NamespacedName
 }
@@ -78,6 +81,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	}
 	d.cap(job, rules.Profile)
 	d.budget(job, rules)
+	d.groups(owner, by)
 	d.claim(spec.Owner, &spec.Template.Spec, training, by)
 	return d
 }
@@ -97,6 +101,7 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 			d.refuse(field.NewPath("spec", "schedule"), field.OmitValueType{}, err.Error())
 		}
 	}
+	d.groups(owner, by)
 	d.claim(spec.Owner, &spec.Template.Spec, merging, by)
 	if name := spec.Store.CredentialsSecretName; name != "" {
 		d.Claims = append(d.Claims, claimSecret(name, by))
@@ -208,6 +213,15 @@ func localHint(folder string) string {
 		return "it allows none, so use provider s3"
 	}
 	return "name a folder in " + folder
+}
+
+// groups refuses groups that are not those of whoever creates the job as its owner, whoever wrote them.
+func (d *Decision) groups(owner members.Owner, by Creation) {
+	foreign := func(group string) bool { return owner.User != by.User || !slices.Contains(by.Groups, group) }
+	if slices.ContainsFunc(owner.Groups, foreign) {
+		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "ownerGroups"), "only a webhook writes it, with groups of "+
+			"whoever creates the job as its owner: leave it out"))
+	}
 }
 
 // claim claims for a job what takes a right of whoever creates it, whatever its kind.

@@ -76,7 +76,8 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 			job := &v1alpha1.ElasticTrainingJob{}
 			job.Spec.Template.Spec.ServiceAccountName = c.account
 			job.Spec.Template.Spec.DeprecatedServiceAccount = c.older
-			d := Decide(job, Creation{"alice", types.NamespacedName{Namespace: "ads", Name: "ctr"}}, Rules{Config: config.Defaults()})
+			by := Creation{User: "alice", Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}}
+			d := Decide(job, by, Rules{Config: config.Defaults()})
 			g.Expect(d.Refused).To(BeEmpty())
 			if c.claimed == "" {
 				g.Expect(d.Claims).To(BeEmpty())

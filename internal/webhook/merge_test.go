@@ -117,7 +117,7 @@ func TestDecideMerge(t *testing.T) {
 
 func TestWhatAMergeClaims(t *testing.T) {
 	g := NewWithT(t)
-	by := Creation{"alice", types.NamespacedName{Namespace: "ads", Name: "ctr"}}
+	by := Creation{User: "alice", Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}}
 	spec := mergeSpec()
 	spec.Owner = "alice"
 	secret := authorizationv1.ResourceAttributes{

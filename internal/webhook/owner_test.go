@@ -100,6 +100,39 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	g.Expect(c.Handle(t.Context(), many).Allowed).To(BeTrue())
 }
 
+// Where the mutating webhook was not called, nobody is in a group by what they wrote.
+func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
+	const refusal = "spec.ownerGroups: Forbidden: only a webhook writes it, with groups of whoever creates the job as its owner: " +
+		"leave it out"
+	for name, c := range map[string]struct {
+		owner  string
+		groups []string
+		fine   bool
+	}{
+		"none":                   {"alice", nil, true},
+		"hers":                   {"alice", []string{"ml", "nlp"}, true},
+		"another":                {"alice", []string{"ml", "leads"}, false},
+		"hers, of somebody else": {"bob", []string{"ml"}, false},
+		"hers, of nobody":        {"", []string{"ml"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by, rules := Creation{User: "alice", Groups: []string{"nlp", "ml"}}, Rules{Config: config.Defaults()}
+			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, OwnerGroups: c.groups}}
+			merge := mergeSpec()
+			merge.Owner, merge.OwnerGroups = c.owner, c.groups
+			for _, d := range []Decision{Decide(job, by, rules), DecideMerge(merge, by, rules)} {
+				if c.fine {
+					NewWithT(t).Expect(d.Refused).To(BeEmpty())
+				} else {
+					NewWithT(t).Expect(d.Refused.ToAggregate()).To(MatchError(refusal))
+				}
+			}
+		})
+	}
+	req := creation(`{"spec":{"owner":"alice","ownerGroups":["ml"]}}`)
+	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.Defaults()).Handle(t.Context(), req).Allowed).To(BeTrue(), "she is in ml")
+}
+
 // What is approved is checked with the groups that count, as it was recorded with them.
 func TestGroupsThatNobodyCheckedAreNotApproved(t *testing.T) {
 	job := approvable(v1alpha1.AnnotationApproval, recorded())
@@ -142,8 +175,9 @@ func TestTiersByGroup(t *testing.T) {
 	} {
 		t.Run(job, func(t *testing.T) {
 			for _, v := range []*validator{newJobValidator(r, config.Defaults()), newMergeValidator(r, config.Defaults())} {
-				said := ""
-				if result := v.Handle(t.Context(), creation(job)).Result; result != nil {
+				said, req := "", creation(job)
+				req.UserInfo.Groups = []string{"interns", "ml"}
+				if result := v.Handle(t.Context(), req).Result; result != nil {
 					said = result.Message
 				}
 				if says == "" {
