@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -111,12 +110,8 @@ func Setup(
 		volcano: shared.Volcano, pacer: kube.NewPacer(),
 		memory: newMemory(), now: time.Now,
 	}
-	profiles, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ResourceQuotaProfile{})
-	if err != nil {
+	if err := registerMetrics(ctx, mgr); err != nil {
 		return err
-	}
-	if err := ctrlmetrics.Registry.Register(&metrics{profiles: profiles, elected: mgr.Elected()}); err != nil {
-		return fmt.Errorf("register the metrics of profiles: %w", err)
 	}
 	c, err := r.build(mgr)
 	if err != nil {

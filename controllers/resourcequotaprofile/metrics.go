@@ -1,15 +1,25 @@
 package resourcequotaprofile
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/kube"
 )
 
 // Labels of the metrics of profiles.
-const labelProfile = "profile"
+const labelProfile, labelState, labelReason = "profile", "state", "reason"
+
+// Values of labelState. Only what waits has a reason.
+const stateRunning, stateWaiting = "running", "waiting"
 
 var (
 	resourcesDesc = prometheus.NewDesc("tideline_profile_resources",
@@ -18,15 +28,39 @@ var (
 	acceleratorsDesc = prometheus.NewDesc("tideline_profile_accelerators",
 		"Accelerators that pods of a tier hold in a profile's namespaces.", []string{labelProfile, "tier"}, nil)
 	profileJobsDesc = prometheus.NewDesc("tideline_profile_jobs",
-		"Trainings and merges of a profile; state is running, waiting or awaiting-approval.", []string{labelProfile, "state"}, nil)
+		"Trainings and merges of a profile that run, or wait for what the reason in their status says.",
+		[]string{labelProfile, labelState, labelReason}, nil)
 	overBudgetDesc = prometheus.NewDesc("tideline_profile_users_over_budget",
 		"Users of a profile who have used up a budget.", []string{labelProfile}, nil)
 )
 
-// metrics tell of profiles what their status says, when they are asked.
+// metrics tell of profiles what their status says, and of their jobs what theirs says, when they are asked.
 type metrics struct {
-	profiles toolscache.Store
-	elected  <-chan struct{}
+	profiles, trainings, merges toolscache.Store
+	elected                     <-chan struct{}
+}
+
+// registerMetrics registers the metrics of profiles, of what the manager's cache has.
+func registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
+	m := &metrics{elected: mgr.Elected()}
+	for _, kind := range []struct {
+		object client.Object
+		store  *toolscache.Store
+	}{
+		{&v1alpha1.ResourceQuotaProfile{}, &m.profiles},
+		{&v1alpha1.ElasticTrainingJob{}, &m.trainings},
+		{&v1alpha1.MergeJob{}, &m.merges},
+	} {
+		store, err := kube.StoreOf(ctx, mgr.GetCache(), kind.object)
+		if err != nil {
+			return err
+		}
+		*kind.store = store
+	}
+	if err := ctrlmetrics.Registry.Register(m); err != nil {
+		return fmt.Errorf("register the metrics of profiles: %w", err)
+	}
+	return nil
 }
 
 // Describe sends what the metrics are.
@@ -43,10 +77,50 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	default:
 		return
 	}
+	running := map[string]int{}
 	for _, o := range m.profiles.List() {
 		if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok {
 			collect(to, p)
+			running[p.Name] = 0
 		}
+	}
+	m.collectJobs(to, running)
+}
+
+// waiting is what jobs of a profile wait for.
+type waiting struct{ profile, reason string }
+
+// collectJobs counts jobs where they are in the cache, so that no count can drift from what there is. Running has the profiles of
+// which it is told also that nothing runs.
+func (m *metrics) collectJobs(to chan<- prometheus.Metric, running map[string]int) {
+	held := map[waiting]int{}
+	count := func(stands standing, of waiting) {
+		switch stands {
+		case runs:
+			running[of.profile]++
+		case waits, awaitsApproval:
+			held[of]++
+		}
+	}
+	for _, o := range m.trainings.List() {
+		job, ok := o.(*v1alpha1.ElasticTrainingJob)
+		if ok && job.Spec.RunPolicy.ManagedBy != v1alpha1.ManagedByMultiKueue { // Another cluster runs those, and counts them.
+			count(standingOfTraining(job), waiting{job.Status.Profile, job.Status.Reason})
+		}
+	}
+	for _, o := range m.merges.List() {
+		if job, ok := o.(*v1alpha1.MergeJob); ok {
+			count(standingOfMerge(job), waiting{job.Status.Profile, job.Status.Reason})
+		}
+	}
+	gauge := func(n int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(profileJobsDesc, prometheus.GaugeValue, float64(n), labels...)
+	}
+	for profile, n := range running {
+		gauge(n, profile, stateRunning, "")
+	}
+	for of, n := range held {
+		gauge(n, of.profile, stateWaiting, of.reason)
 	}
 }
 
@@ -65,8 +139,5 @@ func collect(to chan<- prometheus.Metric, p *v1alpha1.ResourceQuotaProfile) {
 	for _, t := range st.Tiers {
 		gauge(acceleratorsDesc, float64(t.Accelerators), t.Name)
 	}
-	gauge(profileJobsDesc, float64(st.Running), "running")
-	gauge(profileJobsDesc, float64(st.Waiting), "waiting")
-	gauge(profileJobsDesc, float64(st.AwaitingApproval), "awaiting-approval")
 	gauge(overBudgetDesc, float64(len(st.OverBudget)))
 }

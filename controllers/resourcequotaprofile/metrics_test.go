@@ -23,23 +23,26 @@ func TestMetricsOfProfiles(t *testing.T) {
 	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
 	p.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("16")}
 	p.Status = v1alpha1.ResourceQuotaProfileStatus{
-		Used: corev1.ResourceList{"cpu": resource.MustParse("1500m")}, Running: 3, Waiting: 2, AwaitingApproval: 1,
+		Used:       corev1.ResourceList{"cpu": resource.MustParse("1500m")},
 		Tiers:      []v1alpha1.UsageStatus{{Name: "exploratory", Accelerators: 8}},
 		OverBudget: []v1alpha1.OverBudget{{User: "alice"}},
 	}
 	g.Expect(store.Add(p)).To(Succeed())
-	m := &metrics{profiles: store, elected: elected}
+	m := &metrics{profiles: store, trainings: trainings(g), merges: merges(g), elected: elected}
 	g.Expect(testutil.CollectAndCount(m)).To(BeZero(), "it stands by")
 	close(elected)
 	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`
 # HELP tideline_profile_accelerators Accelerators that pods of a tier hold in a profile's namespaces.
 # TYPE tideline_profile_accelerators gauge
 tideline_profile_accelerators{profile="ads",tier="exploratory"} 8
-# HELP tideline_profile_jobs Trainings and merges of a profile; state is running, waiting or awaiting-approval.
+# HELP tideline_profile_jobs Trainings and merges of a profile that run, or wait for what the reason in their status says.
 # TYPE tideline_profile_jobs gauge
-tideline_profile_jobs{profile="ads",state="awaiting-approval"} 1
-tideline_profile_jobs{profile="ads",state="running"} 3
-tideline_profile_jobs{profile="ads",state="waiting"} 2
+tideline_profile_jobs{profile="(default)",reason="",state="running"} 1
+tideline_profile_jobs{profile="(default)",reason="Unschedulable",state="waiting"} 1
+tideline_profile_jobs{profile="ads",reason="",state="running"} 0
+tideline_profile_jobs{profile="ads",reason="AwaitingApproval",state="waiting"} 2
+tideline_profile_jobs{profile="ads",reason="InLine",state="waiting"} 1
+tideline_profile_jobs{profile="ads",reason="QuotaExceeded",state="waiting"} 2
 # HELP tideline_profile_resources What a profile's queue has and uses, in cores, bytes and devices; kind is used, deserved, `+
 		`capability, borrowed or lent.
 # TYPE tideline_profile_resources gauge
@@ -49,6 +52,41 @@ tideline_profile_resources{kind="used",profile="ads",resource="cpu"} 1.5
 # TYPE tideline_profile_users_over_budget gauge
 tideline_profile_users_over_budget{profile="ads"} 1
 `))).To(Succeed())
+}
+
+// trainings are some that run, wait, or do neither.
+func trainings(g Gomega) toolscache.Store {
+	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	for name, st := range map[string]v1alpha1.ElasticTrainingJobStatus{
+		"a": {Profile: "ads", Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonQuotaExceeded},
+		"b": {Profile: "ads", Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonQuotaExceeded},
+		"c": {Profile: "ads", Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonAwaitingApproval},
+		"d": {Profile: "ads", Phase: v1alpha1.PhaseSucceeded, Reason: v1alpha1.ReasonCompleted},
+		"e": {Profile: v1alpha1.DefaultProfile, Phase: v1alpha1.PhasePending, Reason: v1alpha1.ReasonUnschedulable},
+		"f": {Profile: v1alpha1.DefaultProfile, Phase: v1alpha1.PhaseRunning, Reason: v1alpha1.ReasonTraining},
+
+		"elsewhere": {Profile: "ads", Phase: v1alpha1.PhaseRunning, Reason: v1alpha1.ReasonTraining},
+	} {
+		job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st}
+		if name == "elsewhere" {
+			job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
+		}
+		g.Expect(store.Add(job)).To(Succeed())
+	}
+	return store
+}
+
+// merges are some that wait, or need not run.
+func merges(g Gomega) toolscache.Store {
+	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	for name, st := range map[string]v1alpha1.MergeJobStatus{
+		"a": {Profile: "ads", Phase: v1alpha1.MergeQueued, Reason: v1alpha1.ReasonInLine},
+		"b": {Profile: "ads", Phase: v1alpha1.MergeWaiting, Reason: v1alpha1.ReasonAwaitingApproval},
+		"c": {Profile: "ads", Phase: v1alpha1.MergeWaiting, Reason: v1alpha1.ReasonNotDue},
+	} {
+		g.Expect(store.Add(&v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: st})).To(Succeed())
+	}
+	return store
 }
 
 func TestMetricsAgreeWithTheirPage(t *testing.T) {
