@@ -121,8 +121,13 @@ func TestInstalledConfigurationIsTheDefault(t *testing.T) {
 	if !reflect.DeepEqual(installed, want) || !strings.Contains(read(t, configurationPage), "`"+want.Ledger.File+"`") {
 		t.Errorf("%s says %+v, the defaults are %+v", path, installed, want)
 	}
+	// What a list that is empty may have stands behind it in comments.
+	example := strings.NewReplacer(": []\n# - ", ":\n- ", "\n# - ", "\n- ").Replace(content)
+	if _, err := config.Load(path, []byte(example)); err != nil {
+		t.Error(err)
+	}
 	var tree map[string]any
-	if err := yaml.Unmarshal([]byte(content), &tree); err != nil {
+	if err := yaml.Unmarshal([]byte(example), &tree); err != nil {
 		t.Fatal(err)
 	}
 	for field := range fields("", reflect.ValueOf(*config.Defaults())) {

@@ -132,9 +132,12 @@ type UsageStatus struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=256
 	Name string `json:"name"`
-	// Accelerators that are held, all that the operator's configuration knows together.
+	// Held is how many accelerators are held, all that the operator's configuration knows together: 8, or 0.5 where devices are
+	// shared.
 	// +required
-	Accelerators int64 `json:"accelerators"`
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +kubebuilder:validation:MaxLength=32
+	Held string `json:"held"`
 }
 
 // AvailableStatus is what a job of the team could have now of one model of accelerator.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 )
 
@@ -108,7 +106,7 @@ func (r *Recorder) used(ctx context.Context, l Ledger, from, to time.Time) (map[
 	defer cancel()
 	totals, err := l.Usage(limited, ledger.Query{
 		From: from, To: to, GroupBy: []ledger.Field{ledger.Profile, ledger.User},
-		Where: map[ledger.Field][]string{ledger.Resource: accelerators(r.config)},
+		Where: map[ledger.Field][]string{ledger.Resource: r.config.CountedAccelerators()},
 	})
 	if err != nil {
 		return nil, err
@@ -122,8 +120,4 @@ func (r *Recorder) used(ctx context.Context, l Ledger, from, to time.Time) (map[
 		used[profile][user] += t.AmountSeconds
 	}
 	return used, nil
-}
-
-func accelerators(cfg *config.Configuration) []string {
-	return slices.Sorted(maps.Keys(cfg.Accelerators))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 )
 
@@ -51,6 +52,20 @@ func TestSpending(t *testing.T) {
 		g.Expect(m.asked).To(HaveLen(read), "nobody asks any more")
 		_, err = spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
+	})
+}
+
+func TestPartsOfDevicesAreNotSpentTwice(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		c.config.Sharing = config.Sharing{
+			{Resource: "volcano.sh/vgpu-cores", CountsAs: gpu, Whole: 100, Times: "volcano.sh/vgpu-number"},
+			{Resource: "nvidia.com/gpu.shared", CountsAs: gpu, Whole: 4},
+		}
+		c.start()
+		_, err := c.recorder.Spent("ads", time.Hour)
+		g.Expect(err).To(MatchError(ErrUnknown))
+		pass(endsInterval)
+		g.Expect(m.asked[0].Where[ledger.Resource]).To(ConsistOf(gpu, "amd.com/gpu"))
 	})
 }
 

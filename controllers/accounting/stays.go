@@ -5,14 +5,13 @@ package accounting
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
@@ -37,12 +36,12 @@ func Counts(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
 	if kind, _ := kube.OurController(pod); kind != "" {
 		return true
 	}
-	return place.Profile != "" && acceleratorOf(requests(pod), cfg) != ""
+	return place.Profile != "" && acceleratorOf(cfg.Sharing.Requests(pod), cfg) != ""
 }
 
 // StayOf is the time that a pod has held what it asks for: until a time at which it was seen, or until it ended.
 func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.Time) ledger.Stay {
-	asked := requests(pod)
+	asked := cfg.Sharing.Requests(pod)
 	s := ledger.Stay{
 		Pod: ledger.Pod{
 			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
@@ -163,10 +162,6 @@ func lastOf(pod *corev1.Pod, begin time.Time) time.Time {
 	return last
 }
 
-func requests(pod *corev1.Pod) corev1.ResourceList {
-	return resource.PodRequests(pod, resource.PodResourcesOptions{})
-}
-
 // TierOf is the tier whose PriorityClass the pod has; empty for a class of others.
 func TierOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	for _, t := range cfg.Tiers {
@@ -177,16 +172,14 @@ func TierOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	return ""
 }
 
-// acceleratorOf is the first by name of the accelerators that are asked for and that the configuration knows; empty for none.
+// acceleratorOf is the first by name of the accelerators that are asked for and that are counted; empty for none.
 func acceleratorOf(asked corev1.ResourceList, cfg *config.Configuration) string {
-	first := ""
-	for name, quantity := range asked {
-		_, known := cfg.Accelerators[string(name)]
-		if known && !quantity.IsZero() && (first == "" || string(name) < first) {
-			first = string(name)
+	for _, name := range cfg.CountedAccelerators() {
+		if quantity := asked[corev1.ResourceName(name)]; !quantity.IsZero() {
+			return name
 		}
 	}
-	return first
+	return ""
 }
 
 const mebibyte = 1 << 20
@@ -195,18 +188,13 @@ const mebibyte = 1 << 20
 func resourcesOf(asked corev1.ResourceList) ledger.Resources {
 	r := make(ledger.Resources, len(asked))
 	for name, quantity := range asked {
-		if isBytes(name) {
+		if capacity.IsBytes(name) {
 			r[string(name)] = (quantity.Value() + mebibyte - 1) / mebibyte
 		} else {
-			r[string(name)] = quantity.MilliValue()
+			r[string(name)] = config.Thousandths(quantity)
 		}
 	}
 	return r
-}
-
-func isBytes(name corev1.ResourceName) bool {
-	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
-		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // hasEnded tells of a pod that holds nothing any more, though it may still be there.

@@ -158,6 +158,19 @@ func TestStayOfAPodOfSomebodyElse(t *testing.T) {
 	}
 }
 
+func TestPartsOfDevicesAreKeptAsParts(t *testing.T) {
+	g := NewWithT(t)
+	cfg := config.Defaults()
+	cfg.Sharing = config.Sharing{{Resource: "volcano.sh/gpu-memory", CountsAs: gpu, Whole: 40960}}
+	pod := newPod("p", asks(gpu, "0"), asks("volcano.sh/gpu-memory", "10240"))
+	place := Place{Profile: "ads", Node: map[string]string{"nvidia.com/gpu.product": "A100"}}
+	g.Expect(Counts(pod, place, config.Defaults())).To(BeFalse())
+	g.Expect(Counts(pod, place, cfg)).To(BeTrue())
+	s := StayOf(pod, place, cfg, noon)
+	g.Expect(s.Resources).To(Equal(ledger.Resources{gpu: 250, "volcano.sh/gpu-memory": 10_240_000}))
+	g.Expect(s.Model).To(Equal("A100"))
+}
+
 func TestTierIsThatOfThePriority(t *testing.T) {
 	for priority, tier := range map[int32]string{
 		100000: "main-traffic", -100: "main-traffic", 1000: "exploratory", -200: "small-traffic", 0: "", 7: "",

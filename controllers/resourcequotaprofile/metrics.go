@@ -3,6 +3,7 @@ package resourcequotaprofile
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -137,7 +138,9 @@ func collect(to chan<- prometheus.Metric, p *v1alpha1.ResourceQuotaProfile) {
 		}
 	}
 	for _, t := range st.Tiers {
-		gauge(acceleratorsDesc, float64(t.Accelerators), t.Name)
+		if held, err := strconv.ParseFloat(t.Held, 64); err == nil {
+			gauge(acceleratorsDesc, held, t.Name)
+		}
 	}
 	gauge(overBudgetDesc, float64(len(st.OverBudget)))
 }

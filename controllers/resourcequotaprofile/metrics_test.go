@@ -24,7 +24,7 @@ func TestMetricsOfProfiles(t *testing.T) {
 	p.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("16")}
 	p.Status = v1alpha1.ResourceQuotaProfileStatus{
 		Used:       corev1.ResourceList{"cpu": resource.MustParse("1500m")},
-		Tiers:      []v1alpha1.UsageStatus{{Name: "exploratory", Accelerators: 8}},
+		Tiers:      []v1alpha1.UsageStatus{{Name: "exploratory", Held: "7.5"}},
 		OverBudget: []v1alpha1.OverBudget{{User: "alice"}},
 	}
 	g.Expect(store.Add(p)).To(Succeed())
@@ -34,7 +34,7 @@ func TestMetricsOfProfiles(t *testing.T) {
 	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`
 # HELP tideline_profile_accelerators Accelerators that pods of a tier hold in a profile's namespaces.
 # TYPE tideline_profile_accelerators gauge
-tideline_profile_accelerators{profile="ads",tier="exploratory"} 8
+tideline_profile_accelerators{profile="ads",tier="exploratory"} 7.5
 # HELP tideline_profile_jobs Trainings and merges of a profile that run, or wait for what the reason in their status says.
 # TYPE tideline_profile_jobs gauge
 tideline_profile_jobs{profile="(default)",reason="",state="running"} 1

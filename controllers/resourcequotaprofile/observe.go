@@ -116,7 +116,7 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 			room.Pods = append(room.Pods, placeholderOf(p))
 			o.Rooms[key] = room
 		}
-		if n := r.config.Accelerators.Among(resource.PodRequests(p, resource.PodResourcesOptions{})); n > 0 && holds(p) {
+		if n := r.config.AcceleratorsAmong(r.config.Sharing.Requests(p)); n > 0 && holds(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
 				Namespace: p.Namespace, Profile: key.Profile, Tier: accounting.TierOf(p, r.config), User: accounting.UserOf(p, r.config),
 				Accelerators: n,

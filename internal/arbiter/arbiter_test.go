@@ -35,6 +35,8 @@ type scene struct {
 	served  bool
 	// spent is what alice has used; less than nothing is not known.
 	spent int64
+	// sharing says which resources are parts of accelerators.
+	sharing config.Sharing
 }
 
 func (s *scene) spend(string, time.Duration) (caps.Spending, error) {
@@ -108,7 +110,9 @@ func (s *scene) arbiter() *Arbiter {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
 		NewWithT(s.t).Expect(add(scheme)).To(Succeed())
 	}
-	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), config.Defaults(),
+	cfg := config.Defaults()
+	cfg.Sharing = s.sharing
+	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), cfg,
 		func() bool { return s.served }, s.spend, logr.Discard())
 	go func() {
 		for range a.Woken() { //nolint:revive // nobody is there to wake

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/members"
@@ -148,14 +147,15 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		}
 		queue = st.Queue
 	}
-	core := worker.CoreRequests(job, st.Attempt.MinReplicas)
-	owner := members.OfTraining(job, !t.c.arbiter.config.Webhooks.Enabled)
+	cfg := t.c.arbiter.config
+	core := worker.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
+	owner := members.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &caps.Claimant{
 		Job: key, User: owner.User, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
-		Core:        capacity.AmountsOf(core),
-		Worker:      capacity.AmountsOf(worker.WorkerRequests(job)),
-		Accelerated: t.c.arbiter.config.Accelerators.Among(core) > 0,
+		Core:        caps.AmountsOf(core),
+		Worker:      caps.AmountsOf(worker.WorkerCounted(job, cfg.Sharing)),
+		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.wants(key, job),
 	}
 }
@@ -209,17 +209,17 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	queue := t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue
 	team := t.team(ctx, p.Namespace)
 	if holder := t.of[queue]; holder != nil && holder != team {
-		holder.guest(p)
+		holder.guest(p, t.c.arbiter.config.Sharing)
 	}
 	if team == nil {
 		return
 	}
-	requests := resource.PodRequests(p, resource.PodResourcesOptions{})
+	requests := t.c.arbiter.config.Sharing.Requests(p)
 	model := t.model(p, requests)
 	key, index, ok := t.c.workerOf(p)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
 		if model != "" {
-			bind(c, model, capacity.AmountsOf(requests))
+			bind(c, model, caps.AmountsOf(requests))
 		}
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
 			c.Surplus = append(c.Surplus, caps.Surplus{
@@ -234,18 +234,18 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	}
 	user, foreign := t.userOf(p)
 	team.others = append(team.others, caps.Use{
-		User: user, Model: model, Holds: capacity.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
+		User: user, Model: model, Holds: caps.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
 		InQueue: queue == team.profile.Name,
 	})
 }
 
 // bind notes on which model a pod of the claimant is.
-func bind(c *caps.Claimant, model string, holds capacity.Amounts) {
+func bind(c *caps.Claimant, model string, holds caps.Amounts) {
 	if c.Bound == nil {
-		c.Bound = map[string]capacity.Amounts{}
+		c.Bound = map[string]caps.Amounts{}
 	}
 	if c.Bound[model] == nil {
-		c.Bound[model] = capacity.Amounts{}
+		c.Bound[model] = caps.Amounts{}
 	}
 	for name, amount := range holds {
 		c.Bound[model][name] += amount
@@ -254,7 +254,7 @@ func bind(c *caps.Claimant, model string, holds capacity.Amounts) {
 
 // guest counts a pod of the team's queue that is in no namespace of the team's: for the queue alone. A pod that holds room for a
 // training of the team's does not count once that is there, which takes the room.
-func (team *team) guest(p *corev1.Pod) {
+func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
 	if p.Spec.NodeName == "" {
 		return
 	}
@@ -269,8 +269,7 @@ func (team *team) guest(p *corev1.Pod) {
 		}
 	}
 	team.others = append(team.others, caps.Use{
-		Holds:   capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
-		InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
+		Holds: caps.AmountsOf(sharing.Requests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 

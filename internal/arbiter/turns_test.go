@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 )
 
@@ -123,10 +124,51 @@ func TestWhatCountsForAUser(t *testing.T) {
 			turn := s.turn("ranker")
 			g.Expect(turn.Admitted).To(Equal(c.used == 0))
 			if c.used > 0 {
-				g.Expect(turn.Blocked.Used).To(Equal(c.used))
+				g.Expect(turn.Blocked.Used).To(Equal(1000 * c.used))
 			}
 		})
 	}
+}
+
+func TestPartsOfDevicesCountAsParts(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.sharing = config.Sharing{{
+		Resource: "volcano.sh/vgpu-cores", CountsAs: "nvidia.com/gpu", Whole: 100, Times: "volcano.sh/vgpu-number",
+	}}
+	node, _ := s.objects[0].(*corev1.Node)
+	node.Labels = map[string]string{"nvidia.com/gpu.product": "A100"}
+	s.capped(1, "A100")
+	quarters := func(n string) corev1.ResourceList {
+		return corev1.ResourceList{"volcano.sh/vgpu-number": resource.MustParse(n), "volcano.sh/vgpu-cores": resource.MustParse("25")}
+	}
+	for i, name := range []string{"second", "third"} {
+		job := s.asking(name) // two workers, so half a device
+		job.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(i) * time.Second))
+		job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100"}}
+		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: quarters("1")}
+	}
+	first := notebook()
+	first.Spec.Containers[0].Resources.Requests = quarters("2")
+	s.objects = append(s.objects, first)
+	g.Expect(s.turn("second").Admitted).To(BeTrue(), "half a device is left")
+	third := s.turn("third")
+	g.Expect(third.Admitted).To(BeFalse())
+	g.Expect([]int64{third.Blocked.Used, third.Blocked.Asked, third.Blocked.Limit.Max}).To(Equal([]int64{1000, 500, 1000}))
+}
+
+func TestSurplusCountsAsParts(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
+	s.capped(1, "")
+	for _, job := range []*v1alpha1.ElasticTrainingJob{s.job("ctr", 4, 3), s.asking("second")} {
+		job.Spec.Owner = "alice"
+		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")},
+		}
+	}
+	g.Expect(s.turn("second").Blocked).To(HaveValue(And(HaveField("Used", int64(750)), HaveField("Asked", int64(500)))))
 }
 
 func TestAJobThatWaitsForSomethingElseKeepsNobodyFromTheTurn(t *testing.T) {

@@ -10,6 +10,7 @@ package capacity
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,12 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 		}
 	}
 	return a
+}
+
+// IsBytes tells of a resource that is counted in bytes.
+func IsBytes(name corev1.ResourceName) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // Snapshot is a cluster at one moment.

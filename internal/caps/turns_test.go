@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/members"
 )
 
@@ -26,7 +25,7 @@ const gpu = corev1.ResourceName("nvidia.com/gpu")
 
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
 
-func gpus(n int64) capacity.Amounts { return capacity.Amounts{gpu: n} }
+func gpus(n int64) Amounts { return Amounts{gpu: n} }
 
 func limits(of ...Limit) Limits { return Limits{All: of} }
 
@@ -446,10 +445,10 @@ func TestLimitsOfAProfile(t *testing.T) {
 	}
 	hours := []Limit{{Scope: ScopeHours, Max: 2 * Hour, Window: time.Hour}}
 	g.Expect(Of(p)).To(Equal(Limits{IgnoreOthers: true, Hours: hours, All: []Limit{
-		{Scope: ScopeJob, Resource: gpu, Model: "A100", Max: 4},
+		{Scope: ScopeJob, Resource: gpu, Model: "A100", Max: 4000},
 		{Scope: ScopeUser, Resource: "memory", Max: 1 << 30},
 		{Scope: ScopeQueue, Resource: "cpu", Max: 1500},
-		{Scope: ScopeQueue, Resource: gpu, Max: 8},
+		{Scope: ScopeQueue, Resource: gpu, Max: 8000},
 	}}))
 }
 

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Accelerators are the node labels in which the model of an accelerator stands, by the accelerator's resource.
@@ -42,16 +40,6 @@ func (a Accelerators) ModelLabel(resource string) (string, bool) {
 
 // Resources lists the resources whose label is known, by name.
 func (a Accelerators) Resources() []string { return slices.Sorted(maps.Keys(a)) }
-
-// Among counts the devices among resources, of all accelerators together.
-func (a Accelerators) Among(resources corev1.ResourceList) int64 {
-	n := int64(0)
-	for name := range a {
-		asked := resources[corev1.ResourceName(name)]
-		n += asked.Value()
-	}
-	return n
-}
 
 // Names lists them for messages.
 func (a Accelerators) Names() string { return strings.Join(a.Resources(), ", ") }

@@ -25,6 +25,8 @@ type Configuration struct {
 	Tiers Tiers `json:"tiers"`
 	// Accelerators are the node labels in which models of accelerators stand, by resource. A file adds to the built-in ones.
 	Accelerators Accelerators `json:"accelerators"`
+	// Sharing are resources that are parts of accelerators, at most 64. Default: none.
+	Sharing Sharing `json:"sharing"`
 	// Limits are what the operator refuses although the schema allows it.
 	Limits Limits `json:"limits"`
 	// Merges are what MergeJobs may name.
@@ -152,6 +154,7 @@ func Defaults() *Configuration {
 		Kind:                Kind,
 		Tiers:               DefaultTiers(),
 		Accelerators:        DefaultAccelerators(),
+		Sharing:             Sharing{},
 		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
 		Merges:              DefaultMerges(),
 		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},

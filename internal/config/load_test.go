@@ -73,6 +73,7 @@ func other() *Configuration {
 				Sizing: Sizing{51, 103, 104, "2m", "2Mi", "3Ti"}},
 		},
 		Accelerators: Accelerators{"example.com/npu": "example.com/npu.product"},
+		Sharing:      Sharing{{Resource: "example.com/part", CountsAs: "example.com/npu", Whole: 4, Times: "example.com/parts"}},
 		Limits:       Limits{MaxWorkersPerJob: 64},
 		Merges: Merges{
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,

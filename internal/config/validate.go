@@ -32,7 +32,12 @@ const (
 	electionJitter = 1.2
 	// maxRetention is ten years, in days: no entry of the ledger is longer.
 	maxRetention = 3650
+	// maxWhole is what a whole number in a file may be.
+	maxWhole = 999_999_999
 )
+
+// aResource is the rule that the name of a resource breaks.
+const aResource = "it must name a resource as nodes do, for example example.com/npu"
 
 // twiceListed is the rule that an item of a list breaks which stands in it before.
 const twiceListed = "it is listed twice: leave one"
@@ -45,6 +50,7 @@ func (c *Configuration) validate() problems {
 	}
 	p.tiers(c.Tiers)
 	p.accelerators(c.Accelerators)
+	p.sharing(c.Sharing, c.Accelerators)
 	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
 	p.merges(c.Merges)
 	if c.Reservations.Image == "" {
@@ -154,6 +160,47 @@ func (p *problems) accelerators(labels Accelerators) {
 		if len(validation.IsQualifiedName(labels[resource])) > 0 {
 			p.value(path, labels[resource], "it must be the name of a node label, for example example.com/npu.product")
 		}
+	}
+}
+
+func (p *problems) sharing(all Sharing, known Accelerators) {
+	if len(all) > maxSharing {
+		p.add("sharing", fmt.Sprintf("has %d entries: it may have %d", len(all), maxSharing))
+	}
+	ofDevices := map[string]string{} // as what the devices count of which each resource gives the number
+	for i, share := range all {
+		path := fmt.Sprintf("sharing[%d]", i)
+		p.shared(path+".resource", share.Resource, all[:i])
+		switch _, isKnown := known[share.CountsAs]; {
+		case !isKnown:
+			p.value(path+".countsAs", share.CountsAs, "it must be one of accelerators: "+known.Names())
+		case all.knows(share.CountsAs):
+			p.value(path+".countsAs", share.CountsAs, "it is itself a part of an accelerator here: name one that is whole")
+		}
+		p.between(path+".whole", share.Whole, 1, maxWhole)
+		if share.Times == "" {
+			continue
+		}
+		as, before := ofDevices[share.Times]
+		switch {
+		case len(validation.IsQualifiedName(share.Times)) > 0:
+			p.value(path+".times", share.Times, aResource)
+		case slices.ContainsFunc(all, func(o Share) bool { return o.Resource == share.Times }):
+			p.value(path+".times", share.Times, "it is a part of accelerators here, so it cannot be their number too")
+		case before && as != share.CountsAs:
+			p.value(path+".times", share.Times, "it is a number of "+as+" above: a device counts as one accelerator")
+		}
+		ofDevices[share.Times] = share.CountsAs
+	}
+}
+
+// shared holds the name of a resource that is a part of an accelerator to its form.
+func (p *problems) shared(path, resource string, before Sharing) {
+	switch {
+	case len(validation.IsQualifiedName(resource)) > 0:
+		p.value(path, resource, aResource)
+	case slices.ContainsFunc(before, func(o Share) bool { return o.Resource == resource }):
+		p.value(path, resource, twiceListed)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,8 +11,20 @@ import (
 const noServer = "it must be aws, or the URL of an S3 server: http:// or https://, a host, and a port if it is not that of the " +
 	"scheme, with nothing behind it."
 
-const noPrometheus = "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the scheme, and a " +
-	"path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile."
+const noPrometheus = "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the scheme, and " +
+	"a path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile."
+
+// knownWithNPU are the accelerators of a file that adds one.
+const knownWithNPU = "amd.com/gpu, example.com/npu, nvidia.com/gpu, nvidia.com/gpu.shared, volcano.sh/vgpu-number."
+
+// manyParts are so many parts of an accelerator.
+func manyParts(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "- {resource: a.b/part-%d, countsAs: nvidia.com/gpu, whole: 2}\n", i)
+	}
+	return b.String()
+}
 
 // wrongFiles are files without their header, and all that is said of them, without the file's name.
 var wrongFiles = []struct {
@@ -20,14 +33,16 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+			"tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.`,
+			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, ` +
+			`tiers, webhooks.`,
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
 			`letter first and no dash last.`,
@@ -48,7 +63,8 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+			"tiers, webhooks.",
 		"log.Level is not a field: there may be format, level.",
 	}},
 	{"a field twice, and something else", "log: {level: loud}\nlog: {level: loud}\n", []string{
@@ -133,6 +149,36 @@ var wrongFiles = []struct {
 		`accelerators["a b"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 		`accelerators["example.com/npu"] is "": it must be the name of a node label, for example example.com/npu.product.`,
 	}},
+	{"parts of accelerators", "sharing:\n- {resource: a.b/part, countsAs: a.b/unknown, whole: 0}\n" +
+		"- {resource: nvidia.com/gpu.shared, countsAs: nvidia.com/gpu, whole: -4}\n" +
+		"- {resource: nvidia.com/gpu.shared, countsAs: nvidia.com/gpu.shared, whole: 4}\n" +
+		"- {resource: amd.com/gpu, countsAs: volcano.sh/vgpu-number, whole: 1000000000}\n" +
+		"- {resource: \"a b\", countsAs: amd.com/gpu, whole: 1, times: \"c d\"}\n" +
+		"- {resource: a.b/cores, countsAs: nvidia.com/gpu, whole: 100, times: volcano.sh/vgpu-number}\n" +
+		"- {resource: a.b/memory, countsAs: example.com/npu, whole: 100, times: volcano.sh/vgpu-number}\n" +
+		"- {resource: a.b/self, countsAs: nvidia.com/gpu, whole: 1, times: a.b/self}\n" +
+		"- {whole: 1}\naccelerators: {example.com/npu: a.b/c}\n", []string{
+		`sharing[0].countsAs is "a.b/unknown": it must be one of accelerators: ` + knownWithNPU,
+		"sharing[0].whole is 0: it must be from 1 to 999999999.",
+		"sharing[1].whole is -4: it must be from 1 to 999999999.",
+		`sharing[2].resource is "nvidia.com/gpu.shared": it is listed twice: leave one.`,
+		`sharing[2].countsAs is "nvidia.com/gpu.shared": it is itself a part of an accelerator here: name one that is whole.`,
+		`sharing[3].countsAs is "volcano.sh/vgpu-number": it is itself a part of an accelerator here: name one that is whole.`,
+		"sharing[3].whole is 1000000000: it must be from 1 to 999999999.",
+		`sharing[4].resource is "a b": it must name a resource as nodes do, for example example.com/npu.`,
+		`sharing[4].countsAs is "amd.com/gpu": it is itself a part of an accelerator here: name one that is whole.`,
+		`sharing[4].times is "c d": it must name a resource as nodes do, for example example.com/npu.`,
+		`sharing[6].times is "volcano.sh/vgpu-number": it is a number of nvidia.com/gpu above: a device counts as one accelerator.`,
+		`sharing[7].times is "a.b/self": it is a part of accelerators here, so it cannot be their number too.`,
+		`sharing[8].resource is "": it must name a resource as nodes do, for example example.com/npu.`,
+		`sharing[8].countsAs is "": it must be one of accelerators: ` + knownWithNPU,
+	}},
+	{"parts of one another", "sharing:\n- {resource: nvidia.com/gpu, countsAs: amd.com/gpu, whole: 2}\n" +
+		"- {resource: amd.com/gpu, countsAs: nvidia.com/gpu, whole: 2}\n", []string{
+		`sharing[0].countsAs is "amd.com/gpu": it is itself a part of an accelerator here: name one that is whole.`,
+		`sharing[1].countsAs is "nvidia.com/gpu": it is itself a part of an accelerator here: name one that is whole.`,
+	}},
+	{"more parts than there may be", "sharing:\n" + manyParts(65), []string{"sharing has 65 entries: it may have 64."}},
 	{"numbers", "limits: {maxWorkersPerJob: 4097}\nconcurrency: {elasticTrainingJobs: 0, mergePools: 65, stores: 257}\n" +
 		"resyncPeriodSeconds: 604801\nclientQPS: -1\n", []string{
 		"limits.maxWorkersPerJob is 4097: it must be from 1 to 4096.",
@@ -261,7 +307,8 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, tiers, webhooks.",
+				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+				"tiers, webhooks.",
 			`kind is "ConfigMap": it must be Configuration.`,
 		},
 	} {

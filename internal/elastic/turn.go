@@ -6,8 +6,12 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // gated tells whether the profile limits what jobs hold, so that the job waits for its turn and grows within it.
@@ -96,9 +100,20 @@ func Window(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0
 
 func most(l caps.Limit) string { return "hold " + of(l, l.Max) + " at most" }
 
+// part writes an amount of a resource, which may be a part of a whole.
+func part(name corev1.ResourceName, amount int64) string {
+	switch {
+	case name == corev1.ResourceCPU || capacity.IsBytes(name):
+		return quantity(name, amount)
+	case amount%1000 == 0:
+		return quantity(name, amount/1000)
+	}
+	return text.Thousandths(amount)
+}
+
 // of writes an amount of what a limit limits.
 func of(l caps.Limit, amount int64) string {
-	words := quantity(l.Resource, amount) + " " + string(l.Resource)
+	words := part(l.Resource, amount) + " " + string(l.Resource)
 	if l.Model != "" {
 		words += " (" + l.Model + ")"
 	}

@@ -22,8 +22,8 @@ func capped() *v1alpha1.ResourceQuotaProfile {
 }
 
 func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
-	limit := caps.Limit{Scope: caps.ScopeUser, Resource: "nvidia.com/gpu", Max: 4}
-	team := caps.Limit{Scope: caps.ScopeQueue, Resource: "nvidia.com/gpu", Model: "A100", Max: 8}
+	limit := caps.Limit{Scope: caps.ScopeUser, Resource: "nvidia.com/gpu", Max: 4000}
+	team := caps.Limit{Scope: caps.ScopeQueue, Resource: "nvidia.com/gpu", Model: "A100", Max: 8000}
 	const says = "Profile ads lets alice hold 4 nvidia.com/gpu at most; 3 nvidia.com/gpu in use, and the job asks for 2 " +
 		"nvidia.com/gpu."
 	for name, c := range map[string]struct {
@@ -31,21 +31,28 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 		stalled bool
 		message string
 	}{
-		"the first": {blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3, Asked: 2, Place: 1}, message: says +
+		"the first": {blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1}, message: says +
 			" It starts by itself when enough of that is given back."},
 		"one behind": {
 			blocked: caps.Blocked{
-				Limit: limit, User: "alice", Used: 3, Asked: 2, Place: 2, Behind: types.NamespacedName{Namespace: "ads", Name: "x"},
+				Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 2, Behind: types.NamespacedName{Namespace: "ads", Name: "x"},
 			},
 			message: says + " It is number 2 of those that wait for that, behind ads/x.",
 		},
 		"one for which surplus leaves": {
-			blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3, Asked: 2, Place: 1, Leaving: true},
+			blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1, Leaving: true},
 			message: says + " Surplus workers leave for it.",
 		},
-		"one of a team": {blocked: caps.Blocked{Limit: team, Used: 7, Asked: 2, Place: 1}, message: "Profile ads lets all its jobs " +
-			"together hold 8 nvidia.com/gpu (A100) at most; 7 nvidia.com/gpu (A100) in use, and the job asks for 2 nvidia.com/gpu " +
-			"(A100). It starts by itself when enough of that is given back."},
+		"one of a team": {
+			blocked: caps.Blocked{Limit: team, Used: 7000, Asked: 2000, Place: 1},
+			message: "Profile ads lets all its jobs together hold 8 nvidia.com/gpu (A100) at most; 7 nvidia.com/gpu (A100) in use, and " +
+				"the job asks for 2 nvidia.com/gpu (A100). It starts by itself when enough of that is given back.",
+		},
+		"one that asks for half a device": {
+			blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3750, Asked: 500, Place: 1},
+			message: "Profile ads lets alice hold 4 nvidia.com/gpu at most; 3.75 nvidia.com/gpu in use, and the job asks for 0.5 " +
+				"nvidia.com/gpu. It starts by itself when enough of that is given back.",
+		},
 		"one of a user without hours": {
 			blocked: caps.Blocked{
 				Limit: caps.Limit{Scope: caps.ScopeHours, Max: 2 * caps.Hour, Window: 168 * time.Hour}, User: "alice", Used: 9_000_000,
@@ -54,7 +61,7 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 				"when enough of that is longer ago.",
 		},
 		"one that is too large": {
-			blocked: caps.Blocked{Limit: limit, User: "alice", Asked: 6, Never: true}, stalled: true, message: "The job asks for 6 " +
+			blocked: caps.Blocked{Limit: limit, User: "alice", Asked: 6000, Never: true}, stalled: true, message: "The job asks for 6 " +
 				"nvidia.com/gpu at least, and profile ads lets a user hold 4 nvidia.com/gpu at most: lower minReplicas, or have the " +
 				"profile allow more.",
 		},

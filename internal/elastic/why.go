@@ -154,7 +154,7 @@ func quantity(name corev1.ResourceName, amount int64) string {
 	if name == corev1.ResourceCPU {
 		return resource.NewMilliQuantity(amount, resource.DecimalSI).String()
 	}
-	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
+	if capacity.IsBytes(name) {
 		return resource.NewQuantity(amount, resource.BinarySI).String()
 	}
 	return resource.NewQuantity(amount, resource.DecimalSI).String()

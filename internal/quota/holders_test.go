@@ -12,24 +12,24 @@ func TestWhoHoldsTheTeamsAccelerators(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking()
 	b.o.Holdings = []Holding{
-		{Namespace: "ads-dev", Tier: "exploratory", User: "bob", Accelerators: 2},
-		{Namespace: "ads-dev", Tier: "main-traffic", User: "alice", Accelerators: 4},
-		{Namespace: "ads-dev", User: "alice", Accelerators: 1},
-		{Namespace: "search", Tier: "exploratory", User: "carol", Accelerators: 8},
-		{Namespace: "tideline-system", Profile: "ads", Tier: "exploratory", Accelerators: 8},
-		{Namespace: "tideline-system", Profile: "search", Accelerators: 8},
+		{Namespace: "ads-dev", Tier: "exploratory", User: "bob", Accelerators: 2000},
+		{Namespace: "ads-dev", Tier: "main-traffic", User: "alice", Accelerators: 4000},
+		{Namespace: "ads-dev", User: "alice", Accelerators: 500},
+		{Namespace: "search", Tier: "exploratory", User: "carol", Accelerators: 8000},
+		{Namespace: "tideline-system", Profile: "ads", Tier: "exploratory", Accelerators: 8000},
+		{Namespace: "tideline-system", Profile: "search", Accelerators: 8000},
 	}
 	b.o.Offers = map[string][]v1alpha1.AvailableStatus{"ads": {{Resource: "nvidia.com/gpu", Free: 3}}}
 	b.step()
 	g.Expect(b.last.Status.Tiers).To(Equal([]v1alpha1.UsageStatus{
-		{Name: "exploratory", Accelerators: 10}, {Name: "main-traffic", Accelerators: 4}, {Name: "", Accelerators: 1},
+		{Name: "exploratory", Held: "10"}, {Name: "main-traffic", Held: "4"}, {Name: "", Held: "0.5"},
 	}))
 	g.Expect(b.last.Status.Users).To(Equal([]v1alpha1.UsageStatus{
-		{Name: "", Accelerators: 8}, {Name: "alice", Accelerators: 5}, {Name: "bob", Accelerators: 2},
+		{Name: "", Held: "8"}, {Name: "alice", Held: "4.5"}, {Name: "bob", Held: "2"},
 	}))
 	g.Expect(b.last.Status.Available).To(Equal(b.o.Offers["ads"]))
 	written := b.last.Status.DeepCopy()
-	b.o.Holdings[0].Accelerators = 3
+	b.o.Holdings[0].Accelerators = 3000
 	b.o.Offers = map[string][]v1alpha1.AvailableStatus{"ads": {{Resource: "nvidia.com/gpu", Free: 2}}}
 	g.Expect(PaceOf(written, &b.step().last.Status)).To(Equal(PaceCalm), "figures alone")
 }

@@ -52,7 +52,7 @@ type Observed struct {
 	VolcanoMissing string
 }
 
-// Holding is the accelerators that a pod holds.
+// Holding is the accelerators that a pod holds, in thousandths.
 type Holding struct {
 	Namespace string
 	// Profile that it holds room for, as a reservation; empty for every other pod, which is of the profile of its namespace.

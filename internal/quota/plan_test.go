@@ -143,6 +143,7 @@ func TestUsedBorrowedLent(t *testing.T) {
 	w := newWorld(t)
 	ads, search := w.profile("ads", 3), w.profile("search", 1)
 	w.o.Used["search-dev"], w.o.Used["ads-dev"] = gpus(9), gpus(2)
+	w.o.Holdings = []Holding{{Namespace: "search-dev", Accelerators: 8500}, {Namespace: "search-dev", Accelerators: 500}}
 	w.o.Jobs["search-dev"] = Jobs{Running: 2, Waiting: 1, AwaitingApproval: 3}
 	w.settle()
 	g.Expect(capacity.AmountsOf(search.Status.Borrowed)).To(Equal(gpus(5)))
@@ -150,6 +151,27 @@ func TestUsedBorrowedLent(t *testing.T) {
 	g.Expect(ads.Status.Borrowed).To(BeEmpty())
 	g.Expect(search.Status.Accelerators).To(Equal("9/4/-"))
 	g.Expect([]int32{search.Status.Running, search.Status.Waiting, search.Status.AwaitingApproval}).To(Equal([]int32{2, 1, 3}))
+}
+
+func TestSharedDevicesAreTheDevicesThatTheyAre(t *testing.T) {
+	g := NewWithT(t)
+	const slice, number, memory = corev1.ResourceName("nvidia.com/gpu.shared"), "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"
+	w := newWorld(t)
+	w.o.Config.Sharing = config.Sharing{
+		{Resource: string(slice), CountsAs: string(gpu), Whole: 4},
+		{Resource: memory, CountsAs: string(gpu), Whole: 40960, Times: number},
+	}
+	w.o.Nodes = capacity.Amounts{slice: 24, number: 80, memory: 8 * 40960}
+	ads := w.profile("ads", 1)
+	w.o.Holdings = []Holding{{Namespace: "ads-dev", Accelerators: 500}}
+	w.settle()
+	g.Expect(ads.Status.Accelerators).To(Equal("0.5/14/-"))
+	ads.Spec.Queue.Capability = corev1.ResourceList{slice: resource.MustParse("10")}
+	w.settle()
+	g.Expect(ads.Status.Accelerators).To(Equal("0.5/10.5/2.5"))
+	w.o.Config.Sharing = nil
+	w.settle()
+	g.Expect(ads.Status.Accelerators).To(Equal("0.5/90/-"), "what is not said to be a part is a device")
 }
 
 func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {

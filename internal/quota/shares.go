@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -80,16 +79,10 @@ func plus(a, b int64) int64 {
 
 // unit is what a share of the resource is a whole number of.
 func unit(resource corev1.ResourceName) int64 {
-	if isBytes(resource) {
+	if capacity.IsBytes(resource) {
 		return 1 << 20
 	}
 	return 1
-}
-
-// isBytes tells of a resource that is counted in bytes.
-func isBytes(resource corev1.ResourceName) bool {
-	return resource == corev1.ResourceMemory || resource == corev1.ResourceEphemeralStorage ||
-		strings.HasPrefix(string(resource), corev1.ResourceHugePagesPrefix)
 }
 
 // part is one claim on what is divided by weight.

@@ -51,7 +51,6 @@ func (r *review) sayFigures(lent capacity.Amounts) {
 		}
 	}
 	r.st.Deserved, r.st.Used, r.st.Borrowed, r.st.Lent = listOf(share), listOf(used), listOf(borrowed), listOf(lends)
-	r.st.Accelerators = r.accelerators(used, share)
 	r.sayHolders()
 	offers := r.p.o.Offers[r.profile.Name]
 	r.st.Available = offers[:min(len(offers), v1alpha1.AvailableLimit)]
@@ -63,28 +62,38 @@ func (r *review) sayFigures(lent capacity.Amounts) {
 	}
 }
 
-// accelerators is used/deserved/capability of all accelerators that the operator's configuration knows.
-func (r *review) accelerators(used, share capacity.Amounts) string {
+// accelerators is used/deserved/capability of all accelerators that the operator's configuration knows, of which so many
+// thousandths are used.
+func (r *review) accelerators(used int64) string {
+	cfg, share := r.p.o.Config, r.p.shares[r.profile.Name]
 	limits := capacity.AmountsOf(r.profile.Spec.Queue.Capability)
-	var have, deserve, limit int64
 	limited, some := true, false
-	for name := range r.p.o.Config.Accelerators {
-		resource := corev1.ResourceName(name)
-		if _, known := share[resource]; !known {
-			continue
+	for _, name := range cfg.CountedAccelerators() {
+		forms := cfg.Forms(name)
+		if slices.ContainsFunc(forms, in(share)) {
+			some, limited = true, limited && slices.ContainsFunc(forms, in(limits))
 		}
-		some = true
-		have, deserve = plus(have, used[resource]), plus(deserve, share[resource])
-		bound, ok := limits[resource]
-		limit, limited = plus(limit, bound), limited && ok
 	}
-	switch {
-	case !some:
+	if !some {
 		return ""
-	case !limited:
-		return fmt.Sprintf("%d/%d/-", have, deserve)
 	}
-	return fmt.Sprintf("%d/%d/%d", have, deserve, limit)
+	limit := "-"
+	if limited {
+		limit = text.Thousandths(cfg.AcceleratorsIn(of(limits)))
+	}
+	return text.Thousandths(used) + "/" + text.Thousandths(cfg.AcceleratorsIn(of(share))) + "/" + limit
+}
+
+// of tells how much of a resource there is among amounts, and in whether they name it at all.
+func of(amounts capacity.Amounts) func(string) int64 {
+	return func(resource string) int64 { return amounts[corev1.ResourceName(resource)] }
+}
+
+func in(amounts capacity.Amounts) func(string) bool {
+	return func(resource string) bool {
+		_, named := amounts[corev1.ResourceName(resource)]
+		return named
+	}
 }
 
 // namedConflicts is how many namespaces a message names.
@@ -161,7 +170,7 @@ func listOf(amounts capacity.Amounts) corev1.ResourceList {
 		switch {
 		case name == corev1.ResourceCPU:
 			list[name] = *resource.NewMilliQuantity(amounts[name], resource.DecimalSI)
-		case isBytes(name):
+		case capacity.IsBytes(name):
 			list[name] = *resource.NewQuantity(amounts[name], resource.BinarySI)
 		default:
 			list[name] = *resource.NewQuantity(amounts[name], resource.DecimalSI)

@@ -32,6 +32,9 @@ func Line(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
+// Thousandths writes so many thousandths as a decimal number: 0.5, 8, 0.333.
+func Thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) }
+
 // Clip makes a text one line, as [Line] does, of at most n bytes.
 func Clip(s string, n int) string { return shorten(Line(shorten(s, n)), n) }
 

@@ -24,6 +24,14 @@ func TestLine(t *testing.T) {
 	}
 }
 
+func TestThousandths(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 1: "0.001", 500: "0.5", 1250: "1.25", 8000: "8", 64_000_000: "64000"} {
+		if got := Thousandths(n); got != want {
+			t.Errorf("Thousandths(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
 func FuzzLine(f *testing.F) {
 	f.Add("\x1b[31m\n\u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {

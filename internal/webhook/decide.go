@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -79,7 +78,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, training, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
 	}
-	d.cap(job, rules.Profile)
+	d.cap(job, rules)
 	d.budget(job, rules)
 	d.groups(owner, by)
 	d.claim(spec.Owner, &spec.Template.Spec, training, by)
@@ -138,8 +137,8 @@ func (d *Decision) limit(
 }
 
 // cap holds a training to what a job and a user of the profile may hold at all.
-func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, profile *v1alpha1.ResourceQuotaProfile) {
-	limits := caps.Of(profile)
+func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, rules Rules) {
+	limits := caps.Of(rules.Profile)
 	if !limits.Gate() || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
@@ -147,9 +146,9 @@ func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, profile *v1alpha1.Resou
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
 		model = a.Models[0]
 	}
-	core := capacity.AmountsOf(worker.CoreRequests(job, job.Spec.MinReplicas))
+	core := caps.AmountsOf(worker.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
 	if limit, asked := limits.Never(core, model); limit != nil {
-		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, elastic.TooLarge(*limit, asked, profile.Name)+
+		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, elastic.TooLarge(*limit, asked, rules.Profile.Name)+
 			": lower minReplicas, or have the profile allow more")
 	}
 }
@@ -159,7 +158,8 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if rules.Profile == nil || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
-	accelerated := rules.Config.Accelerators.Among(worker.CoreRequests(job, job.Spec.MinReplicas)) > 0
+	core := worker.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing)
+	accelerated := rules.Config.AcceleratorsAmong(core) > 0
 	for _, o := range rules.Profile.Status.OverBudget {
 		if accelerated && o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
 			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(

@@ -114,6 +114,8 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
 		"more than a user may have": {profile: caps("7", "8", ""), refused: asks + " at least, and profile ads lets a user hold 7 " +
 			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
+		"more than a part of a device": {profile: caps("8", "1500m", ""), refused: asks + " at least, and profile ads lets a job " +
+			"hold 1.5 nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
 		"of a model that it need not have": {profile: caps("7", "7", "A100"), models: []string{"A100", "H100"}},
 		"of a model that it asks for": {
 			profile: caps("7", "8", "A100"), models: []string{"A100"}, refused: asks + " (A100) at least, and profile ads lets a user " +
@@ -138,6 +140,29 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
+	g := NewWithT(t)
+	cfg := config.Defaults()
+	cfg.Sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
+	job, profile := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.ResourceQuotaProfile{}
+	job.Spec.MinReplicas, job.Spec.MaxReplicas = 4, 16
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{"nvidia.com/gpu.shared": resource.MustParse("1")},
+	}}}
+	profile.Name = "ads"
+	one := v1alpha1.ResourceCap{Resource: "nvidia.com/gpu", Max: resource.MustParse("1")}
+	profile.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{one}}
+	rules := Rules{Config: cfg, Profile: profile}
+	g.Expect(Decide(job, Creation{}, rules).Refused).To(BeEmpty())
+	job.Spec.MinReplicas = 5
+	g.Expect(Decide(job, Creation{}, rules).Refused.ToAggregate()).To(MatchError(ContainSubstring(
+		"The job asks for 1.25 nvidia.com/gpu at least, and profile ads lets a job hold 1 nvidia.com/gpu at most")))
+	job.Spec.Owner = "alice"
+	profile.Spec.Caps = nil
+	profile.Status.OverBudget = []v1alpha1.OverBudget{{User: "alice", OnExceeded: v1alpha1.ExceededDeny}}
+	g.Expect(Decide(job, Creation{}, rules).Refused).To(HaveLen(1), "it would use parts of accelerators")
 }
 
 func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {

@@ -91,8 +91,11 @@ func require(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
 
 // Requests is what a pod asks for, as the scheduler counts it: init containers, sidecars and pod overhead included, limits
 // standing in for missing requests as the API server will default them.
-func Requests(spec *corev1.PodSpec) corev1.ResourceList {
-	return componentresource.PodRequests(defaulted(spec), componentresource.PodResourcesOptions{})
+func Requests(spec *corev1.PodSpec) corev1.ResourceList { return Counted(spec, nil) }
+
+// Counted is what a pod asks for as caps and budgets count it: [Requests], and the accelerators of which these are parts.
+func Counted(spec *corev1.PodSpec, sharing config.Sharing) corev1.ResourceList {
+	return sharing.Requests(defaulted(spec))
 }
 
 // defaulted is a pod with the requests that the API server gives it: limits, where containers have no requests; and where the

@@ -54,17 +54,24 @@ func MergeRequests(job *v1alpha1.MergeJob, n int32) corev1.ResourceList {
 
 // CoreRequests is what the first n workers of a job ask for together.
 func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList {
-	return together(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return requestsOf(job, i) })
+	return CoreCounted(job, n, nil)
 }
 
-// WorkerRequests is what each worker but worker 0 asks for.
-func WorkerRequests(job *v1alpha1.ElasticTrainingJob) corev1.ResourceList { return requestsOf(job, 1) }
+// CoreCounted is that as caps and budgets count it: with the accelerators of which these are parts.
+func CoreCounted(job *v1alpha1.ElasticTrainingJob, n int32, sharing config.Sharing) corev1.ResourceList {
+	return together(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing) })
+}
 
-func requestsOf(job *v1alpha1.ElasticTrainingJob, i int32) corev1.ResourceList {
+// WorkerCounted is what each worker but worker 0 asks for, as caps and budgets count it.
+func WorkerCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing) corev1.ResourceList {
+	return countedOf(job, 1, sharing)
+}
+
+func countedOf(job *v1alpha1.ElasticTrainingJob, i int32, sharing config.Sharing) corev1.ResourceList {
 	if !OwnMaster(job) {
-		return Requests(&job.Spec.Template.Spec)
+		return Counted(&job.Spec.Template.Spec, sharing)
 	}
-	return Requests(Spec(job, nil, "", i))
+	return Counted(Spec(job, nil, "", i), sharing)
 }
 
 // together is what n pods ask for, of which the first may ask for something else than the others.

@@ -1,0 +1,204 @@
+package config
+
+import (
+	"math/bits"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/resource"
+)
+
+// Share says of a resource which part of an accelerator it is. Device plugins that share devices have resources of their own:
+//
+//   - Volcano's and HAMi's vGPUs: a container asks for a number of vGPUs, each on another device, and of each for the same
+//     percentage of cores and the same memory in MiB (volcano.sh/volcano/pkg/scheduler/api/devices/nvidia/vgpu, resourcereqs;
+//     HAMi calls them nvidia.com/gpucores and nvidia.com/gpumem). One that says no memory has all of each.
+//   - Volcano's older GPU sharing: memory of one device, in MiB (docs/user-guide/how_to_use_gpu_sharing.md there).
+//   - Time slicing of NVIDIA's device plugin: as many replicas of each device as its configuration says, which are called
+//     nvidia.com/gpu.shared where that has renameByDefault (github.com/NVIDIA/k8s-device-plugin, README). Slices of MIG are
+//     alike.
+type Share struct {
+	// Resource that pods ask for.
+	Resource string `json:"resource"`
+	// CountsAs is the accelerator of which it is a part, one of Configuration.Accelerators.
+	CountsAs string `json:"countsAs"`
+	// Whole is how much of it is one accelerator, from 1 to 999999999.
+	Whole int32 `json:"whole"`
+	// Times is the resource that says of how many accelerators a container asks for so much; empty for a resource that speaks of
+	// all together.
+	Times string `json:"times"`
+}
+
+// Sharing lists the resources that are parts of accelerators. The zero Sharing has none.
+type Sharing []Share
+
+// maxSharing is how many resources a file may list.
+const maxSharing = 64
+
+const (
+	thousand = 1000
+	// mostDevices is the most that is counted of one accelerator, so that sums of many pods are numbers.
+	mostDevices     = 1 << 40
+	mostThousandths = mostDevices * thousand
+)
+
+// Requests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts, and beside that the
+// accelerators of which the pod holds parts, in thousandths.
+func (s Sharing) Requests(pod *corev1.Pod) corev1.ResourceList {
+	if slices.ContainsFunc(pod.Spec.Containers, s.shares) || slices.ContainsFunc(pod.Spec.InitContainers, s.shares) {
+		pod = &corev1.Pod{Spec: pod.Spec}
+		pod.Spec.Containers, pod.Spec.InitContainers = s.count(pod.Spec.Containers), s.count(pod.Spec.InitContainers)
+	}
+	return resource.PodRequests(pod, resource.PodResourcesOptions{})
+}
+
+// shares tells whether a container asks for parts of accelerators.
+func (s Sharing) shares(c corev1.Container) bool {
+	return slices.ContainsFunc(s, func(share Share) bool {
+		return value(c.Resources.Requests, share.Resource) > 0 || value(c.Resources.Requests, share.Times) > 0
+	})
+}
+
+// count adds to what each container asks for the accelerators of which that is a part. It is done container by container: of
+// how many devices one speaks is no matter of another.
+func (s Sharing) count(containers []corev1.Container) []corev1.Container {
+	counted := slices.Clone(containers)
+	for i := range counted {
+		asked := counted[i].Resources.Requests
+		counted[i].Resources.Requests = merge(asked, s.parts(asked))
+	}
+	return counted
+}
+
+// parts are the thousandths of accelerators that a container asks for by resources of which they are parts.
+func (s Sharing) parts(asked corev1.ResourceList) map[string]int64 {
+	parts, seen := map[string]int64{}, map[string]bool{}
+	for _, share := range s {
+		switch {
+		case share.Times == "":
+			parts[share.CountsAs] = sum(parts[share.CountsAs], share.thousandths(value(asked, share.Resource), 1))
+		case !seen[share.Times]:
+			seen[share.Times] = true
+			parts[share.CountsAs] = sum(parts[share.CountsAs], s.ofDevices(share.Times, asked))
+		}
+	}
+	return parts
+}
+
+// ofDevices are the thousandths of the devices of which a container asks for a number. Cores and memory of the same devices are
+// one part of them, the larger, and never more than they are. Without either it is all of them; without a number, of one.
+func (s Sharing) ofDevices(times string, asked corev1.ResourceList) int64 {
+	devices, part := min(value(asked, times), mostDevices), int64(0)
+	for _, share := range s {
+		if share.Times == times {
+			part = max(part, share.thousandths(value(asked, share.Resource), max(devices, 1)))
+		}
+	}
+	if part == 0 {
+		return devices * thousand
+	}
+	return min(part, max(devices, 1)*thousand)
+}
+
+// total are the thousandths of accelerators in what nodes or queues have of resources of which they are parts.
+func (s Sharing) total(of func(resource string) int64) int64 {
+	all, ofDevices := int64(0), map[string]int64{}
+	for _, share := range s {
+		part := share.thousandths(of(share.Resource), 1)
+		if share.Times == "" {
+			all = sum(all, part)
+		} else {
+			ofDevices[share.Times] = max(ofDevices[share.Times], part)
+		}
+	}
+	for _, part := range ofDevices {
+		all = sum(all, part)
+	}
+	return all
+}
+
+// thousandths is how much of an accelerator an amount is on each of some devices, rounded down, so that what makes up a whole
+// fits into it; one at least for what is asked for.
+func (s Share) thousandths(amount, devices int64) int64 {
+	if amount <= 0 || devices <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(amount), uint64(devices*thousand))
+	if high >= uint64(s.Whole) {
+		return mostThousandths
+	}
+	part, _ := bits.Div64(high, low, uint64(s.Whole))
+	return int64(max(min(part, mostThousandths), 1))
+}
+
+// knows tells of a resource that is a part of an accelerator, or says of how many others speak.
+func (s Sharing) knows(resource string) bool {
+	return slices.ContainsFunc(s, func(share Share) bool { return resource == share.Resource || resource == share.Times })
+}
+
+// CountedAccelerators lists, by name, the accelerators that are counted: all whose label is known, but for those that are parts
+// of others.
+func (c *Configuration) CountedAccelerators() []string {
+	return slices.DeleteFunc(c.Accelerators.Resources(), c.Sharing.knows)
+}
+
+// Forms are the resources as which nodes have an accelerator: itself, and what it is shared as.
+func (c *Configuration) Forms(accelerator string) []string {
+	forms := []string{accelerator}
+	for _, share := range c.Sharing {
+		if share.CountsAs == accelerator {
+			forms = append(forms, share.Resource)
+		}
+	}
+	return forms
+}
+
+// AcceleratorsAmong counts the accelerators among what [Sharing.Requests] returned, all together, in thousandths.
+func (c *Configuration) AcceleratorsAmong(counted corev1.ResourceList) int64 {
+	n := int64(0)
+	for _, name := range c.CountedAccelerators() {
+		n = sum(n, Thousandths(counted[corev1.ResourceName(name)]))
+	}
+	return n
+}
+
+// AcceleratorsIn counts the accelerators in what nodes or queues have of each resource, all together, in thousandths. Cores and
+// memory of the same devices are one number of them, the larger.
+func (c *Configuration) AcceleratorsIn(of func(resource string) int64) int64 {
+	n := c.Sharing.total(of)
+	for _, name := range c.CountedAccelerators() {
+		n = sum(n, min(of(name), mostDevices)*thousand)
+	}
+	return n
+}
+
+// Thousandths of a quantity; the most that can be counted for more.
+func Thousandths(q apiresource.Quantity) int64 {
+	if q.CmpInt64(mostDevices) > 0 {
+		return mostThousandths
+	}
+	return q.MilliValue()
+}
+
+// value is how much of a resource is asked for; zero for none, and for less than that.
+func value(asked corev1.ResourceList, resource string) int64 {
+	quantity := asked[corev1.ResourceName(resource)]
+	return max(quantity.Value(), 0)
+}
+
+// sum does not overflow.
+func sum(a, b int64) int64 { return min(a, mostThousandths) + min(b, mostThousandths) }
+
+// merge adds thousandths of accelerators to a copy of what is asked for.
+func merge(asked corev1.ResourceList, parts map[string]int64) corev1.ResourceList {
+	all := asked.DeepCopy()
+	for name, thousandths := range parts {
+		if thousandths > 0 {
+			total := all[corev1.ResourceName(name)]
+			total.Add(*apiresource.NewMilliQuantity(thousandths, apiresource.DecimalSI))
+			all[corev1.ResourceName(name)] = total
+		}
+	}
+	return all
+}
