@@ -77,6 +77,14 @@ type ReservationStatus struct {
 	// Since is when the reservation was first seen. It is for a training that is created from then on.
 	// +optional
 	Since metav1.Time `json:"since,omitempty"`
+	// Reason says in one word why the room cannot be gathered; empty while nothing refuses it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// Message says what the API server said against it, and what to do.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 	// Job that takes the room, as namespace/name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=127

@@ -202,7 +202,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		d := &decision.Profiles[i]
 		again, profileErr := r.carryOut(ctx, d, now)
 		if profileErr == nil {
-			profileErr = r.furnish(ctx, d.Rooms)
+			profileErr = r.furnish(ctx, d.Profile, d.Rooms)
 		}
 		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
 		if profileErr != nil && err == nil {
@@ -212,7 +212,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
 	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), kube.Sooner(decision.Again, r.figuresDue(&observed)))
-	deleteErr = errors.Join(deleteErr, r.furnish(ctx, decision.Abandoned))
+	deleteErr = errors.Join(deleteErr, r.furnish(ctx, nil, decision.Abandoned))
 	if err := errors.Join(err, deleteErr); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -1,11 +1,14 @@
 package resourcequotaprofile
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -55,6 +58,21 @@ func TestRefusedQueueIsLeftAloneForAWhile(t *testing.T) {
 	g.Expect(m.refused(p, "no", now)).To(BeTrue())
 	m.keep(nil)
 	g.Expect(m.refusal(p)).To(BeEmpty(), "one that is gone is forgotten")
+}
+
+func TestRefusedRoomsAreRemembered(t *testing.T) {
+	g := NewWithT(t)
+	m, p := newMemory(), &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1"}}
+	invalid := fmt.Errorf("create pod: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil))
+	m.furnished(p, "launch", apierrors.NewServerTimeout(schema.GroupResource{Resource: "pods"}, "create", 1))
+	g.Expect(m.refusedRoom(p, "launch")).To(BeNil(), "another try may do")
+	m.furnished(p, "launch", invalid)
+	g.Expect(m.refusedRoom(p, "launch")).To(HaveValue(Equal(quota.Refusal{
+		Reason: v1alpha1.ReasonRejected, Said: invalid.Error(),
+	})))
+	g.Expect(m.refusedRoom(p, "other")).To(BeNil())
+	m.furnished(p, "launch", nil)
+	g.Expect(m.refusedRoom(p, "launch")).To(BeNil())
 }
 
 func TestHowJobsStand(t *testing.T) {

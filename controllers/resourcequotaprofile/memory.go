@@ -8,6 +8,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -28,6 +29,8 @@ type remembered struct {
 	generation int64
 	// tried is when that was said.
 	tried time.Time
+	// rooms are what was last said against what holds the room of reservations, by their names.
+	rooms map[string]quota.Refusal
 }
 
 func newMemory() *memory {
@@ -86,6 +89,29 @@ func (m *memory) refused(p *v1alpha1.ResourceQuotaProfile, said string, now time
 	}
 	known.refusal, known.generation = said, p.Generation
 	return true
+}
+
+// furnished notes what became of holding the room of a reservation: an error that another try alone does not mend is a refusal.
+func (m *memory) furnished(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
+	known := m.of(p)
+	problem := kube.ProblemOf(err, "create what holds the room")
+	switch {
+	case problem == nil:
+		delete(known.rooms, reservation)
+	case problem.Class != kube.Retry:
+		if known.rooms == nil {
+			known.rooms = map[string]quota.Refusal{}
+		}
+		known.rooms[reservation] = quota.Refusal{Reason: problem.Reason, Said: err.Error()}
+	}
+}
+
+// refusedRoom is what was last said against holding the room of a reservation; nil for nothing.
+func (m *memory) refusedRoom(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
+	if refusal, refused := m.of(p).rooms[reservation]; refused {
+		return &refusal
+	}
+	return nil
 }
 
 // written notes that the Queue was taken.

@@ -65,6 +65,11 @@ func (r *Reconciler) profiles(ctx context.Context, o *quota.Observed) error {
 			return err
 		}
 		p.Refused = r.memory.refusal(p.Object)
+		for _, reservation := range p.Object.Spec.Reservations {
+			if refused := r.memory.refusedRoom(p.Object, reservation.Name); refused != nil {
+				o.Rooms[quota.ReservationKey{Profile: p.Object.Name, Name: reservation.Name}] = quota.Room{Refused: refused}
+			}
+		}
 		o.Profiles = append(o.Profiles, p)
 	}
 	return nil

@@ -77,11 +77,15 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-// furnish carries out what is decided about rooms.
-func (r *Reconciler) furnish(ctx context.Context, rooms []quota.RoomDecision) error {
+// furnish carries out what is decided about the rooms of a profile, nil for one that is gone. What is refused the next plan says.
+func (r *Reconciler) furnish(ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, rooms []quota.RoomDecision) error {
 	var errs []error
 	for i := range rooms {
-		errs = append(errs, r.furnishOne(ctx, &rooms[i]))
+		err := r.furnishOne(ctx, &rooms[i])
+		if profile != nil {
+			r.memory.furnished(profile, rooms[i].Name, err)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/text"
 )
 
 // ReservationKey names a reservation of a profile.
@@ -21,7 +23,18 @@ type ReservationKey struct{ Profile, Name string }
 type Room struct {
 	Group *RoomGroup
 	Pods  []Placeholder
+	// Refused is what was last said against what holds the room; nil for nothing.
+	Refused *Refusal
 }
+
+// Refusal is why the API server does not take something.
+type Refusal struct {
+	// Reason is one of those of jobs, and Said the API server's words.
+	Reason, Said string
+}
+
+// messageLimit is how long the message of a reservation may be, and saidLimit how much of that the API server's words.
+const messageLimit, saidLimit = 1024, 800
 
 // RoomGroup is the PodGroup of a reservation.
 type RoomGroup struct {
@@ -79,6 +92,10 @@ func (r *review) reserve() {
 			}
 		}
 		r.advance(&st, spec)
+		if refused := room.Refused; refused != nil && !over(st.Phase) {
+			st.Reason, st.Message = refused.Reason, text.Clip(fmt.Sprintf("%s. Correct the reservation, or have changed what refuses it; "+
+				"it is tried again and again.", text.Clip(refused.Said, saidLimit)), messageLimit)
+		}
 		d := RoomDecision{ReservationKey: ReservationKey{r.profile.Name, spec.Name}}
 		switch {
 		case over(written.Phase):

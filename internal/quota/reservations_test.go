@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,27 @@ func (b *booking) place() *booking {
 }
 
 func (b *booking) says() v1alpha1.ReservationStatus { return b.last.Status.Reservations[0] }
+
+func TestReservationSaysWhatRefusesIt(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking().step()
+	room := b.room()
+	room.Refused = &Refusal{Reason: v1alpha1.ReasonRejected, Said: "Pod \"x\" is invalid: must be a standard resource"}
+	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.step()
+	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationGathering))
+	g.Expect(b.says().Reason).To(Equal("Rejected"))
+	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation, or have ` +
+		"changed what refuses it; it is tried again and again."))
+	room.Refused.Said = strings.Repeat("é", 2000)
+	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.step()
+	g.Expect(len(b.says().Message)).To(BeNumerically("<=", 1024))
+	g.Expect(b.says().Message).To(HaveSuffix("it is tried again and again."))
+	b.now = b.now.Add(2 * time.Hour)
+	b.step()
+	g.Expect(b.says()).To(And(HaveField("Phase", v1alpha1.ReservationExpired), HaveField("Message", ""), HaveField("Reason", "")))
+}
 
 func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g := NewWithT(t)
