@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,8 +108,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 // guard makes a profile of the scenario's namespace and name, where main-traffic takes approval.
 func guard(s *testutil.Scenario) {
 	GinkgoHelper()
-	s.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}},
-		`{"metadata":{"labels":{"`+testutil.TeamLabel+`":"`+s.Namespace+`"}}}`)
+	s.Join(s.Namespace)
 	profile := testutil.Profile(s.Namespace).Tiers("exploratory", "main-traffic").Obj()
 	profile.Spec.Tiers[1].RequiresApproval = true
 	s.Create(profile)

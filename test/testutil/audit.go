@@ -35,6 +35,8 @@ func (r Request) String() string {
 type Audit struct {
 	path      string
 	namespace string
+	// named is true when requests on objects outside of the namespace count that have its name in theirs.
+	named bool
 
 	mu     sync.Mutex
 	offset int64
@@ -48,6 +50,15 @@ func (w *World) Audit(namespace string) (*Audit, error) {
 		return nil, fmt.Errorf("find the audit log: %w", err)
 	}
 	return &Audit{path: w.AuditLog, namespace: namespace, offset: info.Size()}, nil
+}
+
+// AuditNamed is Audit, and has the requests too that concern objects outside of the namespace which have its name in theirs.
+func (w *World) AuditNamed(namespace string) (*Audit, error) {
+	a, err := w.Audit(namespace)
+	if err == nil {
+		a.named = true
+	}
+	return a, err
 }
 
 // Select returns the requests so far that all conditions hold for, in the order in which they were answered.
@@ -99,6 +110,9 @@ func (a *Audit) catchUp() error {
 		return err
 	}
 	mention := []byte(`"namespace":"` + a.namespace + `"`)
+	if a.named {
+		mention = []byte(a.namespace)
+	}
 	for reader := bufio.NewReaderSize(f, 1<<16); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -115,10 +129,14 @@ func (a *Audit) catchUp() error {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return fmt.Errorf("read a line of the audit log: %w", err)
 		}
-		if r, ok := requestOf(&e); ok && r.Namespace == a.namespace {
+		if r, ok := requestOf(&e); ok && a.concerns(r) {
 			a.read = append(a.read, r)
 		}
 	}
+}
+
+func (a *Audit) concerns(r Request) bool {
+	return r.Namespace == a.namespace || a.named && strings.Contains(r.Name, a.namespace)
 }
 
 func requestOf(e *auditv1.Event) (Request, bool) {

@@ -58,6 +58,41 @@ func TestAuditCountsWritesOfTheOperator(t *testing.T) {
 	}
 }
 
+func TestAuditNamedCountsWhatIsNamedAfterTheNamespace(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	write(t, log)
+	world := &World{AuditLog: log}
+	for name, c := range map[string]struct {
+		audit func(string) (*Audit, error)
+		want  []string
+	}{
+		"alone": {world.Audit, []string{"a"}}, "named": {world.AuditNamed, []string{"tideline-ns-surplus", "ns-ads-launch", "a"}},
+	} {
+		audit, err := c.audit("ns")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, log,
+			line(operatorUser, "create", "priorityclasses", "", "tideline-ns-surplus", 201),
+			line(operatorUser, "create", "queues", "", "search", 201),
+			line(operatorUser, "create", "pods", "tideline-system", "ns-ads-launch", 201),
+			line(operatorUser, "create", "pods", "ns2", "another namespace", 201),
+			line(operatorUser, "create", "pods", "ns", "a", 201),
+		)
+		requests, err := audit.Select(ByOperator, Write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, r := range requests {
+			names = append(names, r.Name)
+		}
+		if !slices.Equal(names, c.want) {
+			t.Errorf("%s: writes are on %v, want %v", name, names, c.want)
+		}
+	}
+}
+
 func write(t *testing.T, file string, lines ...string) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -136,6 +136,13 @@ func (s *Scenario) Patch(o client.Object, json string) {
 	s.must(s.Client.Patch(s.ctx, o, mergePatch(json)), fmt.Sprintf("patch %T %s", o, o.GetName()))
 }
 
+// Join gives the namespace to a team, whose profile chooses it by its label.
+func (s *Scenario) Join(team string) {
+	s.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, TeamLabel, team))
+}
+
 // Get reads an object that must be there.
 func Get[T client.Object](s *Scenario, o T, name string) T {
 	s.t.Helper()

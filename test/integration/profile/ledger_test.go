@@ -91,7 +91,7 @@ var _ = Describe("The ledger", Serial, Ordered, func() {
 	It("has each pod once, from when it was bound until it ended, also when the operator was killed", func(ctx SpecContext) {
 		s := in.NewScenario(GinkgoT(), "ads")
 		s.Create(testutil.Profile("ads").Obj())
-		team{s}.join("ads")
+		s.Join("ads")
 		s.Submit(team{s}.job("ctr", 1, 1).Owner("alice@example.com").Tier("small-traffic"))
 		Eventually(s.Fetch("ctr")).Should(And(testutil.Train(1), HaveField("Status.Queue", "ads")))
 		notebook := &corev1.Pod{

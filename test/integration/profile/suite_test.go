@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -39,15 +38,8 @@ type team struct{ *testutil.Scenario }
 func newTeam(name string) team {
 	GinkgoHelper()
 	t := team{shared.World.NewScenario(GinkgoT(), name)}
-	t.join(name)
+	t.Join(name)
 	return t
-}
-
-// join gives the namespace to a team.
-func (t team) join(name string) {
-	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}}
-	t.Patch(namespace, `{"metadata":{"labels":{"`+testutil.TeamLabel+`":"`+name+`"}}}`)
 }
 
 // job is one of one GPU a worker, on whatever node, that grows again after a second.
