@@ -8,7 +8,7 @@ import (
 )
 
 // Most of a spec of this suite is waiting, and a process of Ginkgo runs one spec at a time. So the first spec that runs begins
-// the work of all of them, in one process, and each reports its own when it is done. Two cores serve ten operators at a
+// the work of all of them, in one process, and each reports its own when it is done. Two cores serve twelve operators at a
 // time, however many processes Ginkgo has.
 
 // work is what a spec does: it counts its trials, and returns a table of what was tried.
@@ -22,7 +22,7 @@ var (
 	// suiteContext ends when the suite is interrupted or over.
 	suiteContext, endSuite = context.WithCancel(context.Background())
 	// lanes are where trials run.
-	lanes = make(chan struct{}, 10)
+	lanes = make(chan struct{}, 12)
 )
 
 // itEndsTheSame is a spec whose work may go on beside that of others.

@@ -98,6 +98,7 @@ func saidIn(patch []byte) string {
 			Run                                  *struct{ Outcome string }
 			Restarts                             int
 			Elasticity                           struct{ LastEvictionTime string }
+			Reservations                         []struct{ Name, Phase string }
 		}
 	}{}
 	if err := json.Unmarshal(patch, &said); err != nil {
@@ -121,6 +122,9 @@ func saidIn(patch []byte) string {
 	}
 	if st.Elasticity.LastEvictionTime != "" {
 		words = append(words, "evicted")
+	}
+	for _, r := range st.Reservations {
+		words = append(words, r.Name+" "+r.Phase)
 	}
 	return strings.Join(words, ", ")
 }

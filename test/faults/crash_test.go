@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("the operator dies at any of its writes", func() {
-	told := slices.Concat(stories, mergeStories, rareStories)
+	told := slices.Concat(stories, mergeStories, profileStories, tierStories, rareStories)
 	if fullGrid {
 		told = append(told, rareMergeStories...)
 	}

@@ -11,9 +11,8 @@ import (
 // delayWatches has all that watches tell from now on arrive so much later.
 func (p *proxy) delayWatches(by func(resource string) time.Duration) { p.watchDelay.Store(&by) }
 
-func (p *proxy) delayWatch(response *http.Response) error {
-	info, ok := apirequest.RequestInfoFrom(response.Request.Context())
-	if ok && info.Verb == "watch" {
+func (p *proxy) delayWatch(response *http.Response, info *apirequest.RequestInfo) {
+	if info.Verb == "watch" {
 		response.Body = newDelayed(response.Body, func() time.Duration {
 			by := p.watchDelay.Load()
 			if by == nil || (*by)(info.Resource) == 0 {
@@ -23,7 +22,6 @@ func (p *proxy) delayWatch(response *http.Response) error {
 			return (*by)(info.Resource)
 		})
 	}
-	return nil
 }
 
 // delayed is a stream of which every part arrives later, in the same order.

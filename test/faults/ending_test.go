@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +30,7 @@ func (st *story) run(ctx context.Context) (end ending, err error) {
 		s := st.begin(t)
 		st.strike(s)
 		st.sequel(s)
-		s.rests(longerThanHeldBack)
+		s.rests(st.longerThanHeldBack())
 		picture, err := s.picture()
 		s.Expect(err).NotTo(HaveOccurred(), "the end is looked at")
 		end = st.end(s, picture)
@@ -41,6 +40,9 @@ func (st *story) run(ctx context.Context) (end ending, err error) {
 
 // begin brings a new job to where the story begins, on a site that was prepared. Writes are counted from there.
 func (st *story) begin(t *trial, prepare ...func(*site)) *site {
+	if st.prepare != nil {
+		prepare = append(prepare, st.prepare)
+	}
 	s := newSite(t, st, prepare...)
 	if st.prelude != nil {
 		st.prelude(s)
@@ -49,8 +51,17 @@ func (st *story) begin(t *trial, prepare ...func(*site)) *site {
 	return s
 }
 
-// longerThanHeldBack is longer than any change of status but of words is held back.
+// longerThanHeldBack is longer than any change of a job's status but of words is held back.
 const longerThanHeldBack = 6 * time.Second
+
+// longerThanHeldBack is longer than anything is held back that is compared of the story's statuses. Figures of profiles, which the
+// full grid compares, are for ten seconds.
+func (st *story) longerThanHeldBack() time.Duration {
+	if st.clusterWide && fullGrid {
+		return 12 * time.Second
+	}
+	return longerThanHeldBack
+}
 
 // rests waits until the operators have written nothing for so long.
 func (s *site) rests(rest time.Duration) {
@@ -80,7 +91,7 @@ func (st *story) endsSame(s *site) ending {
 	end := st.end(s, want.picture)
 	for _, c := range s.proxy.struck() {
 		// A deletion of which the operator heard nothing may be asked for once more.
-		if does := c.does(); c.verb == "delete" && c.fault == timeoutAfter && end.changes[does] > want.changes[does] {
+		if does := s.nameless(c.does()); c.verb == "delete" && c.fault == timeoutAfter && end.changes[does] > want.changes[does] {
 			end.changes[does]--
 		}
 	}
@@ -105,13 +116,10 @@ func (st *story) looksSame(s *site) ending {
 // decided are those of the changes that nobody but the operator may make.
 func (st *story) decided(changes map[string]int) map[string]int {
 	changes = maps.Clone(changes)
-	if st.shared {
-		maps.DeleteFunc(changes, func(does string, _ int) bool {
-			// What belongs to a job that is deleted may be seen to go before the job is, and be created once more.
-			return strings.HasPrefix(does, "delete pods ") ||
-				slices.Contains([]string{"create services " + importantName + "-workers", "create podgroups " + importantName}, does)
-		})
-	}
+	maps.DeleteFunc(changes, func(does string, _ int) bool {
+		return st.shared && strings.HasPrefix(does, "delete pods ") || st.deletes != "" &&
+			slices.Contains([]string{"create services " + st.deletes + "-workers", "create podgroups " + st.deletes}, does)
+	})
 	return changes
 }
 
@@ -157,7 +165,7 @@ func (s *site) changes() map[string]int {
 			}
 			for _, c := range answered {
 				if (c.verb == "create" || c.verb == "delete") && c.code < 400 {
-					changes[unreadName.ReplaceAllString(c.does(), "")]++
+					changes[s.nameless(c.does())]++
 				}
 			}
 		}
@@ -168,6 +176,3 @@ func (s *site) changes() map[string]int {
 	}).Should(Succeed(), "the audit log and the proxy agree")
 	return changes
 }
-
-// unreadName is the end of the names of Secrets and NetworkPolicies, which follow from a UID.
-var unreadName = regexp.MustCompile(`-(ssh|isolated)-[0-9a-f]+$`)

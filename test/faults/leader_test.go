@@ -18,11 +18,12 @@ import (
 var _ = Describe("of two operators", func() {
 	itEndsTheSame("the one that leads is paused past its lease, and goes on when the other leads",
 		func(ctx context.Context, count *tally) (string, error) {
-			tellings := slices.Concat(each([]*story{losing}, paused(0)), each([]*story{suspending}, paused(2)))
+			tellings := slices.Concat(each([]*story{losing}, paused(0)), each([]*story{suspending, capping}, paused(2)))
 			if fullGrid {
 				tellings = nil
+				told := []*story{losing, suspending, givingWay, scaling, finishing, sharing, handingOver, capping}
 				for n := range 9 {
-					tellings = append(tellings, each([]*story{losing, suspending, givingWay, scaling, finishing}, paused(n))...)
+					tellings = append(tellings, each(told, paused(n))...)
 				}
 			}
 			return inWeather(ctx, count, tellings)

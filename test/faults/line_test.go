@@ -33,18 +33,23 @@ type begunRun struct{ merge, id string }
 // recordMerges watches the merges of the site past its proxy, until the trial ends.
 func (s *site) recordMerges() *mergeRecord {
 	r := &mergeRecord{jobs: map[string]*v1alpha1.MergeJob{}, pods: map[types.UID]*corev1.Pod{}}
-	for _, list := range []client.ObjectList{&v1alpha1.MergeJobList{}, &corev1.PodList{}} {
+	s.watch(r.see, &v1alpha1.MergeJobList{}, &corev1.PodList{})
+	return r
+}
+
+// watch watches what is in the namespace past its proxy, until the trial ends.
+func (s *site) watch(see func(watch.Event), lists ...client.ObjectList) {
+	for _, list := range lists {
 		w, err := s.Client.Watch(s.t.Context(), list, client.InNamespace(s.Namespace))
-		s.Expect(err).NotTo(HaveOccurred(), "merges are watched")
+		s.Expect(err).NotTo(HaveOccurred(), "the namespace is watched")
 		var watching sync.WaitGroup
 		watching.Go(func() {
 			for e := range w.ResultChan() {
-				r.see(e)
+				see(e)
 			}
 		})
 		s.t.Cleanup(func() { w.Stop(); watching.Wait() })
 	}
-	return r
 }
 
 func (r *mergeRecord) see(e watch.Event) {

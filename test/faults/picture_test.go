@@ -3,12 +3,12 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,36 +19,39 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// picture says line by line what there is of jobs, without times and UIDs, so that the ends of two runs can be compared: every
-// pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, and the statuses of the job and of all merges.
+// picture says line by line what there is of jobs, without times, UIDs and the site's name, so that the ends of two runs can be
+// compared: every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of all jobs and
+// merges, and of what is the site's outside of the namespace: profiles, their Queues, what holds room for them, PriorityClasses.
 func (s *site) picture() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{
-		s.describePods, s.describeMergePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread,
-		s.describeStatus, s.describeMerges,
+		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread, s.describeStatuses,
+		s.describeMerges, s.describeTeams, s.describeClasses,
 	} {
 		if err := describe(&b); err != nil {
 			return nil, err
 		}
 	}
-	return strings.Split(b.String(), "\n"), nil
+	return strings.Split(s.nameless(b.String()), "\n"), nil
 }
+
+// nameless has the same words at every site.
+func (s *site) nameless(said string) string {
+	return unreadName.ReplaceAllString(strings.ReplaceAll(said, s.Namespace, "site"), "$1")
+}
+
+// unreadName is a name without its end that follows from a UID: of Secrets, NetworkPolicies and what holds room for reservations.
+var unreadName = regexp.MustCompile(`(-ssh|-isolated|site-[a-z]+-[a-z]+)-[0-9a-f]+\b`)
 
 func (s *site) describePods(b *strings.Builder) error {
-	pods, err := s.Pods(jobName)
-	describe(b, pods)
-	return err
-}
-
-func (s *site) describeMergePods(b *strings.Builder) error {
 	pods := &corev1.PodList{}
-	err := s.Client.List(s.t.Context(), pods, client.InNamespace(s.Namespace), client.HasLabels{v1alpha1.LabelMerge})
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	err := s.Client.List(s.t.Context(), pods, client.InNamespace(s.Namespace))
 	describe(b, pods.Items)
 	return err
 }
 
 func describe(b *strings.Builder, pods []corev1.Pod) {
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pods {
 		p := &pods[i]
 		leaving := ""
@@ -63,8 +66,13 @@ func describe(b *strings.Builder, pods []corev1.Pod) {
 func (s *site) describeGroups(b *strings.Builder) error {
 	groups := &schedulingv1beta1.PodGroupList{}
 	err := s.Client.List(s.t.Context(), groups, client.InNamespace(s.Namespace))
-	slices.SortFunc(groups.Items, func(a, b schedulingv1beta1.PodGroup) int { return strings.Compare(a.Name, b.Name) })
-	for _, g := range groups.Items {
+	describeGroups(b, groups.Items)
+	return err
+}
+
+func describeGroups(b *strings.Builder, groups []schedulingv1beta1.PodGroup) {
+	slices.SortFunc(groups, func(a, b schedulingv1beta1.PodGroup) int { return strings.Compare(a.Name, b.Name) })
+	for _, g := range groups {
 		asks := resource.Quantity{}
 		if g.Spec.MinResources != nil {
 			asks = (*g.Spec.MinResources)[testutil.GPUResource]
@@ -72,7 +80,6 @@ func (s *site) describeGroups(b *strings.Builder) error {
 		fmt.Fprintf(b, "PodGroup %s: queue %s, at least %d, %s GPUs, class %s\n", g.Name, g.Spec.Queue, g.Spec.MinMember,
 			asks.String(), g.Spec.PriorityClassName)
 	}
-	return err
 }
 
 func (s *site) describeServices(b *strings.Builder) error {
@@ -109,18 +116,62 @@ func (s *site) describeUnread(b *strings.Builder) error {
 	return err
 }
 
-func (s *site) describeStatus(b *strings.Builder) error {
-	job, err := s.Fetch(jobName)()
-	if apierrors.IsNotFound(err) {
-		b.WriteString("no job\n")
-		return nil
+func (s *site) describeStatuses(b *strings.Builder) error {
+	jobs := &v1alpha1.ElasticTrainingJobList{}
+	err := s.Client.List(s.t.Context(), jobs, client.InNamespace(s.Namespace))
+	for i := range jobs.Items {
+		err = errors.Join(err, write(b, "ElasticTrainingJob "+jobs.Items[i].Name, s.comparable(jobs.Items[i].Status)))
 	}
-	if err != nil {
-		return err
-	}
-	status, err := yaml.Marshal(s.comparable(job.Status))
-	b.Write(status)
 	return err
+}
+
+// write writes something with all its fields.
+func write(b *strings.Builder, title string, of any) error {
+	fields, err := yaml.Marshal(of)
+	fmt.Fprintf(b, "%s:\n%s", title, fields)
+	return err
+}
+
+// describeTeams tells what profiles and their Queues say, and what holds room for them.
+func (s *site) describeTeams(b *strings.Builder) error {
+	profiles, queues := &v1alpha1.ResourceQuotaProfileList{}, &schedulingv1beta1.QueueList{}
+	pods, groups := &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}
+	err := errors.Join(s.Client.List(s.t.Context(), profiles), s.Client.List(s.t.Context(), queues),
+		s.Client.List(s.t.Context(), pods, s.rooms()...), s.Client.List(s.t.Context(), groups, s.rooms()...))
+	for i := range profiles.Items {
+		if p := &profiles.Items[i]; s.proxy.owns(p.Name) {
+			err = errors.Join(err, write(b, "ResourceQuotaProfile "+p.Name, lasting(p.Status)))
+		}
+	}
+	for i := range queues.Items {
+		if q := &queues.Items[i]; s.proxy.owns(q.Name) {
+			err = errors.Join(err, write(b, "Queue "+q.Name, q.Spec))
+		}
+	}
+	describe(b, pods.Items)
+	describeGroups(b, groups.Items)
+	return err
+}
+
+// lasting is a status without times, and without what is looked at once a minute only; and without figures of what is used, which
+// are held back for long, outside of the full grid.
+func lasting(st v1alpha1.ResourceQuotaProfileStatus) v1alpha1.ResourceQuotaProfileStatus {
+	st = *st.DeepCopy()
+	st.Available = nil
+	if !fullGrid {
+		st.Used, st.Borrowed, st.Lent, st.Accelerators, st.Tiers, st.Users = nil, nil, nil, "", nil, nil
+		st.Running, st.Waiting, st.AwaitingApproval = 0, 0, 0
+		for i := range st.Reservations {
+			st.Reservations[i].Placed = 0
+		}
+	}
+	for i := range st.Conditions {
+		st.Conditions[i].LastTransitionTime = someTime
+	}
+	for i := range st.Reservations {
+		st.Reservations[i].Since = someTime
+	}
+	return st
 }
 
 // comparable is a status as it compares to that of another run. An operator that was away may have missed why workers were
@@ -133,9 +184,10 @@ func (s *site) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.Elastic
 	return st
 }
 
-// timeless is a status without what differs between two runs: times, UIDs, and how long the job waited.
+// timeless is a status without what differs between two runs: times, UIDs, how long the job waited, and who is before it.
 func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
 	st = *st.DeepCopy()
+	st.Message = placeInLine.ReplaceAllString(st.Message, "")
 	for _, t := range []*metav1.Time{st.StartTime, st.RunningSince, st.BelowMinSince, st.MasterCompletionTime, st.CompletionTime} {
 		if t != nil {
 			*t = someTime
@@ -168,8 +220,13 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 	}
 	for i := range st.Conditions {
 		st.Conditions[i].LastTransitionTime = someTime
+		st.Conditions[i].Message = placeInLine.ReplaceAllString(st.Conditions[i].Message, "")
 	}
 	return st
 }
+
+// placeInLine is what a job says of its place in the line under a cap, which is written once a minute.
+var placeInLine = regexp.MustCompile(
+	` It (is number \d+ of those that wait for that, behind \S+|starts by itself when enough of that is given back\.)$`)
 
 var someTime = metav1.Unix(0, 0)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,13 +23,13 @@ import (
 )
 
 // proxy stands between one operator and the API server. It passes everything on as it is, bearer token included, with two
-// exceptions: what chooseFault says of a request happens to it, and what the operator lists and watches in all namespaces is
-// narrowed to one. The operator knows no difference, and so several operators, each with a proxy and a namespace of its own,
-// live in one cluster without seeing each other's jobs.
+// exceptions: what chooseFault says of a request happens to it, and what the operator lists and watches is narrowed to what is
+// its site's. The operator knows no difference, and so several operators, each with a proxy and a namespace of its own, live in
+// one cluster without seeing each other's jobs and profiles.
 type proxy struct {
-	namespace string
-	server    *httptest.Server
-	upstream  *httputil.ReverseProxy
+	view
+	server   *httptest.Server
+	upstream *httputil.ReverseProxy
 	hooks
 	// watchDelay is how late arrives what a watch tells of a resource.
 	watchDelay atomic.Pointer[func(resource string) time.Duration]
@@ -60,7 +58,7 @@ type hooks struct {
 
 // newProxy serves at a port of the loopback interface until it is closed. The kubeconfig is that of the operator's service
 // account.
-func newProxy(kubeconfig, namespace string, h hooks) (*proxy, error) {
+func newProxy(kubeconfig string, v view, h hooks) (*proxy, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -74,12 +72,12 @@ func newProxy(kubeconfig, namespace string, h hooks) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{namespace: namespace, hooks: h, chooseFault: noFaults}
+	p := &proxy{view: v, hooks: h, chooseFault: noFaults}
 	p.upstream = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
 		FlushInterval:  -1, // a watch tells at once
-		ModifyResponse: p.delayWatch,
+		ModifyResponse: p.changeAnswer,
 		ErrorLog:       log.New(io.Discard, "", 0), // connections end when the operator is killed
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler) // without an API server there is no answer
@@ -190,9 +188,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.down() {
 		panic(http.ErrAbortHandler) // it came in at the last moment
 	}
+	r = r.WithContext(apirequest.WithRequestInfo(r.Context(), info))
+	p.narrow(r, info)
 	if info.Verb == "watch" {
-		p.narrow(r, info)
-		p.upstream.ServeHTTP(w, r.WithContext(apirequest.WithRequestInfo(r.Context(), info)))
+		p.upstream.ServeHTTP(w, r)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -200,9 +199,20 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the operator is gone
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	c := p.note(info, body)
-	p.narrow(r, info)
-	p.answer(w, r, c)
+	p.answer(w, r, p.note(info, body))
+}
+
+// changeAnswer narrows an answer to what the operator may see, and delays what a watch tells.
+func (p *proxy) changeAnswer(response *http.Response) error {
+	info, known := apirequest.RequestInfoFrom(response.Request.Context())
+	if !known {
+		return nil
+	}
+	if err := p.sift(response, info); err != nil {
+		return err
+	}
+	p.delayWatch(response, info)
+	return nil
 }
 
 // note counts a request and decides what happens to it.
@@ -249,17 +259,6 @@ func (p *proxy) answer(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()) // an operator that is gone reads nothing
-}
-
-// narrowed are the kinds of which the operator sees those in one namespace only.
-var narrowed = sets.New(jobsResource, mergesResource, "pods", "services", "configmaps", "podgroups")
-
-func (p *proxy) narrow(r *http.Request, info *apirequest.RequestInfo) {
-	if info.Namespace != "" || !narrowed.Has(info.Resource) || (info.Verb != "list" && info.Verb != "watch") {
-		return
-	}
-	prefix := strings.TrimSuffix(r.URL.Path, "/"+info.Resource)
-	r.URL.Path = fmt.Sprintf("%s/namespaces/%s/%s", prefix, p.namespace, info.Resource)
 }
 
 var requestInfos = &apirequest.RequestInfoFactory{

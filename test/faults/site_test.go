@@ -26,6 +26,8 @@ type site struct {
 	flags []string
 	// merges is what is seen of the MergeJobs; nil in a story of jobs.
 	merges *mergeRecord
+	// held is what the pods hold; nil in a story without a cap.
+	held *heldRecord
 	// release closes goOn, for which a request of a paused operator waits.
 	goOn    chan struct{}
 	release func()
@@ -48,11 +50,18 @@ type replica struct {
 // newSite makes a site for a story, prepares it and starts the operator.
 func newSite(t *trial, st *story, prepare ...func(*site)) *site {
 	s := &site{
-		Scenario: shared.NewScenario(t, st.slug, st.gpus), Gomega: t.gomega(), story: st, t: t,
+		Gomega: t.gomega(), story: st, t: t,
 		// As users run it: no forced look at every object makes up for an event that was forgotten.
 		flags: []string{"--resync-period=10h", "--config=" + shared.configuration}, goOn: make(chan struct{}),
 	}
 	s.release = sync.OnceFunc(func() { close(s.goOn) })
+	t.Cleanup(s.dissolve)
+	s.Scenario = shared.NewScenario(t, st.slug, st.gpus)
+	if st.clusterWide {
+		var err error
+		s.Audit, err = shared.AuditNamed(s.Namespace)
+		s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+	}
 	t.Cleanup(s.end)
 	if len(st.runs) > 0 {
 		s.merges = s.recordMerges()
@@ -65,11 +74,14 @@ func newSite(t *trial, st *story, prepare ...func(*site)) *site {
 	return s
 }
 
+// file is the path of a file of the site's alone.
+func (s *site) file(name string) string { return filepath.Join(shared.dir, s.Namespace+"-"+name) }
+
 // newReplica makes an operator that is not yet started, and its proxy.
 func (s *site) newReplica(name string) *replica {
-	p, err := newProxy(shared.kubeconfig, s.Namespace, hooks{s.crash, s.pauseHere, s.loseSight})
+	p, err := newProxy(shared.kubeconfig, view{s.Namespace, s.story.clusterWide}, hooks{s.crash, s.pauseHere, s.loseSight})
 	s.Expect(err).NotTo(HaveOccurred(), "the proxy starts")
-	file := filepath.Join(shared.dir, s.Namespace+"-"+name)
+	file := s.file(name)
 	s.Expect(p.writeKubeconfig(shared.kubeconfig, file+".kubeconfig")).To(Succeed(), "the operator learns of the proxy")
 	return &replica{proxy: p, operator: testutil.NewOperator(testutil.OperatorOptions{
 		Program: shared.operator, Kubeconfig: file + ".kubeconfig", Log: file + ".log", Args: s.flags,

@@ -29,6 +29,8 @@ type story struct {
 	name, slug string
 	// gpus is how many there are.
 	gpus int64
+	// prepare is done before the operator starts; nil for nothing.
+	prepare func(*site)
 	// prelude brings the job to where the story begins; nil if there is no job yet.
 	prelude func(*site)
 	// strike is what happens to the job; it returns when it has happened, whether or not the operator has noticed.
@@ -40,21 +42,32 @@ type story struct {
 	leaves   []string
 	// shared is true when Volcano may delete what the operator would, so that the operator's deletions vary.
 	shared bool
+	// deletes is the job that is deleted on the way: what belongs to it may be seen to go before it does, and be created once more.
+	deletes string
 	// namesTaken is true when names are somebody else's for a while, so that creations may be refused.
 	namesTaken bool
 	// runs are the merges in the order in which their runs begin, each as often as it has one; none in a story of jobs.
 	runs []string
+	// clusterWide is true in a story of what is outside of namespaces, of which the sites of other stories see nothing.
+	clusterWide bool
 	// rare is true for a story that is told with every fault in the full grid only.
 	rare bool
 	// verify is what else must hold at the end; nil for nothing.
 	verify func(*site)
 
-	// undisturbed is how the story ends without a fault; it is run once, when first asked.
+	// undisturbed is how the story ends without a fault; it is run once, in a lane, when first asked. Who has a lane may only ask
+	// for what was asked before: there might be no other lane.
 	undisturbed func() (ending, error)
 }
 
 func tell(st story) *story {
-	st.undisturbed = sync.OnceValues(func() (ending, error) { return st.run(suiteContext) })
+	st.undisturbed = sync.OnceValues(func() (end ending, err error) {
+		err = abreast(func() error {
+			end, err = st.run(suiteContext)
+			return err
+		})
+		return end, err
+	})
 	return &st
 }
 
@@ -129,6 +142,7 @@ var (
 	preempting = tell(story{
 		name: "a job is stopped whole for a more important one, and goes on", slug: "preempt", gpus: 4, leaves: fullSize,
 		shared:  true, // While the operator is down, Volcano takes the surplus for the important job.
+		deletes: importantName,
 		prelude: func(s *site) { s.runs(4) },
 		strike: func(s *site) {
 			s.Submit(s.Job(importantName).Range(4, 4).Tier("main-traffic").Asks("1", "1Gi").Starvation(time.Second))

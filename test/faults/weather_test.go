@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -20,7 +21,8 @@ var _ = Describe("in bad weather", func() {
 		tellings := slices.Concat(
 			each([]*story{growing, scaling}, late(time.Second)),
 			each([]*story{givingWay, losing, suspending, preempting}, late(5*time.Second)),
-			each([]*story{failing, finishing, suspending}, late(5*time.Second, "pods")))
+			each([]*story{failing, finishing, suspending}, late(5*time.Second, "pods")),
+			each([]*story{handingOver}, late(5*time.Second)))
 		if fullGrid {
 			tellings = each(stories, late(30*time.Second), late(30*time.Second, jobsResource))
 			for _, by := range []time.Duration{time.Second, 5 * time.Second} {
@@ -29,6 +31,8 @@ var _ = Describe("in bad weather", func() {
 			}
 			tellings = append(tellings, each(slices.Concat(mergeStories, rareMergeStories), late(5*time.Second),
 				late(5*time.Second, "pods"), late(5*time.Second, mergesResource), late(5*time.Second, "podgroups", "configmaps"))...)
+			tellings = append(tellings, each(profileStories, late(5*time.Second), late(5*time.Second, "pods"),
+				late(5*time.Second, profilesResource), late(5*time.Second, "podgroups", queuesResource))...)
 		}
 		return inWeather(ctx, count, tellings)
 	})
@@ -52,6 +56,7 @@ var _ = Describe("in bad weather", func() {
 				tellings = append(tellings, each([]*story{life}, refusing(percent, seed))...)
 			}
 		}
+		tellings = append(tellings, each([]*story{handingOver}, refusing(20, 1))...)
 		return inWeather(ctx, count, tellings)
 	})
 })
@@ -108,6 +113,12 @@ func inWeather(ctx context.Context, count *tally, tellings []telling) (string, e
 			})
 		})
 	}
+	// Before any trial has a lane: none might be left for what they all wait for.
+	var undisturbed sync.WaitGroup
+	for _, t := range tellings {
+		undisturbed.Go(func() { _, _ = t.undisturbed() }) // its own spec reports its error
+	}
+	undisturbed.Wait()
 	err := abreast(trials...)
 	return strings.Join(results, "\n"), err
 }
