@@ -159,9 +159,17 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 		return
 	}
 	core := worker.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing)
-	accelerated := rules.Config.AcceleratorsAmong(core) > 0
+	if rules.Config.AcceleratorsAmong(core) == 0 {
+		return
+	}
+	if none := withoutHours(rules.Profile); none != nil {
+		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
+			"profile %s allows a user no hours of accelerators in %s: ask for no accelerators, or have the profile allow some",
+			rules.Profile.Name, elastic.Window(none.Window.Duration))))
+		return
+	}
 	for _, o := range rules.Profile.Status.OverBudget {
-		if accelerated && o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
+		if o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
 			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 				"%s has used %d of the %d hours of accelerators that profile %s allows a user in %s: wait until enough of that is longer "+
 					"ago, or have the profile allow more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name,
@@ -169,6 +177,19 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 			return
 		}
 	}
+}
+
+// withoutHours is a budget that refuses everybody, also who has used nothing and stands in no status; nil for none.
+func withoutHours(profile *v1alpha1.ResourceQuotaProfile) *v1alpha1.HourCap {
+	if profile.Spec.Caps == nil {
+		return nil
+	}
+	for i := range profile.Spec.Caps.GPUHours {
+		if h := &profile.Spec.Caps.GPUHours[i]; h.PerUser == 0 && h.OnExceeded == v1alpha1.ExceededDeny {
+			return h
+		}
+	}
+	return nil
 }
 
 // pool holds a merge to the pools that the operator's configuration and the profile know.

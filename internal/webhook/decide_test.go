@@ -165,6 +165,41 @@ func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 	g.Expect(Decide(job, Creation{}, rules).Refused).To(HaveLen(1), "it would use parts of accelerators")
 }
 
+func TestDecideRefusesAcceleratorsWhereNobodyHasHours(t *testing.T) {
+	for name, c := range map[string]struct {
+		hours   int32
+		then    v1alpha1.OnExceeded
+		gpus    string
+		refused bool
+	}{
+		"no hours":                        {0, v1alpha1.ExceededDeny, "1", true},
+		"no hours, for one without a GPU": {0, v1alpha1.ExceededDeny, "0", false},
+		"no hours, and one may wait":      {0, v1alpha1.ExceededQueue, "1", false},
+		"no hours, and it is noted":       {0, v1alpha1.ExceededNotify, "1", false},
+		"some":                            {1, v1alpha1.ExceededDeny, "1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			profile, job := &v1alpha1.ResourceQuotaProfile{}, &v1alpha1.ElasticTrainingJob{}
+			profile.Name = "ads"
+			profile.Spec.Caps = &v1alpha1.ProfileCaps{GPUHours: []v1alpha1.HourCap{{
+				Window: metav1.Duration{Duration: 168 * time.Hour}, PerUser: c.hours, OnExceeded: c.then,
+			}}}
+			job.Spec.Owner, job.Spec.MinReplicas, job.Spec.MaxReplicas = "alice", 1, 1
+			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(c.gpus)},
+			}}}
+			refused := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: profile}).Refused.ToAggregate()
+			if !c.refused {
+				g.Expect(refused).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(refused).To(MatchError("spec.owner: Forbidden: profile ads allows a user no hours of accelerators in 168h: ask for " +
+				"no accelerators, or have the profile allow some"))
+		})
+	}
+}
+
 func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		over    v1alpha1.OverBudget
