@@ -3,7 +3,8 @@
 // `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert
 // -f FILE` turns PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it
 // could not carry over (-f - reads standard input; several -f may be given); `tideline approve NAMESPACE/NAME` approves that a
-// job runs in its tier; `tideline version` tells what it was built from.
+// job runs in its tier; `tideline sizing NAMESPACE/TASK` tells, in the operator's pod, what a task was seen using and what
+// follows from that; `tideline version` tells what it was built from.
 package main
 
 import (
@@ -51,6 +52,7 @@ import (
 	"github.com/tideline-io/tideline/internal/doctor"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/lookup"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
@@ -79,12 +81,14 @@ func main() {
 		os.Exit(convert.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	case "doctor":
 		os.Exit(examine(ctrl.SetupSignalHandler()))
+	case "sizing":
+		os.Exit(lookup.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, accounting.OpenLedger, time.Now()))
 	case "version":
 		fmt.Println(versionLine())
 		return
 	}
-	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use approve, convert, doctor or "+
-		"version.\n", command)
+	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use approve, convert, doctor, sizing "+
+		"or version.\n", command)
 	os.Exit(exitUsage)
 }
 
@@ -192,7 +196,8 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 
 func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
 	recorder := accounting.NewRecorder(cfg, mgr.GetLogger().WithName("ledger"))
-	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg, recorder)
+	usage := history.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage"))
+	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg, recorder, usage)
 	if err != nil {
 		return err
 	}
@@ -208,7 +213,7 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err := recorder.Setup(ctx, mgr, shared.Volcano); err != nil {
 		return err
 	}
-	return history.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage")).Setup(mgr)
+	return usage.Setup(ctx, mgr)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.

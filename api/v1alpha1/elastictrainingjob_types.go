@@ -84,8 +84,8 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
 	OwnerGroups []string `json:"ownerGroups,omitempty"`
 
-	// Task is what the job does, under whatever name it is created again: what was used is remembered and reported by it. Default: the
-	// name of the job. Immutable.
+	// Task is what the job does, under whatever name it is created again: what was used is remembered and reported by it. Default:
+	// the name of the job. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`

@@ -34,7 +34,7 @@ type ProfileSizing struct {
 
 // JobSizing says what becomes of what the job's task was seen using.
 type JobSizing struct {
-	// Mode of this job. Disabled keeps the job's requests as they are and says nothing; Recommend keeps them and says what they could be.
+	// Mode of this job. Disabled keeps its requests as they are and says nothing; Recommend keeps them and says what they could be.
 	// Default: what the profile of the namespace says, and Recommend without one.
 	// +optional
 	Mode SizingMode `json:"mode,omitempty"`

@@ -29,6 +29,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/controllers/accounting"
+	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/internal/arbiter"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
@@ -79,6 +80,7 @@ type Reconciler struct {
 	metrics   *metrics
 	arbiter   *arbiter.Arbiter
 	journal   accounting.Journal
+	usage     *history.Collector
 	now       func() time.Time
 }
 
@@ -89,6 +91,8 @@ type Shared struct {
 	Volcano *kube.Kinds
 	// Journal keeps decisions.
 	Journal accounting.Journal
+	// Usage knows what tasks used.
+	Usage *history.Collector
 	// Scheduler holds the configuration of Volcano's scheduler.
 	Scheduler cache.Cache
 }
@@ -98,9 +102,11 @@ func (s *Shared) SchedulerObstacles(ctx context.Context) ([]string, error) {
 	return schedulerObstacles(ctx, s.Scheduler)
 }
 
-// Setup registers the reconciler with the manager. The ledger tells what users have used, and keeps decisions. It returns an
-// error if the API server does not answer.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *accounting.Recorder) (*Shared, error) {
+// Setup registers the reconciler with the manager. The ledger tells what users have used, and keeps decisions; usage tells what
+// tasks used. It returns an error if the API server does not answer.
+func Setup(
+	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *accounting.Recorder, usage *history.Collector,
+) (*Shared, error) {
 	g, err := guard.New(crd.ElasticTrainingJob)
 	if err != nil {
 		return nil, err
@@ -120,6 +126,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, led
 		pacer:     kube.NewPacer(),
 		memory:    newMemory(),
 		journal:   ledger,
+		usage:     usage,
 		now:       time.Now,
 	}
 	r.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
@@ -144,7 +151,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, led
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
-	return &Shared{Arbiter: r.arbiter, Volcano: r.volcano, Scheduler: scheduler, Journal: ledger}, r.watchVolcano(ctx, mgr, c)
+	shared := &Shared{Arbiter: r.arbiter, Volcano: r.volcano, Scheduler: scheduler, Journal: ledger, Usage: usage}
+	return shared, r.watchVolcano(ctx, mgr, c)
 }
 
 func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {

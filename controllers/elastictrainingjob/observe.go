@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
@@ -22,6 +23,10 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	o := elastic.Observed{
 		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.volcano.Missing(),
 		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.arbiter.Turn(client.ObjectKeyFromObject(job)),
+	}
+	if r.usage.Collects() {
+		known := r.usage.History(job.Namespace, v1alpha1.ElasticTrainingJobKind, worker.Task(job))
+		o.History = &known
 	}
 	var err error
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {

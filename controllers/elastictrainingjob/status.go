@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 type status = v1alpha1.ElasticTrainingJobStatus
@@ -28,7 +29,7 @@ func (r *Reconciler) report(
 		wanted = elastic.Explain(o, now, d, obstacle)
 		again = kube.Sooner(again, waitInterval)
 	}
-	wait, err := r.writeWhenDue(ctx, o, &wanted, d.Losses, now)
+	wait, err := r.writeWhenDue(ctx, o, &wanted, d, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		key := client.ObjectKeyFromObject(o.Job)
@@ -51,7 +52,7 @@ func (r *Reconciler) report(
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
 func (r *Reconciler) writeWhenDue(
-	ctx context.Context, o elastic.Observed, wanted *status, losses []elastic.Loss, now time.Time,
+	ctx context.Context, o elastic.Observed, wanted *status, d elastic.Decision, now time.Time,
 ) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
 	r.metrics.hold(o.Job, &o.Job.Status)
@@ -76,7 +77,9 @@ func (r *Reconciler) writeWhenDue(
 	if o.Job.Status.Attempt == nil && wanted.Attempt != nil {
 		accounting.TrainingBegan(r.journal, o.Job, wanted)
 	}
-	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, losses))
+	task, sized := worker.Task(o.Job), o.Job.Status.Sizing
+	r.usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
+	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, d.Losses))
 	r.metrics.hold(o.Job, wanted)
 	return 0, nil
 }

@@ -10,19 +10,20 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/usage"
 )
 
 const (
-	// windowDays is for how many days back it is known what was used.
-	windowDays = 7
 	// lateness is how long after the end of a day all that Prometheus will ever have of it is there, and how late a collection may
 	// be.
 	lateness = 10 * time.Minute
@@ -59,6 +60,8 @@ type Collector struct {
 	collect Collect
 	// complete is until when the ledger has all stays; zero before it has.
 	complete func() time.Time
+	// profiles reads for how many days back it counts what was used.
+	profiles func(context.Context) (*windows, error)
 	config   *config.Configuration
 	log      logr.Logger
 	now      func() time.Time
@@ -74,6 +77,8 @@ type Collector struct {
 	reading, asking rest
 	// days are those that were not finished.
 	days map[time.Time]*progress
+	// windows are those that were read last.
+	windows *windows
 	// recorded are kills that the ledger has and memory may not have.
 	recorded []ledger.OOMKill
 
@@ -89,13 +94,13 @@ type Collector struct {
 func NewCollector(cfg *config.Configuration, complete func() time.Time, log logr.Logger) *Collector {
 	return &Collector{
 		config: cfg, complete: complete, log: log, now: time.Now, began: time.Now(), metrics: newMetrics(), mostPods: mostPods,
-		told: kills{}, days: map[time.Time]*progress{}, failed: true, // due at once
+		told: kills{}, days: map[time.Time]*progress{}, windows: &windows{}, failed: true, // due at once
 		open: func(ctx context.Context) (Ledger, error) { return accounting.OpenLedger(ctx, cfg.Ledger) },
 	}
 }
 
 // Setup adds the collector to the manager, if the configuration says whom to ask and where the ledger is.
-func (c *Collector) Setup(mgr ctrl.Manager) error {
+func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	switch {
 	case !c.config.Prometheus.Asked():
 		c.log.Info("No Prometheus is asked: nobody will know what tasks used (prometheus.url)")
@@ -105,13 +110,14 @@ func (c *Collector) Setup(mgr ctrl.Manager) error {
 			"ledger.postgresDSNFile)")
 		return nil
 	}
-	prometheus, err := usage.NewClient(c.config.Prometheus)
+	asked, err := usage.NewClient(c.config.Prometheus)
 	if err != nil {
 		return fmt.Errorf("ask Prometheus: %w", err)
 	}
-	c.collect = prometheus.Collect
-	if err := ctrlmetrics.Registry.Register(c.metrics); err != nil {
-		return fmt.Errorf("register the metrics of usage: %w", err)
+	c.collect = asked.Collect
+	c.profiles = func(ctx context.Context) (*windows, error) { return readWindows(ctx, mgr.GetClient()) }
+	if err := c.register(ctx, mgr); err != nil {
+		return err
 	}
 	if err := mgr.Add(c); err != nil {
 		return fmt.Errorf("add the collector of usage: %w", err)
@@ -119,8 +125,26 @@ func (c *Collector) Setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-// collects tells whether there is anything to do.
-func (c *Collector) collects() bool { return c.config.Prometheus.Asked() && c.config.Ledger.Kept() }
+// register has Prometheus read the metrics.
+func (c *Collector) register(ctx context.Context, mgr ctrl.Manager) error {
+	trainings, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
+	if err != nil {
+		return err
+	}
+	merges, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})
+	if err != nil {
+		return err
+	}
+	for _, m := range []prometheus.Collector{c.metrics, newSlack(trainings, merges, mgr.Elected())} {
+		if err := ctrlmetrics.Registry.Register(m); err != nil {
+			return fmt.Errorf("register the metrics of usage: %w", err)
+		}
+	}
+	return nil
+}
+
+// Collects tells whether there is anything to do, so that History may know something.
+func (c *Collector) Collects() bool { return c.config.Prometheus.Asked() && c.config.Ledger.Kept() }
 
 func (c *Collector) interval() time.Duration {
 	return config.Seconds(c.config.Prometheus.IntervalSeconds)

@@ -26,6 +26,8 @@ type memory struct {
 	usage map[task]map[sizing.Part]sizing.Usage
 	// kills are those of the window that the operator saw.
 	kills kills
+	// windows of the namespaces.
+	windows *windows
 	// upTo is until when the newest day was looked at; zero if none ever was.
 	upTo time.Time
 }
@@ -82,19 +84,23 @@ func partOf(k sizing.Key) ledger.Part {
 // OOMKilled has a kill counted: in what History says from now on, and in the ledger soon. It never waits. The same one counts
 // once, however often it is told, before and after a restart of the operator. Where no usage is collected it does nothing.
 func (c *Collector) OOMKilled(k OOMKill) {
-	if !c.collects() {
+	if !c.Collects() {
 		return
 	}
 	now := c.now()
 	if k.At.IsZero() || k.At.After(now) {
 		k.At = now
 	}
-	if first, _ := window(now); k.At.Before(first) {
-		return
-	}
 	kill := k.entry()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	days := sizing.DefaultWindowDays
+	if c.memory != nil {
+		days = c.memory.windows.of(kill.Namespace)
+	}
+	if first, _ := window(now, days); kill.At.Before(first) {
+		return
+	}
 	if c.told.has(kill) || c.memory != nil && c.memory.kills.has(kill) || len(c.waiting) >= mostKills {
 		return
 	}
@@ -106,11 +112,12 @@ func (c *Collector) OOMKilled(k OOMKill) {
 func (c *Collector) History(namespace, kind, name string) sizing.History {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := sizing.History{WindowDays: windowDays, Unavailable: c.unavailable()}
+	h := sizing.History{WindowDays: sizing.DefaultWindowDays, Unavailable: c.unavailable()}
 	of := task{namespace, kind, name}
 	var known map[string]ledger.OOMKill
 	if c.memory != nil {
 		h.Usage, known = c.memory.usage[of], c.memory.kills[of]
+		h.WindowDays = c.memory.windows.of(namespace)
 	}
 	if told := c.told[of]; len(known)+len(told) > 0 {
 		h.Usage = withKills(h.Usage, known, told)
@@ -164,10 +171,18 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (c *Collector) load(ctx context.Context, l Ledger) error {
 	limited, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	from, to := window(c.now())
-	m := &memory{usage: map[task]map[sizing.Part]sizing.Usage{}, kills: kills{}}
+	now := c.now()
+	var err error
+	if c.windows, err = c.profiles(limited); err != nil {
+		return err
+	}
+	from, to := window(now, c.windows.longest())
+	m := &memory{usage: map[task]map[sizing.Part]sizing.Usage{}, kills: kills{}, windows: c.windows}
 	unread := 0
-	err := l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
+	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
+		if first, _ := window(now, m.windows.learn(limited, d.Namespace)); d.Day.Before(first) {
+			return nil
+		}
 		var u sizing.Usage
 		if json.Unmarshal([]byte(d.Content), &u) != nil {
 			unread++
@@ -184,7 +199,9 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 		return err
 	}
 	for i := range seen {
-		m.kills.add(seen[i])
+		if first, _ := window(now, m.windows.learn(limited, seen[i].Namespace)); !seen[i].At.Before(first) {
+			m.kills.add(seen[i])
+		}
 	}
 	days, err := l.CollectedDays(limited, from, to)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 type metrics struct {
 	up, upTo, tasks prometheus.Gauge
 	failures, days  prometheus.Counter
+	decisions       *prometheus.CounterVec
+	rollBacks       prometheus.Counter
 	// asked holds once Prometheus was, and known once usage was ever collected: an operator that stands by says nothing of it.
 	asked, known atomic.Bool
 }
@@ -28,19 +30,25 @@ func newMetrics() *metrics {
 		tasks:    gauge("tideline_usage_tasks", "Tasks of which it is known what they used."),
 		failures: counter("tideline_usage_failures_total", "Times that usage could not be collected, recorded or read."),
 		days:     counter("tideline_usage_collections_total", "How often all usage of a day was collected."),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tideline_sizing_decisions_total",
+			Help: "Requests of containers that were sized when an attempt started, by mode, resource and reason.",
+		}, []string{"mode", "resource", "reason"}),
+		rollBacks: counter("tideline_sizing_rollbacks_total",
+			"Containers that ran out of memory of which they had been given less than they asked for, and got it back."),
 	}
 }
 
 // Describe sends what the metrics are.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range []prometheus.Collector{m.up, m.upTo, m.tasks, m.failures, m.days} {
+	for _, c := range []prometheus.Collector{m.up, m.upTo, m.tasks, m.failures, m.days, m.decisions, m.rollBacks} {
 		c.Describe(to)
 	}
 }
 
 // Collect sends the metrics as they are.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	for _, c := range []prometheus.Collector{m.tasks, m.failures, m.days} {
+	for _, c := range []prometheus.Collector{m.tasks, m.failures, m.days, m.decisions, m.rollBacks} {
 		c.Collect(to)
 	}
 	if m.asked.Load() {

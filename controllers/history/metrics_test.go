@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
 // gathered are the metrics as Prometheus reads them.
@@ -35,15 +37,19 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	content, err := os.ReadFile("../../docs/metrics.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	m := newMetrics()
-	g.Expect(gathered(t, m)).To(HaveLen(3), "one that stands by says not whether Prometheus is there, nor until when it told")
+	g.Expect(gathered(t, m)).To(HaveLen(4), "one that stands by says not whether Prometheus is there, nor until when it told")
 	m.round(true)
 	m.remember(7, at("22 12:00:00"))
+	m.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse).Inc()
 	explained := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `(tideline_(?:usage|prometheus)_[a-z_]+)` \\| ([a-z]+) \\| \\| [^|]+ \\| [^|]{20,} \\|$")
+	rows := regexp.MustCompile("(?m)^\\| `(tideline_(?:usage|prometheus|sizing)_[a-z_]+)` \\| ([a-z]+) \\| " +
+		"[^|]*\\| [^|]+ \\| [^|]{20,} \\|$")
 	for _, row := range rows.FindAllStringSubmatch(string(content), -1) {
 		explained[row[1]] = row[2]
 	}
-	g.Expect(explained).To(Equal(gathered(t, m)))
+	said := gathered(t, m)
+	said["tideline_sizing_slack"] = "gauge" // which TestSlack shows
+	g.Expect(explained).To(Equal(said))
 }
 
 func TestMetricsSayWhatIsKnown(t *testing.T) {
@@ -59,5 +65,5 @@ func TestMetricsSayWhatIsKnown(t *testing.T) {
 	w.pass(time.Hour)
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(BeZero())
 	w.Expect(testutil.ToFloat64(w.metrics.failures)).To(BeNumerically(">", 0))
-	w.Expect(gathered(t, w.metrics)).To(HaveLen(5))
+	w.Expect(gathered(t, w.metrics)).To(HaveLen(6))
 }

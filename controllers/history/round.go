@@ -26,11 +26,10 @@ type progress struct {
 	tried map[task]bool
 }
 
-// window are the days of which it is known what was used: from a midnight until the next. It has one more than windowDays,
-// because today is not over.
-func window(now time.Time) (from, to time.Time) {
+// window are so many days and today, which is not over: from a midnight until the next.
+func window(now time.Time, days int) (from, to time.Time) {
 	today := now.UTC().Truncate(24 * time.Hour)
-	return today.AddDate(0, 0, -windowDays), today.AddDate(0, 0, 1)
+	return today.AddDate(0, 0, -days), today.AddDate(0, 0, 1)
 }
 
 // finished tells whether a day that was looked at until a time is never looked at again.
@@ -105,7 +104,7 @@ func (c *Collector) round(ctx context.Context, l Ledger) error {
 func (c *Collector) unfinished(ctx context.Context, l Ledger, upTo time.Time) ([]time.Time, error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	from, to := window(upTo)
+	from, to := window(upTo, c.windows.longest())
 	collected, err := l.CollectedDays(limited, from, to)
 	if err != nil {
 		return nil, err

@@ -337,6 +337,32 @@ func TestWindowMovesOn(t *testing.T) {
 	w.clock = at("23 12:00:00")
 	w.pass(time.Hour)
 	w.Expect(w.History("ads", training, "ctr").Usage).To(BeEmpty())
-	from, to := window(at("22 23:59:59"))
+	from, to := window(at("22 23:59:59"), sizing.DefaultWindowDays)
 	w.Expect([]time.Time{from, to}).To(Equal([]time.Time{at("15 00:00:00"), at("23 00:00:00")}))
+}
+
+func TestWindowsOfProfiles(t *testing.T) {
+	w := newWorld(t, "22 12:00:00")
+	w.windows = &windows{most: 9, days: map[string]int{"ads": 9, "brief": 1}}
+	of := func(namespace string) func(*ledger.Stay) {
+		return func(s *ledger.Stay) { s.Namespace, s.Name = namespace, namespace+"-worker-1" }
+	}
+	for _, namespace := range []string{"ads", "brief", "nobody"} {
+		w.record(stay("ctr", "13 00:00:00", "13 12:00:00", ended(ledger.Succeeded), of(namespace)),
+			stay("ctr", "21 00:00:00", "21 12:00:00", ended(ledger.Succeeded), of(namespace)))
+	}
+	w.pass(time.Minute)
+	seen := func(namespace string) (days, hours int64) {
+		h := w.History(namespace, training, "ctr")
+		for _, u := range h.Usage {
+			hours = max(hours, u.RunSeconds/3600)
+		}
+		return int64(h.WindowDays), hours
+	}
+	days, hours := seen("ads")
+	w.Expect([]int64{days, hours}).To(Equal([]int64{9, 24}), "what is nine days ago counts in a longer window")
+	days, hours = seen("brief")
+	w.Expect([]int64{days, hours}).To(Equal([]int64{1, 12}))
+	days, hours = seen("nobody")
+	w.Expect([]int64{days, hours}).To(Equal([]int64{7, 12}), "and the default is a week")
 }

@@ -41,6 +41,7 @@ type world struct {
 	faults     *faults
 	prometheus *seer
 	clock      time.Time
+	windows    *windows
 	// complete is until when the ledger has all stays; the clock's time if zero.
 	complete time.Time
 	*Collector
@@ -50,7 +51,7 @@ func newWorld(t *testing.T, clock string) *world {
 	t.Helper()
 	w := &world{
 		WithT: NewWithT(t), t: t, config: config.Defaults(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{},
-		clock: at(clock),
+		clock: at(clock), windows: &windows{},
 	}
 	w.config.Ledger.File = filepath.Join(t.TempDir(), "ledger.db")
 	w.config.Prometheus.URL = "http://prometheus:9090"
@@ -71,6 +72,7 @@ func (w *world) start() {
 		return w.complete
 	}, logr.Discard())
 	c.now, c.began, c.collect = func() time.Time { return w.clock }, w.clock, w.prometheus.collect
+	c.profiles = func(context.Context) (*windows, error) { return w.windows, nil }
 	c.open = func(ctx context.Context) (Ledger, error) {
 		if err := w.faults.next(); err != nil {
 			return nil, err
@@ -98,7 +100,7 @@ func (w *world) record(stays ...ledger.Stay) {
 // days are those that the ledger has as collected, and until when.
 func (w *world) days() map[string]string {
 	w.THelper()
-	from, to := window(w.clock)
+	from, to := window(w.clock, sizing.DefaultWindowDays)
 	list, err := w.ledger.CollectedDays(w.t.Context(), from, to)
 	w.Expect(err).NotTo(HaveOccurred())
 	found := map[string]string{}

@@ -106,6 +106,10 @@ func (r *Reconciler) observeJob(
 		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
 		Problem: r.memory.problem(object),
 	}
+	if usage := r.shared.Usage; usage.Collects() {
+		known := usage.History(object.Namespace, v1alpha1.MergeJobKind, object.Name)
+		job.History = &known
+	}
 	var err error
 	if job.Invalid, err = r.memory.check(ctx, r.guard, object); err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ func (s Prometheus) Asked() bool { return s.URL != "" }
 func (p *problems) prometheus(s Prometheus) {
 	if s.URL != "" && !serverURL(s.URL) {
 		// It is not repeated: there may be a password or a token in it.
-		p.add("prometheus.url", "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the scheme, "+
+		p.add("prometheus.url", "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the "+
+			"scheme, "+
 			"and a path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile")
 	}
 	p.secretFile("prometheus.caFile", s.CAFile)

@@ -12,11 +12,12 @@ type Sizing struct {
 	// CPUPercentile is the share of the time, in percent, at which the processors that were used suffice; from 50 to 100. Default:
 	// 90, 95 and 99 in the tiers that the operator knows, 95 in others.
 	CPUPercentile int32 `json:"cpuPercentile"`
-	// CPUBufferPercent is what is requested of those processors, in percent, from 100 to 1000. Default: 125, 154 and 200 in the tiers
-	// that the operator knows, which are the target utilisations of 0.80, 0.65 and 0.50 that Kubecost publishes; 154 in others.
+	// CPUBufferPercent is what is requested of those processors, in percent, from 100 to 1000. Default: 125, 154 and 200 in the
+	// tiers that the operator knows, which are the target utilisations of 0.80, 0.65 and 0.50 that Kubecost publishes; 154 in
+	// others.
 	CPUBufferPercent int32 `json:"cpuBufferPercent"`
-	// MemoryBufferPercent is what is requested of the highest peak of memory, in percent, from 100 to 1000. Default: 115, which is what
-	// Vertical Pod Autoscaler and KRR leave, 130 and 150 in the tiers that the operator knows; 130 in others.
+	// MemoryBufferPercent is what is requested of the highest peak of memory, in percent, from 100 to 1000. Default: 115, which is
+	// what Vertical Pod Autoscaler and KRR leave, 130 and 150 in the tiers that the operator knows; 130 in others.
 	MemoryBufferPercent int32 `json:"memoryBufferPercent"`
 	// MinCPU and MinMemory are quantities below which nothing is cut. Default: 100m and 250Mi.
 	MinCPU    string `json:"minCPU"`

@@ -11,8 +11,9 @@ import (
 const noServer = "it must be aws, or the URL of an S3 server: http:// or https://, a host, and a port if it is not that of the " +
 	"scheme, with nothing behind it."
 
-const noPrometheus = "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the scheme, and a " +
-	"path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile."
+const noPrometheus = "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the " +
+	"scheme, and a path if Prometheus is served below one, without user, password, ? and #; a token belongs into " +
+	"prometheus.tokenFile."
 
 // knownWithNPU are the accelerators of a file that adds one.
 const knownWithNPU = "amd.com/gpu, example.com/npu, nvidia.com/gpu, nvidia.com/gpu.shared, volcano.sh/vgpu-number."
@@ -33,14 +34,16 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+			"tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, tiers, webhooks.`,
+			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, ` +
+			`tiers, webhooks.`,
 
 		`log."c.d" is not a field: there may be format, level.`,
 		`tiers[0].name is "e\nf": it must be a DNS-1035 label of at most 40 characters: lower-case letters, digits and dashes, a ` +
@@ -62,7 +65,8 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, tiers, webhooks.",
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+			"tiers, webhooks.",
 
 		"log.Level is not a field: there may be format, level.",
 	}},
@@ -306,7 +310,8 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, tiers, webhooks.",
+				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+				"tiers, webhooks.",
 
 			`kind is "ConfigMap": it must be Configuration.`,
 		},

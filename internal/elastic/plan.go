@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -51,7 +52,7 @@ type Decision struct {
 	// Losses are what Status records of lost workers for the first time, for those who count.
 	Losses []Loss
 	// OOMKills are containers that ran out of memory, as far as Status records the loss for the first time.
-	OOMKills []OOMKill
+	OOMKills []sizing.OOMKill
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration
 }

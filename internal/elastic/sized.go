@@ -3,7 +3,6 @@ package elastic
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -13,16 +12,6 @@ import (
 
 // OutOfMemory tells of a container that the kernel killed for want of memory, in Kubernetes' word for it.
 func (f Failure) OutOfMemory() bool { return f.Reason == "OOMKilled" && f.Container != "" }
-
-// OOMKill is a container that ran out of memory.
-type OOMKill struct {
-	Pod types.UID
-	// Part of the task, and how often its containers had restarted, which tells one kill of a pod from another.
-	Part     sizing.Part
-	Restarts int32
-	// Limit that it ran into, in bytes; 0 for none of its own.
-	Limit int64
-}
 
 // SizingMode is what becomes of what a task was seen using: what its job says, else the profile of the namespace, else advice.
 func SizingMode(job *v1alpha1.JobSizing, profile *v1alpha1.ResourceQuotaProfile) v1alpha1.SizingMode {
@@ -44,8 +33,8 @@ func (p *planner) sized() *v1alpha1.SizingStatus {
 	}, p.now)
 }
 
-// starved tells whether a worker ran out of memory of which it had been given less than it asked for. Nobody but the operator is to
-// blame for that.
+// starved tells whether a worker ran out of memory of which it had been given less than it asked for. Nobody but the operator
+// is to blame for that.
 func (p *planner) starved(l *loss) bool {
 	return l.failure.OutOfMemory() && l.counted && sizing.Cut(p.st.Sizing, sizing.Part{
 		Role: sizing.RoleOf(l.index), Container: l.failure.Container,
@@ -60,7 +49,7 @@ func (p *planner) noteOOM(l *loss, r ruling) {
 	}
 	part := sizing.Part{Role: sizing.RoleOf(l.index), Container: l.failure.Container}
 	tier, _ := p.tier()
-	kill := OOMKill{Pod: l.uid, Part: part, Limit: worker.MemoryLimit(p.o.Job, tier.QoS, l.index, part.Container)}
+	kill := sizing.OOMKill{Pod: string(l.uid), Part: part, Limit: worker.MemoryLimit(p.o.Job, tier.QoS, l.index, part.Container)}
 	if w := p.at[l.index]; w != nil && l.inPlace {
 		kill.Restarts = w.ContainerRestarts
 	}

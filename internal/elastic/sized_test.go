@@ -81,7 +81,8 @@ func TestModeOfSizing(t *testing.T) {
 	profile.Spec.Sizing = &v1alpha1.ProfileSizing{Mode: v1alpha1.SizingEnforce}
 	g.Expect(SizingMode(nil, profile)).To(Equal(v1alpha1.SizingEnforce))
 	g.Expect(SizingMode(&v1alpha1.JobSizing{}, profile)).To(Equal(v1alpha1.SizingEnforce))
-	g.Expect(SizingMode(&v1alpha1.JobSizing{Mode: v1alpha1.SizingDisabled}, profile)).To(Equal(v1alpha1.SizingDisabled), "a job may opt out")
+	out := &v1alpha1.JobSizing{Mode: v1alpha1.SizingDisabled}
+	g.Expect(SizingMode(out, profile)).To(Equal(v1alpha1.SizingDisabled), "a job may opt out")
 }
 
 // Behaviour 3: what we gave too little of is given back at once, and is nobody else's failure.
@@ -93,8 +94,8 @@ func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 		p.Failure = Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
 	})
 	w.step()
-	g.Expect(w.last.OOMKills).To(Equal([]OOMKill{{
-		Pod: w.worker(1).UID, Part: sizing.Part{Role: sizing.Worker, Container: "trainer"}, Restarts: 1, Limit: 10650 << 20,
+	g.Expect(w.last.OOMKills).To(Equal([]sizing.OOMKill{{
+		Pod: string(w.worker(1).UID), Part: sizing.Part{Role: sizing.Worker, Container: "trainer"}, Restarts: 1, Limit: 10650 << 20,
 	}}))
 	w.settle()
 	g.Expect(w.status().Attempt.Number).To(BeEquivalentTo(2))

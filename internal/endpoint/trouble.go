@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Trouble says what is wrong with the way to a server, without addresses: those of this side are nobody's business, and one with a
-// port of its own would be other words each time.
+// Trouble says what is wrong with the way to a server, without addresses: those of this side are nobody's business, and one
+// with a port of its own would be other words each time.
 func Trouble(err error) string {
 	var lookup *net.DNSError
 	var operation *net.OpError

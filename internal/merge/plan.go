@@ -9,6 +9,7 @@ import (
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/sizing"
 )
 
 // Decision is what is done about the merges of a pool. Nothing of one job's waits for another's.
@@ -42,6 +43,8 @@ type JobDecision struct {
 	CreateLast *gang.Group
 	// Blueprint makes them.
 	Blueprint mergepod.Blueprint
+	// OOMKills are containers that were seen to have run out of memory, maybe more than once.
+	OOMKills []sizing.OOMKill
 }
 
 // StopGraceSeconds is the longest that pods of a merge that has ended are given to end by themselves: the marker is there, or

@@ -59,7 +59,7 @@ func (t *turn) blueprint() mergepod.Blueprint {
 func (t *turn) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 	run, now := t.st.Run, metaTime(t.p.now)
 	message = clip(message, messageLimit)
-	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore}
+	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore, OOMKills: t.d.OOMKills}
 	run.Outcome, run.EndTime, run.Message, run.Reason = outcome, &now, message, reason
 	if outcome == v1alpha1.OutcomeWithdrawn {
 		return

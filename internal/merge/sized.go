@@ -22,14 +22,22 @@ func (t *turn) sized() *v1alpha1.SizingStatus {
 }
 
 // starved takes an attempt back of which a pod ran out of memory of which it had been given less than it asked for, and tells
-// whether it did: the run asks again, with all of it.
+// whether it did: the run asks again, with all of it. A pod that ran out of what it asked for is noted too.
 func (t *turn) starved(w *elastic.Worker) bool {
+	if !w.Failure.OutOfMemory() {
+		return false
+	}
 	part := sizing.Part{Role: sizing.RoleOf(w.Index), Container: w.Failure.Container}
-	if !w.Failure.OutOfMemory() || !sizing.Cut(t.st.Sizing, part) {
+	tier, _ := t.tier()
+	t.d.OOMKills = append(t.d.OOMKills, sizing.OOMKill{
+		Pod: string(w.UID), Part: part, Limit: worker.MergeMemoryLimit(t.job.Object, tier.QoS, w.Index, part.Container),
+	})
+	if !sizing.Cut(t.st.Sizing, part) {
 		return false
 	}
 	sizing.NoteOOM(t.st.Sizing, part, t.p.now)
-	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s had been given less memory than it asked for, and ran "+
-		"out of it: the attempt is taken back, and the run asks again, with all of it.", mergepod.PodName(t.job.Object.Name, w.Index)))
+	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s had been given less memory than it asked for, and "+
+		"ran out of it: the attempt is taken back, and the run asks again, with all of it.",
+		mergepod.PodName(t.job.Object.Name, w.Index)))
 	return true
 }

@@ -27,8 +27,8 @@ type Estimate struct {
 	// Days are the days' worth of history behind it, up to WindowDays.
 	Days       float64
 	WindowDays int
-	// BufferPercent is what the tier requests of it, and Wider the factor by which a shorter history widens that: 1 for a window that is
-	// full.
+	// BufferPercent is what the tier requests of it, and Wider the factor by which a shorter history widens that: 1 for a window
+	// that is full.
 	BufferPercent int32
 	Wider         float64
 	// Cap is Used with both; 0 where Reason says that there is none.
@@ -48,20 +48,21 @@ type Estimate struct {
 func (h History) Estimate(part Part, resource string, rule config.Sizing) Estimate {
 	u := h.Usage[part]
 	e := Estimate{
-		WindowDays: h.WindowDays, Days: min(float64(u.EvidenceSeconds)/day, float64(h.WindowDays)), Wider: 1,
-		BufferPercent: rule.CPUBufferPercent, Coverage: 100, Reason: v1alpha1.SizedByUse,
+		WindowDays: h.WindowDays, Wider: 1, BufferPercent: rule.CPUBufferPercent, Coverage: 100, Reason: v1alpha1.SizedByUse,
 	}
 	if u.RunSeconds > 0 {
 		e.Coverage = min(u.SeenSeconds*100/u.RunSeconds, 100)
 	}
-	held := false
+	held, evidence := false, u.EvidenceSeconds
 	if resource == CPU {
-		enough, known := quantile(u.CPU, u.Throttled, float64(rule.CPUPercentile)/100)
+		enough, known := u.Quantile(float64(rule.CPUPercentile) / 100)
 		e.Used, held = int64(math.Ceil(enough*1000)), !known && len(u.Throttled) > 0
 	} else {
 		e.BufferPercent = rule.MemoryBufferPercent
 		e.Used, held = max(u.MemoryPeak, u.MemoryHeld), u.MemoryHeld > 0 && u.MemoryHeld >= u.MemoryPeak
+		evidence = max(evidence, u.SeenSeconds) // Who is held down to a limit of CPU shows nevertheless how much memory it needs.
 	}
+	e.Days = min(float64(evidence)/day, float64(h.WindowDays))
 	switch {
 	case held:
 		e.Reason = v1alpha1.SizedHeld

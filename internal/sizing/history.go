@@ -1,5 +1,27 @@
 package sizing
 
+import (
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Windows, in days.
+const (
+	// DefaultWindowDays is the window where a profile says nothing else.
+	DefaultWindowDays = 7
+	// MostWindowDays is the longest that a profile may say.
+	MostWindowDays = 28
+)
+
+// WindowDays is for how many days back it counts what jobs of a profile used; nil for a namespace that belongs to none.
+func WindowDays(profile *v1alpha1.ResourceQuotaProfile) int {
+	if profile == nil || profile.Spec.Sizing == nil || profile.Spec.Sizing.Window == nil {
+		return DefaultWindowDays
+	}
+	return min(max(int(profile.Spec.Sizing.Window.Duration/(day*time.Second)), 1), MostWindowDays)
+}
+
 // Part is a container of a role; empty for what is known of its pods as a whole.
 type Part struct {
 	Role      Role

@@ -57,7 +57,7 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 		}
 	}
 	st.Summary = summary(st)
-	st.Accelerators = h.accelerators()
+	st.Accelerators = h.Accelerators()
 	return st
 }
 
@@ -166,8 +166,8 @@ func (s *sizer) floor(rule config.Sizing) int64 {
 	return amount(q, s.resource)
 }
 
-// raised is the request of a container that ran out of memory: not less than was asked, whatever it was given then, and more if it
-// was killed at the limit that it would have now. Its limit follows its request, so that it is the limit that is raised.
+// raised is the request of a container that ran out of memory: not less than was asked, whatever it was given then, and more if
+// it was killed at the limit that it would have now. Its limit follows its request, so that it is the limit that is raised.
 func (s *sizer) raised(e Estimate) int64 {
 	killedAt := s.h.Usage[s.part].OOMLimit
 	if s.limit <= 0 || killedAt <= 0 {

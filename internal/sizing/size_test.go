@@ -102,7 +102,7 @@ func TestTooLittleWasSeen(t *testing.T) {
 	g := NewWithT(t)
 	ask := asking("16", "64Gi")
 	hours := aDay(2, gib)
-	hours.EvidenceSeconds = day - 1
+	hours.EvidenceSeconds, hours.SeenSeconds, hours.RunSeconds = day-1, day-1, day-1
 	cpu, _ := sized(ask, trainer(hours), enforce("exploratory"))
 	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedByHistory))
 	g.Expect(cpu.Message).To(Equal("1 day of history in the last 7 days is not enough, which begins with a day."))
@@ -142,7 +142,8 @@ func TestBehaviour3HeldDownCutsNothing(t *testing.T) {
 	ask := asking("16", "64Gi")
 	throttled := Usage{RunSeconds: day, SeenSeconds: day, MemoryPeak: gib}
 	throttled.Throttled.Add(4, 288)
-	cpu, _ := sized(ask, trainer(repeat(throttled, 7)...), enforce("small-traffic"))
+	cpu, memory := sized(ask, trainer(repeat(throttled, 7)...), enforce("small-traffic"))
+	g.Expect(memory.Sized.Value()).To(BeEquivalentTo(1332*mib), "of memory it had enough")
 	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedHeld), "a throttled week says only that more is needed")
 	g.Expect(cpu.Sized).To(Equal(cpu.Requested))
 
@@ -152,7 +153,7 @@ func TestBehaviour3HeldDownCutsNothing(t *testing.T) {
 
 	full := aDay(2, 0)
 	full.MemoryHeld = 63 * gib
-	_, memory := sized(asking("16", "128Gi"), trainer(repeat(full, 7)...), enforce("exploratory"))
+	_, memory = sized(asking("16", "128Gi"), trainer(repeat(full, 7)...), enforce("exploratory"))
 	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedHeld))
 	g.Expect(memory.Sized).To(Equal(memory.Requested))
 
@@ -223,7 +224,9 @@ func TestAccelerators(t *testing.T) {
 	}}
 	said := "Accelerators were in use 20 % of the time that they were held in the last 7 days, with at most 4Gi of memory on one"
 	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(HavePrefix(said + ": fewer workers"))
-	h.Usage[Part{Worker, ""}] = Usage{Accelerators: AcceleratorUsage{HeldSeconds: 3600, ActiveMilliseconds: 3600 * 900, MemoryPeakMiB: 1}}
+	h.Usage[Part{Worker, ""}] = Usage{
+		Accelerators: AcceleratorUsage{HeldSeconds: 3600, ActiveMilliseconds: 3600 * 900, MemoryPeakMiB: 1},
+	}
 	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(
 		Equal("Accelerators were in use 50 % of the time that they were held in the last 7 days, with at most 2Gi of memory on one."))
 	g.Expect(Size(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "nobody knows")

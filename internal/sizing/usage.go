@@ -36,13 +36,24 @@ type Key struct {
 	Container string
 }
 
+// OOMKill is a container that the kernel killed for want of memory.
+type OOMKill struct {
+	// Pod is its UID.
+	Pod  string
+	Part Part
+	// Restarts is how often containers of the pod had restarted by then, which tells one kill of a pod from another.
+	Restarts int32
+	// Limit of memory that it ran into, in bytes; 0 for none of its own.
+	Limit int64
+}
+
 // Usage is what was seen of a Key in a day, or, merged, in several. The zero value is of nothing seen.
 type Usage struct {
 	// RunSeconds is for how long there was a pod of the role at all, and SeenSeconds the part of it from which there are samples.
 	RunSeconds  int64 `json:"runSeconds"`
 	SeenSeconds int64 `json:"seenSeconds"`
-	// EvidenceSeconds is how much of a day's history a day is worth: the time that was seen and not held down, and a whole day (86400)
-	// if a run of the task began and ended well in it and was seen. Merged, their sum.
+	// EvidenceSeconds is how much of a day's history a day is worth: the time that was seen and not held down, and a whole day
+	// (86400) if a run of the task began and ended well in it and was seen. Merged, their sum.
 	EvidenceSeconds int64 `json:"evidenceSeconds"`
 	// CPU are processors in use, in samples of five minutes each, of the busiest pod of the role at that time.
 	CPU Histogram `json:"cpu,omitzero"`
@@ -164,4 +175,9 @@ func quantile(exact, held Histogram, share float64) (enough float64, known bool)
 		atRisk -= float64(exact[bucket] + held[bucket])
 	}
 	return 0, false
+}
+
+// Quantile is the number of processors that sufficed at a share of the time, as far as that is known.
+func (u Usage) Quantile(share float64) (enough float64, known bool) {
+	return quantile(u.CPU, u.Throttled, share)
 }

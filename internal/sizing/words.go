@@ -23,26 +23,15 @@ func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
 		return e.Formula(s.resource) + "."
 	case v1alpha1.SizedFits:
 		return e.Formula(s.resource) + ", which is no less than was requested."
-	case v1alpha1.SizedHeld:
-		if s.resource == CPU {
-			return "The container was held down to its CPU limit so often that nobody knows how much it would use: raise the limit, or " +
-				"leave it out."
-		}
-		return fmt.Sprintf("Its memory peaked at %s, nearly its limit, so that nobody knows how much it would use: raise the limit, or "+
-			"leave it out.", Words(e.Used, s.resource))
-	case v1alpha1.SizedByHistory:
-		if e.Coverage < enoughCoverage {
-			return fmt.Sprintf("Only %d %% of the time that the task ran in the last %s was seen, and %d %% is needed.", e.Coverage,
-				days(float64(e.WindowDays)), enoughCoverage)
-		}
-		return fmt.Sprintf("%s of history in the last %s is not enough, which begins with a day.", days(e.Days), days(float64(e.WindowDays)))
+	case v1alpha1.SizedHeld, v1alpha1.SizedByHistory:
+		return e.Say(s.resource)
 	case v1alpha1.SizedByMetrics:
 		return s.h.Unavailable
 	}
 	u := s.h.Usage[s.part]
 	said := "A container that had been given less than was requested was killed for want of memory"
 	if u.OOMKills > 0 {
-		said = fmt.Sprintf("%s killed for want of memory in the last %s, at a limit of %s", times(u.OOMKills), days(float64(e.WindowDays)),
+		said = fmt.Sprintf("%s killed for want of memory in the last %s, at a limit of %s", times(u.OOMKills), window(e.WindowDays),
 			Words(u.OOMLimit, Memory))
 	}
 	if amount(sized.Sized, Memory) > s.requested {
@@ -51,14 +40,32 @@ func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
 	return said + ": it gets what was requested."
 }
 
+// Say is how a cap comes about, or why there is none.
+func (e Estimate) Say(resource string) string {
+	switch {
+	case e.Reason == v1alpha1.SizedByUse:
+		return e.Formula(resource) + "."
+	case e.Reason == v1alpha1.SizedHeld && resource == CPU:
+		return "The container was held down to its CPU limit so often that nobody knows how much it would use: raise the limit, or " +
+			"leave it out."
+	case e.Reason == v1alpha1.SizedHeld:
+		return fmt.Sprintf("Its memory peaked at %s, nearly its limit, so that nobody knows how much it would use: raise the limit, "+
+			"or leave it out.", Words(e.Used, resource))
+	case e.Coverage < enoughCoverage:
+		return fmt.Sprintf("Only %d %% of the time that the task ran in the last %s was seen, and %d %% is needed.", e.Coverage,
+			window(e.WindowDays), enoughCoverage)
+	}
+	return fmt.Sprintf("%s of history in the last %s is not enough, which begins with a day.", days(e.Days), window(e.WindowDays))
+}
+
 // Formula is how a cap comes about, in figures.
 func (e Estimate) Formula(resource string) string {
 	what := "peak memory"
 	if resource == CPU {
 		what = "processors in use"
 	}
-	said := fmt.Sprintf("%s %s over %s of %s × %s", Words(e.Used, resource), what, strconv.FormatFloat(math.Round(e.Days*10)/10, 'f', -1, 64),
-		days(float64(e.WindowDays)), decimal(float64(e.BufferPercent)/100))
+	said := fmt.Sprintf("%s %s over %s of %s × %s", Words(e.Used, resource), what, tenths(e.Days), window(e.WindowDays),
+		decimal(float64(e.BufferPercent)/100))
 	if e.Wider > 1.0005 {
 		said += " × " + decimal(e.Wider) + " for a short history"
 	}
@@ -90,10 +97,17 @@ func decimal(x float64) string {
 }
 
 func days(n float64) string {
-	if n = math.Round(n*10) / 10; n == 1 {
-		return "1 day"
+	if said := tenths(n); said != "1" {
+		return said + " days"
 	}
-	return strconv.FormatFloat(n, 'f', -1, 64) + " days"
+	return "1 day"
+}
+
+func window(n int) string { return days(float64(n)) }
+
+// tenths is a number to one digit behind the comma.
+func tenths(x float64) string {
+	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }
 
 func times(n int64) string {
@@ -134,8 +148,8 @@ const (
 	anHour = 60 * 60
 )
 
-// accelerators says how the task used them. They are never cut: what a gang trains on is its owner's choice.
-func (h History) accelerators() string {
+// Accelerators says how the task used them. They are never cut: what a gang trains on is its owner's choice.
+func (h History) Accelerators() string {
 	var u AcceleratorUsage
 	for _, usage := range h.Usage {
 		u = Usage{Accelerators: u}.Merge(usage).Accelerators
@@ -144,7 +158,7 @@ func (h History) accelerators() string {
 		return ""
 	}
 	share := u.ActiveMilliseconds / 10 / u.HeldSeconds
-	said := fmt.Sprintf("Accelerators were in use %d %% of the time that they were held in the last %s", share, days(float64(h.WindowDays)))
+	said := fmt.Sprintf("Accelerators were in use %d %% of the time that they were held in the last %s", share, window(h.WindowDays))
 	if u.MemoryPeakMiB > 0 {
 		said += fmt.Sprintf(", with at most %s of memory on one", Words(u.MemoryPeakMiB*mib, Memory))
 	}

@@ -20,9 +20,9 @@ func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
 	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || enforced(job.Status.Sizing)
 }
 
-// Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, the requests that were found for
-// the attempt, and the models of accelerator that will do, whose node labels are given. Model is the one that the attempt uses;
-// empty for all that the job lists. What Tideline adds for Volcano and the rendezvous is not in it.
+// Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, the requests that were found
+// for the attempt, and the models of accelerator that will do, whose node labels are given. Model is the one that the attempt
+// uses; empty for all that the job lists. What Tideline adds for Volcano and the rendezvous is not in it.
 func Spec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
 	spec := template(job, i)
 	sizing.Apply(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)

@@ -74,7 +74,8 @@ func (p *Prometheus) backfill(ctx context.Context, program, data string, samples
 		return fmt.Errorf("writing samples: %w", err)
 	}
 	defer func() { _ = os.Remove(text.Name()) }()
-	backfill := exec.CommandContext(ctx, program, "tsdb", "create-blocks-from", "openmetrics", "--quiet", oneBlock, text.Name(), data)
+	backfill := exec.CommandContext(ctx, program,
+		"tsdb", "create-blocks-from", "openmetrics", "--quiet", oneBlock, text.Name(), data)
 	if out, err := backfill.CombinedOutput(); err != nil {
 		return fmt.Errorf("promtool: %w\n%s", err, lastLines(out, 15))
 	}

@@ -54,8 +54,8 @@ func (st *story) begin(t *trial, prepare ...func(*site)) *site {
 // longerThanHeldBack is longer than any change of a job's status but of words is held back.
 const longerThanHeldBack = 6 * time.Second
 
-// longerThanHeldBack is longer than anything is held back that is compared of the story's statuses. Figures of profiles, which the
-// full grid compares, are for ten seconds.
+// longerThanHeldBack is longer than anything is held back that is compared of the story's statuses. Figures of profiles, which
+// the full grid compares, are for ten seconds.
 func (st *story) longerThanHeldBack() time.Duration {
 	if st.clusterWide && fullGrid {
 		return 12 * time.Second

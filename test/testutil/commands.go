@@ -17,6 +17,11 @@ func (in *Installation) Approve(ctx context.Context, args ...string) (said strin
 	return in.command(ctx, append([]string{"approve"}, args...)...)
 }
 
+// Sizing runs `tideline sizing` where the operator runs, and returns what it printed and its exit code.
+func (in *Installation) Sizing(ctx context.Context, args ...string) (said string, code int, err error) {
+	return in.command(ctx, append([]string{"sizing"}, args...)...)
+}
+
 // command runs a command of the program as an admin.
 func (in *Installation) command(ctx context.Context, args ...string) (said string, code int, err error) {
 	cmd := exec.CommandContext(ctx, in.program, args...)

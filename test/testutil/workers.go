@@ -168,6 +168,14 @@ func (s *Scenario) RestartContainer(job string, i, times, exitCode int, lastWord
 		`"restartCount":%d,"state":{"running":{}},"lastState":%s}]`, times, terminated(exitCode, lastWords)))
 }
 
+// OutOfMemory does what a kubelet does when the container is killed for want of memory and restarts where it is, for the nth
+// time.
+func (s *Scenario) OutOfMemory(job string, i, times int) {
+	s.t.Helper()
+	s.patchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":true,`+
+		`"restartCount":%d,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]`, times))
+}
+
 // CannotStart does what a kubelet does when a container waits for something that is missing.
 func (s *Scenario) CannotStart(job string, i int, reason, message string) {
 	s.t.Helper()

@@ -120,7 +120,8 @@ func sizing() []Case {
 	const window = "spec.sizing.window"
 	wrong := func(what, written, decoded string) Case {
 		says := func(value string) string {
-			return window + ": Invalid value: " + strconv.Quote(value) + ": window must be whole days, from 24h to 672h: write 168h for a week"
+			return window + ": Invalid value: " + strconv.Quote(value) +
+				": window must be whole days, from 24h to 672h: write 168h for a week"
 		}
 		return refused("a window "+what, setting(window, strconv.Quote(written)), says(written)).decoded(says(decoded))
 	}

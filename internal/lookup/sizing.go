@@ -1,0 +1,263 @@
+// Package lookup are the commands that answer from the ledger: they run where the operator's configuration and its ledger are,
+// which is in its pod.
+package lookup
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/text"
+)
+
+// Exit codes, beside 0 for an answer.
+const (
+	exitUnknown = 1
+	exitUsage   = 2
+)
+
+// timeout bounds a question.
+const timeout = time.Minute
+
+const usage = `Usage: tideline sizing NAMESPACE/TASK [--kind job|merge] [--tier NAME] [--days 7] --config FILE
+
+Prints what a task was seen using, a day a line, and what its containers should request by that, with the formula. It reads the
+ledger that the configuration names, so it runs where the operator runs:
+
+  kubectl exec -n tideline-system deploy/tideline-controller-manager -- /tideline sizing ads/ctr
+
+What became of one job is in its status: kubectl get etj NAME -o yaml, status.sizing.
+
+Exit code: 0 when something is known; 1 when nothing is, or the ledger cannot be read; 2 when the command is wrong.
+
+`
+
+// DefaultConfig is where the operator's pod has its configuration.
+const DefaultConfig = "/etc/tideline/configuration.yaml"
+
+// question is what the command was asked.
+type question struct {
+	namespace, task, kind, tier, config string
+	days                                int
+}
+
+// Open opens the ledger that a configuration names.
+type Open func(context.Context, config.Ledger) (*ledger.Ledger, error)
+
+// Sizing is `tideline sizing`: args are what follows the word sizing. It prints the answer on stdout, and returns the exit code.
+func Sizing(ctx context.Context, args []string, stdout, stderr io.Writer, open Open, now time.Time) int {
+	q, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		tell(stderr, "tideline sizing: "+err.Error()+"; -h says more\n")
+		return exitUsage
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := q.answer(ctx, stdout, open, now); err != nil {
+		tell(stderr, text.Line("tideline sizing: "+err.Error())+"\n")
+		return exitUnknown
+	}
+	return 0
+}
+
+// tell prints. When that fails, nobody is left who could be told.
+func tell(to io.Writer, words string) { _, _ = io.WriteString(to, words) }
+
+func parse(args []string, stderr io.Writer) (question, error) {
+	q, kind := question{}, ""
+	flags := flag.NewFlagSet("tideline sizing", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&kind, "kind", "job", "`kind` of the task's jobs: job or merge")
+	flags.StringVar(&q.tier, "tier", "", "`name` of a tier; by default all")
+	flags.IntVar(&q.days, "days", 7, "`number` of days back, from 1 to 28")
+	flags.StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration")
+	var names []string
+	for len(args) > 0 {
+		if err := flags.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				flags.SetOutput(stderr)
+				tell(stderr, usage)
+				flags.PrintDefaults()
+			}
+			return q, err
+		}
+		if args = flags.Args(); len(args) > 0 {
+			names, args = append(names, args[0]), args[1:]
+		}
+	}
+	var found bool
+	if len(names) == 1 {
+		q.namespace, q.task, found = strings.Cut(names[0], "/")
+	}
+	q.kind = map[string]string{"job": v1alpha1.ElasticTrainingJobKind, "merge": v1alpha1.MergeJobKind}[kind]
+	switch {
+	case !found || q.namespace == "" || q.task == "":
+		return q, errors.New("name one task as NAMESPACE/TASK")
+	case q.kind == "":
+		return q, fmt.Errorf("--kind %q: it is job or merge", kind)
+	case q.days < 1 || q.days > 28:
+		return q, fmt.Errorf("--days %d: it is from 1 to 28", q.days)
+	}
+	return q, nil
+}
+
+// answer reads the ledger and prints what it says.
+func (q question) answer(ctx context.Context, to io.Writer, open Open, now time.Time) error {
+	tiers, l, err := q.open(ctx, open)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	known, err := q.read(ctx, l, now)
+	if err != nil {
+		return err
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("nothing is known of task %s of %ss in namespace %s in the last %d days: it did not run, or nobody "+
+			"collected what it used (prometheus.url)", q.task, q.kind, q.namespace, q.days)
+	}
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	tell(w, fmt.Sprintf("Task %s of %ss in namespace %s, %d days until %s, in UTC\n", q.task, q.kind, q.namespace, q.days,
+		now.UTC().Format(time.RFC3339)))
+	for _, part := range slices.SortedFunc(maps.Keys(known), comparePart) {
+		if part.Container == "" {
+			continue
+		}
+		q.print(w, part, known[part], tiers)
+	}
+	if said := history(q.days, known).Accelerators(); said != "" {
+		tell(w, "\n"+said+"\n")
+	}
+	return w.Flush()
+}
+
+func comparePart(a, b sizing.Part) int {
+	return strings.Compare(string(a.Role)+"/"+a.Container, string(b.Role)+"/"+b.Container)
+}
+
+func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Ledger, error) {
+	content, err := os.ReadFile(q.config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the operator's configuration (--config): %w", err)
+	}
+	cfg, err := config.Load(q.config, content)
+	if err != nil {
+		return nil, nil, err
+	}
+	tiers := cfg.Tiers
+	if q.tier != "" {
+		tier, found := tiers.Find(q.tier)
+		if !found {
+			return nil, nil, fmt.Errorf("there is no tier %q: there are %s", q.tier, tiers.Names())
+		}
+		tiers = config.Tiers{tier}
+	}
+	if !cfg.Ledger.Kept() {
+		return nil, nil, errors.New("the configuration names no ledger (ledger.file, ledger.postgresDSNFile), so that nothing is kept")
+	}
+	if file := cfg.Ledger.File; file != "" {
+		// It would be created, empty, by whoever looks.
+		if _, err := os.Stat(file); err != nil {
+			return nil, nil, fmt.Errorf("there is no ledger here (ledger.file), run the command where the operator runs: %w", err)
+		}
+	}
+	l, err := open(ctx, cfg.Ledger)
+	return tiers, l, err
+}
+
+// read returns the days of each part of the task, by day.
+func (q question) read(ctx context.Context, l *ledger.Ledger, now time.Time) (map[sizing.Part]map[time.Time]sizing.Usage, error) {
+	known := map[sizing.Part]map[time.Time]sizing.Usage{}
+	err := l.PartDays(ctx, ledger.PartQuery{
+		From: now.AddDate(0, 0, 1-q.days), To: now.Add(time.Second), Namespace: q.namespace, Kind: q.kind, Task: q.task,
+	}, func(d ledger.PartDay) error {
+		var u sizing.Usage
+		if err := json.Unmarshal([]byte(d.Content), &u); err != nil {
+			return fmt.Errorf("read what %s used on %s: %w", d.Part, d.Day.Format(time.DateOnly), err)
+		}
+		part := sizing.Part{Role: sizing.Role(d.Role), Container: d.Container}
+		if known[part] == nil {
+			known[part] = map[time.Time]sizing.Usage{}
+		}
+		known[part][d.Day] = u
+		return nil
+	})
+	return known, err
+}
+
+func history(days int, known map[sizing.Part]map[time.Time]sizing.Usage) sizing.History {
+	h := sizing.History{WindowDays: days, Usage: map[sizing.Part]sizing.Usage{}}
+	for part, byDay := range known {
+		for _, u := range byDay {
+			h.Usage[part] = h.Usage[part].Merge(u)
+		}
+	}
+	return h
+}
+
+// print prints a part: its days, and what follows from them by tier.
+func (q question) print(to io.Writer, part sizing.Part, byDay map[time.Time]sizing.Usage, tiers config.Tiers) {
+	tell(to, fmt.Sprintf("\n%s/%s\nDAY\tRAN\tSEEN\tCPU P50\tP95\tP99\tTHROTTLED\tMEMORY\tHELD\tOOM\n", part.Role, part.Container))
+	for _, day := range slices.SortedFunc(maps.Keys(byDay), time.Time.Compare) {
+		u := byDay[day]
+		tell(to, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", day.Format(time.DateOnly),
+			span(u.RunSeconds), share(u.SeenSeconds, u.RunSeconds),
+			processors(u, 0.5), processors(u, 0.95), processors(u, 0.99),
+			share(u.Throttled.Samples(), u.Throttled.Samples()+u.CPU.Samples()),
+			memory(u.MemoryPeak), memory(u.MemoryHeld), u.OOMKills))
+	}
+	h := history(q.days, map[sizing.Part]map[time.Time]sizing.Usage{part: byDay})
+	for _, tier := range tiers {
+		for _, resource := range []string{sizing.CPU, sizing.Memory} {
+			tell(to, fmt.Sprintf("%s in tier %s: %s\n", resource, tier.Name, h.Estimate(part, resource, tier.Sizing).Say(resource)))
+		}
+	}
+}
+
+// span is a length of time to the minute.
+func span(seconds int64) string {
+	said := strings.TrimSuffix((time.Duration(seconds) * time.Second).Truncate(time.Minute).String(), "0s")
+	if hours, whole := strings.CutSuffix(said, "h0m"); whole {
+		return hours + "h"
+	}
+	return cmp.Or(said, "0m")
+}
+
+func share(part, whole int64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d %%", part*100/whole)
+}
+
+func processors(u sizing.Usage, at float64) string {
+	enough, known := u.Quantile(at)
+	if !known {
+		return "?"
+	}
+	return sizing.Words(int64(enough*1000), sizing.CPU)
+}
+
+func memory(bytes int64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return sizing.Words(bytes, sizing.Memory)
+}

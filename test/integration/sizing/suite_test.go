@@ -1,0 +1,164 @@
+// Package sizing shows how requests follow use, on a real API server, a real Volcano and a real Prometheus with a week that was,
+// with the operator as a real process. Whose the pods of that week were is in its ledger, as if it had recorded them.
+package sizing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/openmetrics"
+	"github.com/tideline-io/tideline/test/testutil/suite"
+)
+
+func TestSizing(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite.Defaults()
+	RunSpecs(t, "Sizing")
+}
+
+// gib is a GiB in bytes.
+const gib = 1 << 30
+
+// past is what a task did: its two workers used the same.
+type past struct {
+	task string
+	// days until last midnight for which it ran.
+	days int
+	// cpu is processors in use, and throttled the share of the time at which they were held down.
+	cpu, throttled float64
+	// memory and limit are in GiB.
+	memory, limit float64
+}
+
+// pasts are the tasks that there were.
+var pasts = []past{
+	{task: "steady", days: 7, cpu: 2, memory: 8, limit: 64},
+	{task: "young", days: 1, cpu: 2, memory: 8, limit: 64},
+	{task: "throttled", days: 7, cpu: 4, throttled: 0.5, memory: 8, limit: 64},
+	{task: "full", days: 7, cpu: 2, memory: 63, limit: 64},
+}
+
+// world is what the specs share.
+type world struct {
+	*testutil.Installation
+	*testutil.Scenario
+
+	prometheus *cluster.Prometheus
+	gate       *gate
+	ledger     string
+	// configuration is the operator's file.
+	configuration string
+}
+
+// begin starts everything, with the past in Prometheus and in the ledger.
+func begin(ctx context.Context) *world {
+	GinkgoHelper()
+	in := suite.Bare(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 64, SchedulePeriod: 100 * time.Millisecond})
+	Expect(in.Install(ctx)).To(Succeed(), "Tideline is installed")
+	w := &world{Installation: in, Scenario: in.NewScenario(GinkgoT(), "ads")}
+	midnight := time.Now().UTC().Truncate(24 * time.Hour)
+	folder := GinkgoT().TempDir()
+	w.ledger = filepath.Join(folder, "ledger.db")
+	Expect(w.record(ctx, midnight)).To(Succeed(), "the ledger knows the past")
+	var err error
+	w.prometheus, err = cluster.StartPrometheus(ctx, GinkgoWriter, func(to io.Writer) error { return w.used(to, midnight) })
+	Expect(err).NotTo(HaveOccurred(), "Prometheus knows the past")
+	DeferCleanup(w.prometheus.Stop)
+	w.gate = newGate(w.prometheus.URL)
+	DeferCleanup(w.gate.Close)
+	w.configuration = filepath.Join(folder, "configuration.yaml")
+	Expect(os.WriteFile(w.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
+kind: Configuration
+ledger: {file: %q}
+prometheus: {url: %q, timeoutSeconds: 5, intervalSeconds: 60}
+`, w.ledger, w.gate.URL), 0o600)).To(Succeed())
+	started := in.Operate(ctx, testutil.OperatorOptions{Args: []string{"--config=" + w.configuration}})
+	Expect(started).To(Succeed(), "the operator runs")
+	return w
+}
+
+// each calls a function for each worker of the past.
+func each(midnight time.Time, do func(p past, pod string, begin time.Time) error) error {
+	var errs []error
+	for _, p := range pasts {
+		for i := range 2 {
+			errs = append(errs, do(p, testutil.WorkerName(p.task, i), midnight.AddDate(0, 0, -p.days)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// record writes the past to a ledger, as the operator would have.
+func (w *world) record(ctx context.Context, midnight time.Time) error {
+	l, err := ledger.Open(ctx, ledger.Options{File: w.ledger})
+	if err != nil {
+		return err
+	}
+	var entries ledger.Entries
+	err = each(midnight, func(p past, pod string, begin time.Time) error {
+		entries.Stays = append(entries.Stays, ledger.Stay{
+			Pod: ledger.Pod{
+				UID: string(uuid.NewUUID()), Namespace: w.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1alpha1.ElasticTrainingJobKind,
+				Task: p.task, Run: "1-1", Role: v1alpha1.RoleCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
+			},
+			Begin: begin, End: midnight, Final: true, Outcome: ledger.Succeeded,
+		})
+		return nil
+	})
+	return errors.Join(err, l.Record(ctx, entries), l.Close())
+}
+
+// used writes what was used.
+func (w *world) used(to io.Writer, midnight time.Time) error {
+	var subjects []openmetrics.Subject
+	err := each(midnight, func(p past, pod string, begin time.Time) error {
+		subjects = append(subjects, openmetrics.Container{
+			Namespace: w.Scenario.Namespace, Pod: pod, Name: "trainer", Begin: begin, End: midnight, CPU: openmetrics.Always(p.cpu),
+			Throttled: openmetrics.Always(p.throttled), Memory: openmetrics.Always(p.memory * gib), MemoryLimit: p.limit * gib,
+		}, openmetrics.Device{
+			Namespace: w.Scenario.Namespace, Pod: pod, UUID: "GPU-" + pod, Begin: begin, End: midnight, Active: openmetrics.Always(0.12),
+			MemoryMiB: openmetrics.Always(4096),
+		})
+		return nil
+	})
+	return errors.Join(err, openmetrics.Write(to, time.Minute, subjects...))
+}
+
+// job is one of two workers of a task, each of which asks for 16 processors, 64Gi and a GPU.
+func (w *world) job(name, task string, mode v1alpha1.SizingMode) *testutil.JobBuilder {
+	return testutil.Job(name).In(w.Scenario.Namespace).Range(2, 2).GPUs(1).Tier("small-traffic").Asks("16", "64Gi").
+		With(func(j *v1alpha1.ElasticTrainingJob) {
+			j.Spec.Task, j.Spec.Sizing = task, &v1alpha1.JobSizing{Mode: mode}
+		})
+}
+
+// runs creates a job and returns it when it runs.
+func (w *world) runs(b *testutil.JobBuilder) *v1alpha1.ElasticTrainingJob {
+	GinkgoHelper()
+	w.Submit(b)
+	name := b.Obj().Name
+	Eventually(w.Fetch(name)).Should(testutil.Train(2))
+	return w.Read(name)
+}
+
+// asks is what the trainer of a worker asks for.
+func (w *world) asks(job string, i int) (cpu, memory float64) {
+	GinkgoHelper()
+	r := w.Worker(job, i).Spec.Containers[0].Resources
+	Expect(r.Limits.Memory().Cmp(*r.Requests.Memory())).To(BeZero(), "the tier's limit of memory is what is requested")
+	return r.Requests.Cpu().AsApproximateFloat64(), r.Requests.Memory().AsApproximateFloat64() / gib
+}
