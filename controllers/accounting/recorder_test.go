@@ -417,3 +417,22 @@ func TestLedgerThatCannotBeOpened(t *testing.T) {
 		g.Expect(err).To(HaveOccurred())
 	}
 }
+
+func TestUntilWhenTheLedgerHasAllStays(t *testing.T) {
+	inBubble(t, func(g *WithT, c *cluster, m *memory) {
+		c.stand()
+		g.Expect(c.recorder.Complete()).To(BeZero(), "nobody looked yet")
+		m.setDown(true)
+		c.start()
+		c.set(newPod("a", boundOn(now())))
+		pass(10 * time.Minute)
+		g.Expect(c.recorder.Complete()).To(BeZero())
+		m.setDown(false)
+		pass(10 * time.Minute)
+		complete := c.recorder.Complete()
+		g.Expect(complete).To(BeTemporally("~", now(), seenInterval), "all that run are recorded once a minute")
+		m.setDown(true)
+		pass(10 * time.Minute)
+		g.Expect(now().Sub(c.recorder.Complete())).To(BeNumerically(">=", 10*time.Minute))
+	})
+}
