@@ -27,7 +27,7 @@ func killed(w *world) [2]int64 {
 }
 
 func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
 	first := OOMKill{Pod: "a", Key: ctr, At: at("22 11:00:00"), LimitBytes: 1 << 30}
 	second := OOMKill{Pod: "a", Restarts: 1, Key: ctr, At: at("22 11:30:00"), LimitBytes: 2 << 30}
@@ -49,6 +49,7 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 	w.pass(time.Hour)
 	w.Expect(killed(w)).To(Equal([2]int64{2, 2}), "the next collection leaves them")
 	w.Expect(w.told).To(BeEmpty(), "memory has them")
+	w.Expect(w.recorded).To(BeEmpty())
 	w.start()
 	w.pass(turnLength)
 	w.OOMKilled(second)
@@ -67,8 +68,24 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 	w.Expect(w.History("ads", merge, "ctr").Usage).To(BeEmpty(), "of another task")
 }
 
+func TestKillThatIsToldWhileAnotherIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.pass(turnLength)
+	w.OOMKilled(OOMKill{Pod: "a", Key: ctr})
+	opened := w.faults.calls + 1
+	w.faults.fail = func(call int) (bool, error) {
+		if call > opened {
+			w.OOMKilled(OOMKill{Pod: "b", Key: ctr})
+		}
+		return true, nil
+	}
+	w.pass(2 * turnLength)
+	w.Expect(w.ledger.OOMKills(t.Context(), at("22 00:00:00"), at("23 00:00:00"))).To(HaveLen(2))
+	w.Expect(killed(w)[0]).To(BeEquivalentTo(2))
+}
+
 func TestKillsThatPrometheusSawTooCountOnce(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.prometheus.kills = 2
 	w.OOMKilled(OOMKill{Pod: "a", Key: ctr, At: at("22 11:00:00"), LimitBytes: 3 << 30})
@@ -81,7 +98,7 @@ func TestKillsThatPrometheusSawTooCountOnce(t *testing.T) {
 }
 
 func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	kill := OOMKill{Pod: "a", Key: ctr, At: at("14 23:59:59")}
 	w.OOMKilled(kill)
 	w.Expect(w.told).To(BeEmpty(), "before the window")
@@ -101,7 +118,7 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 }
 
 func TestWhyItIsNotKnown(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	why := func() string { return w.History("ads", training, "ctr").Unavailable }
 	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z it has not read " +
 		"its ledger. It does so in seconds; if it cannot, its log says why, and so does alert TidelineLedgerFails."))
@@ -114,7 +131,9 @@ func TestWhyItIsNotKnown(t *testing.T) {
 	w.pass(time.Hour)
 	w.Expect(why()).To(BeEmpty())
 	w.prometheus.fail = func(question) error { return errPrometheus }
-	w.pass(2*time.Hour + lateness)
+	w.pass(2*time.Hour + lateness - turnLength)
+	w.Expect(why()).To(BeEmpty())
+	w.pass(2 * turnLength)
 	w.Expect(why()).To(Equal("What the task used since 2026-11-22T13:00:00Z is not known: Prometheus has not told it. The " +
 		"operator asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
 	w.config.Ledger = config.DefaultLedger()
@@ -126,7 +145,7 @@ func TestWhyItIsNotKnown(t *testing.T) {
 
 // What is asked for while memory is made anew is all of one state.
 func TestMemoryIsReplacedAtOnce(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	l, err := w.open(t.Context())
 	w.Expect(err).NotTo(HaveOccurred())
 	defer func() { w.Expect(l.Close()).To(Succeed()) }()
@@ -169,7 +188,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 
 // A row that this operator cannot read counts as not seen, and keeps none of the others from being known.
 func TestRowsThatNobodyReads(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	other := ctr
 	other.Container = "other"
 	w.Expect(w.ledger.Record(t.Context(), ledger.Entries{PartDays: []ledger.PartDay{
@@ -217,7 +236,7 @@ func TestOperatorThatBeginsAndEnds(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect((*Collector)(nil).NeedLeaderElection()).To(BeTrue())
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "22 12:00:00")
+		w := newWorld(t)
 		started := time.Now()
 		w.Collector.now = func() time.Time { return at("22 12:00:00").Add(time.Since(started)) }
 		w.Collector.complete = w.Collector.now

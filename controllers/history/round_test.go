@@ -22,7 +22,7 @@ var (
 )
 
 func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "01 00:00:00", "22 12:00:00"), stay("old", "13 00:00:00", "15 06:00:00", ended(ledger.Failed)),
 		stay("older", "13 00:00:00", "15 00:00:00", ended(ledger.Failed)),
 		stay("app", "20 00:00:00", "22 00:00:00", func(s *ledger.Stay) { s.Kind = "Deployment" }))
@@ -67,7 +67,7 @@ func TestDayIsFinishedTenMinutesAfterItsEnd(t *testing.T) {
 
 // What the ledger does not have yet cannot be asked about, and a day is not finished before it has all of it.
 func TestNothingIsAskedBeforeTheLedgerHasAllStays(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
 	zero := func() time.Time { return time.Time{} }
 	w.Collector.complete = zero
@@ -84,7 +84,7 @@ func TestNothingIsAskedBeforeTheLedgerHasAllStays(t *testing.T) {
 }
 
 func TestWhatIsAskedAboutStays(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(
 		stay("ctr", "21 22:00:00", "22 03:00:00", ended(ledger.Succeeded), named("ctr-worker-0")),
 		stay("ctr", "21 22:00:00", "22 02:00:00", ended(ledger.Deleted), func(s *ledger.Stay) { s.Resources = nil }),
@@ -136,7 +136,7 @@ func manyTasks(w *world, n int) {
 }
 
 func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	manyTasks(w, 6)
 	w.prometheus.fail = func(q question) error {
 		if q.Day == "22" && (q.Tasks[0] == "t01" || q.Tasks[0] == "t02") {
@@ -157,17 +157,17 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 	w.Expect(w.prometheus.forget()).To(BeEmpty(), "each rest is longer than the one before")
 	w.pass(50 * time.Minute)
 	w.Expect(len(w.prometheus.forget())).To(BeNumerically("~", 2*15, 4), "and none longer than five minutes")
+	w.pass(10 * time.Minute)
+	w.Expect(w.prometheus.forget()).To(ContainElement(question{"22", []string{"t03"}}), "after an hour what was answered is old")
 	w.prometheus.fail = nil
 	w.pass(5 * time.Minute)
 	w.Expect(w.prometheus.forget()).To(HaveLen(2))
-	w.Expect(w.days()).To(HaveKeyWithValue("22", "22 12:00:05"), "what was answered first is of then")
+	w.Expect(w.days()).To(HaveKeyWithValue("22", "22 13:00:00"), "what was answered first is of then")
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(Equal(1.0))
-	w.pass(5 * time.Minute)
-	w.Expect(w.prometheus.forget()).To(HaveLen(6), "after an hour all are asked about again")
 }
 
 func TestPrometheusThatIsDown(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	manyTasks(w, 6)
 	w.pass(turnLength)
 	w.prometheus.forget()
@@ -200,7 +200,7 @@ func TestPrometheusThatIsDown(t *testing.T) {
 
 // Of a batch a part may be answered: that part is kept, and the batch is asked about again.
 func TestPartOfAnAnswerIsKept(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("a", "22 06:00:00", "22 12:00:00"), stay("b", "22 06:00:00", "22 12:00:00"))
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.prometheus.answered = func(k sizing.Key) bool { return k.Task == "a" }
@@ -212,12 +212,12 @@ func TestPartOfAnAnswerIsKept(t *testing.T) {
 
 // A Prometheus that has lost what it had says less than is known.
 func TestLessThanIsKnownIsNotKept(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.pass(turnLength)
 	before := w.History("ads", training, "ctr").Usage[worker]
 	w.Collector.collect = func(
-		_ context.Context, _ time.Time, stays []usage.Stay, _ time.Time,
+		_ context.Context, _ time.Time, _ []usage.Stay, _ time.Time,
 	) (map[sizing.Key]sizing.Usage, error) {
 		return map[sizing.Key]sizing.Usage{
 			{Namespace: "ads", Kind: training, Task: "ctr", Role: sizing.Worker, Container: "pytorch"}: {RunSeconds: 7 * 3600},
@@ -254,7 +254,7 @@ func tell(w *world, pass func()) {
 // arrives.
 func fault(t *testing.T, call int, arrives, killed bool) (known string, of *faults) {
 	t.Helper()
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"), stay("new", "22 10:00:00", "22 12:00:00"))
 	var done []ledger.Collected
 	for day := range 6 {
@@ -308,7 +308,7 @@ func TestFaultsOfTheLedgerAtEveryCall(t *testing.T) {
 }
 
 func TestLedgerThatIsDown(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
 	down := true
 	w.faults.fail = func(int) (bool, error) {
@@ -331,7 +331,7 @@ func TestLedgerThatIsDown(t *testing.T) {
 }
 
 func TestWindowMovesOn(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.record(stay("ctr", "15 00:00:00", "15 12:00:00", ended(ledger.Succeeded)))
 	w.pass(turnLength)
 	w.Expect(w.History("ads", training, "ctr").Usage).NotTo(BeEmpty())
@@ -343,7 +343,7 @@ func TestWindowMovesOn(t *testing.T) {
 }
 
 func TestWindowsOfProfiles(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.windows = &windows{most: 9, days: map[string]int{"ads": 9, "brief": 1}}
 	of := func(namespace string) func(*ledger.Stay) {
 		return func(s *ledger.Stay) { s.Namespace, s.Name = namespace, namespace+"-worker-1" }

@@ -65,7 +65,7 @@ tideline_sizing_slack{mode="Recommend",profile="ads",resource="cpu",tier="explor
 }
 
 func TestCount(t *testing.T) {
-	w := newWorld(t, "22 12:00:00")
+	w := newWorld(t)
 	w.pass(turnLength)
 	decided := func() float64 {
 		return testutil.ToFloat64(w.metrics.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse))

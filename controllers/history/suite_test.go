@@ -47,11 +47,12 @@ type world struct {
 	*Collector
 }
 
-func newWorld(t *testing.T, clock string) *world {
+// newWorld is one at noon of the 22nd.
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		WithT: NewWithT(t), t: t, config: config.Defaults(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{},
-		clock: at(clock), windows: &windows{},
+		clock: at("22 12:00:00"), windows: &windows{},
 	}
 	w.config.Ledger.File = filepath.Join(t.TempDir(), "ledger.db")
 	w.config.Prometheus.URL = "http://prometheus:9090"
