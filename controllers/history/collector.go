@@ -192,13 +192,15 @@ func (c *Collector) turn(ctx context.Context) {
 	if !c.roundDue() {
 		return
 	}
-	err = c.round(ctx, l)
+	unanswered, err := c.round(ctx, l)
 	if ctx.Err() != nil {
 		return
 	}
-	c.failed = err != nil
-	c.metrics.round(err == nil)
-	if err != nil {
+	if err == nil {
+		c.metrics.round(unanswered == nil)
+		err = unanswered
+	}
+	if c.failed = err != nil; c.failed {
 		c.fail(ctx, err, &c.asking)
 		return
 	}

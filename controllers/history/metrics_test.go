@@ -66,4 +66,21 @@ func TestMetricsSayWhatIsKnown(t *testing.T) {
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(BeZero())
 	w.Expect(testutil.ToFloat64(w.metrics.failures)).To(BeNumerically(">", 0))
 	w.Expect(gathered(t, w.metrics)).To(HaveLen(6))
+	w.prometheus.fail = nil
+	w.pass(time.Hour)
+	w.Expect(testutil.ToFloat64(w.metrics.up)).To(Equal(1.0))
+	failures := testutil.ToFloat64(w.metrics.failures)
+	w.faults.fail = func(int) (bool, error) { return false, errDown }
+	w.pass(time.Hour)
+	w.Expect(testutil.ToFloat64(w.metrics.failures)).To(BeNumerically(">", failures))
+	opened := w.faults.calls
+	w.faults.fail = func(call int) (bool, error) {
+		if call > opened+1 {
+			return false, errDown
+		}
+		return true, nil
+	}
+	w.pass(5 * time.Minute)
+	w.Expect(w.faults.calls).To(BeNumerically(">=", opened+2), "rounds were begun")
+	w.Expect(testutil.ToFloat64(w.metrics.up)).To(Equal(1.0), "it is the ledger's fault")
 }

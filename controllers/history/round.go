@@ -71,8 +71,8 @@ func (f *failures) count(err error) {
 // tooMany tells that the rest is not asked in this round.
 func (f *failures) tooMany() bool { return f.inARow >= mostFailures }
 
-// round looks at the days of the window that are not finished, the newest first. Its error is the first of what went wrong.
-func (c *Collector) round(ctx context.Context, l Ledger) error {
+// round looks at the days of the window that are not finished, the newest first. Unanswered says why Prometheus did not tell all.
+func (c *Collector) round(ctx context.Context, l Ledger) (unanswered, err error) {
 	upTo := c.complete()
 	if c.roundOver() {
 		c.turns = 0
@@ -80,24 +80,22 @@ func (c *Collector) round(ctx context.Context, l Ledger) error {
 	}
 	days, err := c.unfinished(ctx, l, upTo)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	failed := failures{}
 	for _, day := range days {
 		changed, err := c.day(ctx, l, day, upTo, &failed)
-		if err != nil {
-			return err
+		if err == nil && changed {
+			err = c.load(ctx, l)
 		}
-		if changed {
-			if err := c.load(ctx, l); err != nil {
-				return err
-			}
+		if err != nil {
+			return nil, err
 		}
 		if failed.tooMany() {
 			break
 		}
 	}
-	return failed.first
+	return failed.first, nil
 }
 
 // unfinished are the days to look at, the newest first.
