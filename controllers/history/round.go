@@ -206,6 +206,7 @@ func (c *Collector) some(ctx context.Context, l Ledger, day, upTo time.Time, tas
 
 // asked are stays as they are asked about.
 func (c *Collector) asked(stays []ledger.Stay) []usage.Stay {
+	counted := c.config.CountedAccelerators()
 	asked := make([]usage.Stay, 0, len(stays))
 	for i := range stays {
 		s := &stays[i]
@@ -217,7 +218,7 @@ func (c *Collector) asked(stays []ledger.Stay) []usage.Stay {
 			Namespace: s.Namespace, Kind: s.Kind, Task: s.Task, Pod: s.Name, Run: s.Run, Role: role, Begin: s.Begin, End: s.End,
 			Final: s.Final, Well: s.Outcome == ledger.Succeeded && !s.Uncertain,
 		}
-		for resource := range c.config.Accelerators {
+		for _, resource := range counted {
 			a.Accelerators += s.Resources[resource]
 		}
 		asked = append(asked, a)

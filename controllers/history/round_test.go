@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/usage"
@@ -110,6 +111,14 @@ func TestWhatIsAskedAboutStays(t *testing.T) {
 		of("ctr-worker-1", "2", "22 06:00:00", "22 07:00:00", false, false, 1500), merged))
 	w.Expect(w.History("ads", training, "ctr").Usage).To(And(HaveKey(master), HaveKey(worker)))
 	w.Expect(w.History("ads", merge, "full").Usage).To(HaveKey(master))
+}
+
+func TestPartsOfAcceleratorsCountOnce(t *testing.T) {
+	w := newWorld(t)
+	w.config.Sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
+	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
+	w.pass(turnLength)
+	w.Expect(w.prometheus.stays).To(ConsistOf(HaveField("Accelerators", int64(1000))))
 }
 
 func TestBatches(t *testing.T) {
