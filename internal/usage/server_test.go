@@ -39,52 +39,64 @@ func TestMain(m *testing.M) {
 // weekBegins is when the week begins that the server knows, whose last day is that of the tests.
 var weekBegins = tomorrow.Add(-7 * 24 * time.Hour)
 
+// offset is when scrapes begin: never at the end of five minutes, which Prometheus 2 counts to both sides.
+const offset = 7 * time.Second
+
+// scraped is the first scrape after a time of the day.
+func scraped(hour, minute int) time.Time { return at(hour, minute).Add(offset) }
+
 // used is a container of task ctr that ran all week, until somebody says otherwise.
 func used(pod string, processors float64, gibibytes float64) openmetrics.Container {
 	return openmetrics.Container{
-		Namespace: "ads", Pod: pod, Name: "train", Begin: weekBegins, End: tomorrow.Add(time.Hour),
+		Namespace: "ads", Pod: pod, Name: "train", Begin: weekBegins.Add(offset), End: tomorrow.Add(time.Hour),
 		CPU: openmetrics.Always(processors), Memory: openmetrics.Always(gibibytes * gib), MemoryLimit: 16 * gib,
 	}
+}
+
+// within is a container that was there for a part of the day.
+func within(c openmetrics.Container, id string, begin, end time.Time) openmetrics.Container {
+	c.ID, c.Begin, c.End = id, begin, end
+	return c
 }
 
 // week is what the server knows.
 func week(w io.Writer) error {
 	steady, twice := used("steady-0", 2, 8), used("steady-0", 2, 8)
 	twice.Replica, twice.Begin = "b", weekBegins.Add(15*time.Second)
-	hot := used("hot-0", 1, 15.5)
-	hot.Throttled, hot.MemoryLimit = openmetrics.Always(0.4), 16*gib
-	short := used("short-0", 3, 1)
-	short.Begin, short.End = at(10, 2), at(10, 22)
-	first, second := used("reused-0", 4, 1), used("reused-0", 5, 1)
-	first.ID, first.Begin, first.End = "/first", at(11, 0), at(12, 1)
-	second.ID, second.Begin, second.End = "/second", at(12, 2), at(13, 0)
-	killed, again := used("killed-0", 1, 1), used("killed-0", 1, 1)
-	killed.ID, killed.Begin, killed.End, killed.OOMEvents = "/killed", at(14, 0), at(14, 59), openmetrics.From(at(14, 58), 1)
-	again.ID, again.Begin, again.End, again.OOMEvents = "/again", at(15, 0), at(16, 0), openmetrics.Always(0)
 	sandbox, cgroup := used("steady-0", 50, 50), used("steady-0", 52, 58)
 	sandbox.Name, cgroup.Name = "POD", ""
-	known := used("known-0", 1, 15.5)
-	known.Begin, known.End, known.MemoryLimit = at(0, 0), at(1, 0), 0
-	unlimited := used("limited-0", 1, 15.5)
-	unlimited.Begin, unlimited.End, unlimited.NoSpec = at(0, 0), at(1, 0), true
+	hot := used("hot-0", 1, 15.5)
+	hot.Throttled = openmetrics.Always(0.4)
+	short := within(used("short-0", 3, 1), "/short", scraped(10, 2), scraped(10, 21))
+	first := within(used("reused-0", 4, 1), "/first", scraped(11, 0), scraped(12, 1))
+	second := within(used("reused-0", 5, 1), "/second", scraped(12, 2), scraped(13, 0))
+	killed := within(used("killed-0", 1, 1), "/killed", scraped(14, 0), scraped(14, 59))
+	killed.OOMEvents = openmetrics.From(at(14, 58), 1)
+	again := within(used("killed-0", 1, 1), "/again", scraped(15, 0), scraped(16, 0))
+	again.OOMEvents = openmetrics.Always(0)
+	unlimited := within(used("unlimited-0", 1, 15.5), "/unlimited", scraped(0, 0), scraped(1, 0))
+	unlimited.MemoryLimit = 0
+	limited := within(used("limited-0", 1, 15.5), "/limited", scraped(0, 0), scraped(1, 0))
+	limited.NoSpec = true
 	for minute := range 60 {
-		if _, err := fmt.Fprintf(w, "kube_pod_container_resource_limits{namespace=\"ads\",pod=\"%s-0\",container=\"train\","+
-			"resource=\"memory\",unit=\"byte\"} %d %d\n", "limited", 16*gib, at(0, minute).Unix()); err != nil {
+		if _, err := fmt.Fprintf(w, "kube_pod_container_resource_limits{namespace=\"ads\",pod=\"limited-0\",container=\"train\","+
+			"resource=\"memory\"} %d %d\n", 16*gib, scraped(0, minute).Unix()); err != nil {
 			return err
 		}
 	}
-	device := openmetrics.Device{Namespace: "ads", Pod: "steady-0", UUID: "GPU-1", Begin: at(0, 0), End: tomorrow.Add(time.Hour),
-		Active: openmetrics.Always(0.5), Utilization: openmetrics.Always(90), MemoryMiB: openmetrics.Always(40_000), Exported: true}
-	idle, other := device, device
+	device := openmetrics.Device{
+		Namespace: "ads", Pod: "steady-0", UUID: "GPU-1", Begin: scraped(0, 0), End: tomorrow.Add(time.Hour), Exported: true,
+		Active: openmetrics.Always(0.5), Utilization: openmetrics.Always(90), MemoryMiB: openmetrics.Always(40_000),
+	}
+	idle, other, plain := device, device, device
 	idle.UUID, idle.Active, idle.MemoryMiB = "GPU-2", openmetrics.Always(0), openmetrics.Always(1)
 	other.Replica = "b"
-	plain := openmetrics.Device{Namespace: "ads", Pod: "hot-0", UUID: "GPU-3", Begin: at(0, 0), End: tomorrow.Add(time.Hour),
-		Utilization: openmetrics.Always(25)}
-	return openmetrics.Write(w, time.Minute, steady, twice, used("steady-1", 1, 4), hot, short, first, second, killed, again,
-		sandbox, cgroup, known, unlimited, device, idle, other, plain)
+	plain.Pod, plain.UUID, plain.Exported, plain.Active, plain.MemoryMiB = "hot-0", "GPU-3", false, nil, nil
+	return openmetrics.Write(w, time.Minute, steady, twice, used("steady-1", 1, 4), sandbox, cgroup, hot, short, first, second,
+		killed, again, unlimited, limited, device, idle, other, plain)
 }
 
-// asked is what the server knows of a day; nil where there is no server.
+// asked is what the server knows of a day.
 func asked(t *testing.T, day time.Time, stays ...Stay) map[sizing.Key]sizing.Usage {
 	t.Helper()
 	client := newClient(t, config.Prometheus{URL: server.URL, TimeoutSeconds: 30})
@@ -136,7 +148,7 @@ func TestContainersAtTheirLimits(t *testing.T) {
 	g.Expect(usage.SeenSeconds).To(Equal(int64(86400)))
 	g.Expect(usage.EvidenceSeconds).To(BeZero())
 
-	usage = asked(t, day, stay("known-0", at(0, 0)))[train(sizing.Worker)]
+	usage = asked(t, day, stay("unlimited-0", at(0, 0)))[train(sizing.Worker)]
 	g.Expect(usage.MemoryPeak).To(Equal(int64(15.5*gib)), "0 is no limit")
 	usage = asked(t, day, stay("limited-0", at(0, 0)))[train(sizing.Worker)]
 	g.Expect(usage.MemoryHeld).To(Equal(int64(15.5*gib)), "kube-state-metrics knows the limit")
@@ -182,7 +194,7 @@ func TestDevices(t *testing.T) {
 		},
 	}))
 	usage = asked(t, day, stay("hot-0", weekBegins).holds(1000))
-	g.Expect(usage[whole()].Accelerators).To(Equal(sizing.AcceleratorUsage{HeldSeconds: 86400, ActiveMilliseconds: 21_600_000}))
+	g.Expect(usage[whole()].Accelerators).To(Equal(sizing.AcceleratorUsage{HeldSeconds: 86400, ActiveMilliseconds: 77_760_000}))
 }
 
 func TestPrometheusReadsHostileNames(t *testing.T) {
