@@ -55,6 +55,12 @@ func TestRatesOfPartsOfFiveMinutesAreNotBelieved(t *testing.T) {
 	}
 }
 
+func TestHighestOfSeriesCounts(t *testing.T) {
+	g := NewWithT(t)
+	usage := folded(Answers{CPU: {series("a", at(0, 0), 1, 3, 1), series("a", at(0, 0), 2, 2, 1)}}, stay("a", at(0, 0)))
+	g.Expect(usage[train(sizing.Worker)].CPU).To(Equal(histogram(2, 3)))
+}
+
 func TestMemoryAtItsLimitIsHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit, used float64
