@@ -198,7 +198,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle cluster integration+stock merge+profile capacity faults
+	@exec test/run.sh unit project bundle cluster integration+stock merge+profile capacity+sizing faults
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.

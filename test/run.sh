@@ -153,6 +153,11 @@ profile() {
 	specs profile 15m integration/profile 1
 }
 
+# sizing runs the numbered behaviours of sizing, with a real Prometheus.
+sizing() {
+	specs sizing 15m integration/sizing 1
+}
+
 # pools holds the operator to its figures with 5,000 merges.
 pools() {
 	specs pools 25m perf/pools 1
@@ -212,7 +217,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | pools | ledger | quickstart | install | image | \
+	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | pools | ledger | quickstart | install | image | \
 		site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"

@@ -185,8 +185,9 @@ func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Le
 // read returns the days of each part of the task, by day.
 func (q question) read(ctx context.Context, l *ledger.Ledger, now time.Time) (map[sizing.Part]map[time.Time]sizing.Usage, error) {
 	known := map[sizing.Part]map[time.Time]sizing.Usage{}
+	from, to := now.AddDate(0, 0, -q.days), now.Add(time.Second) // and today, which is not over
 	err := l.PartDays(ctx, ledger.PartQuery{
-		From: now.AddDate(0, 0, 1-q.days), To: now.Add(time.Second), Namespace: q.namespace, Kind: q.kind, Task: q.task,
+		From: from, To: to, Namespace: q.namespace, Kind: q.kind, Task: q.task,
 	}, func(d ledger.PartDay) error {
 		var u sizing.Usage
 		if err := json.Unmarshal([]byte(d.Content), &u); err != nil {
@@ -199,6 +200,19 @@ func (q question) read(ctx context.Context, l *ledger.Ledger, now time.Time) (ma
 		known[part][d.Day] = u
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	kills, err := l.OOMKills(ctx, from, to)
+	for i := range kills {
+		k := &kills[i]
+		byDay := known[sizing.Part{Role: sizing.Role(k.Role), Container: k.Container}]
+		if k.Namespace != q.namespace || k.Kind != q.kind || k.Task != q.task || byDay == nil {
+			continue
+		}
+		day := k.At.UTC().Truncate(24 * time.Hour)
+		byDay[day] = byDay[day].Merge(sizing.Usage{OOMKills: 1, OOMLimit: k.LimitBytes})
+	}
 	return known, err
 }
 

@@ -38,8 +38,12 @@ func keep(t *testing.T, days ...sizing.Usage) string {
 	for i, u := range days {
 		content, err := json.Marshal(u)
 		g.Expect(err).NotTo(HaveOccurred())
+		part := ledger.Part{Namespace: "ads", Kind: "ElasticTrainingJob", Task: "ctr", Role: "worker", Container: "trainer"}
+		if i == 0 {
+			entries.OOMKills = []ledger.OOMKill{{ID: "kill", Part: part, At: noon.AddDate(0, 0, -1), LimitBytes: 9 << 30}}
+		}
 		entries.PartDays = append(entries.PartDays, ledger.PartDay{
-			Part: ledger.Part{Namespace: "ads", Kind: "ElasticTrainingJob", Task: "ctr", Role: "worker", Container: "trainer"},
+			Part: part,
 			Day:  noon.AddDate(0, 0, -1-i), SeenSeconds: u.SeenSeconds, Content: string(content),
 		})
 	}
@@ -78,7 +82,7 @@ func TestSizing(t *testing.T) {
 worker/trainer
 DAY         RAN  SEEN   CPU P50  P95   P99   THROTTLED  MEMORY  HELD  OOM
 2026-11-20  24h  100 %  1.02     ?     ?     20 %       6Gi     7Gi   2
-2026-11-21  24h  100 %  2.02     2.02  2.02  0 %        8Gi     -     0
+2026-11-21  24h  100 %  2.02     2.02  2.02  0 %        8Gi     -     1
 cpu in tier small-traffic: 2.02 processors in use over 2 of 7 days × 1.54 × 1.36 for a short history = 4.22.
 memory in tier small-traffic: 8Gi peak memory over 2 of 7 days × 1.3 × 1.36 for a short history = 14.1Gi.
 `))
