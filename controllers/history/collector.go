@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -62,6 +63,8 @@ type Collector struct {
 	complete func() time.Time
 	// profiles reads for how many days back it counts what was used.
 	profiles func(context.Context) (*windows, error)
+	// jobs are those in the cache.
+	jobs     []toolscache.Store
 	config   *config.Configuration
 	log      logr.Logger
 	now      func() time.Time
@@ -135,6 +138,7 @@ func (c *Collector) register(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	c.jobs = []toolscache.Store{trainings, merges}
 	for _, m := range []prometheus.Collector{c.metrics, newSlack(trainings, merges, mgr.Elected())} {
 		if err := ctrlmetrics.Registry.Register(m); err != nil {
 			return fmt.Errorf("register the metrics of usage: %w", err)
@@ -212,7 +216,11 @@ func (c *Collector) readAndRecord(ctx context.Context, l Ledger) error {
 	if err := c.recordKills(ctx, l); err != nil || c.knows() {
 		return err
 	}
-	return c.load(ctx, l)
+	err := c.load(ctx, l)
+	if err == nil {
+		c.recall()
+	}
+	return err
 }
 
 // fail makes a failure known, and rests.

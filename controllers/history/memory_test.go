@@ -22,7 +22,7 @@ var ctr = sizing.Key{Namespace: "ads", Kind: training, Task: "ctr", Role: sizing
 
 // killed are how many kills are known of ctr, and the highest limit in GiB.
 func killed(w *world) [2]int64 {
-	u := w.History("ads", training, "ctr").Usage[worker]
+	u := w.History("ads", training, "ctr").Usage[workers]
 	return [2]int64{u.OOMKills, u.OOMLimit >> 30}
 }
 
@@ -34,13 +34,13 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 	w.OOMKilled(first)
 	w.Expect(killed(w)).To(Equal([2]int64{1, 1}), "before the ledger was read")
 	w.pass(time.Minute)
-	seen := w.History("ads", training, "ctr").Usage[worker].SeenSeconds
+	seen := w.History("ads", training, "ctr").Usage[workers].SeenSeconds
 	w.Expect(seen).To(BeNumerically(">", 0))
 	for range 3 {
 		w.OOMKilled(first)
 		w.OOMKilled(second)
 		w.Expect(killed(w)).To(Equal([2]int64{2, 2}))
-		w.Expect(w.History("ads", training, "ctr").Usage[worker].SeenSeconds).To(Equal(seen), "beside what else is known")
+		w.Expect(w.History("ads", training, "ctr").Usage[workers].SeenSeconds).To(Equal(seen), "beside what else is known")
 		w.pass(turnLength)
 		kills, err := w.ledger.OOMKills(t.Context(), at("15 00:00:00"), at("23 00:00:00"))
 		w.Expect(err).NotTo(HaveOccurred())
@@ -196,7 +196,7 @@ func TestRowsThatNobodyReads(t *testing.T) {
 		{Part: partOf(other), Day: at("21 00:00:00"), SeenSeconds: 1, Content: "Dear diary"},
 	}})).To(Succeed())
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "ctr").Usage).To(Equal(map[sizing.Part]sizing.Usage{worker: {SeenSeconds: 1}}))
+	w.Expect(w.History("ads", training, "ctr").Usage).To(Equal(map[sizing.Part]sizing.Usage{workers: {SeenSeconds: 1}}))
 }
 
 // What is kept of 10,000 tasks is far below 200 MB, also while it is made anew.

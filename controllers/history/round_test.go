@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	worker = sizing.Part{Role: sizing.Worker, Container: "pytorch"}
-	master = sizing.Part{Role: sizing.Master, Container: "pytorch"}
+	workers = sizing.Part{Role: sizing.Worker, Container: "pytorch"}
+	master  = sizing.Part{Role: sizing.Master, Container: "pytorch"}
 )
 
 func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
@@ -35,11 +35,11 @@ func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
 	w.Expect(h.Unavailable).To(BeEmpty())
 	w.Expect(h.WindowDays).To(Equal(7))
 	w.Expect(h.Usage).To(HaveLen(1))
-	u := h.Usage[worker]
+	u := h.Usage[workers]
 	w.Expect(u.SeenSeconds).To(BeEquivalentTo(7.5*86400+5), "seven days and today")
 	w.Expect(u.CPU.Samples()).To(BeEquivalentTo(7.5 * 288))
 	w.Expect(u.MemoryPeak).To(BeEquivalentTo(12 << 20))
-	w.Expect(w.History("ads", training, "old").Usage[worker].SeenSeconds).To(BeEquivalentTo(6 * 3600))
+	w.Expect(w.History("ads", training, "old").Usage[workers].SeenSeconds).To(BeEquivalentTo(6 * 3600))
 	w.Expect(w.History("ads", training, "older").Usage).To(BeEmpty())
 	w.Expect(w.History("ads", "Deployment", "app").Usage).To(BeEmpty())
 	w.Expect(w.days()).To(And(HaveLen(8), HaveKeyWithValue("22", "22 12:00:05"), HaveKeyWithValue("15", "22 12:00:05")))
@@ -109,7 +109,7 @@ func TestWhatIsAskedAboutStays(t *testing.T) {
 	w.Expect(asked).To(ConsistOf(first, of("ctr-worker-1", "1", "21 22:00:00", "22 02:00:00", true, false, 0),
 		of("ctr-worker-1", "1", "22 04:00:00", "22 05:00:00", true, false, 1500),
 		of("ctr-worker-1", "2", "22 06:00:00", "22 07:00:00", false, false, 1500), merged))
-	w.Expect(w.History("ads", training, "ctr").Usage).To(And(HaveKey(master), HaveKey(worker)))
+	w.Expect(w.History("ads", training, "ctr").Usage).To(And(HaveKey(master), HaveKey(workers)))
 	w.Expect(w.History("ads", merge, "full").Usage).To(HaveKey(master))
 }
 
@@ -158,7 +158,7 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 	w.Expect(w.days()).NotTo(HaveKey("22"))
 	w.Expect(w.days()).To(HaveKey("21"))
 	w.Expect(w.History("ads", training, "t03").Usage).NotTo(BeEmpty())
-	w.Expect(w.History("ads", training, "t01").Usage[worker].SeenSeconds).To(BeEquivalentTo(2*3600), "of the 21st")
+	w.Expect(w.History("ads", training, "t01").Usage[workers].SeenSeconds).To(BeEquivalentTo(2*3600), "of the 21st")
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(BeZero())
 	w.pass(turnLength)
 	w.Expect(w.prometheus.forget()).To(Equal([]question{{"22", []string{"t01"}}, {"22", []string{"t02"}}}))
@@ -204,7 +204,7 @@ func TestPrometheusThatIsDown(t *testing.T) {
 	w.prometheus.fail = nil
 	w.pass(10 * time.Minute)
 	w.Expect(w.History("ads", training, "t00").Unavailable).To(BeEmpty())
-	w.Expect(w.History("ads", training, "t00").Usage[worker].SeenSeconds).To(BeNumerically(">", before.Usage[worker].SeenSeconds))
+	w.Expect(w.History("ads", training, "t00").Usage[workers].SeenSeconds).To(BeNumerically(">", before.Usage[workers].SeenSeconds))
 }
 
 // Of a batch a part may be answered: that part is kept, and the batch is asked about again.
@@ -224,7 +224,7 @@ func TestLessThanIsKnownIsNotKept(t *testing.T) {
 	w := newWorld(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.pass(turnLength)
-	before := w.History("ads", training, "ctr").Usage[worker]
+	before := w.History("ads", training, "ctr").Usage[workers]
 	w.Collector.collect = func(
 		_ context.Context, _ time.Time, _ []usage.Stay, _ time.Time,
 	) (map[sizing.Key]sizing.Usage, error) {
@@ -234,7 +234,7 @@ func TestLessThanIsKnownIsNotKept(t *testing.T) {
 	}
 	w.pass(time.Hour)
 	w.Expect(w.days()).To(HaveKeyWithValue("22", HavePrefix("22 13")))
-	w.Expect(w.History("ads", training, "ctr").Usage[worker]).To(Equal(before))
+	w.Expect(w.History("ads", training, "ctr").Usage[workers]).To(Equal(before))
 }
 
 // end is how a history ends: what is known, and which days were collected.
@@ -290,7 +290,7 @@ func fault(t *testing.T, call int, arrives, killed bool) (known string, of *faul
 	w.clock = at("23 02:00:00")
 	w.start()
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "ctr").Usage[worker]).To(And(
+	w.Expect(w.History("ads", training, "ctr").Usage[workers]).To(And(
 		HaveField("OOMKills", int64(3)), HaveField("OOMLimit", int64(3<<30))))
 	return end(w), w.faults
 }

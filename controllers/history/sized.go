@@ -2,13 +2,16 @@ package history
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // Count counts what a status that was written says for the first time: how an attempt was sized, and who ran out of memory since.
@@ -34,6 +37,54 @@ func (c *Collector) Count(kind, namespace, task string, before, after *v1alpha1.
 			c.metrics.rollBacks.Inc()
 		}
 	}
+}
+
+// recall counts the kills of which jobs tell, and that an operator which was killed did not bring to the ledger. At which limit
+// they were, nobody knows any more: their containers are given what they ask for.
+func (c *Collector) recall() {
+	for _, store := range c.jobs {
+		for _, o := range store.List() {
+			switch job := o.(type) {
+			case *v1alpha1.ElasticTrainingJob:
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: worker.Task(job)},
+					job.UID, job.Status.Sizing)
+			case *v1alpha1.MergeJob:
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.MergeJobKind, Task: job.Name}, job.UID, job.Status.Sizing)
+			}
+		}
+	}
+}
+
+// recallOf counts those of a job, whose key is given but for role and container.
+func (c *Collector) recallOf(key sizing.Key, job types.UID, st *v1alpha1.SizingStatus) {
+	if st == nil {
+		return
+	}
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		key.Role, key.Container = sizing.Role(r.Role), r.Container
+		if r.OOMKilledTime != nil && !c.hasKill(key, r.OOMKilledTime.Time) {
+			c.OOMKilled(OOMKill{Pod: job, Key: key, At: r.OOMKilledTime.Time, Restarts: int32(r.OOMKilledTime.Unix())})
+		}
+	}
+}
+
+// sameKill is how far apart a kill is told of by those who saw it and by the job.
+const sameKill = time.Minute
+
+// hasKill tells whether a kill of a container of that key at about that time is known.
+func (c *Collector) hasKill(key sizing.Key, at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := task{key.Namespace, key.Kind, key.Task}
+	for _, known := range []map[string]ledger.OOMKill{c.memory.kills[of], c.told[of]} {
+		for _, k := range known {
+			if k.Part == partOf(key) && k.At.Sub(at).Abs() < sameKill {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // wasKilled tells whether a status knew already that the container had run out of memory then.

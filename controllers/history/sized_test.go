@@ -47,8 +47,11 @@ func TestSlack(t *testing.T) {
 	waiting := training("d", "ads", sized(v1alpha1.SizingEnforce, "1"), 9)
 	waiting.Status.RunningSince = nil
 	merge := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Status: v1alpha1.MergeJobStatus{
-		Tier: "main-traffic", Sizing: sized(v1alpha1.SizingEnforce, "20"), Run: &v1alpha1.MergeRun{MinReplicas: 2, RunTime: &metav1.Time{}},
+		Tier: "main-traffic", Sizing: sized(v1alpha1.SizingEnforce, "20"),
+		Run: &v1alpha1.MergeRun{MinReplicas: 2, RunTime: &metav1.Time{}},
 	}}
+	const help = "What pods that run were asked for beyond what use calls for, in processors or bytes: still requested where mode " +
+		"is Recommend, given back where it is Enforce."
 	elected := make(chan struct{})
 	s := newSlack(store(training("a", "ads", sized(v1alpha1.SizingEnforce, "4"), 3),
 		training("b", "ads", sized(v1alpha1.SizingEnforce, "14"), 1), training("c", "ads", sized(v1alpha1.SizingRecommend, "15"), 2),
@@ -56,7 +59,7 @@ func TestSlack(t *testing.T) {
 	g.Expect(testutil.CollectAndCount(s)).To(BeZero(), "an operator that stands by tells nothing")
 	close(elected)
 	g.Expect(testutil.CollectAndCompare(s, strings.NewReader(`
-# HELP tideline_sizing_slack What pods that run were asked for beyond what use calls for, in processors or bytes: still requested where mode is Recommend, given back where it is Enforce.
+# HELP tideline_sizing_slack `+help+`
 # TYPE tideline_sizing_slack gauge
 tideline_sizing_slack{mode="Enforce",profile="(default)",resource="cpu",tier="main-traffic"} -8
 tideline_sizing_slack{mode="Enforce",profile="ads",resource="cpu",tier="exploratory"} 38
@@ -95,4 +98,25 @@ func TestCount(t *testing.T) {
 	w.Expect(testutil.ToFloat64(w.metrics.rollBacks)).To(Equal(1.0))
 	u := w.History("ads", training, "ctr").Usage[sizing.Part{Role: sizing.Worker, Container: "trainer"}]
 	w.Expect([]int64{u.OOMKills, u.OOMLimit}).To(Equal([]int64{1, 5}), "and other jobs of the task know")
+}
+
+func TestKillsThatJobsTellOfAreRecalled(t *testing.T) {
+	w := newWorld(t)
+	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-2", UID: "job"}}
+	job.Spec.Task, job.Status.Sizing = "ctr", sized(v1alpha1.SizingEnforce, "4")
+	job.Status.Sizing.Resources[1].Resource = "memory"
+	part := sizing.Part{Role: sizing.Worker, Container: "trainer"}
+	sizing.NoteOOM(job.Status.Sizing, part, w.clock.Add(-time.Second))
+	jobs := toolscache.NewStore(func(any) (string, error) { return "job", nil })
+	w.Expect(jobs.Add(job)).To(Succeed())
+	kills := func() int64 { return w.History("ads", training, "ctr").Usage[part].OOMKills }
+	for range 2 { // the second finds it in the ledger
+		w.start()
+		w.jobs = []toolscache.Store{jobs}
+		w.Expect(kills()).To(BeZero(), "before the ledger was read")
+		w.pass(2 * turnLength)
+		w.Expect(kills()).To(Equal(int64(1)))
+	}
+	w.Count(training, "ads", "ctr", nil, nil, []sizing.OOMKill{{Pod: "p", Part: part, Restarts: 1, Limit: 5}})
+	w.Expect(kills()).To(Equal(int64(2)), "another one counts")
 }
