@@ -116,11 +116,12 @@ var _ = Describe("Sizing", Ordered, func() {
 	})
 
 	It("behaviour 2: on a bad day nothing waits, and nothing is cut anew", func(ctx SpecContext) {
+		w.gate.turn(absent)
+		w.Operator.Kill()
+		Expect(w.Operator.Start(ctx)).To(Succeed())
 		for i, is := range []weather{absent, failing, slow, warning, numbless} {
 			w.gate.turn(is)
-			w.Operator.Kill()
-			Expect(w.Operator.Start(ctx)).To(Succeed())
-			Eventually(w.gate.questions).Should(BeNumerically(">", 0), "%s: it is asked", is)
+			Eventually(w.gate.questions).WithTimeout(2*time.Minute).Should(BeNumerically(">", 0), "%s: it is asked", is)
 			name := "bad-" + string(rune('a'+i))
 			job := w.runs(w.job(name, "unknown-"+name, enforce))
 			cpu, memory := w.asks(name, 1)
