@@ -23,6 +23,7 @@ import (
 
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
 // options are the flags.
@@ -147,7 +148,8 @@ func (b *bench) report(page string) error {
 	}
 	all := join(shown(string(before), b.scale), b.results)
 	text := said + table(b.experiment, all)
-	after, err := replaceMarked(string(before), fmt.Sprintf("%s\n[The same as a drawing](%s).\n", text, filepath.Base(drawing)))
+	text += fmt.Sprintf("\n[The same as a drawing](%s).\n", filepath.Base(drawing))
+	after, err := markdown.ReplaceMarked(string(before), command, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}

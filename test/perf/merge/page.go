@@ -7,23 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
-// Markers of the page between which the tables stand.
-const (
-	beginMark = "<!-- begin: make bench-merge -->"
-	endMark   = "<!-- end: make bench-merge -->"
-)
-
-// replaceMarked returns the page with other text between the markers.
-func replaceMarked(page, text string) (string, error) {
-	before, rest, begun := strings.Cut(page, beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !begun || !ended {
-		return "", fmt.Errorf("the page has no %s and %s", beginMark, endMark)
-	}
-	return before + beginMark + "\n\n" + text + "\n" + endMark + after, nil
-}
+// command is what writes the tables of the page, between its marks.
+const command = "make bench-merge"
 
 // table writes the results, which are in order of strategy and pool, as Markdown: the least pool of each strategy, then all.
 func table(e experiment, results []result) string {
@@ -47,8 +36,7 @@ func table(e experiment, results []result) string {
 
 // shown are the results that the page has between its marks, as far as it shows them, if they were made at that scale.
 func shown(page string, scale float64) []result {
-	_, rest, _ := strings.Cut(page, beginMark)
-	text, _, _ := strings.Cut(rest, endMark)
+	text, _ := markdown.Marked(page, command)
 	if !strings.Contains(text, stoodFor(scale)) {
 		return nil
 	}

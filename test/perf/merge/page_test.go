@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
 func someResults() []result {
@@ -46,7 +48,8 @@ func TestResultsOnThePageStay(t *testing.T) {
 			made[i].strategy = strategies[len(strategies)-1]
 		}
 	}
-	page, err := replaceMarked(beginMark+endMark, conditions(300, time.Minute)+table(fixed, made))
+	marks := "<!-- begin: " + command + " --><!-- end: " + command + " -->"
+	page, err := markdown.ReplaceMarked(marks, command, conditions(300, time.Minute)+table(fixed, made))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,20 +63,6 @@ func TestResultsOnThePageStay(t *testing.T) {
 	}
 	if other := shown(page, 100); len(other) > 0 {
 		t.Errorf("results of another scale stay: %+v", other)
-	}
-}
-
-func TestReplaceMarked(t *testing.T) {
-	page := "before\n" + beginMark + "\nold\n" + endMark + "\nafter\n"
-	got, err := replaceMarked(page, "new\n")
-	if want := "before\n" + beginMark + "\n\nnew\n\n" + endMark + "\nafter\n"; got != want || err != nil {
-		t.Errorf("%q, %v; want %q", got, err, want)
-	}
-	if again, err := replaceMarked(got, "new\n"); again != got || err != nil {
-		t.Errorf("the same text again gives %q, %v", again, err)
-	}
-	if _, err := replaceMarked("no markers", "new"); err == nil {
-		t.Error("a page without markers was accepted")
 	}
 }
 

@@ -81,12 +81,11 @@ var (
 	burstSlots  = 3.0
 	burstFactor = span{1.5, 5}
 	burstMemory = span{1, 1.5}
-	// leak is by which share memory is higher at the end of a run than at its beginning. It differs from run to run by leakDeviation.
+	// leak is by which share memory is higher at the end of a run than at its beginning. It differs between runs by leakDeviation.
 	leak          = span{0.3, 2}
 	leakDeviation = 0.15
 	// asked is what people ask for, of the CPU that suffices 95 % of the time and of the peak of memory in the week of history;
-	// log-uniform. With the tasks that ask for too little that leaves 43 % of the CPU and 46 % of the memory that is asked for unused,
-	// in the mean: Rzadca et al. measured 46 % where limits are set by hand (Autopilot, EuroSys 2020). Throttled tasks ask for
+	// log-uniform. With the tasks that ask for too little that leaves 43 % of the CPU and 46 % of the memory unused, in the mean: Rzadca et al. measured 46 % where limits are set by hand (Autopilot, EuroSys 2020). Throttled tasks ask for
 	// tooFewProcessors, killed ones for tooFewBytes.
 	asked            = span{1, 6}
 	tooFewProcessors = span{0.5, 1}

@@ -2,6 +2,7 @@
 package markdown
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -66,3 +67,29 @@ func Pages(repository fs.FS) ([]string, error) {
 	})
 	return pages, err
 }
+
+// Marked is what a page has between the marks of a command, which writes it there; false if it has no such marks.
+func Marked(page, command string) (text string, ok bool) {
+	_, text, _, ok = cutMarked(page, command)
+	return text, ok
+}
+
+// ReplaceMarked returns the page with other text between the marks of a command, which are comments:
+//
+//	<!-- begin: make bench -->
+//	<!-- end: make bench -->
+func ReplaceMarked(page, command, text string) (string, error) {
+	before, _, after, ok := cutMarked(page, command)
+	if !ok {
+		return "", fmt.Errorf("the page has no %s and %s", mark("begin", command), mark("end", command))
+	}
+	return before + mark("begin", command) + "\n\n" + text + "\n" + mark("end", command) + after, nil
+}
+
+func cutMarked(page, command string) (before, text, after string, ok bool) {
+	before, rest, begun := strings.Cut(page, mark("begin", command))
+	text, after, ended := strings.Cut(rest, mark("end", command))
+	return before, text, after, begun && ended
+}
+
+func mark(what, command string) string { return "<!-- " + what + ": " + command + " -->" }

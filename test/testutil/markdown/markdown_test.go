@@ -37,3 +37,23 @@ func TestPages(t *testing.T) {
 		t.Errorf("%v %v, want %v", pages, err, want)
 	}
 }
+
+func TestReplaceMarked(t *testing.T) {
+	begin, end := "<!-- begin: make a -->", "<!-- end: make a -->"
+	page := "before\n" + begin + "\nold\n" + end + "\nafter\n"
+	got, err := ReplaceMarked(page, "make a", "new\n")
+	if want := "before\n" + begin + "\n\nnew\n\n" + end + "\nafter\n"; got != want || err != nil {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	if again, err := ReplaceMarked(got, "make a", "new\n"); again != got || err != nil {
+		t.Errorf("the same text again gives %q, %v", again, err)
+	}
+	if text, ok := Marked(got, "make a"); text != "\n\nnew\n\n" || !ok {
+		t.Errorf("between the marks is %q, %t", text, ok)
+	}
+	for _, without := range []string{"no marks", begin, end, "<!-- begin: make b -->" + end} {
+		if _, err := ReplaceMarked(without, "make a", "new"); err == nil {
+			t.Errorf("page %q was accepted, which has not both marks", without)
+		}
+	}
+}

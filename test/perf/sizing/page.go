@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// command is what writes the tables of the page, between its marks.
+const command = "make bench-sizing"
+
+// table writes what became of all tasks, as Markdown.
+func table(seed uint64, outcomes []outcome) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tasks of seed %d, in %d runs of the following week.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
+	for _, tier := range config.DefaultTiers() {
+		some := of(outcomes, tier.Name)
+		if len(some) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### Tier %s\n\n%s\n%s", tier.Name, requests(some, tier.Sizing), equal(some))
+	}
+	b.WriteString("\n### Which tasks\n\n" + byShape(outcomes))
+	return b.String()
+}
+
+// requests is the table of what is requested in a tier, beside what is needed.
+func requests(outcomes []outcome, rule config.Sizing) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Requests beyond the need, in percent of it. The tier's own buffer is %d %% of CPU and %d %% of memory.\n\n",
+		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100)
+	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 over the buffer | throttled > 1 % | > 5 % | killed |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|\n")
+	rows := []policy{{asked: true}}
+	for who := range contestants {
+		rows = append(rows, policy{who: who})
+	}
+	for who := vpaTarget; who < contestants; who++ {
+		rows = append(rows, policy{who: who, uncapped: true})
+	}
+	for _, p := range rows {
+		s := judge(outcomes, p)
+		who, over := p.title(), s.over(rule)
+		fmt.Fprintf(&b, "| %s | CPU | %s | %.0f | %s | %s | |\n", who, tails(s.cpu), over.cpu, s.share(s.seldom), s.share(s.often))
+		fmt.Fprintf(&b, "| %s | memory | %s | %.0f | | | %s |\n", who, tails(s.memory), over.memory, s.share(s.killed))
+	}
+	return b.String()
+}
+
+// tails are the cells of slacks: their mean and both tails.
+func tails(sorted []float64) string {
+	cells := []string{fmt.Sprintf("%.0f", average(sorted))}
+	for _, share := range []float64{0.05, 0.5, 0.95, 0.99} {
+		cells = append(cells, fmt.Sprintf("%.0f", quantile(sorted, share)))
+	}
+	return strings.Join(cells, " | ")
+}
+
+// share is how many of the runs these are.
+func (s score) share(n int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(s.runs)) }
+
+func (p policy) title() string {
+	switch {
+	case p.asked:
+		return "as asked"
+	case p.uncapped:
+		return names[p.who] + ", not cut to what was asked"
+	}
+	return names[p.who]
+}
+
+// equal is the table of violations in a tier at equal slack.
+func equal(outcomes []outcome) string {
+	var b strings.Builder
+	b.WriteString("At equal mean slack:\n\n| requests | × CPU | × memory | throttled > 1 % | > 5 % | killed | violated |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	for _, uncapped := range []bool{false, true} {
+		for who, p := range rivals(outcomes, uncapped) {
+			if contestant(who) == tideline && uncapped {
+				continue // It is the same.
+			}
+			s := judge(outcomes, p)
+			fmt.Fprintf(&b, "| %s | %.2f | %.2f | %s | %s | %s | %s |\n", p.title(), p.factor.cpu, p.factor.memory, s.share(s.seldom),
+				s.share(s.often), s.share(s.killed), s.share(s.violated))
+		}
+	}
+	return b.String()
+}
+
+// byShape is the table of runs that were violated at equal slack, by the shape of their tasks.
+func byShape(outcomes []outcome) string {
+	var b strings.Builder
+	b.WriteString("Runs at equal mean slack, in all tiers: throttled in more than 5 % of their samples + killed.\n\n" +
+		"| tasks | runs |")
+	for who := range contestants {
+		b.WriteString(" " + names[who] + " |")
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat("---|", int(contestants)) + "\n")
+	policies := map[string][contestants]policy{}
+	for _, tier := range config.DefaultTiers() {
+		policies[tier.Name] = rivals(of(outcomes, tier.Name), false)
+	}
+	for _, s := range shapes {
+		var sums [contestants]score
+		for _, o := range outcomes {
+			if o.shape != s.shape {
+				continue
+			}
+			for who := range contestants {
+				one := judge([]outcome{o}, policies[o.tier.Name][who])
+				sums[who].runs += one.runs
+				sums[who].often += one.often
+				sums[who].killed += one.killed
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %d |", s.name, sums[tideline].runs)
+		for who := range contestants {
+			fmt.Fprintf(&b, " %d + %d |", sums[who].often, sums[who].killed)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
