@@ -34,6 +34,8 @@ OBJECT_STORE ?=
 SCALE ?= 300
 POOLS ?= 8,12,16,20,24,28,32,36,40
 STRATEGIES ?=
+# Of make bench-sizing: by which tasks are drawn.
+SEED ?= 1
 ONESHOT ?=
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
 ALLOW_LOCAL_STORES ?= $(or $(TIDELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tideline)/stores
@@ -44,7 +46,7 @@ TOOL := test/tools/build.sh
 # Where programs of ours are built.
 BIN := bin
 # Modules with code of ours, besides the root.
-MODULES := test/project test/tools/bundle test/tools/sbom test/tools/site
+MODULES := test/perf/sizing test/project test/tools/bundle test/tools/sbom test/tools/site
 # Without version control stamps: they fail in a checkout that belongs to somebody else, and bin/ is not released.
 GO_BUILD = CGO_ENABLED=0 go build -buildvcs=false \
 	-ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
@@ -228,6 +230,10 @@ test-pools: ## Hold the operator to its figures with 5,000 merges in 50 pools; m
 test-ledger: ## Hold the ledger to its figures with a million days of pods, on SQLite and PostgreSQL; minutes.
 	@exec test/run.sh ledger
 
+.PHONY: test-requests
+test-requests: ## Hold what sizing requests to its aims, beside Vertical Pod Autoscaler and KRR; minutes.
+	@exec test/run.sh requests
+
 .PHONY: histories
 histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, without -race; minutes.
 	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/elastic
@@ -244,7 +250,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try() {
 		$(MAKE) "$$@" || failed+=("$$1")
 	}
-	for target in test test-install test-pytorchjob test-pools test-ledger histories fuzz test-faults; do
+	for target in test test-install test-pytorchjob test-pools test-ledger test-requests histories fuzz test-faults; do
 		try "$$target"
 	done
 	try demo ONESHOT=1
@@ -278,6 +284,10 @@ demo-merge: ## Tell the story of merges: a dozen models, one line, models that s
 bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge.md: SCALE, POOLS, STRATEGIES.
 	@$(call build,bench-merge,./test/perf/merge)
 	exec $(BIN)/bench-merge -scale='$(SCALE)' -pools='$(POOLS)' -strategies='$(STRATEGIES)' -operator='$(BIN)/tideline'
+
+.PHONY: bench-sizing
+bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEED.
+	@go -C test/perf/sizing run . -seed='$(SEED)' -page='$(CURDIR)/docs/benchmarks/sizing.md'
 
 ##@ Local cluster
 

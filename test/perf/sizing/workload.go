@@ -85,8 +85,9 @@ var (
 	leak          = span{0.3, 2}
 	leakDeviation = 0.15
 	// asked is what people ask for, of the CPU that suffices 95 % of the time and of the peak of memory in the week of history;
-	// log-uniform. With the tasks that ask for too little that leaves 43 % of the CPU and 46 % of the memory unused, in the mean: Rzadca et al. measured 46 % where limits are set by hand (Autopilot, EuroSys 2020). Throttled tasks ask for
-	// tooFewProcessors, killed ones for tooFewBytes.
+	// log-uniform. With the tasks that ask for too little that leaves 43 % of the CPU and 46 % of the memory unused, in the mean:
+	// Rzadca et al. measured 46 % where limits are set by hand (Autopilot, EuroSys 2020). Throttled tasks ask for tooFewProcessors,
+	// killed ones for tooFewBytes.
 	asked            = span{1, 6}
 	tooFewProcessors = span{0.5, 1}
 	tooFewBytes      = span{0.8, 0.99}
