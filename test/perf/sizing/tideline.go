@@ -45,7 +45,10 @@ func byTideline(o observed) amounts {
 // usage is a day's run as it is kept in the ledger.
 func (s seen) usage(limit float64) sizing.Usage {
 	seconds := int64(len(s.cpu)) * slotSeconds
-	u := sizing.Usage{RunSeconds: seconds, SeenSeconds: seconds, OOMKills: int64(s.kills())}
+	u := sizing.Usage{
+		RunSeconds: seconds, SeenSeconds: seconds, OOMKills: int64(s.kills()),
+		EvidenceSeconds: slotsPerDay * slotSeconds, // a run that began and ended well in the day, whatever happened on the way
+	}
 	for i := range s.cpu {
 		if s.throttled[i] {
 			u.Throttled.Add(s.cpu[i], 1)
@@ -60,9 +63,6 @@ func (s seen) usage(limit float64) sizing.Usage {
 	}
 	if u.OOMKills > 0 {
 		u.OOMLimit = int64(limit)
-		u.EvidenceSeconds = seconds - u.Throttled.Samples()*slotSeconds
-	} else {
-		u.EvidenceSeconds = slotsPerDay * slotSeconds // a run that began and ended well in the day
 	}
 	return u
 }
