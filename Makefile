@@ -34,7 +34,7 @@ OBJECT_STORE ?=
 SCALE ?= 300
 POOLS ?= 8,12,16,20,24,28,32,36,40
 STRATEGIES ?=
-# Of make bench-sizing: by which tasks are drawn.
+# Of make bench-sizing: by which tasks are drawn; the next three are tried as well.
 SEED ?= 1
 ONESHOT ?=
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.

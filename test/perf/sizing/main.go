@@ -12,8 +12,12 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
-// enough is how many tasks there are.
-const enough = 1000
+const (
+	// enough is how many tasks there are of a seed.
+	enough = 1000
+	// seeds is how many there are, one after another, of which the tables have all of the first.
+	seeds = 4
+)
 
 func main() {
 	if err := tell(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -25,12 +29,16 @@ func main() {
 // tell makes the tables of a seed, and writes them into the page or prints them.
 func tell(args []string) error {
 	flags := flag.NewFlagSet("sizing", flag.ContinueOnError)
-	seed := flags.Uint64("seed", 1, "`number` by which tasks are drawn")
+	seed := flags.Uint64("seed", 1, "`number` by which tasks are drawn, and the next three")
 	page := flags.String("page", "", "`file` whose tables are written; none: only printed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	text := table(*seed, playAll(*seed, enough))
+	var all []played
+	for i := range uint64(seeds) {
+		all = append(all, playAll(*seed+i, enough))
+	}
+	text := table(all)
 	if *page == "" {
 		_, err := fmt.Print(text)
 		return err
@@ -46,11 +54,17 @@ func tell(args []string) error {
 	return os.WriteFile(*page, []byte(after), 0o644)
 }
 
+// played is what became of the tasks of a seed.
+type played struct {
+	seed     uint64
+	outcomes []outcome
+}
+
 // playAll draws tasks by a seed and shows them to all contestants.
-func playAll(seed uint64, tasks int) []outcome {
+func playAll(seed uint64, tasks int) played {
 	all := make([]outcome, tasks)
 	for i := range all {
 		all[i] = play(draw(seed, i))
 	}
-	return all
+	return played{seed, all}
 }

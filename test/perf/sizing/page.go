@@ -10,9 +10,10 @@ import (
 // command is what writes the tables of the page, between its marks.
 const command = "make bench-sizing"
 
-// table writes what became of all tasks, as Markdown.
-func table(seed uint64, outcomes []outcome) string {
+// table writes what became of the tasks of some seeds, as Markdown: all of the first, and what the aims say of each.
+func table(all []played) string {
 	var b strings.Builder
+	seed, outcomes := all[0].seed, all[0].outcomes
 	fmt.Fprintf(&b, "%d tasks of seed %d, in %d runs of the following week.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
 	for _, tier := range config.DefaultTiers() {
 		some := of(outcomes, tier.Name)
@@ -21,7 +22,31 @@ func table(seed uint64, outcomes []outcome) string {
 		}
 		fmt.Fprintf(&b, "\n### Tier %s\n\n%s\n%s", tier.Name, requests(some, tier.Sizing), equal(some))
 	}
-	b.WriteString("\n### Which tasks\n\n" + byShape(outcomes))
+	b.WriteString("\n### Which tasks\n\n" + byShape(outcomes) + "\n### Other seeds\n\n" + bySeed(all))
+	return b.String()
+}
+
+// bySeed is the table of what is aimed at, for each seed.
+func bySeed(all []played) string {
+	var b strings.Builder
+	b.WriteString("Tideline's median over the tier's buffer, in points, and runs that are violated at equal mean slack.\n\n" +
+		"| tier | seed | CPU | memory |")
+	for who := range contestants {
+		b.WriteString(" " + names[who] + " |")
+	}
+	b.WriteString("\n|---|---|---|---|" + strings.Repeat("---|", int(contestants)) + "\n")
+	for _, tier := range config.DefaultTiers() {
+		for _, p := range all {
+			if some := of(p.outcomes, tier.Name); len(some) > 0 {
+				v := compare(some)
+				fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f |", tier.Name, p.seed, v.over.cpu, v.over.memory)
+				for _, violated := range v.violated {
+					fmt.Fprintf(&b, " %d |", violated)
+				}
+				b.WriteString("\n")
+			}
+		}
+	}
 	return b.String()
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tideline-io/tideline/internal/config"
@@ -188,9 +187,6 @@ func factorFor(want float64, slackAt func(factor float64) float64) float64 {
 	return most
 }
 
-// mostOver is how many points the median slack of a tier may be over the tier's own buffer.
-const mostOver = 5
-
 // over are the points by which the median slack is over the buffer of the tier.
 func (s score) over(rule config.Sizing) amounts {
 	return amounts{
@@ -199,10 +195,25 @@ func (s score) over(rule config.Sizing) amounts {
 	}
 }
 
-// closeTo tells whether Tideline's requests are close to the need: the first aim.
-func (s score) closeTo(rule config.Sizing) bool {
-	over := s.over(rule)
-	return math.Max(over.cpu, over.memory) <= mostOver
+// verdict is what the aims are about, in a tier.
+type verdict struct {
+	// over are the points by which the median slack of Tideline is over the tier's buffer.
+	over amounts
+	// violated are runs at equal mean slack.
+	violated [contestants]int
+}
+
+// compare holds the outcomes of a tier to the aims.
+func compare(outcomes []outcome) verdict {
+	var v verdict
+	for who, p := range rivals(outcomes, false) {
+		s := judge(outcomes, p)
+		v.violated[who] = s.violated
+		if contestant(who) == tideline {
+			v.over = s.over(outcomes[0].tier.Sizing)
+		}
+	}
+	return v
 }
 
 // of are the outcomes of a tier.
