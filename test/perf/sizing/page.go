@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/tideline-io/tideline/internal/config"
@@ -30,16 +32,17 @@ func table(all []played) string {
 func bySeed(all []played) string {
 	var b strings.Builder
 	b.WriteString("Tideline's median over the tier's buffer, in points, and runs that are violated at equal mean slack.\n\n" +
-		"| tier | seed | CPU | memory |")
+		"| tier | seed | CPU | of what is cut | memory | of what is cut |")
 	for who := range contestants {
 		b.WriteString(" " + names[who] + " |")
 	}
-	b.WriteString("\n|---|---|---|---|" + strings.Repeat("---|", int(contestants)) + "\n")
+	b.WriteString("\n|---|---|---|---|---|---|" + strings.Repeat("---|", int(contestants)) + "\n")
 	for _, tier := range config.DefaultTiers() {
 		for _, p := range all {
 			if some := of(p.outcomes, tier.Name); len(some) > 0 {
 				v := compare(some)
-				fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f |", tier.Name, p.seed, v.over.cpu, v.over.memory)
+				fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s |", tier.Name, p.seed, points(v.over.cpu), points(v.cut.cpu),
+					points(v.over.memory), points(v.cut.memory))
 				for _, violated := range v.violated {
 					fmt.Fprintf(&b, " %d |", violated)
 				}
@@ -55,8 +58,8 @@ func requests(outcomes []outcome, rule config.Sizing) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Requests beyond the need, in percent of it. The tier's own buffer is %d %% of CPU and %d %% of memory.\n\n",
 		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100)
-	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 over the buffer | throttled > 1 % | > 5 % | killed |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 over the buffer | of what is cut | throttled > 1 % |" +
+		" > 5 % | killed |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	rows := []policy{{asked: true}}
 	for who := range contestants {
 		rows = append(rows, policy{who: who})
@@ -66,24 +69,37 @@ func requests(outcomes []outcome, rule config.Sizing) string {
 	}
 	for _, p := range rows {
 		s := judge(outcomes, p)
-		who, over := p.title(), s.over(rule)
-		fmt.Fprintf(&b, "| %s | CPU | %s | %.0f | %s | %s | |\n", who, tails(s.cpu), over.cpu, s.share(s.seldom), s.share(s.often))
-		fmt.Fprintf(&b, "| %s | memory | %s | %.0f | | | %s |\n", who, tails(s.memory), over.memory, s.share(s.killed))
+		fmt.Fprintf(&b, "| %s | CPU | %s | %s | %s | %s | |\n", p.title(), tails(s.cpu),
+			medians(s.cpu, s.cutCPU, rule.CPUBufferPercent), s.share(s.seldom), s.share(s.often))
+		fmt.Fprintf(&b, "| %s | memory | %s | %s | | | %s |\n", p.title(), tails(s.memory),
+			medians(s.memory, s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
 	}
 	return b.String()
 }
 
 // tails are the cells of slacks: their mean and both tails.
 func tails(sorted []float64) string {
-	cells := []string{fmt.Sprintf("%.0f", average(sorted))}
+	cells := []string{points(average(sorted))}
 	for _, share := range []float64{0.05, 0.5, 0.95, 0.99} {
-		cells = append(cells, fmt.Sprintf("%.0f", quantile(sorted, share)))
+		cells = append(cells, points(quantile(sorted, share)))
 	}
 	return strings.Join(cells, " | ")
 }
 
+// medians are the cells of the points by which the median is over a buffer: of all, and of what is cut.
+func medians(all, cut []float64, bufferPercent int32) string {
+	cells := points(over(all, bufferPercent)) + " |"
+	if len(cut) > 0 {
+		cells += " " + points(over(cut, bufferPercent))
+	}
+	return cells
+}
+
+// points are a number without a fraction, and without the sign of a zero.
+func points(x float64) string { return strconv.Itoa(int(math.Round(x))) }
+
 // share is how many of the runs these are.
-func (s score) share(n int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(s.runs)) }
+func (s *score) share(n int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(s.runs)) }
 
 func (p policy) title() string {
 	switch {

@@ -82,8 +82,9 @@ func (p policy) granted(o outcome) amounts {
 
 // score is how requests of some tasks did.
 type score struct {
-	// cpu and memory are slacks: what is requested beyond what is needed, in percent of that; sorted.
-	cpu, memory []float64
+	// cpu and memory are slacks: what is requested beyond what is needed, in percent of that; sorted. Of these, cutCPU and cutMemory
+	// are those of tasks that are granted less than was asked.
+	cpu, memory, cutCPU, cutMemory []float64
 	// runs of the following week, of which those needed more CPU than they request in more than 1 % and 5 % of their samples, those
 	// more memory at any, and those were throttled often, or killed.
 	runs, seldom, often, killed, violated int
@@ -94,14 +95,21 @@ func judge(outcomes []outcome, p policy) score {
 	var s score
 	for _, o := range outcomes {
 		got := p.granted(o)
-		s.cpu = append(s.cpu, slack(got.cpu, o.need.cpu))
-		s.memory = append(s.memory, slack(got.memory, o.need.memory))
+		cpu, memory := slack(got.cpu, o.need.cpu), slack(got.memory, o.need.memory)
+		s.cpu, s.memory = append(s.cpu, cpu), append(s.memory, memory)
+		if got.cpu < o.requested.cpu {
+			s.cutCPU = append(s.cutCPU, cpu)
+		}
+		if got.memory < o.requested.memory {
+			s.cutMemory = append(s.cutMemory, memory)
+		}
 		for _, r := range o.following {
 			s.add(r, got)
 		}
 	}
-	slices.Sort(s.cpu)
-	slices.Sort(s.memory)
+	for _, slacks := range [][]float64{s.cpu, s.memory, s.cutCPU, s.cutMemory} {
+		slices.Sort(slacks)
+	}
 	return s
 }
 
@@ -187,18 +195,18 @@ func factorFor(want float64, slackAt func(factor float64) float64) float64 {
 	return most
 }
 
-// over are the points by which the median slack is over the buffer of the tier.
-func (s score) over(rule config.Sizing) amounts {
-	return amounts{
-		quantile(s.cpu, 0.5) - float64(rule.CPUBufferPercent-100),
-		quantile(s.memory, 0.5) - float64(rule.MemoryBufferPercent-100),
+// over are the points by which the median of slacks is over a buffer; 0 for no slacks at all.
+func over(slacks []float64, bufferPercent int32) float64 {
+	if len(slacks) == 0 {
+		return 0
 	}
+	return quantile(slacks, 0.5) - float64(bufferPercent-100)
 }
 
 // verdict is what the aims are about, in a tier.
 type verdict struct {
-	// over are the points by which the median slack of Tideline is over the tier's buffer.
-	over amounts
+	// over are the points by which the median slack of Tideline is over the tier's buffer, and cut are those of what it cuts.
+	over, cut amounts
 	// violated are runs at equal mean slack.
 	violated [contestants]int
 }
@@ -210,7 +218,9 @@ func compare(outcomes []outcome) verdict {
 		s := judge(outcomes, p)
 		v.violated[who] = s.violated
 		if contestant(who) == tideline {
-			v.over = s.over(outcomes[0].tier.Sizing)
+			rule := outcomes[0].tier.Sizing
+			v.over = amounts{over(s.cpu, rule.CPUBufferPercent), over(s.memory, rule.MemoryBufferPercent)}
+			v.cut = amounts{over(s.cutCPU, rule.CPUBufferPercent), over(s.cutMemory, rule.MemoryBufferPercent)}
 		}
 	}
 	return v

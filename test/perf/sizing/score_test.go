@@ -41,9 +41,9 @@ func TestJudge(t *testing.T) {
 			cpu: []float64{-50}, memory: []float64{-50}, seldom: week, often: week, killed: week, violated: week,
 		}},
 	} {
-		c.want.runs = week
+		c.want.runs, c.want.cutCPU, c.want.cutMemory = week, c.want.cpu, c.want.memory
 		got := judge([]outcome{constantly(amounts{1, 1}, c.last, c.given)}, policy{who: krr})
-		for _, slacks := range [][]float64{got.cpu, got.memory} {
+		for _, slacks := range [][]float64{got.cpu, got.memory, got.cutCPU, got.cutMemory} {
 			slacks[0] = math.Round(slacks[0]*1e6) / 1e6
 		}
 		if !reflect.DeepEqual(got, c.want) {
@@ -100,10 +100,10 @@ func TestTable(t *testing.T) {
 	got := table([]played{{7, []outcome{constantly(amounts{1, 1}, 6, amounts{1.25, 2.2})}}})
 	for _, want := range []string{
 		"1 tasks of seed 7, in 7 runs",
-		"| as asked | CPU | 900 | 900 | 900 | 900 | 900 | 875 | 0.0 % | 0.0 % | |\n",
-		"| KRR | memory | 120 | 120 | 120 | 120 | 120 | 105 | | | 0.0 % |\n",
+		"| as asked | CPU | 900 | 900 | 900 | 900 | 900 | 875 | | 0.0 % | 0.0 % | |\n",
+		"| KRR | memory | 120 | 120 | 120 | 120 | 120 | 105 | 105 | | | 0.0 % |\n",
 		"| Tideline | 1.00 | 1.00 | 100.0 % | 100.0 % | 0.0 % | 100.0 % |\n",
-		"| exploratory | 7 | 0 | 105 | 7 | 7 | 7 | 7 |\n",
+		"| exploratory | 7 | 0 | 0 | 105 | 105 | 7 | 7 | 7 | 7 |\n",
 		"| periodic | 7 | 7 + 0 | 7 + 0 | 7 + 0 | 7 + 0 |\n",
 	} {
 		if !strings.Contains(got, want) {
