@@ -18,9 +18,9 @@ var ahead = map[string]map[contestant]int{
 }
 
 // The aims, by the seed of the page and three others: in each tier what Tideline requests is in the median at most mostOver
-// points over the tier's own buffer, also of what it cuts, and at equal mean slack its runs are violated less often than those of each
-// rival: throttled often, or killed. They were written down, as the tasks were, before anything was run. Whoever is ahead
-// nevertheless is so by no more than is listed, and off the list when it is ahead no more.
+// points over the tier's own buffer, also of what it cuts, and at equal mean slack its runs are violated less often than those
+// of each rival: throttled often, or killed. They were written down, as the tasks were, before anything was run. Whoever is
+// ahead nevertheless is so by no more than is listed, and off the list when it is ahead no more.
 func TestAims(t *testing.T) {
 	reached := map[string]map[contestant]int{}
 	for seed := range uint64(seeds) {

@@ -81,7 +81,7 @@ func requests(outcomes []outcome, rule config.Sizing) string {
 func tails(sorted []float64) string {
 	cells := []string{points(average(sorted))}
 	for _, share := range []float64{0.05, 0.5, 0.95, 0.99} {
-		cells = append(cells, points(quantile(sorted, share)))
+		cells = append(cells, points(interpolated(sorted, share)))
 	}
 	return strings.Join(cells, " | ")
 }

@@ -136,9 +136,6 @@ func (s *score) add(r run, got amounts) {
 	count(&s.violated, share > oftenThrottled || killed)
 }
 
-// quantile is a slack that so many of the tasks do not exceed.
-func quantile(sorted []float64, share float64) float64 { return interpolated(sorted, share) }
-
 func average(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -200,7 +197,7 @@ func over(slacks []float64, bufferPercent int32) float64 {
 	if len(slacks) == 0 {
 		return 0
 	}
-	return quantile(slacks, 0.5) - float64(bufferPercent-100)
+	return interpolated(slacks, 0.5) - float64(bufferPercent-100)
 }
 
 // verdict is what the aims are about, in a tier.

@@ -111,3 +111,20 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+// The cells of slacks are their mean, p5, p50, p95 and p99, and the points by which medians are over a buffer of 30 %.
+func TestCells(t *testing.T) {
+	slacks := make([]float64, 101)
+	for i := range slacks {
+		slacks[i] = float64(i) - 0.4
+	}
+	if got := tails(slacks); got != "50 | 5 | 50 | 95 | 99" {
+		t.Errorf("the cells of 0 to 100 are %s", got)
+	}
+	if got := medians(slacks, slacks[:11], 130); got != "20 | -25" {
+		t.Errorf("the cells of medians of 50 and 5 are %s", got)
+	}
+	if got := medians(slacks, nil, 130); got != "20 |" {
+		t.Errorf("with nothing that is cut, the cells are %s", got)
+	}
+}

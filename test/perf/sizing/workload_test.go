@@ -74,7 +74,7 @@ func TestShapesAreWhatTheyAreCalled(t *testing.T) {
 				t.Errorf("what is bursty needs at most %.2f processors, and %.2f at half of the time", peak.cpu, before.cpu)
 			}
 		case leaking:
-			if begin, end := mean(first.memory[:tail]), mean(first.memory[len(first.memory)-tail:]); end < 1.1*begin {
+			if begin, end := average(first.memory[:tail]), average(first.memory[len(first.memory)-tail:]); end < 1.1*begin {
 				t.Errorf("what leaks has %.0f bytes at the end of a run and %.0f at its beginning", end, begin)
 			}
 		case throttled:
@@ -88,14 +88,6 @@ func TestShapesAreWhatTheyAreCalled(t *testing.T) {
 		default:
 		}
 	}
-}
-
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
 }
 
 // What is seen stays below the limits, says where it was held down, and is else what is needed.
