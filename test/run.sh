@@ -169,8 +169,8 @@ ledger() {
 	gotests ledger standard-verbose -timeout=30m ./test/perf/ledger
 }
 
-# requests holds what sizing requests to its aims beside its rivals, in a module of its own. Without the race detector: nothing runs
-# side by side there, and the libraries of Kubernetes would be built a second time for it.
+# requests holds what sizing requests to its aims beside its rivals, in a module of its own. Without the race detector: nothing
+# runs side by side there, and the libraries of Kubernetes would be built a second time for it.
 requests() {
 	local status=0 race=()
 	cd test/perf/sizing
@@ -227,8 +227,8 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | pools | ledger | requests | quickstart | \
-		install | image | site | pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | pools | ledger | requests | \
+		quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

@@ -12,7 +12,7 @@ import (
 
 const (
 	container = "trainer"
-	// nearly is the share of its limit from which on memory is said to be held, as who collects usage has it.
+	// nearly is the share of its limit from which on memory is said to be held, as internal/usage has it.
 	nearly = 0.95
 )
 
@@ -42,7 +42,7 @@ func byTideline(o observed) amounts {
 	return amounts{got.Cpu().AsApproximateFloat64(), got.Memory().AsApproximateFloat64()}
 }
 
-// usage is a day's run as it is kept in the ledger.
+// usage is a day's run as it is kept in the ledger: what internal/usage makes of it.
 func (s seen) usage(limit float64) sizing.Usage {
 	seconds := int64(len(s.cpu)) * slotSeconds
 	u := sizing.Usage{
