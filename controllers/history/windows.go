@@ -37,11 +37,10 @@ func readWindows(ctx context.Context, reader client.Reader) (*windows, error) {
 // learn is the window of a namespace, which of knows from then on. One that is gone has the default, as one that belongs to
 // nobody.
 func (w *windows) learn(ctx context.Context, namespace string) int {
-	days, known := w.days[namespace]
-	if known || w.profiles == nil {
+	if _, known := w.days[namespace]; known || w.profiles == nil {
 		return w.of(namespace)
 	}
-	days = sizing.DefaultWindowDays
+	days := sizing.DefaultWindowDays
 	if _, profile, err := w.profiles.Of(ctx, namespace); err == nil {
 		days = sizing.WindowDays(profile)
 	}

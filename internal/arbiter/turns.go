@@ -154,7 +154,7 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		Job: key, User: owner.User, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        caps.AmountsOf(core),
-		Worker:      caps.AmountsOf(worker.WorkerCounted(job, cfg.Sharing)),
+		Worker:      caps.AmountsOf(worker.EachCounted(job, cfg.Sharing)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.wants(key, job),
 	}

@@ -23,12 +23,7 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 		add(corev1.EventTypeNormal, v1alpha1.EventSized, said)
 	}
 	if r := after.Run; r != nil && r.RunTime != nil && (before.Run == nil || before.Run.RunTime == nil) {
-		waited := ""
-		if after.QueueTime != nil {
-			waited = fmt.Sprintf(", %s after it joined the line", r.RunTime.Sub(after.QueueTime.Time).Round(time.Second))
-		}
-		add(corev1.EventTypeNormal, v1alpha1.EventStarted, fmt.Sprintf("Run %s runs with %s in pool %s%s.", r.ID,
-			count(r.MinReplicas, "pod"), after.Pool, waited))
+		add(corev1.EventTypeNormal, v1alpha1.EventStarted, started(after))
 	}
 	if r := after.Run; r != nil && r.Outcome == v1alpha1.OutcomeWithdrawn && (before.Run == nil || before.Run.Outcome != r.Outcome) {
 		add(corev1.EventTypeWarning, v1alpha1.EventWithdrawn, r.Message)
@@ -53,6 +48,15 @@ func Events(before, after *v1alpha1.MergeJobStatus) []elastic.Event {
 		add(corev1.EventTypeNormal, after.Reason, after.Message)
 	}
 	return events
+}
+
+// started says that all pods of the run run.
+func started(st *v1alpha1.MergeJobStatus) string {
+	waited := ""
+	if st.QueueTime != nil {
+		waited = fmt.Sprintf(", %s after it joined the line", st.Run.RunTime.Sub(st.QueueTime.Time).Round(time.Second))
+	}
+	return fmt.Sprintf("Run %s runs with %s in pool %s%s.", st.Run.ID, count(st.Run.MinReplicas, "pod"), st.Pool, waited)
 }
 
 // obstacles are conditions that came to say that the merge cannot go on, once each: one reason may stand in two of them.

@@ -53,7 +53,8 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 	if u.RunSeconds > 0 {
 		e.Coverage = min(u.SeenSeconds*100/u.RunSeconds, 100)
 	}
-	held, evidence := false, u.EvidenceSeconds
+	var held bool
+	evidence := u.EvidenceSeconds
 	if resource == CPU {
 		enough, known := u.Quantile(float64(rule.CPUPercentile) / 100)
 		e.Used, held = int64(math.Ceil(enough*1000)), !known && len(u.Throttled) > 0

@@ -108,7 +108,7 @@ const (
 
 // Histogram counts samples of processors by bucket: bucket k has those up to 0.001 × 1.05^k processors, and the last all that are
 // above. It is kept as counts, which add up to the same whatever the order. The zero value is empty.
-type Histogram map[int]int64
+type Histogram map[int]int64 //nolint:recvcheck // only Add makes one where there is none
 
 // bucketOf is the bucket of a number of processors.
 func bucketOf(processors float64) int {

@@ -62,8 +62,8 @@ func CoreCounted(job *v1alpha1.ElasticTrainingJob, n int32, sharing config.Shari
 	return together(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing) })
 }
 
-// WorkerCounted is what each worker but worker 0 asks for, as caps and budgets count it.
-func WorkerCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing) corev1.ResourceList {
+// EachCounted is what each worker but worker 0 asks for, as caps and budgets count it.
+func EachCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing) corev1.ResourceList {
 	return countedOf(job, 1, sharing)
 }
 

@@ -252,7 +252,7 @@ func (s *site) dissolve() {
 		all = append(all, &v1alpha1.ResourceQuotaProfile{ObjectMeta: name}, &schedulingv1beta1.Queue{ObjectMeta: name})
 	}
 	for _, o := range all {
-		if err := s.Client.Delete(s.Context(), o); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(s.Client.Delete(s.Context(), o)); err != nil {
 			s.t.Logf("cannot delete %T %s: %v", o, o.GetName(), err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,7 +112,7 @@ func (v view) sift(response *http.Response, info *apirequest.RequestInfo) error 
 	}
 	content, err := json.Marshal(list)
 	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
-	response.Header.Set("Content-Length", fmt.Sprint(len(content)))
+	response.Header.Set("Content-Length", strconv.Itoa(len(content)))
 	return err
 }
 
