@@ -73,7 +73,7 @@ var _ = Describe("What a job consists of", func() {
 			), "annotations of worker %d", i)
 			Expect(pod.Labels).To(Equal(map[string]string{
 				"tideline.io/job": "a", "tideline.io/worker-index": strconv.Itoa(i), "tideline.io/role": role,
-				"tideline.io/attempt": a.Status.Attempt.ID(), "team": "ads",
+				"tideline.io/attempt": a.Status.Attempt.ID(), "tideline.io/task": "a", "team": "ads",
 			}), "labels of worker %d", i)
 			Expect(pod.OwnerReferences).To(ConsistOf(*metav1.NewControllerRef(a, v1alpha1.GroupVersion.WithKind("ElasticTrainingJob"))),
 				"the job controls worker %d", i)
