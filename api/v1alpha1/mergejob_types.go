@@ -50,7 +50,6 @@ type MergeJobSpec struct {
 	// operator runs without webhooks they do not count. Immutable.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253

@@ -83,8 +83,6 @@ func people() []Case {
 		mismatch("spec.tier", "Main", "^[a-z]([-a-z0-9]*[a-z0-9])?$"),
 		tooLong("spec.tier", 40),
 		tooLong("spec.owner", 256),
-		refused("an empty list of groups", setting(groups, "[]"), groups+": Invalid value: 0: "+groups+" in body should have at least "+
-			"1 items").decoded().overwritten(),
 		refused("65 groups", setting(groups, many(65, `"g%d"`)), groups+": Too many: 65: must have at most 64 items").blind().
 			overwritten(),
 		refused("a group without a name", setting(groups, `[""]`), groups+`[0]: Invalid value: "": `+groups+"[0] in body should be at "+
