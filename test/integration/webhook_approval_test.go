@@ -84,7 +84,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 	})
 
 	It("record who approves by the command", func(ctx SpecContext) {
-		s := scenario("approve", 1)
+		s := scenario("approve", 2)
 		guard(s)
 		early := s.Job("a").Tier("main-traffic").Asks("1", "1Gi").With(func(job *v1alpha1.ElasticTrainingJob) {
 			job.Annotations = map[string]string{v1alpha1.AnnotationApprove: "72h"}

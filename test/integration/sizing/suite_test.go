@@ -36,7 +36,7 @@ const gib = 1 << 30
 // past is what a task did: its two workers used the same.
 type past struct {
 	task string
-	// days until last midnight for which it ran.
+	// days until last midnight for which it ran; 0 for one that ran in the last two hours, about which Prometheus is asked again.
 	days int
 	// cpu is processors in use, and throttled the share of the time at which they were held down.
 	cpu, throttled float64
@@ -50,6 +50,16 @@ var pasts = []past{
 	{task: "young", days: 1, cpu: 2, memory: 8, limit: 64},
 	{task: "throttled", days: 7, cpu: 4, throttled: 0.5, memory: 8, limit: 64},
 	{task: "full", days: 7, cpu: 2, memory: 63, limit: 64},
+	{task: "recent", cpu: 2, memory: 8, limit: 64},
+}
+
+// ran is when the task ran.
+func (p past) ran(midnight time.Time) (begin, end time.Time) {
+	if p.days == 0 {
+		now := time.Now().UTC().Truncate(time.Second)
+		return now.Add(-2 * time.Hour), now
+	}
+	return midnight.AddDate(0, 0, -p.days), midnight
 }
 
 // world is what the specs share.
@@ -92,11 +102,12 @@ prometheus: {url: %q, timeoutSeconds: 5, intervalSeconds: 60}
 }
 
 // each calls a function for each worker of the past.
-func each(midnight time.Time, do func(p past, pod string, begin time.Time) error) error {
+func each(midnight time.Time, do func(p past, pod string, begin, end time.Time) error) error {
 	var errs []error
 	for _, p := range pasts {
 		for i := range 2 {
-			errs = append(errs, do(p, testutil.WorkerName(p.task, i), midnight.AddDate(0, 0, -p.days)))
+			begin, end := p.ran(midnight)
+			errs = append(errs, do(p, testutil.WorkerName(p.task, i), begin, end))
 		}
 	}
 	return errors.Join(errs...)
@@ -109,13 +120,13 @@ func (w *world) record(ctx context.Context, midnight time.Time) error {
 		return err
 	}
 	var entries ledger.Entries
-	err = each(midnight, func(p past, pod string, begin time.Time) error {
+	err = each(midnight, func(p past, pod string, begin, end time.Time) error {
 		entries.Stays = append(entries.Stays, ledger.Stay{
 			Pod: ledger.Pod{
 				UID: string(uuid.NewUUID()), Namespace: w.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1alpha1.ElasticTrainingJobKind,
 				Task: p.task, Run: "1-1", Role: v1alpha1.RoleCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
 			},
-			Begin: begin, End: midnight, Final: true, Outcome: ledger.Succeeded,
+			Begin: begin, End: end, Final: true, Outcome: ledger.Succeeded,
 		})
 		return nil
 	})
@@ -125,12 +136,12 @@ func (w *world) record(ctx context.Context, midnight time.Time) error {
 // used writes what was used.
 func (w *world) used(to io.Writer, midnight time.Time) error {
 	var subjects []openmetrics.Subject
-	err := each(midnight, func(p past, pod string, begin time.Time) error {
+	err := each(midnight, func(p past, pod string, begin, end time.Time) error {
 		subjects = append(subjects, openmetrics.Container{
-			Namespace: w.Scenario.Namespace, Pod: pod, Name: "trainer", Begin: begin, End: midnight, CPU: openmetrics.Always(p.cpu),
+			Namespace: w.Scenario.Namespace, Pod: pod, Name: "trainer", Begin: begin, End: end, CPU: openmetrics.Always(p.cpu),
 			Throttled: openmetrics.Always(p.throttled), Memory: openmetrics.Always(p.memory * gib), MemoryLimit: p.limit * gib,
 		}, openmetrics.Device{
-			Namespace: w.Scenario.Namespace, Pod: pod, UUID: "GPU-" + pod, Begin: begin, End: midnight, Active: openmetrics.Always(0.12),
+			Namespace: w.Scenario.Namespace, Pod: pod, UUID: "GPU-" + pod, Begin: begin, End: end, Active: openmetrics.Always(0.12),
 			MemoryMiB: openmetrics.Always(4096),
 		})
 		return nil
