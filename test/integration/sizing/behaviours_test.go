@@ -127,6 +127,7 @@ var _ = Describe("Sizing", Ordered, func() {
 			cpu, memory := w.asks(name, 1)
 			Expect([]float64{cpu, memory}).To(Equal([]float64{16, 64}), "%s", is)
 			Expect(reasonOf(job, "cpu")).To(BeElementOf(v1alpha1.SizedByMetrics, v1alpha1.SizedByHistory), "%s", is)
+			w.DeleteJob(name)
 		}
 		w.gate.turn(fair)
 	})

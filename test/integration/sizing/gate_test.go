@@ -48,6 +48,7 @@ func newGate(of string) *gate {
 		case failing:
 			http.Error(w, "out of luck", http.StatusInternalServerError)
 		case slow:
+			_, _ = io.Copy(io.Discard, r.Body) // Only then does the server see that the client has gone.
 			<-r.Context().Done()
 		case fair, warning, numbless:
 			proxy.ServeHTTP(w, r)

@@ -77,7 +77,7 @@ type world struct {
 // begin starts everything, with the past in Prometheus and in the ledger.
 func begin(ctx context.Context) *world {
 	GinkgoHelper()
-	in := suite.Bare(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 64, SchedulePeriod: 100 * time.Millisecond})
+	in := suite.Bare(ctx, cluster.Options{GPUNodes: 4, GPUsPerNode: 16, SchedulePeriod: 100 * time.Millisecond})
 	Expect(in.Install(ctx)).To(Succeed(), "Tideline is installed")
 	w := &world{Installation: in, Scenario: in.NewScenario(GinkgoT(), "ads")}
 	midnight := time.Now().UTC().Truncate(24 * time.Hour)
