@@ -127,6 +127,7 @@ var (
 			s.DeleteJob(jobName)
 			s.Eventually(s.Fetch(secondJob)).Should(testutil.Train(2), "the next has its turn")
 			s.Eventually(s.Fetch(thirdJob)).Should(waits, "the one behind it has not")
+			s.Eventually(s.Remains).ShouldNot(ContainElement(MatchRegexp(`^[A-Za-z]+ a(-|$)`)), "the garbage collector comes later")
 		},
 		verify: func(s *site) {
 			s.Expect(s.held.most()).To(BeEquivalentTo(2), "the user never held more than the cap allows")
