@@ -284,6 +284,9 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 			return job.Spec.Owner, false
 		}
 	}
+	if kind, _ := kube.OurController(p); kind != "" {
+		return p.Annotations[v1alpha1.AnnotationOwner], false // Its job is gone, and what it holds is held until the pod is gone too.
+	}
 	return p.Labels[t.c.arbiter.config.Ledger.UserLabel], true
 }
 
