@@ -150,10 +150,10 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 			{"a day", buckets("tideline_job_wait_seconds", `tier="exploratory"`, "86400", "259200"), 360, `{tier="exploratory"}`},
 		},
 		"TidelineTeamAtCap": {
-			{"nobody waits", atCap(8, 8, 0, "QuotaExceeded"), 60, ""},
-			{"those that wait await approval", atCap(8, 8, 3, "AwaitingApproval"), 60, ""},
-			{"room is left", atCap(7, 8, 3, "QuotaExceeded"), 60, ""},
-			{"it is full, and jobs wait", atCap(8, 8, 3, "QuotaExceeded"), 60, `{profile="ads", resource="nvidia.com/gpu"}`},
+			{"nobody waits", atCap(8, 0, "QuotaExceeded"), 60, ""},
+			{"those that wait await approval", atCap(8, 3, "AwaitingApproval"), 60, ""},
+			{"room is left", atCap(7, 3, "QuotaExceeded"), 60, ""},
+			{"it is full, and jobs wait", atCap(8, 3, "QuotaExceeded"), 60, `{profile="ads", resource="nvidia.com/gpu"}`},
 		},
 		"TidelineRestartsSurge": {
 			{"few", []string{`tideline_restarts_total{cause="oom"} 0x1380 1+1x9 10x50`}, 1440, ""},
@@ -222,13 +222,13 @@ func buckets(name, of, bound, above string) []string {
 	return append(series, name+"_bucket{"+of+`,le="0.001"} 0x360`)
 }
 
-// atCap is a team that uses so much of its capability, while jobs wait for a reason.
-func atCap(used, capability, waiting int, reason string) []string {
+// atCap is a team that uses so much of its capability of 8, while jobs wait for a reason.
+func atCap(used, waiting int, reason string) []string {
 	of := func(kind string, n int) string {
 		return fmt.Sprintf(`tideline_profile_resources{profile="ads",resource="nvidia.com/gpu",kind=%q} %dx60`, kind, n)
 	}
 	return []string{
-		of("used", used), of("capability", capability),
+		of("used", used), of("capability", 8),
 		fmt.Sprintf(`tideline_profile_jobs{profile="ads",state="waiting",reason=%q} %dx60`, reason, waiting),
 	}
 }
