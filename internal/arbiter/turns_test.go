@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
@@ -89,6 +91,12 @@ func TestWhatCountsForAUser(t *testing.T) {
 		"pods of a job that is being stopped": {func(s *scene) {
 			job := s.job("ctr", 4, 3)
 			job.Spec.Owner, job.Spec.RunPolicy.Suspend = "alice", true
+		}, 3},
+		"pods of a job that is gone": {func(s *scene) {
+			job := s.job("ctr", 4, 0)
+			job.Spec.Owner = "alice"
+			s.bind(job, 3)
+			s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { return o == job })
 		}, 3},
 		"a notebook": {func(s *scene) {
 			s.objects = append(s.objects, notebook())
