@@ -22,8 +22,8 @@ type task struct{ namespace, kind, name string }
 
 // memory is what the ledger said of all tasks at one time. It is never changed.
 type memory struct {
-	// usage is that of the window, merged.
-	usage map[task]map[sizing.Part]sizing.Usage
+	// used is what was used in the window.
+	used map[task]*sizing.History
 	// kills are those of the window that the operator saw.
 	kills kills
 	// windows of the namespaces.
@@ -116,8 +116,10 @@ func (c *Collector) History(namespace, kind, name string) sizing.History {
 	of := task{namespace, kind, name}
 	var known map[string]ledger.OOMKill
 	if c.memory != nil {
-		h.Usage, known = c.memory.usage[of], c.memory.kills[of]
-		h.WindowDays = c.memory.windows.of(namespace)
+		if used := c.memory.used[of]; used != nil {
+			h.Usage, h.Days = used.Usage, used.Days
+		}
+		h.WindowDays, known = c.memory.windows.of(namespace), c.memory.kills[of]
 	}
 	if told := c.told[of]; len(known)+len(told) > 0 {
 		h.Usage = withKills(h.Usage, known, told)
@@ -177,7 +179,7 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 		return err
 	}
 	from, to := window(now, c.windows.longest())
-	m := &memory{usage: map[task]map[sizing.Part]sizing.Usage{}, kills: kills{}, windows: c.windows}
+	m := &memory{used: map[task]*sizing.History{}, kills: kills{}, windows: c.windows}
 	unread := 0
 	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
 		if first, _ := window(now, m.windows.learn(limited, d.Namespace)); d.Day.Before(first) {
@@ -188,7 +190,7 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 			unread++
 			return nil //nolint:nilerr // the other days are known
 		}
-		m.add(d.Part, u)
+		m.add(d, u)
 		return nil
 	})
 	if err != nil {
@@ -219,13 +221,13 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 	return nil
 }
 
-// add merges the usage of a day into a memory that is being made.
-func (m *memory) add(p ledger.Part, u sizing.Usage) {
-	of, part := task{p.Namespace, p.Kind, p.Task}, sizing.Part{Role: sizing.Role(p.Role), Container: p.Container}
-	if m.usage[of] == nil {
-		m.usage[of] = map[sizing.Part]sizing.Usage{}
+// add adds the usage of a day to a memory that is being made.
+func (m *memory) add(d ledger.PartDay, u sizing.Usage) {
+	of := task{d.Namespace, d.Kind, d.Task}
+	if m.used[of] == nil {
+		m.used[of] = &sizing.History{}
 	}
-	m.usage[of][part] = m.usage[of][part].Merge(u)
+	m.used[of].Add(sizing.Part{Role: sizing.Role(d.Role), Container: d.Container}, d.Day, u)
 }
 
 // remember puts a memory in the place of the one before, and forgets the kills that are in it.
@@ -237,7 +239,7 @@ func (c *Collector) remember(m *memory) {
 		c.told.remove(c.recorded[i])
 	}
 	c.recorded = nil
-	c.metrics.remember(len(m.usage), m.upTo)
+	c.metrics.remember(len(m.used), m.upTo)
 }
 
 // recordKills records the kills that wait. Those that are told meanwhile wait for the next time.

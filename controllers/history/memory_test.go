@@ -210,7 +210,7 @@ func TestMemoryOfManyTasks(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	m := &memory{usage: map[task]map[sizing.Part]sizing.Usage{}, kills: kills{}}
+	m := &memory{used: map[task]*sizing.History{}, kills: kills{}}
 	for day := range 8 {
 		for i := range tasks {
 			for _, role := range []sizing.Role{sizing.Master, sizing.Worker} {
@@ -219,9 +219,9 @@ func TestMemoryOfManyTasks(t *testing.T) {
 					u.CPU.Add(1.05*float64(day+1)/8+float64(bucket)/10, 9)
 				}
 				for _, container := range []string{"sidecar", "pytorch"} {
-					m.add(ledger.Part{
+					m.add(ledger.PartDay{Day: at("15 00:00:00").AddDate(0, 0, day), Part: ledger.Part{
 						Namespace: "team", Kind: training, Task: fmt.Sprintf("task-%d", i), Role: string(role), Container: container,
-					}, u)
+					}}, u)
 				}
 			}
 		}

@@ -217,10 +217,10 @@ func (q question) read(ctx context.Context, l *ledger.Ledger, now time.Time) (ma
 }
 
 func history(days int, known map[sizing.Part]map[time.Time]sizing.Usage) sizing.History {
-	h := sizing.History{WindowDays: days, Usage: map[sizing.Part]sizing.Usage{}}
+	h := sizing.History{WindowDays: days}
 	for part, byDay := range known {
-		for _, u := range byDay {
-			h.Usage[part] = h.Usage[part].Merge(u)
+		for day, u := range byDay {
+			h.Add(part, day, u)
 		}
 	}
 	return h

@@ -81,9 +81,9 @@ func TestSizing(t *testing.T) {
 
 worker/trainer
 DAY         RAN  SEEN   CPU P50  P95   P99   THROTTLED  MEMORY  HELD  OOM
-2026-11-20  24h  100 %  1.02     ?     ?     20 %       6Gi     7Gi   2
-2026-11-21  24h  100 %  2.02     2.02  2.02  0 %        8Gi     -     1
-cpu in tier small-traffic: 2.02 processors in use over 2 of 7 days × 1.54 × 1.36 for a short history = 4.22.
+2026-11-20  24h  100 %  1        ?     ?     20 %       6Gi     7Gi   2
+2026-11-21  24h  100 %  1.97     2.02  2.02  0 %        8Gi     -     1
+cpu in tier small-traffic: 2.01 processors in use over 2 of 7 days × 1.54 × 1.36 for a short history = 4.21.
 memory in tier small-traffic: 8Gi peak memory over 2 of 7 days × 1.3 × 1.36 for a short history = 14.1Gi.
 `))
 	_, said, _ = ask(t, "--config="+file, "ads/ctr")

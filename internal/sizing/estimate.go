@@ -31,7 +31,9 @@ type Estimate struct {
 	// that is full.
 	BufferPercent int32
 	Wider         float64
-	// Cap is Used with both; 0 where Reason says that there is none.
+	// Growth is the factor by which more is likely to be needed soon; 1 for none.
+	Growth float64
+	// Cap is Used with all of them; 0 where Reason says that there is none.
 	Cap int64
 	// Reason is SizedByUse where there is a cap, and else why there is none.
 	Reason string
@@ -41,14 +43,15 @@ type Estimate struct {
 
 // Estimate is what the history of a part calls for, by the rules of a tier:
 //
-//	cap = used × buffer × (1 + 1/days − 1/window)
+//	cap = used × buffer × (1 + 1/days − 1/window) × growth
 //
-// which is just the buffer for a full window, and wider for less, as Vertical Pod Autoscaler's confidence multiplier for upper
+// which is just the buffer for a full window without a trend, and wider for less, as Vertical Pod Autoscaler's confidence multiplier for upper
 // bounds is (recommender/logic/estimator.go), but for the constant that makes it meet the buffer.
 func (h History) Estimate(part Part, resource string, rule config.Sizing) Estimate {
 	u := h.Usage[part]
 	e := Estimate{
-		WindowDays: h.WindowDays, Wider: 1, BufferPercent: rule.CPUBufferPercent, Coverage: 100, Reason: v1alpha1.SizedByUse,
+		WindowDays: h.WindowDays, Wider: 1, Growth: growth(h.Days[part], resource), BufferPercent: rule.CPUBufferPercent,
+		Coverage: 100, Reason: v1alpha1.SizedByUse,
 	}
 	if u.RunSeconds > 0 {
 		e.Coverage = min(u.SeenSeconds*100/u.RunSeconds, 100)
@@ -79,10 +82,10 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 	return e
 }
 
-// widened is what was used, with the tier's buffer and what a short history adds, in whole millicores or MiB.
+// widened is what was used, with the tier's buffer and what a short history and a trend add, in whole millicores or MiB.
 func (e Estimate) widened(resource string) int64 {
 	// What rounding leaves behind the comma must not add a whole unit.
-	wanted := float64(e.Used) * float64(e.BufferPercent) / 100 * e.Wider * (1 - 1e-12)
+	wanted := float64(e.Used) * float64(e.BufferPercent) / 100 * e.Wider * e.Growth * (1 - 1e-12)
 	if resource == CPU {
 		return int64(math.Ceil(wanted))
 	}

@@ -34,6 +34,19 @@ type History struct {
 	WindowDays int
 	// Usage of the window, merged, by part. A part that is not in it was never seen.
 	Usage map[Part]Usage
+	// Days of the parts that were seen, in any order.
+	Days map[Part][]Day
 	// Unavailable says why what was used lately is not known, in words for users; empty where it is.
 	Unavailable string
+}
+
+// Add adds what a part used on a day, which began at a time. Each day is added once.
+func (h *History) Add(part Part, at time.Time, u Usage) {
+	if h.Usage == nil {
+		h.Usage, h.Days = map[Part]Usage{}, map[Part][]Day{}
+	}
+	h.Usage[part] = h.Usage[part].Merge(u)
+	if d := dayOf(at, u); d.CPU > 0 || d.Memory > 0 {
+		h.Days[part] = append(h.Days[part], d)
+	}
 }

@@ -167,7 +167,8 @@ func (s *sizer) floor(rule config.Sizing) int64 {
 }
 
 // raised is the request of a container that ran out of memory: not less than was asked, whatever it was given then, and more if
-// it was killed at the limit that it would have now. Its limit follows its request, so that it is the limit that is raised.
+// it was killed at the limit that it would have now: what it may need, as Vertical Pod Autoscaler guesses it, with the tier's
+// buffer, because it is a guess. Its limit follows its request, so that it is the limit that is raised.
 func (s *sizer) raised(e Estimate) int64 {
 	killedAt := s.h.Usage[s.part].OOMLimit
 	if s.limit <= 0 || killedAt <= 0 {
@@ -175,7 +176,7 @@ func (s *sizer) raised(e Estimate) int64 {
 	}
 	enough := max(killedAt*oomPercent/100, killedAt+oomBytes)
 	if killedAt*100 >= s.limit*nearly {
-		enough = max(enough, e.widened(Memory))
+		enough = max(enough*int64(e.BufferPercent)/100, e.widened(Memory))
 	}
 	if enough <= s.limit {
 		return s.requested

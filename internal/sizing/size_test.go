@@ -26,13 +26,13 @@ func aDay(processors float64, memory int64) Usage {
 	return u
 }
 
-// trainer is the history of container trainer of a job's workers.
+// trainer is the history of container trainer of a job's workers: of days, one after another, the last one yesterday.
 func trainer(days ...Usage) History {
-	merged := Usage{}
-	for _, u := range days {
-		merged = merged.Merge(u)
+	h := History{WindowDays: 7}
+	for i, u := range days {
+		h.Add(Part{Worker, "trainer"}, noon.AddDate(0, 0, i-len(days)), u)
 	}
-	return History{WindowDays: 7, Usage: map[Part]Usage{{Worker, "trainer"}: merged}}
+	return h
 }
 
 func repeat(u Usage, n int) []Usage {
@@ -67,7 +67,7 @@ func enforce(tierName string) Rules { return Rules{Mode: v1alpha1.SizingEnforce,
 // oneBucket is how far from an amount the next bucket is.
 func oneBucket(millicores float64) OmegaMatcher {
 	return WithTransform(func(q resource.Quantity) float64 { return float64(q.MilliValue()) },
-		And(BeNumerically(">=", millicores-1), BeNumerically("<=", millicores*growth+1)))
+		And(BeNumerically(">=", millicores-1), BeNumerically("<=", millicores*step+1)))
 }
 
 // Behaviour 1 of the design.
@@ -167,11 +167,11 @@ func TestBehaviour3OutOfMemory(t *testing.T) {
 	killed.OOMKills, killed.OOMLimit = 1, 10*gib
 	week := trainer(append(repeat(aDay(2, 9*gib), 6), killed)...)
 	for asked, want := range map[string]float64{
-		"10Gi": 12, // a fifth more
-		"12Gi": 12, // the user gave it more already
-		"64Gi": 64, // it had been given less: back to what was asked
-		"9Gi":  12, // its limit is lower than the one at which it was killed
-		"5Gi":  10, // twice as much as was asked, at most
+		"10Gi": 15.6, // a fifth more, with the tier's buffer
+		"12Gi": 12,   // the user gave it more already
+		"64Gi": 64,   // it had been given less: back to what was asked
+		"9Gi":  15.6, // its limit is lower than the one at which it was killed
+		"5Gi":  10,   // twice as much as was asked, at most
 	} {
 		_, memory := sized(asking("16", asked), week, enforce("small-traffic"))
 		g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByOOM), asked)
@@ -297,10 +297,12 @@ func TestLaws(t *testing.T) {
 			}
 		}
 
-		c.Shuffle(len(days), func(i, j int) { days[i], days[j] = days[j], days[i] })
-		g.Expect(Size([]Ask{ask}, trainer(days...), r, noon)).To(Equal(st), "seed %d: the order of days matters", seed)
+		part, shuffled := Part{Worker, "trainer"}, History{WindowDays: h.WindowDays}
+		for _, i := range c.Perm(len(days)) {
+			shuffled.Add(part, noon.AddDate(0, 0, i-len(days)), days[i])
+		}
+		g.Expect(Size([]Ask{ask}, shuffled, r, noon)).To(Equal(st), "seed %d: the order in which days are added matters", seed)
 
-		part := Part{Worker, "trainer"}
 		for _, name := range []string{CPU, Memory} {
 			e := h.Estimate(part, name, r.Tier.Sizing)
 			more := r.Tier.Sizing

@@ -100,8 +100,8 @@ func (u Usage) Merge(v Usage) Usage {
 }
 
 const (
-	// growth is by how much one bucket of a histogram is larger than the one before it.
-	growth = 1.05
+	// step is by how much one bucket of a histogram is larger than the one before it.
+	step = 1.05
 	// lastBucket is the one of more than 16,000 processors.
 	lastBucket = 340
 )
@@ -119,11 +119,11 @@ func bucketOf(processors float64) int {
 		return lastBucket
 	}
 	// What a bucket's own upper bound comes to must stay in it.
-	return min(int(math.Ceil(math.Log(processors/0.001)/math.Log(growth)-1e-9)), lastBucket)
+	return min(int(math.Ceil(math.Log(processors/0.001)/math.Log(step)-1e-9)), lastBucket)
 }
 
 // processors are the upper bound of a bucket.
-func processors(bucket int) float64 { return 0.001 * math.Pow(growth, float64(bucket)) }
+func processors(bucket int) float64 { return 0.001 * math.Pow(step, float64(bucket)) }
 
 // Add counts samples of so many processors, and makes the histogram if it is nil.
 func (h *Histogram) Add(processors float64, samples int64) {
@@ -167,9 +167,11 @@ func quantile(exact, held Histogram, share float64) (enough float64, known bool)
 	atRisk, above := float64(exact.Samples()+held.Samples()), 1.0
 	for _, bucket := range buckets {
 		if n := exact[bucket]; n > 0 {
+			before := above
 			above *= 1 - float64(n)/atRisk
 			if above <= 1-share+1e-12 {
-				return processors(bucket), true
+				within := min((before-(1-share))/(before-above), 1)
+				return processors(bucket) * math.Pow(step, within-1), true
 			}
 		}
 		atRisk -= float64(exact[bucket] + held[bucket])

@@ -35,7 +35,8 @@ func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
 			Words(u.OOMLimit, Memory))
 	}
 	if amount(sized.Sized, Memory) > s.requested {
-		return said + ": it gets a fifth more than it had then, 100Mi at least, or what its peak calls for."
+		return fmt.Sprintf("%s: it gets a fifth more than it had then, 100Mi at least, × %s, or what its peak calls for, and twice of "+
+			"what was requested at most.", said, decimal(float64(e.BufferPercent)/100))
 	}
 	return said + ": it gets what was requested."
 }
@@ -68,6 +69,9 @@ func (e Estimate) Formula(resource string) string {
 		decimal(float64(e.BufferPercent)/100))
 	if e.Wider > 1.0005 {
 		said += " × " + decimal(e.Wider) + " for a short history"
+	}
+	if e.Growth > 1.0005 {
+		said += " × " + decimal(e.Growth) + " because it grows from day to day"
 	}
 	return said + " = " + Words(e.Cap, resource)
 }

@@ -22,11 +22,10 @@ var begin = time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
 // byTideline is what a container requests at the next start, where sizing is enforced.
 func byTideline(o observed) amounts {
 	part := sizing.Part{Role: sizing.Master, Container: container}
-	merged := sizing.Usage{}
-	for _, r := range o.runs {
-		merged = merged.Merge(r.usage(o.requested.memory))
+	history := sizing.History{WindowDays: week}
+	for day, r := range o.runs {
+		history.Add(part, begin.AddDate(0, 0, day), r.usage(o.requested.memory))
 	}
-	history := sizing.History{WindowDays: week, Usage: map[sizing.Part]sizing.Usage{part: merged}}
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(o.requested.cpu*1000+0.5), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(o.requested.memory), resource.BinarySI),
