@@ -39,6 +39,8 @@ type Arbiter struct {
 
 	changed chan struct{}
 	wake    chan event.GenericEvent
+	// began is when it began to evaluate; zero before.
+	began   time.Time
 	shrinks map[string]capacity.Shrinks
 	// grants are those of each profile.
 	grants map[string]caps.Grants
@@ -104,6 +106,7 @@ func (a *Arbiter) WokenMerges() <-chan event.GenericEvent {
 
 // Start evaluates until ctx ends, when inputs changed or when time alone changes a judgement, at most once per interval.
 func (a *Arbiter) Start(ctx context.Context) error {
+	a.began = a.now()
 	var again <-chan time.Time
 	for {
 		select {

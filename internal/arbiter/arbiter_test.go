@@ -293,11 +293,15 @@ func TestPlainVolcanoGangsWaitToo(t *testing.T) {
 
 func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
 	for name, tc := range map[string]struct {
-		began   time.Duration
-		resumes bool
+		began time.Duration
+		// operator is for how long it has run; zero for long.
+		operator time.Duration
+		resumes  bool
 	}{
-		"it has just begun":         {began: time.Second},
-		"it should be there by now": {began: arriving, resumes: true},
+		"it has just begun":            {began: time.Second},
+		"it should be there by now":    {began: arriving, resumes: true},
+		"the operator has just begun":  {began: time.Hour, operator: time.Second},
+		"the operator should be there": {began: time.Hour, operator: arriving, resumes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -313,11 +317,14 @@ func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
 			goesOn.Status.Queue, goesOn.Status.Attempt.StartTime = "default", metav1.NewTime(now.Add(-tc.began))
 			next.Status.Queue, next.Status.Preemption = "default", &v1alpha1.PreemptionStatus{}
 			a := s.arbiter()
+			if tc.operator > 0 {
+				a.began = now.Add(-tc.operator)
+			}
 			again, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(a.Verdict(key("speech")).Resume).To(Equal(tc.resumes))
 			if !tc.resumes {
-				g.Expect(again).To(BeNumerically("<=", arriving-tc.began), "it is looked at again")
+				g.Expect(again).To(BeNumerically("<=", arriving-time.Second), "it is looked at again")
 			}
 		})
 	}

@@ -330,12 +330,17 @@ func (c *collector) gangs() {
 	}
 }
 
-// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room already.
+// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room already. An
+// operator that has just begun itself may have been killed before it created the PodGroup.
 func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
 	if job.Status.Attempt == nil || job.Status.RunningSince != nil {
 		return false
 	}
-	left := job.Status.Attempt.StartTime.Add(arriving).Sub(c.now)
+	since := job.Status.Attempt.StartTime.Time
+	if c.arbiter.began.After(since) {
+		since = c.arbiter.began
+	}
+	left := since.Add(arriving).Sub(c.now)
 	if left > 0 {
 		c.in.again = kube.Sooner(c.in.again, left)
 	}
