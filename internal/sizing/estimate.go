@@ -45,8 +45,8 @@ type Estimate struct {
 //
 //	cap = used × buffer × (1 + 1/days − 1/window) × growth
 //
-// which is just the buffer for a full window without a trend, and wider for less, as Vertical Pod Autoscaler's confidence multiplier for upper
-// bounds is (recommender/logic/estimator.go), but for the constant that makes it meet the buffer.
+// which is just the buffer for a full window without a trend, and wider for less, as Vertical Pod Autoscaler's confidence
+// multiplier for upper bounds is (recommender/logic/estimator.go), but for the constant that makes it meet the buffer.
 func (h History) Estimate(part Part, resource string, rule config.Sizing) Estimate {
 	u := h.Usage[part]
 	e := Estimate{

@@ -21,8 +21,8 @@ const (
 	typical = 0.95
 )
 
-// Day is what a part was seen using on a day while nothing held it down: what was held down must not lower a cap, and as the first
-// of a window it would turn a trend.
+// Day is what a part was seen using on a day while nothing held it down: what was held down must not lower a cap, and as the
+// first of a window it would turn a trend.
 type Day struct {
 	// Number of the day since 1970.
 	Number int64
@@ -44,10 +44,10 @@ func (d Day) of(resource string) int64 {
 	return d.Memory
 }
 
-// growth is the factor, from 1 to mostGrowth, by which more of a resource is likely to be needed in the days ahead than on the last
-// of those given, which may come in any order, each once. The test of Mann (1945) and Kendall (1975) says whether there is a trend,
-// and the slope of Theil (1950) and Sen (1968), which a day that is unlike the others does not turn, says which: that of all days or
-// of their second half, whichever is less, so that a step is not taken for a slope.
+// growth is the factor, from 1 to mostGrowth, by which more of a resource is likely to be needed in the days ahead than on the
+// last of those given, which may come in any order, each once. The test of Mann (1945) and Kendall (1975) says whether there is a
+// trend, and the slope of Theil (1950) and Sen (1968), which a day that is unlike the others does not turn, says which: that of
+// all days or of their second half, whichever is less, so that a step is not taken for a slope.
 func growth(days []Day, resource string) float64 {
 	of := func(d Day) int64 { return d.of(resource) }
 	days = slices.DeleteFunc(slices.Clone(days), func(d Day) bool { return of(d) <= 0 })

@@ -86,7 +86,7 @@ func TestLawsOfGrowth(t *testing.T) {
 		for to, from := range c.Perm(len(days)) {
 			later[to] = Day{Number: days[from].Number + 1000, Memory: 4 * days[from].Memory}
 		}
-		g.Expect(growth(later, Memory)).To(BeNumerically("~", grows, 1e-9), "seed %d: order, date and scale are none of a trend's", seed)
+		g.Expect(growth(later, Memory)).To(BeNumerically("~", grows, 1e-9), "seed %d: order, date and scale are no trend's", seed)
 	}
 }
 

@@ -29,7 +29,7 @@ type Part struct {
 }
 
 // History is what is known of a task when a job of it starts.
-type History struct {
+type History struct { //nolint:recvcheck // only Add changes it
 	// WindowDays is of how many days, the last ones, from 1 to 28.
 	WindowDays int
 	// Usage of the window, merged, by part. A part that is not in it was never seen.
