@@ -7,9 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
 )
 
 // offersInterval is how long offers hold: they are for people, and all nodes are asked for them.
@@ -30,10 +32,14 @@ type offers struct {
 }
 
 // Offers says what gangs of the queues could have now of each model of the accelerators that nodes have, as it is or was within a
-// minute. Old is how old that is; zero for what was looked at now. It is not for concurrent use.
+// minute; nothing of queues that do not exist. Old is how old that is; zero for what was looked at now. It is not for concurrent
+// use.
 func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[string][]Offer, old time.Duration, err error) {
 	now := a.now()
-	known := !slices.ContainsFunc(queues, func(q string) bool { _, is := a.offers.byQueue[q]; return !is })
+	known := !slices.ContainsFunc(queues, func(q string) bool {
+		_, is := a.offers.byQueue[q]
+		return !is && a.exists(ctx, q)
+	})
 	if age := now.Sub(a.offers.at); known && age < offersInterval && age >= 0 {
 		return a.offers.byQueue, age, nil
 	}
@@ -44,6 +50,9 @@ func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[stri
 	model := capacity.New(c.in.snapshot)
 	a.offers = offers{at: now, byQueue: map[string][]Offer{}}
 	for _, queue := range queues {
+		if !slices.ContainsFunc(c.in.snapshot.Queues, func(q capacity.Queue) bool { return q.Name == queue }) {
+			continue
+		}
 		all := []Offer{}
 		for _, device := range devices(c.in.snapshot.Nodes, a.config.Accelerators) {
 			device.Offer = model.Offer(queue, corev1.ResourceName(device.Resource), device.selector(a.config.Accelerators))
@@ -52,6 +61,11 @@ func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[stri
 		a.offers.byQueue[queue] = all
 	}
 	return a.offers.byQueue, 0, nil
+}
+
+// exists tells whether there is a Queue of a name.
+func (a *Arbiter) exists(ctx context.Context, queue string) bool {
+	return a.reader.Get(ctx, types.NamespacedName{Name: queue}, gang.NewQueue()) == nil
 }
 
 // devices are the accelerators that nodes have, by resource and model.
