@@ -329,6 +329,12 @@ func (r *Reconciler) requests(ctx context.Context, of ...client.ListOption) []re
 
 // Reconcile brings one job to what its spec asks.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	// Asked before anything is read: what is read before the cache has seen our writes may be older than they are.
+	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
+		return reconcile.Result{}, err
+	} else if !seen {
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
+	}
 	job := &v1alpha1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -339,11 +345,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, err
-	}
-	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
-		return reconcile.Result{}, err
-	} else if !seen {
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	}
 	observed, complete, err := r.observe(ctx, job)
 	if err != nil {
