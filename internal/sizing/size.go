@@ -166,16 +166,20 @@ func (s *sizer) floor(rule config.Sizing) int64 {
 	return amount(q, s.resource)
 }
 
-// raised is the request of a container that ran out of memory: not less than was asked, whatever it was given then, and more if
-// it was killed at the limit that it would have now: what it may need, as Vertical Pod Autoscaler guesses it, with the tier's
-// buffer, because it is a guess. Its limit follows its request, so that it is the limit that is raised.
+// killedAtLimit tells whether a container was killed at the limit that it would have now, or at a higher one.
+func (s *sizer) killedAtLimit() bool { return s.h.Usage[s.part].OOMLimit*100 >= s.limit*nearly }
+
+// raised is the request of a container that ran out of memory: not less than was asked, whatever it was given then, and what it
+// may need, as Vertical Pod Autoscaler guesses that. If it was killed at the limit that it would have now, the tier's buffer
+// comes on top, because it is a guess, and it is what its peak calls for at least. Its limit follows its request, so that it is
+// the limit that is raised.
 func (s *sizer) raised(e Estimate) int64 {
 	killedAt := s.h.Usage[s.part].OOMLimit
 	if s.limit <= 0 || killedAt <= 0 {
 		return s.requested
 	}
 	enough := max(killedAt*oomPercent/100, killedAt+oomBytes)
-	if killedAt*100 >= s.limit*nearly {
+	if s.killedAtLimit() {
 		enough = max(enough*int64(e.BufferPercent)/100, e.widened(Memory))
 	}
 	if enough <= s.limit {

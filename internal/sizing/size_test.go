@@ -3,6 +3,8 @@ package sizing
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +170,7 @@ func TestBehaviour3OutOfMemory(t *testing.T) {
 	week := trainer(append(repeat(aDay(2, 9*gib), 6), killed)...)
 	for asked, want := range map[string]float64{
 		"10Gi": 15.6, // a fifth more, with the tier's buffer
+		"11Gi": 12,   // the user gave it more already, but not a fifth
 		"12Gi": 12,   // the user gave it more already
 		"64Gi": 64,   // it had been given less: back to what was asked
 		"9Gi":  15.6, // its limit is lower than the one at which it was killed
@@ -176,6 +179,8 @@ func TestBehaviour3OutOfMemory(t *testing.T) {
 		_, memory := sized(asking("16", asked), week, enforce("small-traffic"))
 		g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByOOM), asked)
 		g.Expect(memory.Sized.AsApproximateFloat64()/gib).To(BeNumerically("~", want, 0.01), asked)
+		g.Expect(strings.Contains(memory.Message, "× 1.3, or what its peak calls for")).To(
+			Equal(slices.Contains([]string{"5Gi", "9Gi", "10Gi"}, asked)), "%s: %s", asked, memory.Message)
 	}
 	small := aDay(2, 0)
 	small.OOMKills, small.OOMLimit, small.MemoryHeld = 2, 200*mib, 195*mib

@@ -35,8 +35,11 @@ func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
 			Words(u.OOMLimit, Memory))
 	}
 	if amount(sized.Sized, Memory) > s.requested {
-		return fmt.Sprintf("%s: it gets a fifth more than it had then, 100Mi at least, × %s, or what its peak calls for, and twice of "+
-			"what was requested at most.", said, decimal(float64(e.BufferPercent)/100))
+		said += ": it gets a fifth more than it had then, 100Mi at least"
+		if s.killedAtLimit() {
+			said += fmt.Sprintf(", × %s, or what its peak calls for", decimal(float64(e.BufferPercent)/100))
+		}
+		return said + ", and twice of what was requested at most."
 	}
 	return said + ": it gets what was requested."
 }
