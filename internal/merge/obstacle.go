@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/schedule"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -133,11 +134,11 @@ func (t *turn) poolNotAllowed() *obstacle {
 }
 
 func (t *turn) badSchedule() *obstacle {
-	schedule := t.spec.Schedule
-	if schedule == nil || schedule.Interval != nil {
+	due := t.spec.Schedule
+	if due == nil || due.Interval != nil {
 		return nil
 	}
-	_, err := ParseSchedule(schedule.Cron, schedule.TimeZone)
+	_, err := schedule.Parse(due.Cron, due.TimeZone)
 	if err == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/schedule"
 )
 
 // atInterval is the weight of a full model that is as old as the schedule's interval, or that does not exist.
@@ -56,16 +57,16 @@ func (t *turn) age() (full time.Time, interval time.Duration, ok bool) {
 	if t.spec.Schedule.Interval != nil {
 		return full, max(t.spec.Schedule.Interval.Duration, time.Second), true
 	}
-	schedule, err := ParseSchedule(t.spec.Schedule.Cron, t.spec.Schedule.TimeZone)
+	line, err := schedule.Parse(t.spec.Schedule.Cron, t.spec.Schedule.TimeZone)
 	if err != nil {
 		return time.Time{}, 0, false // findObstacle says what is wrong.
 	}
-	next := schedule.Next(full)
+	next := line.Next(full)
 	if next.IsZero() {
 		return time.Time{}, 0, false
 	}
 	// From the time of the schedule before the next, or what stands for it: it gains weight as fast however late the full model is.
-	interval = max(schedule.Next(next).Sub(next), time.Second)
+	interval = max(line.Next(next).Sub(next), time.Second)
 	return next.Add(-interval), interval, true
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/members"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/schedule"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -96,7 +96,7 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 	d.pool(spec.Pool, rules)
 	d.store(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {
-		if _, err := merge.ParseSchedule(s.Cron, s.TimeZone); err != nil {
+		if _, err := schedule.Parse(s.Cron, s.TimeZone); err != nil {
 			d.refuse(field.NewPath("spec", "schedule"), field.OmitValueType{}, err.Error())
 		}
 	}

@@ -1,4 +1,5 @@
-package merge
+// Package schedule reads schedules, as cron has them, in time zones.
+package schedule
 
 import (
 	"errors"
@@ -15,10 +16,10 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// ParseSchedule reads a cron line of five fields, or @daily and the like, in a time zone of the IANA database, UTC for an empty
+// Parse reads a cron line of five fields, or @daily and the like, in a time zone of the IANA database, UTC for an empty
 // name. The error is for whoever wrote them: the line or the zone cannot be read, or the line never comes true, as on 30
 // February.
-func ParseSchedule(line, timeZone string) (Schedule, error) {
+func Parse(line, timeZone string) (Schedule, error) {
 	const form = "write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like"
 	// To the library these mean the zone of the machine.
 	if timeZone == "Local" {
@@ -32,7 +33,7 @@ func ParseSchedule(line, timeZone string) (Schedule, error) {
 	case strings.Contains(line, "TZ="): // the library panics on some of them
 		return Schedule{}, fmt.Errorf("cron line %q names a time zone: set timeZone instead", line)
 	case strings.HasPrefix(strings.TrimSpace(line), "@every"):
-		return Schedule{}, fmt.Errorf("cron line %q is an interval: set interval instead", line)
+		return Schedule{}, fmt.Errorf("cron line %q is an interval, which merges alone may have: set interval instead", line)
 	}
 	parsed, err := cron.ParseStandard(line)
 	if err != nil {

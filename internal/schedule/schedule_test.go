@@ -1,4 +1,4 @@
-package merge
+package schedule
 
 import (
 	"testing"
@@ -29,7 +29,7 @@ func TestNextTimeOfASchedule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s, err := ParseSchedule(c.line, c.zone)
+			s, err := Parse(c.line, c.zone)
 			g.Expect(err).NotTo(HaveOccurred())
 			next := s.Next(at(t, c.after))
 			g.Expect(next.Format(time.RFC3339)).To(Equal(c.next), "and in UTC")
@@ -47,7 +47,7 @@ func TestSchedulesThatAreNone(t *testing.T) {
 		{"0 30 2 * * *", "", `cron line "0 30 2 * * *" cannot be read (expected exactly 5 fields, found 6: [0 30 2 * * *])` + form},
 		{"", "", `cron line "" cannot be read (empty spec string)` + form},
 		{"@often", "", `cron line "@often" cannot be read (unrecognized descriptor: @often)` + form},
-		{"@every 1s", "", `cron line "@every 1s" is an interval: set interval instead`},
+		{"@every 1s", "", `cron line "@every 1s" is an interval, which merges alone may have: set interval instead`},
 		{"0 0 30 2 *", "", `cron line "0 0 30 2 *" never comes true, because no month that it names has such a day` + form},
 		{"0 0 31 4,6 *", "", `cron line "0 0 31 4,6 *" never comes true, because no month that it names has such a day` + form},
 		{"@daily", "Mars/Base", `time zone "Mars/Base" is not known` + zone},
@@ -57,18 +57,18 @@ func TestSchedulesThatAreNone(t *testing.T) {
 		{"TZ=", "", `cron line "TZ=" names a time zone: set timeZone instead`},
 		{"CRON_TZ=UTC", "", `cron line "CRON_TZ=UTC" names a time zone: set timeZone instead`},
 	} {
-		_, err := ParseSchedule(c.line, c.zone)
+		_, err := Parse(c.line, c.zone)
 		NewWithT(t).Expect(err).To(MatchError(c.says), "%q in %q", c.line, c.zone)
 	}
 }
 
-// FuzzParseSchedule: whatever users write, it is refused, or comes true at some time.
-func FuzzParseSchedule(f *testing.F) {
+// FuzzParse: whatever users write, it is refused, or comes true at some time.
+func FuzzParse(f *testing.F) {
 	for _, line := range []string{"30 2 * * 1-5", "@daily", "TZ=", "*/7 1,2-9/3 ? jan sun", "0 0 29 2 *", "@every 0s"} {
 		f.Add(line, "Europe/Berlin")
 	}
 	f.Fuzz(func(t *testing.T, line, zone string) {
-		s, err := ParseSchedule(line, zone)
+		s, err := Parse(line, zone)
 		if err != nil {
 			return
 		}
