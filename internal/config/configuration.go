@@ -35,6 +35,8 @@ type Configuration struct {
 	Ledger Ledger `json:"ledger"`
 	// Prometheus is who is asked what pods used.
 	Prometheus Prometheus `json:"prometheus"`
+	// Reports are how CostReports are mailed.
+	Reports Reports `json:"reports"`
 
 	// Reservations are how room is held.
 	Reservations Reservations `json:"reservations"`
@@ -160,6 +162,7 @@ func Defaults() *Configuration {
 		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},
 		Ledger:              DefaultLedger(),
 		Prometheus:          DefaultPrometheus(),
+		Reports:             DefaultReports(),
 		Concurrency:         Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16},
 		ResyncPeriodSeconds: int32((10 * time.Hour).Seconds()),
 		Log:                 Log{Format: LogJSON, Level: LogInfo},

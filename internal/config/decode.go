@@ -92,10 +92,6 @@ func (p *problems) decodeSlice(path string, tree any, into reflect.Value) {
 
 // mapping refuses what stands where fields should.
 func (p *problems) mapping(path string, tree any) {
-	if path == "" {
-		p.add("", "it is no mapping of fields: begin it with apiVersion: "+APIVersion+" and kind: "+Kind)
-		return
-	}
 	p.value(path, tree, "it must be a mapping: fields on lines of their own, indented below it")
 }
 

@@ -26,21 +26,20 @@ func Load(name string, content []byte) (*Configuration, error) {
 
 // read fills the configuration with what a file says, and completes and checks it.
 func (c *Configuration) read(content []byte) problems {
-	tree, found := parse(content)
-	if tree == nil {
+	root, found := parse(content, "apiVersion: "+APIVersion+" and kind: "+Kind)
+	if root == nil {
 		return found
 	}
-	root, _ := tree.(map[string]any)
 	if version, given := root["apiVersion"]; given && version != APIVersion {
 		found.value("apiVersion", version, "it must be "+APIVersion+", the only version that this operator reads")
 		return found // The rest may be right for its version.
 	}
 	for _, field := range []struct{ name, want string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
-		if _, given := root[field.name]; root != nil && !given {
+		if _, given := root[field.name]; !given {
 			found.add(field.name, "is missing: it must be "+field.want)
 		}
 	}
-	found.decode("", tree, reflect.ValueOf(c).Elem())
+	found.decode("", root, reflect.ValueOf(c).Elem())
 	c.complete()
 	for _, p := range c.validate() {
 		if !found.at(p.path) {
@@ -93,7 +92,8 @@ func (p *problems) at(path string) bool {
 	return false
 }
 
-// sentences makes an error of all problems, each after where it was found, which depends on its path; nil if there are none.
+// sentences makes an error of all problems, each after where it was found, which depends on its path and may be empty; nil if
+// there are none.
 func (p *problems) sentences(where func(path string) string) error {
 	sentences := make([]error, len(*p))
 	for i, problem := range *p {
@@ -101,7 +101,11 @@ func (p *problems) sentences(where func(path string) string) error {
 		if path != "" {
 			path += " "
 		}
-		sentences[i] = errors.New(where(problem.path) + ": " + path + problem.says + ".")
+		file := where(problem.path)
+		if file != "" {
+			file += ": "
+		}
+		sentences[i] = errors.New(file + path + problem.says + ".")
 	}
 	return errors.Join(sentences...)
 }
@@ -125,8 +129,20 @@ func quote(value any) string {
 	return text
 }
 
-// parse returns what YAML says as maps, lists, strings, bools and json.Numbers; nil for a file that says nothing.
-func parse(content []byte) (any, problems) {
+// Decode fills a struct, to which into points, with what a YAML document says, by the names that its fields have in JSON. It may
+// have what a [Configuration] has. Begin is how such a document begins. The error has one sentence a line, for all that does not
+// fit: field, value, and what must stand there.
+func Decode(content []byte, begin string, into any) error {
+	root, found := parse(content, begin)
+	if root != nil {
+		found.decode("", root, reflect.ValueOf(into).Elem())
+	}
+	return found.sentences(func(string) string { return "" })
+}
+
+// parse returns the fields of a YAML document that begins with some, as maps, lists, strings, bools and json.Numbers; nil for one
+// that has none.
+func parse(content []byte, begin string) (map[string]any, problems) {
 	var found problems
 	if documents(content) > 1 {
 		found.add("", "it has several documents: leave one, without a line --- or ... between fields")
@@ -149,10 +165,14 @@ func parse(content []byte) (any, problems) {
 		found.add("", "it cannot be read: "+err.Error()+": correct the YAML")
 		return nil, found
 	}
-	if tree == nil {
-		found.add("", fmt.Sprintf("it says nothing: begin it with apiVersion: %s and kind: %s", APIVersion, Kind))
+	root, isMapping := tree.(map[string]any)
+	switch {
+	case tree == nil:
+		found.add("", "it says nothing: begin it with "+begin)
+	case !isMapping:
+		found.add("", "it is no mapping of fields: begin it with "+begin)
 	}
-	return tree, found
+	return root, found
 }
 
 // twice is how the YAML reader says that a field stands twice.

@@ -78,6 +78,7 @@ func other() *Configuration {
 		Merges: Merges{
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},
+		Reports:      Reports{AllowPlainMail: true, MailTimeoutSeconds: 6, MailRetrySeconds: 7},
 		Reservations: Reservations{Image: "registry.example/pause:1"},
 		Ledger:       Ledger{File: "/ledger.db", UserLabel: "user"},
 		Prometheus: Prometheus{

@@ -34,7 +34,7 @@ var wrongFiles = []struct {
 }{
 	{"an unknown field", "metricz: {}\n", []string{
 		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
 			"tiers, webhooks.",
 	}},
 	{"an unknown field below", "log:\n  fromat: text\n", []string{"log.fromat is not a field: there may be format, level."}},
@@ -42,7 +42,7 @@ var wrongFiles = []struct {
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
 		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
-			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, ` +
+			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, ` +
 			`tiers, webhooks.`,
 
 		`log."c.d" is not a field: there may be format, level.`,
@@ -65,7 +65,7 @@ var wrongFiles = []struct {
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
 		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
 			"tiers, webhooks.",
 
 		"log.Level is not a field: there may be format, level.",
@@ -239,6 +239,10 @@ var wrongFiles = []struct {
 		"prometheus.timeoutSeconds is 0: it must be from 1 to 300.",
 		"prometheus.intervalSeconds is 86401: it must be from 60 to 86400.",
 	}},
+	{"how reports are mailed", "reports: {mailTimeoutSeconds: 0, mailRetrySeconds: 3601}\n", []string{
+		"reports.mailTimeoutSeconds is 0: it must be from 1 to 600.",
+		"reports.mailRetrySeconds is 3601: it must be from 1 to 3600.",
+	}},
 	{"a burst without a rate", "clientBurst: 5\n", []string{
 		"clientBurst is 5: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.",
 	}},
@@ -310,7 +314,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
 			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
-				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reservations, resyncPeriodSeconds, sharing, " +
+				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
 				"tiers, webhooks.",
 
 			`kind is "ConfigMap": it must be Configuration.`,
