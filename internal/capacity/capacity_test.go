@@ -92,6 +92,28 @@ func TestFragmentation(t *testing.T) {
 		})
 	}
 	NewWithT(t).Expect(m.Fragmentation("example.com/fpga", nil)).To(BeZero())
+	full := cluster([]Node{nodeOf("a", 8)}, used("a", 8))
+	NewWithT(t).Expect(full.Fragmentation(gpu, []Drawn{drawn(2, 2, 3)})).To(Equal(Fragmentation{Weight: 3}))
+}
+
+func TestRoomOfSeveralResources(t *testing.T) {
+	const npu = "example.com/npu"
+	a, b := nodeOf("a", 8), nodeOf("b", 8)
+	b.Allocatable[npu] = 10
+	m := cluster([]Node{a, b}, used("a", 3), used("b", 6))
+	g := NewWithT(t)
+	mix := []Drawn{{Gang: *gangOf(1, 2), Weight: 2}}
+	resources := []corev1.ResourceName{gpu, npu}
+	one := m.Room(resources, mix)
+	g.Expect(one).To(And(HaveField("Free", int64(17)), HaveField("Weight", 2.0)))
+	g.Expect(one.Unusable).To(BeNumerically("~", 1.0/7, 1e-9), "nobody asks for the others")
+	of := *gangOf(1, 0)
+	of.Shape.Requests[npu] = 4
+	mix = append(mix, Drawn{Gang: of, Weight: 1})
+	both := m.Room(resources, mix)
+	g.Expect(both.Weight).To(Equal(3.0))
+	g.Expect(both.Unusable).To(BeNumerically("~", 3.0/17, 1e-9), "one of 7, and two of 10")
+	g.Expect(m.Room(resources, nil)).To(Equal(Fragmentation{Free: 17}))
 }
 
 func TestPlacementRules(t *testing.T) {

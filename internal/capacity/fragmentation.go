@@ -15,6 +15,8 @@ type Fragmentation struct {
 	// Unusable is the expected share of it, from 0 to 1, that lies where the gang's workers do not fit; all of it when the whole
 	// gang does not fit. It is 0 when nothing is free.
 	Unusable float64
+	// Weight is that of all gangs of the mix that were asked; 0 where none asks for the resource, and Unusable says nothing.
+	Weight float64
 }
 
 // Fragmentation measures the resource against the mix; gangs of it that do not ask for the resource, or ask what the model does
@@ -27,14 +29,14 @@ func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmen
 			f.Free += max(0, m.nodes[i].free[at])
 		}
 	}
-	if f.Free == 0 {
-		return f
-	}
-	var weights float64
 	for i := range mix {
 		d := &mix[i]
 		each := d.Shape.Requests[resource]
 		if each <= 0 || d.Shape.Unmodelled != "" {
+			continue
+		}
+		f.Weight += d.Weight
+		if f.Free == 0 {
 			continue
 		}
 		var usable int64
@@ -43,10 +45,29 @@ func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmen
 			usable = int64(room) * each
 		}
 		f.Unusable += d.Weight * (1 - float64(usable)/float64(f.Free))
-		weights += d.Weight
 	}
-	if weights > 0 {
-		f.Unusable /= weights
+	if f.Weight > 0 {
+		f.Unusable /= f.Weight
 	}
 	return f
+}
+
+// Room is the fragmentation of several resources together. What no gang of the mix asks for is free all the same, but plays no
+// part in the share that is of no use.
+func (m *Model) Room(resources []corev1.ResourceName, mix []Drawn) Fragmentation {
+	var all Fragmentation
+	var asked float64
+	for _, name := range resources {
+		f := m.Fragmentation(name, mix)
+		all.Free += f.Free
+		all.Weight += f.Weight
+		if f.Weight > 0 {
+			asked += float64(f.Free)
+			all.Unusable += float64(f.Free) * f.Unusable
+		}
+	}
+	if asked > 0 {
+		all.Unusable /= asked
+	}
+	return all
 }

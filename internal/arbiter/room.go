@@ -1,0 +1,64 @@
+package arbiter
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+// mixAge is how long ago a job that has ended may have been created and still counts for the mix.
+const mixAge = 7 * 24 * time.Hour
+
+// Room measures how much of all accelerators is free now, and how much of that the gangs of the jobs and merges that there are
+// could not use: of those that have not ended, or were created within a week. It may be called side by side with all else, once
+// Volcano's kinds are served.
+func (a *Arbiter) Room(ctx context.Context) (capacity.Fragmentation, error) {
+	c, _, _, err := a.read(ctx, a.now())
+	if err != nil {
+		return capacity.Fragmentation{}, err
+	}
+	var resources []corev1.ResourceName
+	for _, name := range a.config.CountedAccelerators() {
+		resources = append(resources, corev1.ResourceName(name))
+	}
+	return capacity.New(c.in.snapshot).Room(resources, c.mix()), nil
+}
+
+// mix are the gangs of the jobs and merges, with the number of those that are alike as weight.
+func (c *collector) mix() []capacity.Drawn {
+	at, mix := map[string]int{}, []capacity.Drawn{}
+	draw := func(workers int32, shape capacity.Shape) {
+		key, err := json.Marshal([]any{workers, shape})
+		if err != nil {
+			return // It has no error: a shape is made of texts and numbers.
+		}
+		i, known := at[string(key)]
+		if !known {
+			i = len(mix)
+			at[string(key)] = i
+			mix = append(mix, capacity.Drawn{Gang: capacity.Gang{Workers: workers, Shape: shape}})
+		}
+		mix[i].Weight++
+	}
+	recent := func(created time.Time, ended bool) bool { return !ended || c.now.Sub(created) < mixAge }
+	for _, job := range c.jobs {
+		if job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue ||
+			!recent(job.CreationTimestamp.Time, job.Status.CompletionTime != nil) {
+			continue
+		}
+		model := ""
+		if job.Status.Attempt != nil {
+			model = job.Status.Attempt.Model
+		}
+		draw(job.Spec.MinReplicas, c.shapeOf(job, model, 1))
+	}
+	for _, job := range c.merges {
+		draw(job.Spec.MinReplicas, mergeShape(job, 1))
+	}
+	return mix
+}
