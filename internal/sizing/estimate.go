@@ -91,3 +91,19 @@ func (e Estimate) widened(resource string) int64 {
 	}
 	return int64(math.Ceil(wanted/mib)) * mib
 }
+
+// Granted is the most that a pod of a role would be granted of a resource by the rules of a tier, in millicores or bytes, summed
+// over its containers. It is false where of one of them use does not say how much is enough, so that nothing would be cut.
+func (h History) Granted(role Role, resource string, rule config.Sizing) (amount int64, known bool) {
+	for part, u := range h.Usage {
+		if part.Role != role || part.Container == "" {
+			continue
+		}
+		e := h.Estimate(part, resource, rule)
+		if e.Reason != v1alpha1.SizedByUse || resource == Memory && u.OOMKills > 0 {
+			return 0, false
+		}
+		amount += max(e.Cap, floor(resource, rule))
+	}
+	return amount, amount > 0
+}

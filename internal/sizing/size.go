@@ -124,7 +124,7 @@ func (s *sizer) size() v1alpha1.SizedResource {
 		sized.Reason = e.Reason
 	default:
 		sized.Reason = v1alpha1.SizedByUse
-		if granted = min(s.requested, max(e.Cap, s.floor(rule))); granted == s.requested {
+		if granted = min(s.requested, max(e.Cap, floor(s.resource, rule))); granted == s.requested {
 			sized.Reason = v1alpha1.SizedFits
 		}
 	}
@@ -153,17 +153,17 @@ func (s *sizer) before() *v1alpha1.SizedResource {
 
 func (s *sizer) window() time.Duration { return time.Duration(s.h.WindowDays) * day * time.Second }
 
-// floor is what the tier cuts nothing below.
-func (s *sizer) floor(rule config.Sizing) int64 {
+// floor is what the tier cuts nothing of a resource below.
+func floor(name string, rule config.Sizing) int64 {
 	least := rule.MinCPU
-	if s.resource == Memory {
+	if name == Memory {
 		least = rule.MinMemory
 	}
 	q, err := resource.ParseQuantity(least)
 	if err != nil {
 		return 0
 	}
-	return amount(q, s.resource)
+	return amount(q, name)
 }
 
 // killedAtLimit tells whether a container was killed at the limit that it would have now, or at a higher one.

@@ -183,3 +183,18 @@ func quantile(exact, held Histogram, share float64) (enough float64, known bool)
 func (u Usage) Quantile(share float64) (enough float64, known bool) {
 	return quantile(u.CPU, u.Throttled, share)
 }
+
+// MeanCPU is the mean of what was used in the samples, in millicores, as if each were in the middle of its bucket. Of samples
+// that were held down it counts what they used. It is false where there are none.
+func (u Usage) MeanCPU() (millicores int64, known bool) {
+	all := u.CPU.Merge(u.Throttled)
+	sum := 0.0
+	for _, bucket := range slices.Sorted(maps.Keys(all)) { // so that the sum is the same whenever it is asked for
+		sum += float64(all[bucket]) * processors(bucket) * (1 + 1/step) / 2
+	}
+	n := all.Samples()
+	if n == 0 {
+		return 0, false
+	}
+	return int64(math.Round(sum / float64(n) * 1000)), true
+}
