@@ -110,6 +110,10 @@ type PreemptionStatus struct {
 	By string `json:"by"`
 	// Since is when it was told to stop.
 	Since metav1.Time `json:"since"`
+	// LostSince is since when the work is lost that its pods did until they stopped, as that of WorkerFailure; absent before they
+	// are told to.
+	// +optional
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	// Tier of that gang.
 	// +kubebuilder:validation:MaxLength=64
 	Tier string `json:"tier"`
@@ -149,6 +153,10 @@ type WorkerFailure struct {
 	// InPlace is true when the pod lives on, and its containers restarted.
 	// +optional
 	InPlace bool `json:"inPlace,omitempty"`
+	// LostSince is since when the work of all workers is lost that way: since the last checkpoint that the training told of in
+	// annotation tideline.io/checkpoint-done, or since the attempt's core began to run if it told of none. Absent if it did not run.
+	// +optional
+	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	// Message is the last line of what the failed pod said.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

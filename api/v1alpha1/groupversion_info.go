@@ -18,12 +18,14 @@ const (
 	ElasticTrainingJobKind   = "ElasticTrainingJob"
 	MergeJobKind             = "MergeJob"
 	ResourceQuotaProfileKind = "ResourceQuotaProfile"
+	// CostReportKind is the kind of CostReport.
+	CostReportKind = "CostReport"
 )
 
 // AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ElasticTrainingJob{}, &ElasticTrainingJobList{}, &MergeJob{}, &MergeJobList{},
-		&ResourceQuotaProfile{}, &ResourceQuotaProfileList{})
+		&ResourceQuotaProfile{}, &ResourceQuotaProfileList{}, &CostReport{}, &CostReportList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -31,6 +31,14 @@ const (
 // AnnotationRunNow on a MergeJob has it merge once more, whatever its weight, each time its value changes.
 const AnnotationRunNow = "tideline.io/run-now"
 
+// AnnotationReportUntil on a CostReport holds a time in the past, as in 2026-11-16T09:00:00Z. The report of the window that ended
+// then is made once for each value: anew, as another revision, if there is one.
+const AnnotationReportUntil = "tideline.io/report-until"
+
+// AnnotationMailAgain on a CostReport holds a time, as in 2026-11-16T12:00:00Z. Mails of the last report that were begun before
+// then, and of which nobody knows whether they arrived, are sent once more.
+const AnnotationMailAgain = "tideline.io/mail-again"
+
 // IncrementsFile is where a merge finds the names of the increments of its run: gzipped, one a line, relative to the folder of
 // increments, in rising order.
 const IncrementsFile = "/etc/tideline/increments/increments.gz"
@@ -54,7 +62,9 @@ const (
 	// AnnotationCheckpointRequested is set by Tideline when workers are about to leave: a number that the container reads in the
 	// file CheckpointFile.
 	AnnotationCheckpointRequested = "tideline.io/checkpoint-requested"
-	// AnnotationCheckpointDone is set by the training, to the number that it was asked with, once the checkpoint is saved.
+	// AnnotationCheckpointDone is set by the training on worker 0's pod, to the number that it was asked with, once the checkpoint
+	// is saved. That number is a time in Unix seconds; a training that saves by itself may set it to that of each checkpoint, so
+	// that no more counts as lost than was done since.
 	AnnotationCheckpointDone = "tideline.io/checkpoint-done"
 )
 

@@ -18,3 +18,8 @@ var MergeJob []byte
 //
 //go:embed bases/tideline.io_resourcequotaprofiles.yaml
 var ResourceQuotaProfile []byte
+
+// CostReport is the CustomResourceDefinition of CostReport, in YAML.
+//
+//go:embed bases/tideline.io_costreports.yaml
+var CostReport []byte

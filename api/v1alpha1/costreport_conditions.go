@@ -1,0 +1,37 @@
+package v1alpha1
+
+// Condition types of a CostReport, besides Ready, Reconciling and Stalled, which it shares with jobs. Ready is True while nothing
+// keeps reports from being made.
+const (
+	// ConditionMailed is True once all who are to get the last report by mail have got it, and False while some have not, or will
+	// not; absent where nobody is to get it.
+	ConditionMailed = "Mailed"
+)
+
+// Reasons of a CostReport that no job has.
+const (
+	// ReasonReportMade: the last report is made, and the next one is due at a time.
+	ReasonReportMade = "ReportMade"
+	// ReasonReportScheduled: no report was made yet, and the first one is due at a time.
+	ReasonReportScheduled = "ReportScheduled"
+	// ReasonReportDue: a report is being made.
+	ReasonReportDue = "ReportDue"
+	// ReasonPriceListNotFound: spec.priceListRef names no ConfigMap with key prices.yaml in the operator's namespace.
+	ReasonPriceListNotFound = "PriceListNotFound"
+	// ReasonInvalidPriceList: the price list cannot be read.
+	ReasonInvalidPriceList = "InvalidPriceList"
+	// ReasonInvalidDirectory: the directory cannot be read, or spec.directoryRef names none.
+	ReasonInvalidDirectory = "InvalidDirectory"
+	// ReasonNoLedger: the operator keeps no ledger, of which reports are made.
+	ReasonNoLedger = "NoLedger"
+	// ReasonAllMailed: every mail was accepted.
+	ReasonAllMailed = "AllMailed"
+	// ReasonMailing: mails are being sent.
+	ReasonMailing = "Mailing"
+	// ReasonMailServerUnavailable: the server for mail does not answer, or asks to try again.
+	ReasonMailServerUnavailable = "MailServerUnavailable"
+	// ReasonInvalidMailServer: the Secret of the server for mail is missing or wrong, or the server refuses its password.
+	ReasonInvalidMailServer = "InvalidMailServer"
+	// ReasonSomeRefused: some mails were refused for good, or nobody knows whether they arrived.
+	ReasonSomeRefused = "SomeRefused"
+)

@@ -1,0 +1,221 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CostReportSpec says of what a report is made, when, and who gets it.
+type CostReportSpec struct {
+	// Schedule is when the report is made: a cron line of five fields, or @weekly and the like, in timeZone. Default: Mondays at
+	// nine. A report that was missed is made once, as soon as that can be done.
+	// +optional
+	// +kubebuilder:default="0 9 * * 1"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Schedule string `json:"schedule,omitempty"`
+
+	// TimeZone is that of the schedule and of the days of the report, by its name in the IANA database. Default: UTC.
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// Window is what the report is of: the time before it is made. Whole days are those of the calendar, also where one has 23 or 25
+	// hours. Default 168h, range 1h to 2208h (92 days).
+	// +optional
+	// +kubebuilder:default="168h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('2208h')",message="window must be from 1h to 2208h, which are 92 days"
+	Window *metav1.Duration `json:"window,omitempty"`
+
+	// Profiles are those whose namespaces the report is of. Default: all of the cluster, also namespaces without profile.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Profiles []string `json:"profiles,omitempty"`
+
+	// PriceListRef is the ConfigMap with the price list, under key prices.yaml.
+	// +required
+	PriceListRef OperatorObject `json:"priceListRef"`
+
+	// DirectoryRef is the ConfigMap with the mail address, team and leader of each user, under key people.yaml. Default: none, and
+	// no personal pages.
+	// +optional
+	DirectoryRef *OperatorObject `json:"directoryRef,omitempty"`
+
+	// Rankings are those of the page. Default: all of them.
+	// +optional
+	// +kubebuilder:default={Utilization,Cost,Waste}
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	Rankings []ReportRanking `json:"rankings,omitempty"`
+
+	// GroupBy is what rows of rankings are of. Default: user, team and task.
+	// +optional
+	// +kubebuilder:default={user,team,task}
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	GroupBy []ReportDimension `json:"groupBy,omitempty"`
+
+	// Top is how many rows a ranking of the page has; files have all. Default 20, range 1 to 200.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=200
+	Top int32 `json:"top,omitempty"`
+
+	// Formats in which the report is kept. Default: HTML, CSV and JSON.
+	// +optional
+	// +kubebuilder:default={HTML,CSV,JSON}
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	Formats []ReportFormat `json:"formats,omitempty"`
+
+	// Mail says who gets the report. Default: nobody.
+	// +optional
+	Mail *ReportMail `json:"mail,omitempty"`
+
+	// HistoryLimit is how many reports are kept; older ones are deleted. Default 12, range 1 to 520.
+	// +optional
+	// +kubebuilder:default=12
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=520
+	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+
+	// Suspend is true for a report that is not made for now. What was missed meanwhile is made up afterwards. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// OperatorObject names an object in the operator's own namespace.
+type OperatorObject struct {
+	// Name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
+
+// ReportRanking is by what rows are ranked.
+//
+// +kubebuilder:validation:Enum=Utilization;Cost;Waste
+type ReportRanking string
+
+const (
+	// RankUtilization ranks by how little of their accelerators' time was used.
+	RankUtilization ReportRanking = "Utilization"
+	// RankCost ranks by cost.
+	RankCost ReportRanking = "Cost"
+	// RankWaste ranks by the cost of what was not used.
+	RankWaste ReportRanking = "Waste"
+)
+
+// ReportDimension is what rows of a ranking are of.
+//
+// +kubebuilder:validation:Enum=user;team;task
+type ReportDimension string
+
+const (
+	// GroupByUser has a row for each who answers for pods.
+	GroupByUser ReportDimension = "user"
+	// GroupByTeam has a row for each profile.
+	GroupByTeam ReportDimension = "team"
+	// GroupByTask has a row for each task, over its jobs and their restarts.
+	GroupByTask ReportDimension = "task"
+)
+
+// ReportFormat is a form of a report.
+//
+// +kubebuilder:validation:Enum=HTML;CSV;JSON;FOCUS
+type ReportFormat string
+
+const (
+	// FormatHTML is the page, in one file.
+	FormatHTML ReportFormat = "HTML"
+	// FormatCSV has a line for each row of each dimension.
+	FormatCSV ReportFormat = "CSV"
+	// FormatJSON is the whole report for programs.
+	FormatJSON ReportFormat = "JSON"
+	// FormatFOCUS is a CSV file with columns of the FinOps Open Cost and Usage Specification.
+	FormatFOCUS ReportFormat = "FOCUS"
+)
+
+// ReportMail says who gets a report by mail.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.to) && size(self.to) > 0) || (has(self.personal) && self.personal)",message="mail has no recipients: name some in to, or set personal"
+type ReportMail struct {
+	// SMTPSecretName is a Secret of type tideline.io/smtp in the operator's namespace: host, port, username, password, tls.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	SMTPSecretName string `json:"smtpSecretName"`
+
+	// From is the sender's address.
+	// +required
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:Pattern=`^[^@\s<>,;:"]+@[^@\s<>,;:"]+$`
+	From string `json:"from"`
+
+	// To are the addresses that get the whole report.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=254
+	// +kubebuilder:validation:items:Pattern=`^[^@\s<>,;:"]+@[^@\s<>,;:"]+$`
+	To []string `json:"to,omitempty"`
+
+	// Personal is true for a page for each user who is in the directory, with that user's rows only. Default false.
+	// +optional
+	// +kubebuilder:default=false
+	Personal bool `json:"personal,omitempty"`
+}
+
+// CostReport is what was used in a window of time, whose it was, what it cost and how much of it was wasted, again and again.
+//
+// +operator-sdk:csv:customresourcedefinitions:displayName="Cost Report"
+// +operator-sdk:csv:customresourcedefinitions:resources={{ConfigMap,v1,""},{Secret,v1,""},{Event,v1,""}}
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cost,scope=Cluster,path=costreports,singular=costreport
+// +kubebuilder:printcolumn:name="Last",type=date,JSONPath=`.status.last.to`
+// +kubebuilder:printcolumn:name="Total",type=string,JSONPath=`.status.last.total`
+// +kubebuilder:printcolumn:name="Util",type=string,JSONPath=`.status.last.utilization`
+// +kubebuilder:printcolumn:name="Waste",type=string,JSONPath=`.status.last.waste`
+// +kubebuilder:printcolumn:name="Frag",type=string,JSONPath=`.status.last.fragmentation`
+// +kubebuilder:printcolumn:name="Mailed",type=string,JSONPath=`.status.mailed`
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",fieldPath=".metadata.name",messageExpression="'name (' + self.metadata.name + ') must be a DNS-1123 label, because it is a part of the names of files and of a ConfigMap: at most 63 lower-case letters, digits and dashes, without dots'"
+type CostReport struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says of what the report is made, when, and who gets it.
+	// +required
+	Spec CostReportSpec `json:"spec"`
+
+	// Status is what the last report said, and what became of it.
+	// +optional
+	Status CostReportStatus `json:"status,omitempty"`
+}
+
+// CostReportList is a list of CostReports.
+//
+// +kubebuilder:object:root=true
+type CostReportList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []CostReport `json:"items"`
+}
