@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -80,4 +81,19 @@ func (p *planner) tellCheckpoint() {
 		return
 	}
 	p.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(written.RequestTime.Unix(), 10)}
+}
+
+// lostSince is since when work is lost if all workers go back to the last checkpoint that is known of now; nil if none was done.
+// One of a time that has not come is not believed.
+func (p *planner) lostSince() *metav1.Time {
+	if p.st.RunningSince == nil {
+		return nil
+	}
+	since := *p.st.RunningSince
+	if master := p.at[0]; master != nil {
+		if saved := time.Unix(master.CheckpointDone, 0); saved.After(since.Time) && !saved.After(p.now) {
+			since = metav1.NewTime(saved)
+		}
+	}
+	return &since
 }

@@ -169,6 +169,7 @@ func (p *planner) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	p.st.LastFailure = &v1alpha1.WorkerFailure{
 		Worker: l.index, Time: p.time(), ExitCode: l.failure.ExitCode,
 		Reason: text.Clip(l.reason(), 256), Message: text.Clip(l.failure.lastLine(), 1024), InPlace: l.inPlace,
+		LostSince: p.lostSince(),
 	}
 	limit := ptr.Deref(p.spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
 	p.st.RestartTimes = slices.DeleteFunc(p.st.RestartTimes, func(t metav1.Time) bool { return !t.Add(p.window()).After(p.now) })

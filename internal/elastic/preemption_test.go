@@ -50,8 +50,35 @@ func TestPreemptedJobSavesFirst(t *testing.T) {
 	w.settle()
 	g.Expect(w.indices()).To(HaveLen(2))
 	g.Expect(w.worker(0).CheckpointRequested).NotTo(BeZero())
+	saved := w.worker(0).CheckpointRequested
 	w.done().settle()
 	g.Expect(w.o.Workers).To(BeEmpty())
+	g.Expect(w.status().Preemption.LostSince.Unix()).To(Equal(saved), "what it saved is not lost")
+}
+
+func TestWhatPreemptionAndRestartsLose(t *testing.T) {
+	for name, c := range map[string]struct{ saved, since time.Duration }{
+		"all that was done":          {-time.Hour, 0},
+		"since the checkpoint":       {time.Minute, time.Minute},
+		"a checkpoint of the future": {2 * time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			trained := func() (w *world, since time.Time) {
+				w = newWorld(t, 2, 2).trains()
+				began := w.status().RunningSince.Time
+				w.pass(time.Hour).change(0, func(p *Worker) { p.CheckpointDone = began.Add(c.saved).Unix() })
+				return w, began.Add(c.since)
+			}
+			w, since := trained()
+			w.fail(1, "").settle()
+			g.Expect(w.status().LastFailure.LostSince.Time).To(BeTemporally("==", since))
+			w, since = trained()
+			w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}}
+			w.settle()
+			g.Expect(w.status().Preemption.LostSince.Time).To(BeTemporally("==", since))
+		})
+	}
 }
 
 func TestDeadlinesStandStillWhilePreempted(t *testing.T) {

@@ -37,6 +37,9 @@ func (p *planner) whyStopped() (stopped, stopping, why string) {
 
 // stop records that the job is stopped, and deletes nothing yet: what is recorded is not taken for losses later.
 func (p *planner) stop() {
+	if by := p.st.Preemption; by != nil && by.LostSince == nil {
+		by.LostSince = p.lostSince()
+	}
 	if p.st.Attempt != nil {
 		p.closeAttempt()
 	}
