@@ -15,25 +15,31 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	"golang.org/x/sync/errgroup"
 )
 
 // Environment of a process that crashes.
 const (
-	crashAt   = "TIDELINE_LEDGER_CRASH_AT" // before the statement of this number
-	crashFile = "TIDELINE_LEDGER_FILE"
-	crashDSN  = "TIDELINE_LEDGER_DSN"
+	crashAt    = "TIDELINE_LEDGER_CRASH_AT" // before the statement of this number
+	crashStory = "TIDELINE_LEDGER_STORY"
+	crashFile  = "TIDELINE_LEDGER_FILE"
+	crashDSN   = "TIDELINE_LEDGER_DSN"
 	// crashed is the exit status of a process that did.
 	crashed = 7
 )
 
 func crashing() bool { return os.Getenv(crashAt) != "" }
 
-// crash records the story until it crashes.
+// stories are what a process records until it crashes.
+var stories = map[string]func(context.Context, *Ledger) error{"pods": recordPods, "reports": keepReports}
+
+// crash records a story until it crashes.
 func crash() {
 	at, err := strconv.Atoi(os.Getenv(crashAt))
 	if err == nil {
-		err = tell(context.Background(), Options{File: os.Getenv(crashFile), PostgresDSN: os.Getenv(crashDSN)}, &bomb{at: at})
+		where := Options{File: os.Getenv(crashFile), PostgresDSN: os.Getenv(crashDSN)}
+		err = tell(context.Background(), where, os.Getenv(crashStory), &bomb{at: at})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -42,9 +48,8 @@ func crash() {
 	os.Exit(0)
 }
 
-// tell opens a ledger and records a story of pods that grow, end earlier than they were seen, and are forgotten, and of what they
-// were seen using.
-func tell(ctx context.Context, o Options, b *bomb) error {
+// tell opens a ledger and records a story.
+func tell(ctx context.Context, o Options, story string, b *bomb) error {
 	kind, writer, reader, err := connect(o)
 	if err != nil {
 		return err
@@ -53,6 +58,16 @@ func tell(ctx context.Context, o Options, b *bomb) error {
 	if err != nil {
 		return err
 	}
+	b.opening = b.n
+	if err := stories[story](ctx, l); err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// recordPods records a story of pods that grow, end earlier than they were seen, and are forgotten, and of what they were seen
+// using.
+func recordPods(ctx context.Context, l *Ledger) error {
 	for _, e := range []Entries{
 		{Stays: []Stay{stay("old", "01 10:00:00", "02 10:00:00", finally(Succeeded)), stay("a", "14 22:00:00", "14 23:00:00"),
 			stay("b", "14 22:00:00", "14 23:00:00", by("bob"))}},
@@ -73,10 +88,41 @@ func tell(ctx context.Context, o Options, b *bomb) error {
 			return err
 		}
 	}
-	if _, err := l.Prune(ctx, at("10 00:00:00")); err != nil {
+	_, err := l.Prune(ctx, at("10 00:00:00"))
+	return err
+}
+
+// keepReports keeps two reports, one of them anew, forgets the first, and has mails of the other taken, refused and tried again.
+func keepReports(ctx context.Context, l *Ledger) error {
+	for _, r := range []KeptReport{kept("09 00:00:00", 1), kept("16 00:00:00", 1), kept("16 00:00:00", 2)} {
+		which := fmt.Sprintf("%s, revision %d", r.To, r.Revision)
+		if err := l.KeepReport(ctx, r, map[string]string{"report.html": "page of " + which, "report.csv": which}); err != nil {
+			return err
+		}
+	}
+	if _, err := l.ForgetReports(ctx, "report", at("16 00:00:00")); err != nil {
 		return err
 	}
-	return l.Close()
+	for _, m := range []struct {
+		address string
+		became  []DeliveryState
+	}{
+		{"alice@example.com", []DeliveryState{DeliveryRefused}}, {"bob@example.com", []DeliveryState{DeliveryDeferred, DeliverySent}},
+	} {
+		mail := delivery(m.address)
+		for try, state := range m.became {
+			mail.At, mail.Tries = mail.At.Add(time.Minute), try+1
+			if _, err := l.ClaimDelivery(ctx, mail, mail.At.Add(time.Second)); err != nil { // begun anew by whoever goes on
+				return err
+			}
+			became := mail
+			became.State, became.Error = state, "as the server says"
+			if err := l.MarkDelivery(ctx, became); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // everything is what a ledger says.
@@ -113,27 +159,60 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays, parts, kills, collected})
+	mails, err := l.Deliveries(ctx, "report", at("16 00:00:00"))
+	if err != nil {
+		return "", err
+	}
+	reports, err := l.Reports(ctx, "report", "")
+	if err != nil {
+		return "", err
+	}
+	err = json.NewEncoder(&b).Encode([]any{usage, decisions, stays, parts, kills, collected, mails, reports})
+	for _, r := range append(reports, kept("09 00:00:00", 1)) { // the last one is forgotten, with its files
+		for _, file := range []string{"report.html", "report.csv"} {
+			content, there, failed := l.ReportFile(ctx, r, file)
+			err = errors.Join(err, failed)
+			fmt.Fprintf(&b, "%s of %s, revision %d: %t %s\n", file, r.To, r.Revision, there, content)
+		}
+	}
 	return b.String(), err
 }
 
 // A process that ends at any of its statements leaves a ledger that comes to the same when the same is recorded again.
 func TestCrashAtEveryStatement(t *testing.T) {
+	crashesAtEachStatement(t, "pods", true, 9,
+		And(ContainSubstring("carol"), ContainSubstring("more"), ContainSubstring("a/pytorch/1")))
+}
+
+func TestCrashAtEveryStatementOfReports(t *testing.T) {
+	crashesAtEachStatement(t, "reports", false, 1, And(ContainSubstring(`"State":"Refused"`), ContainSubstring(`"State":"Sent"`),
+		ContainSubstring("revision 1: true page of 2026-11-16"), ContainSubstring("revision 2: true page of 2026-11-16"),
+		ContainSubstring("2026-11-09 00:00:00 +0000 UTC, revision 1: false")))
+}
+
+// crashesAtEachStatement tells a story with a crash at each statement, those that make the tables included or not, on PostgreSQL
+// at one of so many. The whole one must say what it is about.
+func crashesAtEachStatement(t *testing.T, story string, tables bool, stepOnPostgres int, whatItIsAbout types.GomegaMatcher) {
+	t.Helper()
 	onBoth(t, func(t *testing.T, whole Options) {
 		g := NewWithT(t)
 		step := 1
 		if whole.File == "" {
-			step = 9
+			step = stepOnPostgres
 		}
 		counter := &bomb{}
-		g.Expect(tell(t.Context(), whole, counter)).To(Succeed())
+		g.Expect(tell(t.Context(), whole, story, counter)).To(Succeed())
 		g.Expect(counter.n).To(BeNumerically(">", 30), "statements")
 		want, err := everything(t.Context(), opened(t, g, whole))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(want).To(And(ContainSubstring("carol"), ContainSubstring("more"), ContainSubstring("a/pytorch/1")))
+		g.Expect(want).To(whatItIsAbout)
+		first := 1
+		if !tables {
+			first = counter.opening + 1
+		}
 		var all errgroup.Group
 		all.SetLimit(8) // they wait for the disk
-		for n := 1; n <= counter.n; n += step {
+		for n := first; n <= counter.n; n += step {
 			where := Options{}
 			if whole.File != "" {
 				where.File = filepath.Join(t.TempDir(), "ledger.db")
@@ -143,7 +222,7 @@ func TestCrashAtEveryStatement(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			all.Go(func() error {
-				found, err := crashAndGoOn(t.Context(), where, n)
+				found, err := crashAndGoOn(t.Context(), where, story, n)
 				if err == nil && found != want {
 					err = fmt.Errorf("another ledger:\n%s", found)
 				}
@@ -158,13 +237,14 @@ func TestCrashAtEveryStatement(t *testing.T) {
 }
 
 // crashAndGoOn returns what a ledger says after a process crashed at a statement and this one recorded the same again.
-func crashAndGoOn(ctx context.Context, where Options, n int) (string, error) {
+func crashAndGoOn(ctx context.Context, where Options, story string, n int) (string, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", crashAt, n), crashFile+"="+where.File, crashDSN+"="+where.PostgresDSN)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", crashAt, n), crashStory+"="+story, crashFile+"="+where.File,
+		crashDSN+"="+where.PostgresDSN)
 	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != crashed {
 		return "", fmt.Errorf("the process did not crash: %w: %s", err, out)
 	}
-	if err := tell(ctx, where, &bomb{}); err != nil {
+	if err := tell(ctx, where, story, &bomb{}); err != nil {
 		return "", err
 	}
 	l, err := Open(ctx, where)
@@ -175,8 +255,8 @@ func crashAndGoOn(ctx context.Context, where Options, n int) (string, error) {
 	return said, errors.Join(err, l.Close())
 }
 
-// bomb counts statements and ends the process before the one of number at.
-type bomb struct{ at, n int }
+// bomb counts statements, of which the first open the ledger, and ends the process before the one of number at.
+type bomb struct{ at, n, opening int }
 
 func (b *bomb) tick() {
 	b.n++

@@ -52,6 +52,9 @@ func recordDecisions(ctx context.Context, tx transaction, decisions []Decision) 
 		at, kind, namespace, name := d.At.UnixMicro(), clean(d.Kind), clean(d.Namespace), clean(d.Name)
 		seq++
 		known := digest(strconv.FormatInt(at, 10), kind, namespace, name, string(text))
+		if d.ID != "" {
+			known = digest(kind, namespace, name, clean(d.UID), clean(d.ID))
+		}
 		rows[i] = []any{seq, known, at, kind, namespace, name, string(text)}
 	}
 	return tx.insert(ctx, "INSERT INTO decision (seq, digest, at, kind, namespace, name, content)", rows,
@@ -61,8 +64,26 @@ func recordDecisions(ctx context.Context, tx transaction, decisions []Decision) 
 // Decisions returns decisions, the newest last; of the same moment, in the order in which they were recorded.
 func (l *Ledger) Decisions(ctx context.Context, q DecisionQuery) ([]Decision, error) {
 	statement, args := q.statement()
+	limit := q.Limit
+	if limit <= 0 || limit > MostDecisions {
+		limit = MostDecisions
+	}
 	var found []Decision
-	err := l.read(ctx, "read decisions from the ledger", func(ctx context.Context, tx transaction) error {
+	err := l.decisions(ctx, statement+fmt.Sprintf(" ORDER BY at DESC, seq DESC LIMIT %d", limit), args, func(d *Decision) {
+		found = append(found, *d)
+	})
+	slices.Reverse(found)
+	return found, err
+}
+
+// EachDecision hands out decisions in the order of Decisions, all of them: the limit plays no part. It keeps none.
+func (l *Ledger) EachDecision(ctx context.Context, q DecisionQuery, each func(*Decision)) error {
+	statement, args := q.statement()
+	return l.decisions(ctx, statement+" ORDER BY at, seq", args, each)
+}
+
+func (l *Ledger) decisions(ctx context.Context, statement string, args []any, each func(*Decision)) error {
+	return l.read(ctx, "read decisions from the ledger", func(ctx context.Context, tx transaction) error {
 		return tx.each(ctx, statement, args, func(scan func(...any) error) error {
 			var d Decision
 			var at int64
@@ -76,14 +97,13 @@ func (l *Ledger) Decisions(ctx context.Context, q DecisionQuery) ([]Decision, er
 			}
 			d.At = time.UnixMicro(at).UTC()
 			d.UID, d.Attempt, d.Reason, d.Message, d.Other, d.Figures = c.UID, c.Attempt, c.Reason, c.Message, c.Other, c.Figures
-			found = append(found, d)
+			each(&d)
 			return nil
 		})
 	})
-	slices.Reverse(found)
-	return found, err
 }
 
+// statement asks for decisions in no order.
 func (q DecisionQuery) statement() (statement string, args []any) {
 	var conditions []string
 	where := func(condition string, value any) {
@@ -112,9 +132,5 @@ func (q DecisionQuery) statement() (statement string, args []any) {
 	if len(conditions) > 0 {
 		statement += " WHERE " + strings.Join(conditions, " AND ")
 	}
-	limit := q.Limit
-	if limit <= 0 || limit > MostDecisions {
-		limit = MostDecisions
-	}
-	return fmt.Sprintf("%s ORDER BY at DESC, seq DESC LIMIT %d", statement, limit), args
+	return statement, args
 }

@@ -44,10 +44,34 @@ func TestDecisions(t *testing.T) {
 		g.Expect(ask(DecisionQuery{Namespace: "ads", Kinds: []string{"Approved"}})).To(Equal([]Decision{all[5]}))
 		g.Expect(ask(DecisionQuery{Limit: 2})).To(Equal(sorted[4:]), "the newest")
 		g.Expect(ask(DecisionQuery{Name: "' OR 1=1 --"})).To(BeEmpty())
-		for _, limit := range []int{-1, 0, MostDecisions + 1} {
-			statement, _ := DecisionQuery{Limit: limit}.statement()
-			g.Expect(statement).To(HaveSuffix("LIMIT 10000"))
+		g.Expect(ask(DecisionQuery{Limit: -1})).To(HaveLen(6))
+		each := func(q DecisionQuery) (found []Decision) {
+			g.Expect(l.EachDecision(ctx, q, func(d *Decision) { found = append(found, *d) })).To(Succeed())
+			return found
 		}
+		g.Expect(each(DecisionQuery{Limit: 1})).To(Equal(sorted), "all of them")
+		g.Expect(each(DecisionQuery{Kinds: []string{"Approved"}})).To(Equal([]Decision{all[5]}))
+	})
+}
+
+func TestDecisionsWithAnIDAreKnownByIt(t *testing.T) {
+	ledgers(t, func(g *WithT, l *Ledger) {
+		ctx, d := t.Context(), Decision{ID: "1", At: at("14 22:00:00"), Kind: "Waited", Name: "ctr", UID: "u", Message: "first"}
+		other := func(change func(*Decision)) Decision {
+			o := d
+			o.Message = "second"
+			change(&o)
+			return o
+		}
+		g.Expect(l.Record(ctx, Entries{Decisions: []Decision{d}})).To(Succeed())
+		g.Expect(l.Record(ctx, Entries{Decisions: []Decision{
+			other(func(o *Decision) { o.At = at("15 22:00:00") }), other(func(o *Decision) { o.ID = "2" }),
+			other(func(o *Decision) { o.UID = "v" }), other(func(o *Decision) { o.Kind = "Ran" }),
+		}})).To(Succeed())
+		found, err := l.Decisions(ctx, DecisionQuery{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found).To(HaveLen(4))
+		g.Expect(found[0].Message).To(Equal("first"))
 	})
 }
 

@@ -77,6 +77,9 @@ type Stay struct {
 
 // Decision is something that was decided about an object, and why. The same one is recorded once.
 type Decision struct {
+	// ID tells it from others of its kind about the object of the UID: of two with one ID the first stays, whatever the second one
+	// says. Empty for one that is known by all that it says. It is not read again.
+	ID string
 	// At is when it was decided. It counts in microseconds.
 	At time.Time
 	// Kind of decision: Waited, GaveWay, Preempted, Capped, Approved and the like.
@@ -100,10 +103,11 @@ type Entries struct {
 	PartDays  []PartDay
 	OOMKills  []OOMKill
 	Collected []Collected
+	Rooms     []Room
 }
 
 func (e Entries) none() bool {
-	return len(e.Stays)+len(e.Decisions)+len(e.PartDays)+len(e.OOMKills)+len(e.Collected) == 0
+	return len(e.Stays)+len(e.Decisions)+len(e.PartDays)+len(e.OOMKills)+len(e.Collected)+len(e.Rooms) == 0
 }
 
 // check finds what no later try could record.
@@ -132,6 +136,11 @@ func (e Entries) check() error {
 	for _, c := range e.Collected {
 		if c.Day.Before(earliest) {
 			return problemf(ErrInvalid, "a day that was collected is of the year %d", c.Day.Year())
+		}
+	}
+	for i := range e.Rooms {
+		if err := e.Rooms[i].check(); err != nil {
+			return err
 		}
 	}
 	return nil

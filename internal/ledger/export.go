@@ -86,7 +86,7 @@ func daysOf(ctx context.Context, tx transaction, begin, end int64) ([]int64, err
 func exportDay(
 	ctx context.Context, tx transaction, out *csv.Writer, within span, resources []string, parsed parser,
 ) error {
-	return tx.each(ctx, "SELECT p."+strings.ReplaceAll(podDayColumns, ", ", ", p.")+", "+seriesColumns("s.")+`
+	return tx.each(ctx, "SELECT p."+strings.ReplaceAll(podDayColumns, ", ", ", p.")+", "+seriesColumns+`
 		FROM pod_day p JOIN series s ON s.id = p.series
 		WHERE p.day = $1 AND p.begin_at < $2 AND p.end_at > $3 ORDER BY p.pod_uid`,
 		[]any{within.day, within.end, within.begin},

@@ -116,6 +116,7 @@ func (h history) run(t *testing.T) {
 		h.compare(t, known, from, to)
 	}
 	h.compare(t, known, h.base, h.base.AddDate(0, 0, 5))
+	h.held(t, known, h.moments(2+h.r.IntN(5)))
 }
 
 // told is what is known of a pod after a stay of it was told.

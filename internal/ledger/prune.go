@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Prune deletes the days, in UTC, that ended before a time, and decisions and kills of such days, and says how many records those
-// were. All days of a stay that was not seen to end are kept, so that its end can be recorded.
+// Prune deletes the days, in UTC, that ended before a time, and decisions, kills, measured room, mails and reports of such
+// days, and says how many records those were. All days of a stay that was not seen to end are kept, so that its end can be
+// recorded, and the mails of the last period of each report, so that none is sent again.
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 	var pruned int64
 	day := dayOf(before)
@@ -21,6 +22,11 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 			{"DELETE FROM part_day WHERE day < $1", day},
 			{"DELETE FROM collected_day WHERE day < $1", day},
 			{"DELETE FROM oom_kill WHERE at < $1", day * secondsOfDay},
+			{"DELETE FROM room WHERE at < $1", day * secondsOfDay},
+			{"DELETE FROM delivery WHERE period_end < $1 AND EXISTS (SELECT 1 FROM delivery later WHERE later.report = delivery.report " +
+				"AND later.period_end > delivery.period_end)", day * secondsOfDay},
+			{"DELETE FROM report_file WHERE period_end < $1", day * secondsOfDay},
+			{"DELETE FROM report WHERE period_end < $1", day * secondsOfDay},
 		} {
 			result, err := tx.ExecContext(ctx, old.statement, old.before)
 			if err != nil {

@@ -100,6 +100,48 @@ var migrations = [][]string{{
 		limit_bytes BIGINT NOT NULL
 	)`,
 	`CREATE INDEX oom_kill_at ON oom_kill (at)`,
+}, {
+	// The mails about a period of a report, which is what keeps them from being sent twice. The digest is of all up to address.
+	`CREATE TABLE delivery (
+		digest TEXT PRIMARY KEY,
+		report TEXT NOT NULL,
+		period_end BIGINT NOT NULL,
+		kind TEXT NOT NULL,
+		user_name TEXT NOT NULL,
+		address TEXT NOT NULL,
+		state TEXT NOT NULL,
+		at BIGINT NOT NULL,
+		tries BIGINT NOT NULL,
+		error TEXT NOT NULL
+	)`,
+	`CREATE INDEX delivery_of ON delivery (report, period_end)`,
+	// The reports that were made, and their files.
+	`CREATE TABLE report (
+		report TEXT NOT NULL,
+		period_end BIGINT NOT NULL,
+		revision BIGINT NOT NULL,
+		name TEXT NOT NULL,
+		period_begin BIGINT NOT NULL,
+		made_at BIGINT NOT NULL,
+		summary TEXT NOT NULL,
+		PRIMARY KEY (report, period_end, revision)
+	)`,
+	`CREATE INDEX report_of ON report (name, period_end)`,
+	// How much was free at a time.
+	`CREATE TABLE room (
+		at BIGINT PRIMARY KEY,
+		free DOUBLE PRECISION NOT NULL,
+		unusable DOUBLE PRECISION NOT NULL,
+		gangs BIGINT NOT NULL
+	)`,
+	`CREATE TABLE report_file (
+		report TEXT NOT NULL,
+		period_end BIGINT NOT NULL,
+		revision BIGINT NOT NULL,
+		name TEXT NOT NULL,
+		content TEXT NOT NULL,
+		PRIMARY KEY (report, period_end, revision, name)
+	)`,
 }}
 
 // migrate brings the tables up to the version that migrations end with.

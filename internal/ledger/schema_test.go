@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -11,14 +12,21 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 	onBoth(t, func(t *testing.T, where Options) {
 		g := NewWithT(t)
 		ctx := t.Context()
-		g.Expect(migrations).To(HaveLen(2), "what is to be kept is recorded by statements of each version")
-		kind, writer, reader, err := connect(where)
-		g.Expect(err).NotTo(HaveOccurred())
-		old, err := open(ctx, kind, writer, reader, migrations[:1])
-		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(migrations).To(HaveLen(3), "what is to be kept is recorded by statements of each version")
+		version := func(n int) *Ledger {
+			kind, writer, reader, err := connect(where)
+			g.Expect(err).NotTo(HaveOccurred())
+			old, err := open(ctx, kind, writer, reader, migrations[:n])
+			g.Expect(err).NotTo(HaveOccurred())
+			return old
+		}
+		old := version(1)
 		running, done := stay("a", "14 22:00:00", "15 01:00:00"), stay("b", "14 22:00:00", "15 01:00:00", finally(Failed), by("bob"))
 		record(ctx, g, old, running, done)
 		g.Expect(old.Record(ctx, Entries{Decisions: []Decision{{At: at("14 22:00:00"), Kind: "Waited"}}})).To(Succeed())
+		g.Expect(old.Close()).To(Succeed())
+		old = version(2)
+		g.Expect(old.Record(ctx, Entries{PartDays: []PartDay{seen(part("pytorch"), "15 00:00:00", 1, "second")}})).To(Succeed())
 		g.Expect(old.Close()).To(Succeed())
 
 		for range 2 { // it is brought up to date once
@@ -36,6 +44,7 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 			g.Expect(l.Close()).To(Succeed())
 		}
 		l := opened(t, g, where)
-		g.Expect(partDays(t, g, l, PartQuery{From: at("14 00:00:00"), To: at("15 00:00:00")})).To(HaveLen(1))
+		g.Expect(partDays(t, g, l, PartQuery{From: at("14 00:00:00"), To: at("16 00:00:00")})).To(HaveLen(2))
+		g.Expect(l.ClaimDelivery(ctx, delivery("alice@example.com"), time.Time{})).To(BeTrue())
 	})
 }

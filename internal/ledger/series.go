@@ -20,8 +20,8 @@ func seriesOf(p Pod) series {
 // seriesNames are the columns of a series, in the order of its fields.
 var seriesNames = []string{"namespace", "profile", "queue", "user_name", "tier", "kind", "task", "role", "model"}
 
-// seriesColumns are the columns of a table.
-func seriesColumns(table string) string { return table + strings.Join(seriesNames, ", "+table) }
+// seriesColumns are the columns of table s.
+var seriesColumns = "s." + strings.Join(seriesNames, ", s.")
 
 // fields are where the columns are read to.
 func (s *series) fields() []any {

@@ -75,7 +75,7 @@ func (l *Ledger) StaysOf(ctx context.Context, tasks ...TaskDay) ([]Stay, error) 
 
 // stayColumns are those of a stay of the pod of a day p, of series s, which ends as it does on day last.
 func stayColumns(last string) string {
-	return "p.pod_uid, p.name, p.node, p.run, p.resources, " + seriesColumns("s.") + `,
+	return "p.pod_uid, p.name, p.node, p.run, p.resources, " + seriesColumns + `,
 		(SELECT b.begin_at FROM pod_day b WHERE b.pod_uid = p.pod_uid ORDER BY b.day LIMIT 1),
 		` + last + "end_at, " + last + "state, " + last + "outcome, " + last + "uncertain"
 }

@@ -220,15 +220,13 @@ func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, into t
 }
 
 func (q Query) partOfDay(ctx context.Context, tx transaction, part span, parsed parser, sums totals) error {
-	// Both databases have a greatest and a least, by different names.
-	const seconds = "(CASE WHEN p.end_at < $2 THEN p.end_at ELSE $2 END - CASE WHEN p.begin_at > $3 THEN p.begin_at ELSE $3 END)"
 	condition, args := q.chosen(3, "")
 	values, into := q.columns()
 	var text string
 	var podSeconds, uncertain int64
 	read := append(append([]any{&text}, into...), &podSeconds, &uncertain)
 	by := q.grouped("p.resources")
-	return tx.each(ctx, "SELECT "+by+", CAST(SUM("+seconds+") AS BIGINT), CAST(SUM(p.uncertain * "+seconds+`) AS BIGINT)
+	return tx.each(ctx, "SELECT "+by+", CAST(SUM("+secondsWithin+") AS BIGINT), CAST(SUM(p.uncertain * "+secondsWithin+`) AS BIGINT)
 		FROM pod_day p JOIN series s ON s.id = p.series WHERE p.day = $1 AND p.begin_at < $2 AND p.end_at > $3`+condition+
 		" GROUP BY "+by, append([]any{part.day, part.end, part.begin}, args...), func(scan func(...any) error) error {
 		if err := scan(read...); err != nil {
