@@ -4,7 +4,8 @@
 // -f FILE` turns PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it
 // could not carry over (-f - reads standard input; several -f may be given); `tideline approve NAMESPACE/NAME` approves that a
 // job runs in its tier; `tideline sizing NAMESPACE/TASK` tells, in the operator's pod, what a task was seen using and what
-// follows from that; `tideline version` tells what it was built from.
+// follows from that; `tideline why NAMESPACE/NAME --at TIME` tells, in the same place, what a job was doing then and why;
+// `tideline version` tells what it was built from.
 package main
 
 import (
@@ -84,12 +85,14 @@ func main() {
 		os.Exit(examine(ctrl.SetupSignalHandler()))
 	case "sizing":
 		os.Exit(lookup.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, accounting.OpenLedger, time.Now()))
+	case "why":
+		os.Exit(lookup.Why(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, accounting.OpenLedger, time.Now()))
 	case "version":
 		fmt.Println(versionLine())
 		return
 	}
-	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use approve, convert, doctor, sizing "+
-		"or version.\n", command)
+	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use approve, convert, doctor, sizing, "+
+		"version or why.\n", command)
 	os.Exit(exitUsage)
 }
 
@@ -211,7 +214,7 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
 		return err
 	}
-	if err := recorder.Setup(ctx, mgr, shared.Volcano); err != nil {
+	if err := recorder.Setup(ctx, mgr, shared.Volcano, shared.Arbiter); err != nil {
 		return err
 	}
 	return usage.Setup(ctx, mgr)

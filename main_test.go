@@ -88,8 +88,8 @@ func TestWrongStartsEndInWords(t *testing.T) {
 		{"--config=none.yaml", "cannot read the configuration (--config): open none.yaml: no such file or directory\n", 1},
 		{"--config=right.yaml --webhook-certs=olm",
 			"--webhook-certs: webhooks.certificates.mode is \"olm\": it must be rotate or files.\n", 1},
-		{"docter", "There is no command \"docter\": leave it out to run the operator, or use approve, convert, doctor, sizing " +
-			"or version.\n", 2},
+		{"docter", "There is no command \"docter\": leave it out to run the operator, or use approve, convert, doctor, sizing, " +
+			"version or why.\n", 2},
 		{"approve ctr", "tideline approve: name the job as NAMESPACE/NAME; -h says more\n", 2},
 		{"--webhooks false", "\"false\" is no flag: flags begin with --, and a value follows its flag after =\n", 2},
 	} {

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 )
@@ -27,6 +28,7 @@ type memory struct {
 	mu        sync.Mutex
 	stays     map[string]ledger.Stay
 	decisions []ledger.Decision
+	rooms     []ledger.Room
 	// writes counts those that had anything to record, and fail says what becomes of each: an error, and whether it arrived.
 	writes int
 	fail   func(write int) (arrived bool, err error)
@@ -47,6 +49,10 @@ func (m *memory) Record(_ context.Context, e ledger.Entries) error {
 	defer m.mu.Unlock()
 	if m.down {
 		return errDown
+	}
+	if len(e.Rooms) > 0 {
+		m.rooms = append(m.rooms, e.Rooms...)
+		return nil
 	}
 	if len(e.Stays)+len(e.Decisions) == 0 {
 		return nil
@@ -118,6 +124,12 @@ func (m *memory) Prune(_ context.Context, before time.Time) (int64, error) {
 
 func (m *memory) Close() error { return nil }
 
+func (m *memory) measured() []ledger.Room {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.rooms)
+}
+
 func (m *memory) setDown(down bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,6 +154,9 @@ type cluster struct {
 	config *config.Configuration
 	// profile is that of all namespaces.
 	profile atomic.Value
+	// room is what is measured, of which it is known after how many tries.
+	room      capacity.Fragmentation
+	roomTries atomic.Int32
 	// ahead is by how many nanoseconds the clock of the operator is ahead.
 	ahead    atomic.Int64
 	recorder *Recorder
@@ -162,6 +177,12 @@ func (c *cluster) stand() {
 		open: func(ctx context.Context) (Ledger, error) {
 			_, err := c.ledger.OpenStays(ctx)
 			return c.ledger, err
+		},
+		measure: func(context.Context) (room capacity.Fragmentation, there bool, err error) {
+			if c.roomTries.Add(-1) >= 0 {
+				return room, true, errDown
+			}
+			return c.room, true, nil
 		},
 		place:  func(context.Context, *corev1.Pod) Place { return Place{Profile: c.profile.Load().(string)} },
 		pods:   c.pods,

@@ -1,12 +1,15 @@
 package accounting
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
+	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/ledger"
 )
 
@@ -16,24 +19,28 @@ type Journal interface {
 	Decided(ledger.Decision)
 }
 
-// decisionApproved is the kind of decision by which a job began that somebody had approved.
-const decisionApproved = "Approved"
-
-// TrainingBegan tells the journal of a training whose first attempt has begun, if somebody approved that; of none twice.
-func TrainingBegan(j Journal, job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) {
-	if a := st.Attempt; a != nil && a.Number == 1 {
-		began(j, job, a.ID(), st.Profile, st.Tier, a.StartTime.Time)
+// TellTraining tells the journal what was decided about a training from one written status to the next.
+func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time) {
+	for _, d := range chronicle.Training(job, before, after, now) {
+		j.Decided(d)
+	}
+	if a := after.Attempt; before.Attempt == nil && a != nil && a.Number == 1 {
+		began(j, job, a.ID(), after.Profile, after.Tier, a.StartTime.Time)
 	}
 }
 
-// MergeBegan tells the journal of a merge whose run has begun, if somebody approved that; of none twice.
-func MergeBegan(j Journal, job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) {
-	if run := st.Run; run != nil && run.Attempt == 1 {
-		began(j, job, run.ID, st.Profile, st.Tier, run.AskTime.Time)
+// TellMerge tells the journal what was decided about a merge from one written status to the next.
+func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) {
+	for _, d := range chronicle.Merge(job, before, after, now) {
+		j.Decided(d)
+	}
+	if run := after.Run; run != nil && run.Attempt == 1 && (before.Run == nil || before.Run.ID != run.ID) {
+		began(j, job, run.ID, after.Profile, after.Tier, run.AskTime.Time)
 	}
 }
 
-// began tells of a beginning by what the job itself says of it, so that it is the same decision whoever tells it, and when.
+// began tells of an approval by which a job began. It tells it by what the job itself says, so that it is the same decision
+// whoever tells it, and when.
 func began(j Journal, job client.Object, attempt, profile, tier string, at time.Time) {
 	a, err := approval.Parse(job.GetAnnotations()[v1alpha1.AnnotationApproval])
 	if err != nil {
@@ -43,25 +50,39 @@ func began(j Journal, job client.Object, attempt, profile, tier string, at time.
 		return
 	}
 	j.Decided(ledger.Decision{
-		At: at, Kind: decisionApproved, Namespace: job.GetNamespace(), Name: job.GetName(), UID: string(job.GetUID()), Attempt: attempt,
-		Reason: decisionApproved, Message: "The job began by an approval of " + a.By + ".", Other: a.By,
+		At: at, Kind: chronicle.Approved, Namespace: job.GetNamespace(), Name: job.GetName(), UID: string(job.GetUID()),
+		Attempt: attempt,
+		Reason:  chronicle.Approved, Message: "The job began by an approval of " + a.By + ".", Other: a.By,
 		Figures: map[string]string{
 			"tier": a.Tier, "profile": a.Profile, "at": a.At.UTC().Format(time.RFC3339), "until": a.Until.UTC().Format(time.RFC3339),
 		},
 	})
 }
 
-// recall tells of all jobs there are that began by an approval: of some nobody may have told, because the operator was killed at
-// that moment, or the ledger was down.
-func (r *Recorder) recall() {
+// list is a journal that is recorded at once.
+type list []ledger.Decision
+
+// Decided keeps a decision.
+func (l *list) Decided(d ledger.Decision) { *l = append(*l, d) }
+
+// recall records what the statuses of all jobs tell of: of some nobody may have told, because the operator was killed at that
+// moment, or the ledger was down. What is known is not recorded again.
+func (r *Recorder) recall(ctx context.Context, l Ledger) error {
+	all := list{}
 	for _, o := range r.trainings.List() {
 		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
-			TrainingBegan(r, job, &job.Status)
+			TellTraining(&all, job, &v1alpha1.ElasticTrainingJobStatus{}, &job.Status, r.now())
 		}
 	}
 	for _, o := range r.merges.List() {
 		if job, ok := o.(*v1alpha1.MergeJob); ok {
-			MergeBegan(r, job, &job.Status)
+			TellMerge(&all, job, &v1alpha1.MergeJobStatus{}, &job.Status, r.now())
 		}
 	}
+	for part := range slices.Chunk(all, batch) {
+		if err := r.record(ctx, l, ledger.Entries{Decisions: part}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -38,11 +38,13 @@ func TestApprovalsAreKept(t *testing.T) {
 			job.Status.Profile, job.Status.Tier = "ads", c.tier
 			job.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(at)}
 			j := &journal{}
-			TrainingBegan(j, job, &job.Status)
+			before := &v1alpha1.ElasticTrainingJobStatus{}
+			TellTraining(j, job, before, &job.Status, at)
 			if !c.kept {
 				g.Expect(*j).To(BeEmpty())
 				return
 			}
+			TellTraining(j, job, &job.Status, &job.Status, at)
 			g.Expect(*j).To(ConsistOf(And(
 				HaveField("Kind", "Approved"), HaveField("Namespace", "ads-dev"), HaveField("Name", "launch"),
 				HaveField("Attempt", job.Status.Attempt.ID()), HaveField("At", at),

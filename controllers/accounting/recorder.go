@@ -19,6 +19,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
@@ -65,6 +66,10 @@ type Recorder struct {
 	pods toolscache.Store
 	// trainings and merges are those in the cache.
 	trainings, merges toolscache.Store
+	// measure measures how much is free, and is false while Volcano is not there. The room of the time measured is recorded, or was
+	// not measured.
+	measure  func(context.Context) (room capacity.Fragmentation, there bool, err error)
+	measured time.Time
 
 	synced toolscache.InformerSynced
 	config *config.Configuration
@@ -81,8 +86,14 @@ func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
 	return &Recorder{config: cfg, log: log, now: time.Now}
 }
 
+// Measurer measures how much of all accelerators is free, and how much of that is of no use to the gangs that there are. It is
+// asked only while Volcano's kinds are served.
+type Measurer interface {
+	Room(context.Context) (capacity.Fragmentation, error)
+}
+
 // Setup adds the recorder to the manager, if the configuration says where the ledger is.
-func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds) error {
+func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds, measurer Measurer) error {
 	cfg := r.config
 	if !cfg.Ledger.Kept() {
 		r.log.Info("No ledger is kept: nobody will know who held what (ledger.file, ledger.postgresDSNFile)")
@@ -104,6 +115,13 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
 	r.open = func(ctx context.Context) (Ledger, error) { return OpenLedger(ctx, cfg.Ledger) }
 	r.place = where.find
+	r.measure = func(ctx context.Context) (room capacity.Fragmentation, there bool, err error) {
+		if volcano.Missing() != "" {
+			return room, false, nil
+		}
+		room, err = measurer.Room(ctx)
+		return room, true, err
+	}
 	r.metrics = newMetrics(func() float64 { return float64(r.size()) })
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -211,6 +229,9 @@ func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
 			r.prune(ctx, l)
 		}
 		r.readSpendings(ctx, l, all)
+		if err := r.recordRoom(ctx, l); err != nil {
+			return wrote, err
+		}
 	}
 }
 
@@ -241,8 +262,7 @@ func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 			r.end(pod, lost(stays[i]))
 		}
 	}
-	r.recall()
-	return nil
+	return r.recall(ctx, l)
 }
 
 // all are the pods that are there. They are not to be changed.

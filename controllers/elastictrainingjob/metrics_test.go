@@ -24,9 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/ledger"
 )
 
 // cached are jobs as the manager's cache keeps them.
@@ -114,7 +116,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(tideline_[a-z_]+)` \\|").FindAllStringSubmatch(page, -1) {
 		// Those of the other controllers are held to the page there.
-		if !regexp.MustCompile("^tideline_(merge|ledger|profile|usage|prometheus|sizing)_").MatchString(row[1]) {
+		if !regexp.MustCompile("^tideline_(merge|ledger|profile|usage|prometheus|sizing|cost_report)_").MatchString(row[1]) {
 			g.Expect(names).To(ContainElement(row[1]), "only what there is")
 		}
 	}
@@ -269,8 +271,14 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 		client: built, recorder: events.NewFakeRecorder(100),
 		applier: kube.Applier{Creator: kube.Creator{Client: built, Live: built}, Writes: kube.NewWrites(nil, scheme)},
 		pacer:   kube.NewPacer(), memory: newMemory(), metrics: metricsOf(c, cached()),
+		journal: &journal{},
 	}
 }
+
+// journal keeps what it is told.
+type journal []ledger.Decision
+
+func (j *journal) Decided(d ledger.Decision) { *j = append(*j, d) }
 
 func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	g := NewWithT(t)
@@ -298,6 +306,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	}
 	report()
 	g.Expect(counted()).To(Equal([2]float64{0, 0}), "the write was refused")
+	g.Expect(r.journal).To(HaveValue(BeEmpty()), "nothing is told that is not written")
 	conflict = nil
 	report()
 	g.Expect(counted()).To(Equal([2]float64{1, 120}))
@@ -305,6 +314,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	d.Status, d.Losses = *job.Status.DeepCopy(), nil
 	report()
 	g.Expect(counted()).To(Equal([2]float64{1, 240}), "at rest time is all that passes")
+	g.Expect(r.journal).To(HaveValue(HaveExactElements(HaveField("Kind", chronicle.Ran))), "it is told once")
 
 	restarted := reconcilerOf(job, c, &conflict)
 	c.pass(time.Hour)

@@ -74,9 +74,7 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.Wrote(key, now)
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
-	if o.Job.Status.Attempt == nil && wanted.Attempt != nil {
-		accounting.TrainingBegan(r.journal, o.Job, wanted)
-	}
+	accounting.TellTraining(r.journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := worker.Task(o.Job), o.Job.Status.Sizing
 	r.usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
 	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, d.Losses))

@@ -71,9 +71,7 @@ func (r *Reconciler) writeWhenDue(
 	}
 	r.pacer.Wrote(key, now)
 	r.tell(ctx, job, wanted)
-	if run := wanted.Run; run != nil && (job.Status.Run == nil || job.Status.Run.ID != run.ID) {
-		accounting.MergeBegan(r.shared.Journal, job, wanted)
-	}
+	accounting.TellMerge(r.shared.Journal, job, &job.Status, wanted, now)
 	r.shared.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
 	r.metrics.count(job, wanted)
 	return 0, nil

@@ -1,5 +1,3 @@
-// Package lookup are the commands that answer from the ledger: they run where the operator's configuration and its ledger are,
-// which is in its pod.
 package lookup
 
 import (
@@ -11,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,17 +18,7 @@ import (
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/sizing"
-	"github.com/tideline-io/tideline/internal/text"
 )
-
-// Exit codes, beside 0 for an answer.
-const (
-	exitUnknown = 1
-	exitUsage   = 2
-)
-
-// timeout bounds a question.
-const timeout = time.Minute
 
 const usage = `Usage: tideline sizing NAMESPACE/TASK [--kind job|merge] [--tier NAME] [--days 7] --config FILE
 
@@ -46,66 +33,31 @@ Exit code: 0 when something is known; 1 when nothing is, or the ledger cannot be
 
 `
 
-// DefaultConfig is where the operator's pod has its configuration.
-const DefaultConfig = "/etc/tideline/configuration.yaml"
-
 // question is what the command was asked.
 type question struct {
 	namespace, task, kind, tier, config string
 	days                                int
 }
 
-// Open opens the ledger that a configuration names.
-type Open func(context.Context, config.Ledger) (*ledger.Ledger, error)
-
 // Sizing is `tideline sizing`: args are what follows the word sizing. It prints the answer on stdout, and returns the exit code.
 func Sizing(ctx context.Context, args []string, stdout, stderr io.Writer, open Open, now time.Time) int {
 	q, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		tell(stderr, "tideline sizing: "+err.Error()+"; -h says more\n")
-		return exitUsage
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	if err := q.answer(ctx, stdout, open, now); err != nil {
-		tell(stderr, text.Line("tideline sizing: "+err.Error())+"\n")
-		return exitUnknown
-	}
-	return 0
+	return answer(ctx, "tideline sizing", err, stderr, func(ctx context.Context) error { return q.answer(ctx, stdout, open, now) })
 }
-
-// tell prints. When that fails, nobody is left who could be told.
-func tell(to io.Writer, words string) { _, _ = io.WriteString(to, words) }
 
 func parse(args []string, stderr io.Writer) (question, error) {
 	q, kind := question{}, ""
 	flags := flag.NewFlagSet("tideline sizing", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	flags.StringVar(&kind, "kind", "job", "`kind` of the task's jobs: job or merge")
 	flags.StringVar(&q.tier, "tier", "", "`name` of a tier; by default all")
 	flags.IntVar(&q.days, "days", 7, "`number` of days back, from 1 to 28")
 	flags.StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration")
-	var names []string
-	for len(args) > 0 {
-		if err := flags.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				flags.SetOutput(stderr)
-				tell(stderr, usage)
-				flags.PrintDefaults()
-			}
-			return q, err
-		}
-		if args = flags.Args(); len(args) > 0 {
-			names, args = append(names, args[0]), args[1:]
-		}
+	name, err := read(flags, args, usage, stderr)
+	if err != nil {
+		return q, err
 	}
 	var found bool
-	if len(names) == 1 {
-		q.namespace, q.task, found = strings.Cut(names[0], "/")
-	}
+	q.namespace, q.task, found = strings.Cut(name, "/")
 	q.kind = map[string]string{"job": v1alpha1.ElasticTrainingJobKind, "merge": v1alpha1.MergeJobKind}[kind]
 	switch {
 	case !found || q.namespace == "" || q.task == "":
@@ -153,11 +105,7 @@ func comparePart(a, b sizing.Part) int {
 }
 
 func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Ledger, error) {
-	content, err := os.ReadFile(q.config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the operator's configuration (--config): %w", err)
-	}
-	cfg, err := config.Load(q.config, content)
+	cfg, err := configuration(q.config)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,16 +117,7 @@ func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Le
 		}
 		tiers = config.Tiers{tier}
 	}
-	if !cfg.Ledger.Kept() {
-		return nil, nil, errors.New("the configuration names no ledger (ledger.file, ledger.postgresDSNFile), so that nothing is kept")
-	}
-	if file := cfg.Ledger.File; file != "" {
-		// It would be created, empty, by whoever looks.
-		if _, err := os.Stat(file); err != nil { //nolint:gosec // the operator's own configuration names it
-			return nil, nil, fmt.Errorf("there is no ledger here (ledger.file), run the command where the operator runs: %w", err)
-		}
-	}
-	l, err := open(ctx, cfg.Ledger)
+	l, err := openKept(ctx, cfg.Ledger, open)
 	return tiers, l, err
 }
 
