@@ -1,0 +1,233 @@
+package cost
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/sizing"
+)
+
+// Dimensions are all there are, in the order in which they are shown.
+var Dimensions = []Dimension{ByUser, ByTeam, ByTask}
+
+const (
+	// cancelled pods were deleted by somebody while they ran, and running ones have not ended.
+	cancelled, running = "Cancelled", "Running"
+)
+
+// outcomes are the names in the order in which they are shown. Others come before them.
+var outcomes = []string{"Succeeded", "Failed", cancelled, "Lost", running}
+
+// Compute says what a period cost. The report is the same in whatever order the input is.
+//
+//	cost of a pod-hour = devices × price + max(cores requested, used) × price + max(GiB requested, used) × price
+//	waste              = (requested − used) × price, of the time of which it is known what was used
+//	recoverable        = (requested − max(used, granted by sizing)) × price, of that time; of CPU and memory
+//
+// Surplus workers pay devices less their discount. What a role used of CPU is the mean of what its busiest pod used, and of
+// memory the highest peak of a day; each pod of the role counts as using that. So waste is a lower bound of what was wasted.
+// Where nothing was seen, what was requested is paid, and nothing is wasted.
+func Compute(in *Input) *Report {
+	c := newCounter(in)
+	for i := range in.Held {
+		c.hold(&in.Held[i])
+	}
+	for i := range in.Runs {
+		ran := sums{runs: in.Runs[i].Runs}
+		c.total.add(&ran)
+		c.count(in.Runs[i].Owner, &ran)
+	}
+	return c.report()
+}
+
+// counter counts what a period cost.
+type counter struct {
+	in           *Input
+	zone         *time.Location
+	accelerators []string
+	uses         map[roleDay]use
+	total        sums
+	rows         map[Dimension]map[Key]*row
+	outcomes     map[string]*sums
+	days         map[int64]*sums
+	merges       sums
+	lost         Lost
+	// before are seconds of pods before there were prices, and unpriced are those in which they held a resource without one.
+	before   int64
+	unpriced map[string]int64
+}
+
+// row is what is summed for a Key.
+type row struct {
+	sums
+	// team and user are those of all that is in it, as far as that is one.
+	team, user           string
+	manyTeams, manyUsers bool
+}
+
+func newCounter(in *Input) *counter {
+	c := &counter{
+		in: in, zone: in.Period.From.Location(), accelerators: acceleratorsOf(in), uses: usesOf(in.Used),
+		rows: map[Dimension]map[Key]*row{}, outcomes: map[string]*sums{}, days: map[int64]*sums{}, unpriced: map[string]int64{},
+	}
+	for _, dimension := range Dimensions {
+		c.rows[dimension] = map[Key]*row{}
+	}
+	return c
+}
+
+// keyOf is that of a dimension's row in which an owner counts.
+func keyOf(dimension Dimension, o Owner) Key {
+	switch dimension {
+	case ByUser:
+		return Key{User: o.User}
+	case ByTeam:
+		return Key{Team: o.Team}
+	case ByTask:
+		return Key{Namespace: o.Namespace, Kind: o.Kind, Task: o.Task}
+	}
+	return Key(o)
+}
+
+// hold counts what some pods held.
+func (c *counter) hold(h *Held) {
+	s := c.account(h)
+	c.total.add(&s)
+	c.count(h.Owner, &s)
+	sumOf(c.outcomes, outcomeOf(h.Outcome)).add(&s)
+	sumOf(c.days, dayOf(h.From.In(c.zone)).Unix()).add(&s)
+}
+
+// count adds to the rows of an owner.
+func (c *counter) count(o Owner, s *sums) {
+	for _, dimension := range Dimensions {
+		rows, key := c.rows[dimension], keyOf(dimension, o)
+		r := rows[key]
+		if r == nil {
+			r = &row{team: o.Team, user: o.User}
+			rows[key] = r
+		}
+		r.manyTeams, r.manyUsers = r.manyTeams || r.team != o.Team, r.manyUsers || r.user != o.User
+		r.add(s)
+	}
+	if o.Kind == v1alpha1.MergeJobKind {
+		c.merges.add(s)
+	}
+}
+
+func sumOf[K comparable](all map[K]*sums, key K) *sums {
+	if all[key] == nil {
+		all[key] = &sums{}
+	}
+	return all[key]
+}
+
+// outcomeOf is the name of an outcome of Held.
+func outcomeOf(ended string) string {
+	switch ended {
+	case "":
+		return running
+	case "Deleted":
+		return cancelled
+	}
+	return ended
+}
+
+// use is what each of some pods used, and would have been granted.
+func (c *counter) use(h *Held) (use, Granted) {
+	of := roleDayOf(h.From, sizing.Key{Namespace: h.Owner.Namespace, Kind: h.Owner.Kind, Task: h.Owner.Task, Role: h.Role})
+	u := c.uses[of]
+	if u == (use{}) || c.in.Granted == nil {
+		return u, Granted{}
+	}
+	granted, _ := c.in.Granted(of.role, h.Tier)
+	return u, granted
+}
+
+// report writes down what was counted.
+func (c *counter) report() *Report {
+	earlier := c.in.comparable()
+	r := &Report{
+		Period: c.in.Period, Currency: c.in.Prices.Currency, By: map[Dimension][]Row{}, Days: c.listDays(), Room: c.in.room(),
+		Waits: waits(c.in.Waits),
+		Merges: Merges{
+			Runs: c.merges.runs, Cost: c.merges.cost, Utilization: share(c.merges.devices.used, c.merges.devices.seen),
+		},
+	}
+	c.lose()
+	r.Lost = c.lost
+	r.Total = c.total.row(Key{}, c.total.cost)
+	for _, dimension := range Dimensions {
+		r.By[dimension] = c.ranking(dimension)
+	}
+	r.compare(earlier)
+	r.Outcomes = c.listOutcomes()
+	r.Forecast = forecast(c.in, earlier, c.total.cost)
+	r.Notes = c.notes(r)
+	return r
+}
+
+// row is what sums come to.
+func (s *sums) row(key Key, total decimal.Decimal) Row {
+	return Row{
+		Key: key, Cost: s.cost, Share: share(s.cost, total),
+		AcceleratorHours: s.devices.charged, CPUHours: s.cores.charged, MemoryGiBHours: s.gib.charged,
+		Utilization:    share(s.devices.used, s.devices.seen),
+		CPUUtilization: share(s.cores.used, s.cores.seen), MemoryUtilization: share(s.gib.used, s.gib.seen),
+		Waste: s.waste, Recoverable: s.recoverable, Runs: s.runs, Pods: s.pods,
+		Uncertain: share(decimal.NewFromInt(s.uncertain), decimal.NewFromInt(s.seconds)),
+	}
+}
+
+// ranking are the rows of a dimension.
+func (c *counter) ranking(dimension Dimension) []Row {
+	list := make([]Row, 0, len(c.rows[dimension]))
+	for key, r := range c.rows[dimension] {
+		if dimension != ByTeam && !r.manyTeams {
+			key.Team = r.team
+		}
+		if dimension == ByTask && !r.manyUsers {
+			key.User = r.user
+		}
+		list = append(list, r.row(key, c.total.cost))
+	}
+	slices.SortFunc(list, func(a, b Row) int { return cmp.Or(b.Cost.Cmp(a.Cost), a.Key.compare(b.Key)) })
+	return list
+}
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.User, other.User), cmp.Compare(k.Team, other.Team), cmp.Compare(k.Namespace, other.Namespace),
+		cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Task, other.Task))
+}
+
+func (c *counter) listOutcomes() []Outcome {
+	var list []Outcome
+	names := slices.SortedFunc(maps.Keys(c.outcomes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(outcomes, a), slices.Index(outcomes, b)), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		s := c.outcomes[name]
+		list = append(list, Outcome{Name: name, Cost: s.cost, Share: share(s.cost, c.total.cost), Pods: s.pods})
+	}
+	return list
+}
+
+// listDays are all days of the period, also those on which nothing ran.
+func (c *counter) listDays() []Day {
+	var list []Day
+	p := c.in.Period
+	for from := p.From; from.Before(p.To); from = nextDay(from) {
+		d := Day{From: from}
+		if s := c.days[dayOf(from).Unix()]; s != nil {
+			d.Cost, d.Waste, d.Utilization = s.cost, s.waste, share(s.devices.used, s.devices.seen)
+		}
+		d.Free, d.Unusable = mean(c.in.Rooms, from, nextDay(from))
+		list = append(list, d)
+	}
+	return list
+}

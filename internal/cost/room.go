@@ -1,0 +1,54 @@
+package cost
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// room is how much was free in the period; nil if nobody looked.
+func (in *Input) room() *Room {
+	if len(in.Rooms) == 0 {
+		return nil
+	}
+	r := &Room{Mix: in.Mix}
+	r.Free, r.Unusable = mean(in.Rooms, in.Period.From, in.Period.To)
+	return r
+}
+
+// mean is what was free in the mean of those times at which somebody looked, and which share of that nobody could use.
+func mean(rooms []Measured, from, to time.Time) (free float64, unusable Share) {
+	rooms = slices.DeleteFunc(slices.Clone(rooms), func(m Measured) bool { return m.At.Before(from) || !m.At.Before(to) })
+	slices.SortFunc(rooms, func(a, b Measured) int { // so that the sum is the same whatever their order
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Free, b.Free), cmp.Compare(a.Unusable.Value, b.Unusable.Value))
+	})
+	var sum, asked, lying float64
+	for _, m := range rooms {
+		sum += m.Free
+		if m.Unusable.Known {
+			asked += m.Free
+			lying += m.Free * m.Unusable.Value
+		}
+	}
+	if len(rooms) == 0 {
+		return 0, Share{}
+	}
+	if asked > 0 {
+		unusable = Share{Value: lying / asked, Known: true}
+	}
+	return sum / float64(len(rooms)), unusable
+}
+
+// waits sums up how long gangs waited.
+func waits(all []Wait) Waits {
+	if len(all) == 0 {
+		return Waits{}
+	}
+	all = slices.SortedFunc(slices.Values(all), func(a, b Wait) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(b.Job, a.Job))
+	})
+	n := len(all)
+	return Waits{
+		Gangs: int64(n), Median: (all[(n-1)/2].Time + all[n/2].Time) / 2, Longest: all[n-1].Time, LongestOf: all[n-1].Job,
+	}
+}
