@@ -1,0 +1,219 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/text"
+)
+
+const (
+	unknown = "unknown"
+	// blank keeps a figure and its unit on one line.
+	blank = "\u00a0"
+	// longestName is how many bytes of a name people are shown. Names of Kubernetes are shorter; what users write may be longer.
+	longestName = 100
+)
+
+// money writes amounts of a currency.
+type money struct {
+	code   string
+	places int32
+}
+
+func moneyOf(currency string) money {
+	return money{text.Clip(currency, 12), cost.MinorUnits(strings.ToUpper(currency))}
+}
+
+// plain is an amount for programs: 12345.60.
+func (m money) plain(d decimal.Decimal) string { return d.StringFixedBank(m.places) }
+
+// wasted is what was wasted of a row, and could have been saved; empty where nobody knows.
+func (m money) wasted(row cost.Row) (waste, recoverable string) {
+	if !seen(row) {
+		return "", ""
+	}
+	return m.plain(row.Waste), m.plain(row.Recoverable)
+}
+
+// number is an amount where its currency is in a heading: 12,345.60.
+func (m money) number(d decimal.Decimal) string { return thousands(m.plain(d)) }
+
+// amount is an amount with its currency: CNY 12,345.60.
+func (m money) amount(d decimal.Decimal) string { return m.coded(m.number(d)) }
+
+// round is an amount in whole units, for subjects and sentences in which hundredths say nothing.
+func (m money) round(d decimal.Decimal) string { return m.coded(thousands(d.StringFixedBank(0))) }
+
+// coded puts the currency before a number, if there is one.
+func (m money) coded(number string) string {
+	if m.code == "" {
+		return number
+	}
+	return m.code + blank + number
+}
+
+// change is an amount with its sign: +1,200.00.
+func (m money) change(d decimal.Decimal) string {
+	s := m.number(d)
+	if strings.Trim(s, "-0.") == "" {
+		return "±0"
+	}
+	if d.IsPositive() {
+		return "+" + s
+	}
+	return "−" + strings.TrimPrefix(s, "-")
+}
+
+// thousands separates a decimal number's.
+func thousands(s string) string {
+	sign := ""
+	if rest, negative := strings.CutPrefix(s, "-"); negative {
+		sign, s = "-", rest
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction != "" {
+		fraction = "." + fraction
+	}
+	return sign + whole + fraction
+}
+
+func count(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
+
+// hours of devices: one decimal place where there are few.
+func hours(d decimal.Decimal) string {
+	if d.Abs().LessThan(decimal.NewFromInt(100)) {
+		return thousands(d.StringFixedBank(1)) + blank + "h"
+	}
+	return thousands(d.StringFixedBank(0)) + blank + "h"
+}
+
+// known says whether a share is one that can be shown.
+func known(s cost.Share) bool { return s.Known && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) }
+
+// percent is a share in whole percent. What is little is not nothing, and what is unknown is neither.
+func percent(s cost.Share) string {
+	switch p := s.Value * 100; {
+	case !known(s):
+		return unknown
+	case p > 0 && p <= 0.5:
+		return "<1" + blank + "%"
+	case p < 100 && p >= 99.5:
+		return ">99" + blank + "%"
+	default:
+		return thousands(strconv.FormatFloat(math.RoundToEven(p), 'f', 0, 64)) + blank + "%"
+	}
+}
+
+// share of a whole; unknown where there is no whole.
+func share(part, whole decimal.Decimal) cost.Share {
+	if !whole.IsPositive() {
+		return cost.Share{}
+	}
+	return cost.Share{Value: part.Div(whole).InexactFloat64(), Known: true}
+}
+
+// width of a bar in percent, of at most 100.
+func width(s cost.Share) float64 {
+	if !known(s) {
+		return 0
+	}
+	return math.Round(1000*min(max(s.Value, 0), 1)) / 10
+}
+
+// length of a time in its two largest units.
+func length(d time.Duration) string {
+	d = d.Round(time.Second)
+	units := func(n time.Duration, large string, m time.Duration, small string) string {
+		s := strconv.FormatInt(int64(n), 10) + blank + large
+		if m > 0 {
+			s += " " + strconv.FormatInt(int64(m), 10) + blank + small
+		}
+		return s
+	}
+	switch {
+	case d < time.Minute:
+		return units(d/time.Second, "s", 0, "")
+	case d < time.Hour:
+		return units(d/time.Minute, "min", d%time.Minute/time.Second, "s")
+	case d < 48*time.Hour:
+		return units(d/time.Hour, "h", d%time.Hour/time.Minute, "min")
+	default:
+		return units(d/(24*time.Hour), "d", d%(24*time.Hour)/time.Hour, "h")
+	}
+}
+
+// moment is a time of day of the report's zone.
+func moment(t time.Time) string { return t.Format("Mon 2 Jan 2006 15:04") }
+
+// days are those of a period, from the first to the last.
+func days(p cost.Period) string {
+	last := p.To
+	if last.After(p.From) {
+		last = last.Add(-time.Nanosecond)
+	}
+	switch {
+	case p.From.Year() != last.Year():
+		return p.From.Format("2 Jan 2006") + "–" + last.Format("2 Jan 2006")
+	case p.From.Month() != last.Month():
+		return p.From.Format("2 Jan") + "–" + last.Format("2 Jan 2006")
+	case p.From.Day() != last.Day():
+		return p.From.Format("2") + "–" + last.Format("2 Jan 2006")
+	default:
+		return last.Format("2 Jan 2006")
+	}
+}
+
+// zone is the name of a period's time zone, with what it is ahead of UTC.
+func zone(p cost.Period) string {
+	from, to := p.From.Format("UTC-07:00"), p.To.Format("UTC-07:00")
+	if from != to {
+		from += ", then " + to
+	}
+	name := p.From.Location().String()
+	if name == "Local" || name == "" {
+		return from
+	}
+	return name + " (" + from + ")"
+}
+
+// name is what a row is called, and detail what is said beside it.
+func name(dimension cost.Dimension, k cost.Key) (name, detail string) {
+	switch dimension {
+	case cost.ByUser:
+		return show(cmp.Or(k.User, "unattributed")), show(k.Team)
+	case cost.ByTeam:
+		return show(cmp.Or(k.Team, "no team")), ""
+	default:
+		task := cmp.Or(k.Task, "no task")
+		if k.Namespace != "" {
+			// Each by itself, so that a long namespace does not hide the task.
+			return show(k.Namespace) + "/" + show(task), kind(k)
+		}
+		return show(task), kind(k)
+	}
+}
+
+// kind says what a task is where it is not a job for training, and whose it is.
+func kind(k cost.Key) string {
+	parts := make([]string, 0, 2)
+	if k.Kind != "" && k.Kind != "ElasticTrainingJob" {
+		parts = append(parts, show(k.Kind))
+	}
+	if k.User != "" {
+		parts = append(parts, show(k.User))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// show is what people see of what users wrote.
+func show(s string) string { return text.Clip(s, longestName) }

@@ -1,0 +1,109 @@
+// Package report writes what a period cost: a page and a mail for people, CSV, JSON and a subset of FOCUS for programs. It is
+// pure, and the same input makes the same bytes. Amounts of money are rounded here and nowhere else, half to even, to the minor
+// units of their currency. What users wrote is data in every form: it makes no element, no formula, no header, and steers no
+// terminal.
+package report
+
+import (
+	"cmp"
+
+	"github.com/tideline-io/tideline/internal/cost"
+)
+
+// Ranking is an order of rows.
+type Ranking string
+
+const (
+	// Utilization ranks who used accelerators least first, of those who cost enough for it to matter.
+	Utilization Ranking = "Utilization"
+	// Cost ranks who cost most first.
+	Cost Ranking = "Cost"
+	// Waste ranks who wasted most first.
+	Waste Ranking = "Waste"
+)
+
+// Options are what is not in the figures.
+type Options struct {
+	// Name of the report.
+	Name string
+	// Revision of it, from 1; a later one takes the place of those before. Default 1.
+	Revision int
+	// Rankings that are shown. Default all, by utilization first.
+	Rankings []Ranking
+	// GroupBy are the dimensions of rows that are shown. Default user, team, task.
+	GroupBy []cost.Dimension
+	// Top is how many rows a ranking shows; the others are added up in one. Default 20.
+	Top int
+	// Person makes it a personal one: only what is theirs is in it, whatever the report says of others. Empty for everybody.
+	Person string
+}
+
+func (o Options) withDefaults() Options {
+	o.Revision = cmp.Or(o.Revision, 1)
+	o.Top = cmp.Or(o.Top, 20)
+	if len(o.Rankings) == 0 {
+		o.Rankings = []Ranking{Utilization, Cost, Waste}
+	}
+	if len(o.GroupBy) == 0 {
+		o.GroupBy = []cost.Dimension{cost.ByUser, cost.ByTeam, cost.ByTask}
+	}
+	if o.Person != "" {
+		o.GroupBy = []cost.Dimension{cost.ByTask}
+	}
+	return o
+}
+
+// settle is what may be shown, and with what options.
+func settle(r cost.Report, o Options) (cost.Report, Options) {
+	o = o.withDefaults()
+	if o.Person != "" {
+		r = personal(r, o.Person)
+	}
+	return r, o
+}
+
+// personal is what a report says of one person. It is made of what is theirs, and nothing is taken away from the whole: what a
+// report learns to say later is not in it by itself. Tasks are in it that only they have.
+func personal(r cost.Report, user string) cost.Report {
+	mine := cost.Report{Period: r.Period, Currency: r.Currency, By: map[cost.Dimension][]cost.Row{}}
+	rest := cost.Row{Key: cost.Key{User: user}}
+	for _, row := range r.By[cost.ByUser] {
+		if row.Key.User == user {
+			mine.By[cost.ByUser] = append(mine.By[cost.ByUser], row)
+			mine.Total, rest = row, row
+		}
+	}
+	mine.By[cost.ByTask] = owned(r.By[cost.ByTask], user)
+	for _, row := range mine.By[cost.ByTask] {
+		rest = without(rest, row)
+	}
+	if rest.Cost.IsPositive() {
+		rest.Key = cost.Key{User: user, Task: sharedTasks}
+		mine.By[cost.ByTask] = append(mine.By[cost.ByTask], rest)
+	}
+	// Shares are of their own: what they paid and their share in the whole would tell the whole.
+	mine.Total.Share = share(mine.Total.Cost, mine.Total.Cost)
+	for _, rows := range mine.By {
+		for i := range rows {
+			rows[i].Share = share(rows[i].Cost, mine.Total.Cost)
+		}
+	}
+	if before := mine.Total.Before; before != nil {
+		mine.Before = &cost.Total{Cost: *before}
+	}
+	return mine
+}
+
+// sharedTasks is the row of a person's part in tasks that are not theirs alone.
+const sharedTasks = "tasks with others"
+
+// without is a row less a part of it; what is not a sum is unknown.
+func without(row, part cost.Row) cost.Row {
+	return cost.Row{
+		Key:  row.Key,
+		Cost: row.Cost.Sub(part.Cost), Waste: row.Waste.Sub(part.Waste), Recoverable: row.Recoverable.Sub(part.Recoverable),
+		AcceleratorHours: row.AcceleratorHours.Sub(part.AcceleratorHours), CPUHours: row.CPUHours.Sub(part.CPUHours),
+		MemoryGiBHours: row.MemoryGiBHours.Sub(part.MemoryGiBHours),
+		Runs:           max(row.Runs-part.Runs, 0), Pods: max(row.Pods-part.Pods, 0),
+	}
+}

@@ -1,0 +1,209 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/tideline-io/tideline/internal/cost"
+)
+
+// worthwhile is the share of the total from which on a low utilization matters: at a hundredth, a full ranking is of what counts.
+var worthwhile = decimal.New(1, -2)
+
+// seen tells whether it is known what was used of anything that a row held: else nobody knows what of it was wasted, which is not
+// nothing.
+func seen(row cost.Row) bool {
+	return known(row.Utilization) || known(row.CPUUtilization) || known(row.MemoryUtilization) || row.Waste.IsPositive()
+}
+
+// rank puts rows in the order of a ranking. What is not in it is in others: who cost too little for their utilization to matter,
+// and of whom it is not known what they used.
+func rank(rows []cost.Row, by Ranking, total decimal.Decimal) (ranked, others []*cost.Row) {
+	least := total.Mul(worthwhile)
+	for i := range rows {
+		row := &rows[i]
+		if by == Utilization && (!known(row.Utilization) || row.Cost.LessThan(least)) || by == Waste && !seen(*row) {
+			others = append(others, row)
+		} else {
+			ranked = append(ranked, row)
+		}
+	}
+	slices.SortFunc(ranked, func(a, b *cost.Row) int {
+		first := 0
+		switch by {
+		case Utilization:
+			first = cmp.Compare(a.Utilization.Value, b.Utilization.Value)
+		case Waste:
+			first = b.Waste.Cmp(a.Waste)
+		case Cost:
+		}
+		if first != 0 {
+			return first
+		}
+		return cmp.Or(b.Cost.Cmp(a.Cost), compareKeys(a.Key, b.Key))
+	})
+	return ranked, others
+}
+
+func compareKeys(a, b cost.Key) int {
+	return cmp.Or(strings.Compare(a.Team, b.Team), strings.Compare(a.User, b.User), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Kind, b.Kind), strings.Compare(a.Task, b.Task))
+}
+
+// sum adds rows up. Utilization is of the time that accelerators were held of which it is known.
+func sum(rows []*cost.Row) cost.Row {
+	var s cost.Row
+	var used, held float64
+	before := decimal.Zero
+	for _, row := range rows {
+		s.Cost, s.Waste, s.Recoverable = s.Cost.Add(row.Cost), s.Waste.Add(row.Waste), s.Recoverable.Add(row.Recoverable)
+		if row.Before != nil {
+			before = before.Add(*row.Before)
+			s.Before = &before
+		}
+		s.MemoryUtilization.Known = s.MemoryUtilization.Known || seen(*row) // of some, which is enough to speak of waste
+		if known(row.Utilization) {
+			h := row.AcceleratorHours.InexactFloat64()
+			used, held = used+h*row.Utilization.Value, held+h
+		}
+	}
+	if held > 0 {
+		s.Utilization = cost.Share{Value: used / held, Known: true}
+	}
+	return s
+}
+
+// table is a ranking as readers see it.
+type table struct {
+	// ID is one word, for anchors.
+	ID string
+	// Caption says what is first, and Rule what is in it.
+	Caption, Rule string
+	// Of is what rows are of, Main and Second what their two figures are.
+	Of, Main, Second string
+	Lines            []line
+}
+
+// line is a row of a table: its name, and two figures, the first of them with a bar.
+type line struct {
+	// Sum is empty for one row, "others" for those that are not shown, and "all" for the total.
+	Sum          string
+	Name, Detail string
+	Main, Second string
+	// Barred is whether there is a bar: Whole percent of the width, of which Part percent of the width are in the accent.
+	Barred      bool
+	Whole, Part float64
+}
+
+// captions of rankings: what is first, and what the two figures are.
+var captions = map[Ranking]struct{ caption, main, second string }{
+	Utilization: {"Used least", "In use", "Cost"},
+	Cost:        {"Cost most", "Cost", "Since last time"},
+	Waste:       {"Wasted most", "Waste", "Recoverable"},
+}
+
+// tabulate makes a ranking of the rows of a dimension, of which top are shown.
+func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
+	rows := v.report.By[dimension]
+	ranked, others := rank(rows, by, v.report.Total.Cost)
+	shown := ranked[:min(v.options.Top, len(ranked))]
+	others = slices.Concat(ranked[len(shown):], others)
+
+	words := captions[by]
+	t := table{
+		ID: strings.ToLower(string(by)) + "-" + string(dimension), Caption: words.caption, Of: heading(dimension),
+		Main: words.main, Second: words.second,
+	}
+	switch by {
+	case Utilization:
+		t.Rule = "Time in use, of the time that accelerators were held, where at least 1" + blank + "% of the total was spent."
+		t.Second += ", " + v.money.code
+	case Cost:
+		t.Rule = "What was held, at the prices of the time."
+		t.Main += ", " + v.money.code
+	case Waste:
+		t.Rule = "Asked for and not used. The coloured part is what sizing would not have granted: recoverable."
+		t.Main += ", " + v.money.code
+	}
+	scale := decimal.Zero
+	for _, row := range shown {
+		scale = decimal.Max(scale, bar(*row, by))
+	}
+	for _, row := range shown {
+		l, key := v.line(*row, by, scale), row.Key
+		if v.options.Person != "" {
+			key.User = ""
+		}
+		l.Name, l.Detail = name(dimension, key)
+		t.Lines = append(t.Lines, l)
+	}
+	if len(others) > 0 {
+		l := v.line(sum(others), by, decimal.Zero)
+		l.Name, l.Sum = "the other "+count(int64(len(others))), "others"
+		if len(others) == 1 { // as long as its name
+			l.Name, l.Detail = name(dimension, others[0].Key)
+		}
+		t.Lines = append(t.Lines, l)
+	}
+	all := v.line(v.report.Total, by, decimal.Zero)
+	all.Name, all.Sum = "all", "all"
+	t.Lines = append(t.Lines, all)
+	return t
+}
+
+// bar is the amount that the bar of a row is of.
+func bar(row cost.Row, by Ranking) decimal.Decimal {
+	switch by {
+	case Cost:
+		return row.Cost
+	case Waste:
+		return row.Waste
+	default:
+		return decimal.Zero
+	}
+}
+
+// line writes the figures of a row; bars are of scale, and there are none where it is zero.
+func (v *viewer) line(row cost.Row, by Ranking, scale decimal.Decimal) line {
+	l := line{Barred: scale.IsPositive()}
+	switch by {
+	case Utilization:
+		l.Main, l.Second = percent(row.Utilization), v.money.number(row.Cost)
+		l.Barred, l.Part = known(row.Utilization), width(row.Utilization)
+		l.Whole = l.Part
+	case Cost:
+		l.Main, l.Second = v.money.number(row.Cost), v.since(row)
+		l.Part = width(share(row.Cost, scale))
+		l.Whole = l.Part
+	case Waste:
+		l.Main, l.Second = unknown, unknown
+		if seen(row) {
+			l.Main, l.Second = v.money.number(row.Waste), v.money.number(row.Recoverable)
+		}
+		l.Whole, l.Part = width(share(row.Waste, scale)), width(share(row.Recoverable, scale))
+	}
+	return l
+}
+
+// since says how the cost of a row changed.
+func (v *viewer) since(row cost.Row) string {
+	if row.Before == nil {
+		return "new or " + unknown
+	}
+	return v.money.change(row.Cost.Sub(*row.Before))
+}
+
+// heading names a dimension.
+func heading(dimension cost.Dimension) string {
+	switch dimension {
+	case cost.ByUser:
+		return "User"
+	case cost.ByTeam:
+		return "Team"
+	default:
+		return "Task"
+	}
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/text"
+)
+
+// longestCell is how many bytes of a text a cell of a CSV file has; spreadsheets take 32,767 characters.
+const longestCell = 1000
+
+// csvColumns are those of [CSV]. They are only ever added to, at the end.
+var csvColumns = []string{
+	"report", "revision", "period_start", "period_end", "dimension", "rank", "name", "team", "user", "namespace", "kind", "task",
+	"currency", "cost", "cost_before", "cost_share", "waste", "recoverable_waste", "accelerator_utilization", "cpu_utilization",
+	"memory_utilization", "accelerator_hours", "cpu_hours", "memory_gib_hours", "runs", "pods", "uncertain_share",
+}
+
+// CSV is one record per row of each dimension, the most costly first, with a header (RFC 4180). Amounts are rounded to the
+// currency's minor units, shares are from 0 to 1, and what is unknown is empty. A text that a spreadsheet would take for a
+// formula begins with an apostrophe, and what cannot be printed is shown as in \x00.
+func CSV(r cost.Report, o Options) ([]byte, error) {
+	r, o = settle(r, o)
+	m := moneyOf(r.Currency)
+	records := [][]string{csvColumns}
+	for _, dimension := range o.GroupBy {
+		for i, row := range r.By[dimension] {
+			k := row.Key
+			said, _ := name(dimension, k)
+			before := ""
+			if row.Before != nil {
+				before = m.plain(*row.Before)
+			}
+			waste, recoverable := m.wasted(row)
+			records = append(records, []string{
+				cell(o.Name), strconv.Itoa(o.Revision), r.Period.From.Format(time.RFC3339), r.Period.To.Format(time.RFC3339),
+				cell(string(dimension)), strconv.Itoa(i + 1), cell(said), cell(k.Team), cell(k.User), cell(k.Namespace), cell(k.Kind),
+				cell(k.Task), cell(r.Currency), m.plain(row.Cost), before, ratio(row.Share), waste, recoverable,
+				ratio(row.Utilization), ratio(row.CPUUtilization), ratio(row.MemoryUtilization),
+				row.AcceleratorHours.StringFixedBank(3), row.CPUHours.StringFixedBank(3), row.MemoryGiBHours.StringFixedBank(3),
+				strconv.FormatInt(row.Runs, 10), strconv.FormatInt(row.Pods, 10), ratio(row.Uncertain),
+			})
+		}
+	}
+	return write(records)
+}
+
+// write writes records with the line ends of RFC 4180.
+func write(records [][]string) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.UseCRLF = true
+	err := w.WriteAll(records)
+	return b.Bytes(), err
+}
+
+// cell is a text for a spreadsheet, in which it stays a text. Wide forms of the signs count as the signs in some languages'
+// spreadsheets (https://owasp.org/www-community/attacks/CSV_Injection).
+func cell(s string) string {
+	line := text.Clip(s, longestCell)
+	if strings.IndexAny(s, "=+-@\t\r\n＝＋－＠") == 0 || strings.IndexAny(strings.TrimLeft(line, " "), "=+-@＝＋－＠") == 0 {
+		return "'" + line
+	}
+	return line
+}
+
+// ratio is a share for programs, from 0 to 1; empty where it is unknown.
+func ratio(s cost.Share) string {
+	if !known(s) {
+		return ""
+	}
+	return strconv.FormatFloat(s.Value, 'f', 4, 64)
+}
