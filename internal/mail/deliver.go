@@ -1,0 +1,75 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+// markTimeout bounds what is recorded of a mail, also by an operator that ends.
+const markTimeout = 5 * time.Second
+
+// Ledger is what keeps a mail from being sent twice: a [ledger.Ledger].
+type Ledger interface {
+	ClaimDelivery(ctx context.Context, d ledger.Delivery, begunBefore time.Time) (bool, error)
+	MarkDelivery(ctx context.Context, d ledger.Delivery) error
+}
+
+// Deliver sends what a plan decided, one after the other. Compose makes the message of a delivery. A mail that cannot be sent
+// keeps none of the others from being sent, unless it is the server that takes none: those wait too. It returns an error if the
+// ledger takes no entries, or the context ends; who asks the ledger then knows what was sent.
+func Deliver(
+	ctx context.Context, l Ledger, to Server, plan *Decision, compose func(ledger.Delivery) (Message, error), now func() time.Time,
+) error {
+	var down error
+	for _, d := range plan.Send {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d.At = now()
+		claimed, err := l.ClaimDelivery(ctx, d, plan.Again)
+		if err != nil {
+			return err
+		}
+		if !claimed {
+			continue
+		}
+		err = down
+		if err == nil {
+			err = deliver(ctx, to, d, compose)
+		}
+		d.State, d.At = StateOf(err), now()
+		if err != nil {
+			d.Error = err.Error()
+		}
+		if errors.Is(err, ErrUnconfirmed) {
+			down = fmt.Errorf("%w: it left another mail without an answer", ErrUnreachable)
+		} else if errors.Is(err, ErrUnreachable) || errors.Is(err, ErrSettings) {
+			down = err
+		}
+		if err := mark(ctx, l, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func deliver(ctx context.Context, to Server, d ledger.Delivery, compose func(ledger.Delivery) (Message, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, to.Timeout)
+	defer cancel()
+	m, err := compose(d)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLater, err)
+	}
+	return Send(ctx, to, m)
+}
+
+// mark records what became of a mail, also when the context has ended meanwhile.
+func mark(ctx context.Context, l Ledger, d ledger.Delivery) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
+	defer cancel()
+	return l.MarkDelivery(ctx, d)
+}

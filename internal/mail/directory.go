@@ -1,0 +1,83 @@
+package mail
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Person is what the directory knows of a user.
+type Person struct {
+	// Mail is an address, in the form of [ParseAddress]; empty for none that can be used.
+	Mail string
+	// Team that the user is of; empty for none.
+	Team string
+	// Leader of the user, a user too; empty for none.
+	Leader string
+}
+
+// Directory is who users are, by the name that owners of jobs have.
+type Directory map[string]Person
+
+// ParseDirectory reads a directory: for each user the fields mail, team and leader. One that is not of this form is an error,
+// which names every field that is wrong. A mail that is no address keeps nobody else from theirs: its user has none, and it is
+// listed.
+func ParseDirectory(content []byte) (d Directory, badMails []string, err error) {
+	encoded, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the directory is no YAML: %s: write for each user a mapping of mail, team and leader",
+			clip(strings.TrimPrefix(err.Error(), "yaml: ")))
+	}
+	var people map[string]json.RawMessage
+	if err := json.Unmarshal(encoded, &people); err != nil {
+		return nil, nil, errors.New("the directory is no mapping: write for each user a mapping of mail, team and leader")
+	}
+	d = make(Directory, len(people))
+	var wrong []error
+	for _, user := range slices.Sorted(maps.Keys(people)) {
+		path := fmt.Sprintf("user %q", clip(user))
+		person, faults := parsePerson(people[user])
+		for _, fault := range faults {
+			wrong = append(wrong, fmt.Errorf("the directory: %s: %w", path, fault))
+		}
+		if address, err := ParseAddress(person.Mail); err == nil {
+			person.Mail = address
+		} else if len(faults) == 0 {
+			badMails = append(badMails, fmt.Sprintf("%s: mail %s", path, err))
+			person.Mail = ""
+		}
+		d[user] = person
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, nil, err
+	}
+	return d, badMails, nil
+}
+
+func parsePerson(content json.RawMessage) (p Person, wrong []error) {
+	var fields map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.UseNumber()
+	if err := decoder.Decode(&fields); err != nil {
+		return p, []error{errors.New("is no mapping: write mail, team and leader below it")}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		into, known := map[string]*string{"mail": &p.Mail, "team": &p.Team, "leader": &p.Leader}[name]
+		value, isText := fields[name].(string)
+		switch {
+		case !known:
+			wrong = append(wrong, fmt.Errorf("there is no field %q: there are mail, team and leader", clip(name)))
+		case !isText:
+			wrong = append(wrong, fmt.Errorf("field %s is no text: write it in quotes", name))
+		default:
+			*into = value
+		}
+	}
+	return p, wrong
+}

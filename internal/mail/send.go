@@ -1,0 +1,117 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/textproto"
+
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+
+	"github.com/tideline-io/tideline/internal/endpoint"
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+// Errors of [Send] wrap one of these. None has a password, or what a server said about one.
+var (
+	// ErrRefused is for a mail that the server takes at no time: its address is none, or it is too large.
+	ErrRefused = errors.New("the mail is refused")
+	// ErrLater is for a mail that the server does not take now.
+	ErrLater = errors.New("the mail is not taken now")
+	// ErrUnreachable is for a server that takes no mails now.
+	ErrUnreachable = errors.New("the mail server cannot be reached")
+	// ErrSettings is for a server that takes no mails before somebody changes something: it does not let us in, or proves nothing.
+	ErrSettings = errors.New("the mail server does not let us in")
+	// ErrUnconfirmed is for a mail that may have been taken: the server has it whole, and did not say so.
+	ErrUnconfirmed = errors.New("nobody knows whether the mail was taken")
+)
+
+const (
+	// replyNoAuthentication is that of a server that wants a user first, RFC 4954 section 6.
+	replyNoAuthentication = 530
+	// permanent is the first digit of replies to what will never be done, RFC 5321 section 4.2.1.
+	permanent = 5
+)
+
+// Send sends a message. It ends with its context: whatever the server had not wholly taken by then is not delivered.
+func Send(ctx context.Context, to Server, m Message) error {
+	msg, err := m.compose()
+	if err != nil {
+		return err
+	}
+	client, end, err := to.open(ctx)
+	defer end()
+	if err != nil {
+		return to.explainOpening(ctx, err)
+	}
+	if err := hand(client, msg, m); err != nil {
+		return fmt.Errorf("%w%s", err, ended(ctx))
+	}
+	_ = client.Quit() // it has the mail
+	return nil
+}
+
+// hand hands a message over.
+func hand(client *smtp.Client, msg *gomail.Msg, m Message) error {
+	if err := client.Mail("<" + msg.GetFrom()[0].Address + ">"); err != nil {
+		return explain("the sender "+m.From, err, ErrSettings)
+	}
+	if err := client.Rcpt("<" + msg.GetTo()[0].Address + ">"); err != nil {
+		return explain("the recipient "+m.To, err, ErrRefused)
+	}
+	writer, err := client.Data()
+	if err != nil {
+		return explain("the mail", err, ErrRefused)
+	}
+	if _, err := msg.WriteTo(writer); err != nil {
+		// Without the line that ends it nothing is delivered.
+		return fmt.Errorf("%w: %s", ErrUnreachable, clip(endpoint.Trouble(err)))
+	}
+	err = writer.Close()
+	var answer *textproto.Error
+	if err != nil && !errors.As(err, &answer) {
+		return fmt.Errorf("%w: %s", ErrUnconfirmed, clip(endpoint.Trouble(err)))
+	}
+	return explain("the mail", err, ErrRefused)
+}
+
+// explain says what a server thinks of what it was told. What it says is its own words, of no password.
+func explain(what string, err, forGood error) error {
+	var answer *textproto.Error
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &answer):
+		return fmt.Errorf("%w: %s", ErrUnreachable, clip(endpoint.Trouble(err)))
+	case answer.Code == replyNoAuthentication:
+		return fmt.Errorf("%w: it wants a user and a password (%d): set keys %s and %s of the Secret", ErrSettings, answer.Code,
+			keyUsername, keyPassword)
+	case answer.Code/100 == permanent:
+		return fmt.Errorf("%w: the server does not take %s: %s", forGood, clip(what), clip(answer.Error()))
+	}
+	return fmt.Errorf("%w: the server does not take %s: %s", ErrLater, clip(what), clip(answer.Error()))
+}
+
+// ended says that there was no more time, where that is so.
+func ended(ctx context.Context) string {
+	if ctx.Err() != nil {
+		return " (it took too long, or the operator ends)"
+	}
+	return ""
+}
+
+// StateOf is what becomes of a delivery by how [Send] ended.
+func StateOf(err error) ledger.DeliveryState {
+	switch {
+	case err == nil:
+		return ledger.DeliverySent
+	case errors.Is(err, ErrUnconfirmed):
+		return ledger.DeliverySending
+	case errors.Is(err, ErrRefused):
+		return ledger.DeliveryRefused
+	case errors.Is(err, ErrSettings):
+		return ledger.DeliveryHeld
+	}
+	return ledger.DeliveryDeferred
+}
