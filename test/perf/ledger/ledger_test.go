@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -59,6 +58,7 @@ func hold(t *testing.T, where ledger.Options) {
 	took := time.Since(began)
 	t.Logf("%d days of pods recorded in %s, %.0f a second", days*podsPerDay, took.Round(time.Second), days*podsPerDay/took.Seconds())
 
+	t.Run("a report", func(t *testing.T) { report(t, l) })
 	end := begin.AddDate(0, 0, days)
 	for _, q := range []struct {
 		name     string
@@ -115,6 +115,11 @@ func load(ctx context.Context, g *WithT, l *ledger.Ledger) int64 {
 	return sum
 }
 
+// runOf gives every eleven pods of a task on a day eight runs.
+func runOf(midnight time.Time, i int) string {
+	return fmt.Sprintf("%d-%d", midnight.YearDay(), i/tasks*8/11)
+}
+
 func stay(r *rand.Rand, midnight time.Time, i int) ledger.Stay {
 	task := i % tasks
 	role := "core"
@@ -129,7 +134,7 @@ func stay(r *rand.Rand, midnight time.Time, i int) ledger.Stay {
 			UID:       fmt.Sprintf("%016x-%016x", r.Uint64(), r.Uint64()),
 			Namespace: team, Name: fmt.Sprintf("task-%d-worker-%d", task, i), Node: fmt.Sprintf("node-%d", r.IntN(256)),
 			Profile: team, Queue: team, User: fmt.Sprintf("user-%d", task%users), Tier: "exploratory",
-			Kind: "ElasticTrainingJob", Task: fmt.Sprintf("task-%d", task), Run: strconv.Itoa(i / tasks), Role: role, Model: "A100",
+			Kind: "ElasticTrainingJob", Task: fmt.Sprintf("task-%d", task), Run: runOf(midnight, i), Role: role, Model: "A100",
 			Resources: ledger.Resources{"cpu": 8000, "memory": 65536, gpu: 1000},
 		},
 		Begin: from, End: from.Add(time.Duration(seconds) * time.Second), Final: true, Outcome: ledger.Succeeded,

@@ -1,0 +1,340 @@
+// Package costreport plans what becomes of CostReports: which is due, which are kept, and what they say of themselves. It is
+// pure: it is told what there is, and the time.
+package costreport
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/schedule"
+)
+
+// mostMissed is how many reports that were missed are made up at most, the last ones.
+const mostMissed = 60
+
+// Observed is what there is of a CostReport.
+type Observed struct {
+	Report *v1alpha1.CostReport
+	// Invalid says what admission would have refused; empty for nothing.
+	Invalid string
+	// Obstacle is why no report can be made now; nil for none.
+	Obstacle *Obstacle
+	// Kept are the reports of it that are kept, in any order. Unknown is true while nobody knows them, because of the obstacle.
+	Kept    []Kept
+	Unknown bool
+	// Mail is how far mailing the last one has come; nil where nobody gets it. MailUnknown is true while nobody knows, because of
+	// the obstacle.
+	Mail        *Mail
+	MailUnknown bool
+}
+
+// Obstacle is why no report can be made.
+type Obstacle struct {
+	Reason, Message string
+	// Stalled says that somebody must change something. What was stalled is looked at again nevertheless.
+	Stalled bool
+	// Passing says that it passes by itself, in seconds. It only has a report wait that is due, which says nothing else meanwhile.
+	Passing bool
+	// Again is how soon to look again. Default: a minute.
+	Again time.Duration
+}
+
+// Kept is a report that is kept.
+type Kept struct {
+	From, To time.Time
+	Revision int32
+	// Asked says that the annotation asked for it.
+	Asked   bool
+	Summary v1alpha1.ReportSummary
+}
+
+// Mail is how far mailing a report has come.
+type Mail struct {
+	// Sent of Of mails were accepted, and Refused are those whose server refuses them for good or of which nobody knows.
+	Sent, Of int
+	Refused  []string
+	// Missing users of the report are not in the directory.
+	Missing int
+	// Reason and Message say why some are not sent yet; empty where all are done.
+	Reason, Message string
+	// Again is when the next is to be tried; zero for none.
+	Again time.Time
+}
+
+// Decision is what is to be done about a CostReport.
+type Decision struct {
+	// Make is the report to be made now, the earliest first; nil for none.
+	Make *Making
+	// Due is when the earliest report is due that is not made: in the past while one waits. Zero where none will be.
+	Due time.Time
+	// ForgetBefore is when periods ended that are kept no more; zero for none.
+	ForgetBefore time.Time
+	// Status to be written.
+	Status v1alpha1.CostReportStatus
+	// Again is when to look again; zero for not before something changes.
+	Again time.Time
+}
+
+// Making is a report to be made.
+type Making struct {
+	Period cost.Period
+	// Revision from 1.
+	Revision int32
+	// Asked is the value of the annotation that asked for it; empty for one that was due.
+	Asked string
+}
+
+// again is how often it is tried anew what an obstacle is in the way of.
+const again = time.Minute
+
+// Plan says what is to be done.
+func Plan(o Observed, now time.Time) Decision {
+	p := planner{o: o, spec: &o.Report.Spec, now: now}
+	p.d.Status = *o.Report.Status.DeepCopy()
+	p.d.Status.ObservedGeneration = o.Report.Generation
+	p.obstacle = o.Obstacle
+	if o.Invalid != "" {
+		p.obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidSpec, Message: o.Invalid, Stalled: true}
+	} else if line, err := schedule.Parse(p.spec.Schedule, p.spec.TimeZone); err != nil {
+		p.obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidSchedule, Message: "spec.schedule: " + err.Error() + ".", Stalled: true}
+	} else {
+		p.line, p.valid = line, true
+	}
+	p.review()
+	p.d.Due = p.earliest()
+	p.say()
+	return p.d
+}
+
+type planner struct {
+	o        Observed
+	spec     *v1alpha1.CostReportSpec
+	now      time.Time
+	line     schedule.Schedule
+	valid    bool
+	obstacle *Obstacle
+	// next is when the next one is due after now, and due are those that were not made.
+	next time.Time
+	due  []time.Time
+	// making is the report that is made now, or as soon as what is in its way has passed.
+	making *Making
+	d      Decision
+}
+
+func (p *planner) review() {
+	if !p.valid {
+		return
+	}
+	p.next = p.line.Next(p.now)
+	p.forget()
+	if p.o.Unknown {
+		p.tryAgain()
+		return
+	}
+	p.missed()
+	if p.o.Mail != nil {
+		p.wake(p.o.Mail.Again)
+	}
+	switch {
+	case p.spec.Suspend:
+		return
+	case p.obstacle != nil && !p.obstacle.Passing:
+		p.tryAgain()
+		return
+	}
+	if m := p.asked(); m != nil {
+		p.making = m
+	} else if len(p.due) > 0 {
+		p.making = &Making{Period: p.period(p.due[0]), Revision: 1}
+	}
+	p.wake(p.next)
+	if p.obstacle == nil {
+		p.d.Make = p.making
+		return
+	}
+	if p.making != nil {
+		p.tryAgain()
+	}
+	p.obstacle = nil
+}
+
+// tryAgain has it looked at again because of the obstacle.
+func (p *planner) tryAgain() {
+	after := again
+	if p.obstacle != nil && p.obstacle.Again > 0 {
+		after = p.obstacle.Again
+	}
+	p.wake(p.now.Add(after))
+}
+
+// wake has it looked at again at a time, if that is earlier.
+func (p *planner) wake(at time.Time) {
+	if !at.IsZero() && (p.d.Again.IsZero() || at.Before(p.d.Again)) {
+		p.d.Again = at
+	}
+}
+
+// Outdated tells of a report until a time that is not the last one any more, because the ledger that has it is older than what
+// was told of: nobody is to get it now.
+func Outdated(r *v1alpha1.CostReport, to time.Time) bool {
+	return r.Status.Last != nil && to.Before(r.Status.Last.To.Time)
+}
+
+// lost is until when the last report was that was told of, and that the ledger does not have: it was begun anew, or is an old
+// copy. Zero for a ledger that has it.
+func (p *planner) lost() time.Time {
+	told := p.o.Report.Status.Last
+	if p.o.Unknown || told == nil {
+		return time.Time{}
+	}
+	if last := p.last(); last != nil && !Outdated(p.o.Report, last.To) {
+		return time.Time{}
+	}
+	return told.To.Time
+}
+
+// missed finds the times at which a report was due and was not made: since the last one that was, or since there is the object.
+// What a ledger had that was lost is not made anew of one that does not know of it.
+func (p *planner) missed() {
+	after := p.o.Report.CreationTimestamp.Time
+	if lost := p.lost(); lost.After(after) {
+		after = lost
+	}
+	made := map[int64]bool{}
+	for i := range p.o.Kept {
+		k := &p.o.Kept[i]
+		made[k.To.Unix()] = true
+		// One that was asked for says nothing about those before it.
+		if k.To.After(after) && !k.Asked {
+			after = k.To
+		}
+	}
+	for at := p.line.Next(after); !at.IsZero() && !at.After(p.now); at = p.line.Next(at) {
+		if !made[at.Unix()] {
+			p.due = append(p.due, at)
+		}
+		if len(p.due) > min(mostMissed, int(p.limit())) {
+			p.due = p.due[1:]
+		}
+	}
+}
+
+// earliest is when the earliest report is due that is not made. While nobody knows which are kept, the status says which was
+// last.
+func (p *planner) earliest() time.Time {
+	switch {
+	case !p.valid || p.spec.Suspend:
+		return time.Time{}
+	case len(p.due) > 0:
+		return p.due[0]
+	case !p.o.Unknown:
+		return p.next
+	}
+	after := p.o.Report.CreationTimestamp.Time
+	if last := p.o.Report.Status.Last; last != nil && last.To.After(after) {
+		after = last.To.Time
+	}
+	return p.line.Next(after)
+}
+
+func (p *planner) limit() int32 {
+	if p.spec.HistoryLimit == nil {
+		return 12
+	}
+	return max(*p.spec.HistoryLimit, 1)
+}
+
+// asked is the report that the annotation asks for, once for each value of it. Which revision that is stands in the status before
+// it is made, so that an operator that was killed meanwhile makes it once.
+func (p *planner) asked() *Making {
+	st, value := &p.d.Status, p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
+	to, err := time.Parse(time.RFC3339, value)
+	if err != nil || to.After(p.now) {
+		st.AskedUntil, st.AskedRevision = "", 0
+		return nil
+	}
+	last := int32(0)
+	for i := range p.o.Kept {
+		if k := &p.o.Kept[i]; k.To.Equal(to) {
+			last = max(last, k.Revision)
+		}
+	}
+	if st.AskedUntil != value {
+		st.AskedUntil, st.AskedRevision = value, last+1
+	} else if !to.After(p.lost()) {
+		return nil
+	}
+	if last >= st.AskedRevision || p.forgotten(to) {
+		return nil
+	}
+	return &Making{Period: p.period(to), Revision: st.AskedRevision, Asked: value}
+}
+
+// forgotten tells whether a report until a time would be one of those that are kept no longer.
+func (p *planner) forgotten(to time.Time) bool {
+	later := map[int64]bool{}
+	for i := range p.o.Kept {
+		if k := &p.o.Kept[i]; k.To.After(to) {
+			later[k.To.Unix()] = true
+		}
+	}
+	return len(later) >= int(p.limit())
+}
+
+func (p *planner) period(to time.Time) cost.Period {
+	zone, err := time.LoadLocation(p.spec.TimeZone)
+	if err != nil { // The schedule has been read in it.
+		zone = time.UTC
+	}
+	window := 168 * time.Hour
+	if p.spec.Window != nil {
+		window = p.spec.Window.Duration
+	}
+	return cost.PeriodUntil(to, window, zone)
+}
+
+// forget finds which periods are kept no more.
+func (p *planner) forget() {
+	var ends []int64
+	for i := range p.o.Kept {
+		ends = append(ends, p.o.Kept[i].To.Unix())
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	if more := len(ends) - int(p.limit()); more > 0 {
+		p.d.ForgetBefore = time.Unix(ends[more], 0)
+	}
+}
+
+// last is the report that is told of: of the last period, the last revision.
+func (p *planner) last() *Kept {
+	var last *Kept
+	for i := range p.o.Kept {
+		k := &p.o.Kept[i]
+		if last == nil || k.To.After(last.To) || k.To.Equal(last.To) && k.Revision > last.Revision {
+			last = k
+		}
+	}
+	return last
+}
+
+// MailedUntil is until when a report of a period until a time is mailed: until the next one is due. It is zero for without end.
+func MailedUntil(spec *v1alpha1.CostReportSpec, to time.Time) time.Time {
+	line, err := schedule.Parse(spec.Schedule, spec.TimeZone)
+	if err != nil {
+		return time.Time{}
+	}
+	return line.Next(to)
+}
+
+func timeOf(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(t).Rfc3339Copy()
+	return &at
+}

@@ -1,0 +1,418 @@
+package costreport
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// at is a time in November 2026, of which the 2nd, 9th, 16th and 23rd are Mondays.
+func at(text string) time.Time {
+	t, err := time.Parse("2006-01-02 15:04", "2026-11-"+text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// weekly is a report that was created on Wednesday the 4th.
+func weekly(change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
+	r := &v1alpha1.CostReport{
+		ObjectMeta: metav1.ObjectMeta{Name: "weekly", UID: "u", Generation: 3, CreationTimestamp: metav1.NewTime(at("04 12:00"))},
+		Spec: v1alpha1.CostReportSpec{
+			Schedule: "0 9 * * 1", TimeZone: "UTC", Window: &metav1.Duration{Duration: 168 * time.Hour},
+			HistoryLimit: ptr.To[int32](2),
+		},
+	}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+func kept(to string, revision int32) Kept {
+	return Kept{From: at(to).AddDate(0, 0, -7), To: at(to), Revision: revision, Summary: v1alpha1.ReportSummary{
+		From: metav1.NewTime(at(to).AddDate(0, 0, -7)), To: metav1.NewTime(at(to)), Revision: revision, Total: "12.00 EUR",
+		Waste: "3.00 EUR", Recoverable: "1.00 EUR",
+	}}
+}
+
+func askedFor(to string) Kept {
+	k := kept(to, 1)
+	k.Asked = true
+	return k
+}
+
+func asks(until string) func(*v1alpha1.CostReport) {
+	return func(r *v1alpha1.CostReport) {
+		r.Annotations = map[string]string{v1alpha1.AnnotationReportUntil: until}
+	}
+}
+
+func TestWhichReportIsDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		report *v1alpha1.CostReport
+		kept   []Kept
+		now    string
+		// to is when the period ends that is to be made; empty for none.
+		to       string
+		revision int32
+		again    string
+	}{
+		"before the first":      {weekly(), nil, "08 10:00", "", 0, "09 09:00"},
+		"the first":             {weekly(), nil, "09 09:00", "09 09:00", 1, "16 09:00"},
+		"made":                  {weekly(), []Kept{kept("09 09:00", 1)}, "09 09:01", "", 0, "16 09:00"},
+		"one was missed":        {weekly(), []Kept{kept("09 09:00", 1)}, "17 10:00", "16 09:00", 1, "23 09:00"},
+		"two were, of two kept": {weekly(), nil, "17 10:00", "09 09:00", 1, "23 09:00"},
+		"three were, of two":    {weekly(), nil, "24 10:00", "16 09:00", 1, "30 09:00"},
+		"one was missed, and a later one asked for": {weekly(), []Kept{askedFor("11 09:00")}, "12 10:00", "09 09:00", 1, "16 09:00"},
+		"suspended":              {weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true }), nil, "17 10:00", "", 0, ""},
+		"the clock was set back": {weekly(), []Kept{kept("16 09:00", 1)}, "10 10:00", "", 0, "16 09:00"},
+		"asked for":              {weekly(asks("2026-11-05T00:00:00Z")), nil, "05 10:00", "05 00:00", 1, "09 09:00"},
+		"asked for anew": {
+			weekly(asks("2026-11-09T09:00:00Z")), []Kept{kept("09 09:00", 1), kept("09 09:00", 2)}, "09 10:00", "09 09:00", 3, "16 09:00",
+		},
+		"asked for and made": {weekly(asks("2026-11-05T00:00:00Z"), func(r *v1alpha1.CostReport) {
+			r.Status.AskedUntil, r.Status.AskedRevision = "2026-11-05T00:00:00Z", 1
+		}), []Kept{askedFor("05 00:00")}, "05 10:00", "", 0, "09 09:00"},
+		"asked for of what is to come": {weekly(asks("2026-11-06T00:00:00Z")), nil, "05 10:00", "", 0, "09 09:00"},
+		"asked for in other words":     {weekly(asks("last week")), nil, "05 10:00", "", 0, "09 09:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			d := Plan(Observed{Report: c.report, Kept: c.kept}, at(c.now))
+			if c.to == "" {
+				g.Expect(d.Make).To(BeNil())
+			} else {
+				g.Expect(d.Make).To(And(HaveField("Revision", c.revision), HaveField("Period.To", BeTemporally("==", at(c.to))),
+					HaveField("Period.From", BeTemporally("==", at(c.to).AddDate(0, 0, -7)))))
+			}
+			if c.again == "" {
+				g.Expect(d.Again).To(BeZero())
+			} else {
+				g.Expect(d.Again).To(BeTemporally("==", at(c.again)))
+			}
+		})
+	}
+}
+
+// An alert is about when the earliest report is due that is not made.
+func TestSinceWhenAReportIsDue(t *testing.T) {
+	down := &Obstacle{Reason: v1alpha1.ReasonLedgerUnavailable}
+	lastWas := func(to string) func(*v1alpha1.CostReport) {
+		return func(r *v1alpha1.CostReport) { r.Status.Last = &v1alpha1.ReportSummary{To: metav1.NewTime(at(to))} }
+	}
+	for name, c := range map[string]struct {
+		o    Observed
+		want string
+	}{
+		"made":               {Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}, "16 09:00"},
+		"being made":         {Observed{Report: weekly()}, "09 09:00"},
+		"waiting":            {Observed{Report: weekly(), Obstacle: &Obstacle{Stalled: true}}, "09 09:00"},
+		"suspended":          {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true })}, ""},
+		"no such schedule":   {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Schedule = "daily" })}, ""},
+		"no ledger":          {Observed{Report: weekly(), Obstacle: down, Unknown: true}, "09 09:00"},
+		"no ledger, made":    {Observed{Report: weekly(lastWas("09 09:00")), Obstacle: down, Unknown: true}, "16 09:00"},
+		"no ledger, before":  {Observed{Report: weekly(lastWas("02 09:00")), Obstacle: down, Unknown: true}, "09 09:00"},
+		"no ledger, invalid": {Observed{Report: weekly(), Invalid: "spec.top", Unknown: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			due := Plan(c.o, at("10 10:00")).Due
+			if c.want == "" {
+				g.Expect(due).To(BeZero())
+			} else {
+				g.Expect(due).To(BeTemporally("==", at(c.want)))
+			}
+		})
+	}
+}
+
+// Behaviour 5 of the design: a week in which a clock is changed.
+func TestBehaviour5WeeksInWhichAClockIsChanged(t *testing.T) {
+	g := NewWithT(t)
+	r := weekly(func(r *v1alpha1.CostReport) {
+		r.Spec.TimeZone = "Europe/Berlin"
+		r.CreationTimestamp = metav1.NewTime(time.Date(2026, time.October, 20, 0, 0, 0, 0, time.UTC))
+		r.Spec.HistoryLimit = ptr.To[int32](12)
+	})
+	var all []Kept
+	now := time.Date(2026, time.November, 3, 0, 0, 0, 0, time.UTC)
+	for range 2 {
+		m := Plan(Observed{Report: r, Kept: all}, now).Make
+		all = append(all, Kept{From: m.Period.From, To: m.Period.To, Revision: 1})
+	}
+	g.Expect(Plan(Observed{Report: r, Kept: all}, now).Make).To(BeNil())
+	g.Expect(all[0].To.Sub(all[0].From)).To(Equal(169*time.Hour), "from summer to winter time on the 25th of October")
+	g.Expect(all[1].To.Sub(all[1].From)).To(Equal(168 * time.Hour))
+	g.Expect(all[1].From).To(BeTemporally("==", all[0].To), "no hour twice, none left out")
+}
+
+// A clock that is set back and forward, by hours or weeks, makes nothing twice, and leaves nothing out that was due by then.
+func TestClockThatIsSetMakesNothingTwice(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	c := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		g := NewWithT(t)
+		r := weekly(func(r *v1alpha1.CostReport) { r.Spec.HistoryLimit = ptr.To[int32](52) })
+		now, latest, made := at("04 12:00"), at("04 12:00"), map[int64]int{}
+		var all []Kept
+		for range 20 {
+			now = now.Add(time.Duration(c.Int64N(int64(1000*time.Hour)) - int64(400*time.Hour)))
+			latest = later(latest, now)
+			for d := Plan(Observed{Report: r, Kept: all}, now); d.Make != nil; d = Plan(Observed{Report: r, Kept: all}, now) {
+				g.Expect(d.Make.Period.To.After(now)).To(BeFalse(), "seed %d: it is not yet", seed)
+				made[d.Make.Period.To.Unix()]++
+				g.Expect(made).To(HaveEach(1), "seed %d", seed)
+				all = append(all, Kept{From: d.Make.Period.From, To: d.Make.Period.To, Revision: d.Make.Revision})
+				r.Status = d.Status
+			}
+			g.Expect(Plan(Observed{Report: r, Kept: all}, now).Again.After(now)).To(BeTrue(), "seed %d: it is looked at again", seed)
+		}
+		for due := at("09 09:00"); !due.After(latest); due = due.AddDate(0, 0, 7) {
+			g.Expect(made).To(HaveKeyWithValue(due.Unix(), 1), "seed %d: until %s", seed, due)
+			delete(made, due.Unix())
+		}
+		g.Expect(made).To(BeEmpty(), "seed %d: nothing else", seed)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Whatever there is and was, each report that was due is made once, and then nothing is to be done until the next one is.
+func TestEachDueReportIsMadeOnce(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	c := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		g := NewWithT(t)
+		r := weekly(func(r *v1alpha1.CostReport) {
+			r.Spec.HistoryLimit = ptr.To(1 + c.Int32N(20))
+			r.Spec.Schedule = []string{"0 9 * * 1", "@daily", "30 */7 * * *", "0 0 31 * *"}[c.IntN(4)]
+			r.Spec.TimeZone = []string{"UTC", "Europe/Berlin", "Asia/Shanghai", "America/New_York"}[c.IntN(4)]
+		})
+		now, made := at("04 12:00"), map[int64]int{}
+		var all []Kept
+		for range 8 {
+			now = now.Add(time.Duration(c.Int64N(int64(300 * time.Hour))))
+			for i := 0; ; i++ {
+				d := Plan(Observed{Report: r, Kept: all}, now)
+				if d.Make == nil {
+					g.Expect(d.Again.After(now)).To(BeTrue(), "seed %d: it is looked at again later", seed)
+					break
+				}
+				g.Expect(i).To(BeNumerically("<", 100), "seed %d: it comes to an end", seed)
+				g.Expect(d.Make.Period.To.After(now)).To(BeFalse(), "seed %d", seed)
+				made[d.Make.Period.To.Unix()]++
+				all = append(all, Kept{From: d.Make.Period.From, To: d.Make.Period.To, Revision: d.Make.Revision})
+				r.Status = d.Status
+				before := Plan(Observed{Report: r, Kept: all}, now).ForgetBefore
+				all = slicesAfter(all, before)
+				g.Expect(len(all)).To(BeNumerically("<=", int(*r.Spec.HistoryLimit)), "seed %d", seed)
+			}
+		}
+		for to, n := range made {
+			g.Expect(n).To(Equal(1), "seed %d: made until %s", seed, time.Unix(to, 0))
+		}
+	}
+}
+
+func slicesAfter(all []Kept, before time.Time) []Kept {
+	var left []Kept
+	for _, k := range all {
+		if !k.To.Before(before) {
+			left = append(left, k)
+		}
+	}
+	return left
+}
+
+func TestWhatAReportSaysOfItself(t *testing.T) {
+	missing := &Obstacle{Reason: v1alpha1.ReasonPriceListNotFound, Message: "There is no ConfigMap prices.", Stalled: true}
+	for name, c := range map[string]struct {
+		o       Observed
+		reason  string
+		message string
+		ready   metav1.ConditionStatus
+		with    string
+	}{
+		"nothing yet": {Observed{Report: weekly()}, "ReportScheduled", "The first report is due at 2026-11-16T09:00:00Z. Annotation " +
+			"tideline.io/report-until makes one of the time until then.", "True", ""},
+		"made": {Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1), kept("09 09:00", 2)}}, "ReportMade",
+			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR, of which 3.00 EUR was not used and 1.00 EUR could " +
+				"have been saved (revision 2). The next report is due at 2026-11-16T09:00:00Z.", "True", ""},
+		"asked for in other words": {Observed{Report: weekly(asks("<now>")), Kept: []Kept{kept("09 09:00", 1)}}, "ReportMade",
+			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR, of which 3.00 EUR was not used and 1.00 EUR could " +
+				"have been saved. The next report is due at 2026-11-16T09:00:00Z. Annotation tideline.io/report-until is \"<now>\": " +
+				"write a time in the past, as in 2026-11-16T09:00:00Z.", "True", ""},
+		"an obstacle": {Observed{Report: weekly(), Obstacle: missing}, "PriceListNotFound", "There is no ConfigMap prices. The " +
+			"report that was due at 2026-11-09T09:00:00Z waits for that.", "False", "Stalled"},
+		"a schedule that is none": {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.TimeZone = "Mars" })},
+			"InvalidSchedule", `spec.schedule: time zone "Mars" is not known: name one of the IANA database, as in Europe/Berlin.`,
+			"False", "Stalled"},
+		"refused by admission": {Observed{Report: weekly(), Invalid: "spec.top"}, "InvalidSpec", "spec.top", "False", "Stalled"},
+		"suspended": {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true }), Obstacle: missing}, "Suspended",
+			"No report is made while spec.suspend is true; those that were due meanwhile are made afterwards.", "True", "Suspended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			now := at("10 00:00")
+			if strings.HasPrefix(name, "nothing") {
+				c.o.Report.CreationTimestamp = metav1.NewTime(now)
+			}
+			d := Plan(c.o, now)
+			g.Expect(d.Status.Reason).To(Equal(c.reason))
+			g.Expect(d.Status.Message).To(Equal(c.message))
+			g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", c.ready))))
+			if c.with != "" {
+				g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", c.with), HaveField("Status", metav1.ConditionTrue))))
+			}
+			// At rest nothing changes.
+			c.o.Report.Status = d.Status
+			g.Expect(Plan(c.o, now.Add(time.Minute)).Status).To(Equal(d.Status))
+		})
+	}
+}
+
+func TestWhatAReportSaysOfMails(t *testing.T) {
+	for name, c := range map[string]struct {
+		mail                  *Mail
+		mailed, reason, words string
+	}{
+		"all were accepted": {&Mail{Sent: 3, Of: 3}, "3/3", "AllMailed", "3 of 3 mails were accepted."},
+		"one was refused": {&Mail{Sent: 2, Of: 3, Refused: []string{"x@example.com"}}, "2/3", "SomeRefused", "2 of 3 mails were " +
+			"accepted; status.refused names 1 that were refused for good, or of which nobody knows whether they arrived. Correct the " +
+			"addresses."},
+		"the server is down": {&Mail{Of: 3, Reason: "MailServerUnavailable", Message: "No answer.", Again: at("10 00:05")}, "0/3",
+			"MailServerUnavailable", "0 of 3 mails were accepted. No answer."},
+		"nobody gets it": {nil, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			d := Plan(Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}, Mail: c.mail}, at("10 00:00"))
+			g.Expect(d.Status.Mailed).To(Equal(c.mailed))
+			if c.reason == "" {
+				g.Expect(d.Status.Conditions).NotTo(ContainElement(HaveField("Type", "Mailed")))
+				return
+			}
+			g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", "Mailed"), HaveField("Reason", c.reason),
+				HaveField("Message", c.words))))
+			if !c.mail.Again.IsZero() {
+				g.Expect(d.Again).To(BeTemporally("==", c.mail.Again))
+			}
+		})
+	}
+}
+
+// An operator that starts anew writes nothing of what passes in seconds.
+func TestWhatPassesByItselfIsNotSaid(t *testing.T) {
+	g := NewWithT(t)
+	now, soon := at("10 00:00"), &Obstacle{Reason: "LedgerUnavailable", Message: "Not yet.", Passing: true, Again: 2 * time.Second}
+	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
+	made := Plan(o, now)
+	o.Obstacle = soon
+	g.Expect(Plan(o, now)).To(Equal(made), "nothing waits for it")
+
+	for _, waits := range []*v1alpha1.CostReport{weekly(), weekly(asks("2026-11-05T00:00:00Z"))} {
+		d, undisturbed := Plan(Observed{Report: waits, Obstacle: soon}, now), Plan(Observed{Report: waits}, now)
+		g.Expect(undisturbed.Make).NotTo(BeNil())
+		g.Expect(d.Make).To(BeNil(), "it waits")
+		g.Expect(d.Again).To(BeTemporally("==", now.Add(2*time.Second)))
+		g.Expect(d.Status).To(Equal(undisturbed.Status))
+		g.Expect(d.Status.Reason).To(Equal("ReportDue"))
+	}
+	soon.Passing = false
+	g.Expect(Plan(Observed{Report: weekly(), Obstacle: soon}, now).Status.Reason).To(Equal("LedgerUnavailable"), "it does not pass")
+}
+
+func TestMailsOfASuspendedReportAreTriedAgain(t *testing.T) {
+	g := NewWithT(t)
+	r := weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true })
+	mail := &Mail{Of: 3, Reason: "MailServerUnavailable", Message: "No answer.", Again: at("10 00:05")}
+	g.Expect(Plan(Observed{Report: r, Kept: []Kept{kept("09 09:00", 1)}, Mail: mail}, at("10 00:00")).Again).
+		To(BeTemporally("==", mail.Again))
+}
+
+// Without a directory nobody knows who is to get mails, and nothing new is said of them.
+func TestMailsOfWhichNobodyKnows(t *testing.T) {
+	g := NewWithT(t)
+	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
+	o.Mail = &Mail{Sent: 2, Of: 3, Missing: 1, Refused: []string{"x"}}
+	said := Plan(o, at("10 00:00")).Status
+	o.Report.Status, o.Mail, o.MailUnknown = said, nil, true
+	o.Obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidDirectory, Message: "There is none.", Stalled: true}
+	st := Plan(o, at("10 01:00")).Status
+	g.Expect(st.Reason).To(Equal(v1alpha1.ReasonInvalidDirectory))
+	g.Expect([]any{st.Mailed, st.NotInDirectory, st.Refused}).To(Equal([]any{"2/3", int32(1), []string{"x"}}))
+	g.Expect(st.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionMailed), HaveField("Reason", "SomeRefused"))))
+}
+
+func TestUntilWhenAReportIsMailed(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(MailedUntil(&weekly().Spec, at("09 09:00"))).To(BeTemporally("==", at("16 09:00")), "then the next one is")
+}
+
+// What is asked for is made once for each value of the annotation, whenever the operator is killed.
+func TestWhatIsAskedForIsMadeOnce(t *testing.T) {
+	g := NewWithT(t)
+	r, now := weekly(asks("2026-11-05T00:00:00Z")), at("06 10:00")
+	var all []Kept
+	plan := func() *Making {
+		d := Plan(Observed{Report: r, Kept: all}, now)
+		r.Status = d.Status
+		return d.Make
+	}
+	first := plan()
+	g.Expect(first.Revision).To(BeEquivalentTo(1))
+	g.Expect(plan()).To(Equal(first), "killed before it was made")
+	all = append(all, askedFor("05 00:00"))
+	g.Expect(plan()).To(BeNil(), "it is made")
+	r.Annotations = nil
+	g.Expect(plan()).To(BeNil())
+	asks("2026-11-05T00:00:00Z")(r)
+	g.Expect(plan().Revision).To(BeEquivalentTo(2), "asked for once more")
+	g.Expect(plan().Revision).To(BeEquivalentTo(2))
+
+	asks("2026-10-05T00:00:00Z")(r)
+	all = []Kept{askedFor("05 00:00"), askedFor("06 00:00")}
+	g.Expect(plan()).To(BeNil(), "as many later ones are kept as there may be")
+}
+
+// A ledger that was begun anew, or an old copy of it, has nothing made or mailed again that was told of.
+func TestALedgerThatIsLost(t *testing.T) {
+	g := NewWithT(t)
+	r := weekly(asks("2026-11-05T00:00:00Z"))
+	now := at("17 00:00")
+	all := []Kept{kept("05 00:00", 1), kept("09 09:00", 1), kept("16 09:00", 1)}
+	all[0].Asked = true
+	r.Status.AskedUntil, r.Status.AskedRevision = "2026-11-05T00:00:00Z", 1
+	r.Status = Plan(Observed{Report: r, Kept: all, Mail: &Mail{Sent: 3, Of: 3}}, now).Status
+	g.Expect(r.Status.Last.To.Time).To(BeTemporally("==", at("16 09:00")))
+	for name, has := range map[string][]Kept{"none": nil, "an old copy": all[1:2]} {
+		d := Plan(Observed{Report: r, Kept: has}, now)
+		g.Expect(d.Make).To(BeNil(), name)
+		g.Expect(d.Status.Last).To(Equal(r.Status.Last))
+		g.Expect(d.Status.Mailed).To(Equal("3/3"))
+		g.Expect(d.Status.Message).To(ContainSubstring("The ledger does not have that report any more. The next report is due at"))
+		said := &v1alpha1.CostReport{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: d.Status}
+		g.Expect(Plan(Observed{Report: said, Kept: has}, now)).To(Equal(d), "it stays so")
+		next := Plan(Observed{Report: r, Kept: has}, at("23 09:00"))
+		g.Expect(next.Make).NotTo(BeNil())
+		g.Expect(next.Make.Period.To).To(BeTemporally("==", at("23 09:00")), "what is due next is made")
+	}
+	g.Expect(Outdated(r, at("09 09:00"))).To(BeTrue())
+	g.Expect(Outdated(r, at("16 09:00"))).To(BeFalse())
+	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-06T00:00:00Z"
+	g.Expect(Plan(Observed{Report: r}, now).Make).NotTo(BeNil(), "what somebody asks for now is made")
+}

@@ -1,0 +1,213 @@
+// Package gather reads from the ledger what a report of costs is computed from. It asks, and decides nothing but how decisions
+// are read.
+package gather
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/chronicle"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/sizing"
+)
+
+// gatherer reads what a period is computed from.
+type gatherer struct {
+	ledger *ledger.Ledger
+	in     *cost.Input
+	// profiles are those that count; all if there are none.
+	profiles []string
+	tiers    config.Tiers
+}
+
+// From reads from a ledger all that it has of the period of an input: what was held, used, lost and waited for in some
+// profiles, or in all if there are none, what sizing would have granted by the rules of the tiers, and how much was free.
+func From(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []string, tiers config.Tiers) error {
+	g := &gatherer{l, in, profiles, tiers}
+	for _, read := range []func(context.Context) error{g.held, g.use, g.happened, g.rooms} {
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *gatherer) counts(profile string) bool {
+	return len(g.profiles) == 0 || slices.Contains(g.profiles, profile)
+}
+
+// held reads what pods held, and how many runs there were.
+func (g *gatherer) held(ctx context.Context) error {
+	p := g.in.Period
+	err := g.ledger.Held(ctx, p.Cuts(), func(h ledger.Held) error {
+		if g.counts(h.Profile) {
+			g.in.Held = append(g.in.Held, heldOf(&h))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	runs, err := g.ledger.Runs(ctx, p.From, p.To)
+	for i := range runs {
+		if of := &runs[i]; g.counts(of.Profile) {
+			owner := cost.Owner{Team: of.Profile, User: of.User, Namespace: of.Namespace, Kind: of.Kind, Task: of.Task}
+			g.in.Runs = append(g.in.Runs, cost.Runs{Owner: owner, Runs: of.Runs})
+		}
+	}
+	return err
+}
+
+func (g *gatherer) rooms(ctx context.Context) error {
+	rooms, err := g.ledger.Rooms(ctx, g.in.Period.From, g.in.Period.To)
+	g.in.Rooms, g.in.Mix = measuredOf(rooms)
+	return err
+}
+
+func heldOf(h *ledger.Held) cost.Held {
+	held := cost.Held{
+		Owner: cost.Owner{Team: h.Profile, User: h.User, Namespace: h.Namespace, Kind: h.Kind, Task: h.Task},
+		Tier:  h.Tier, Surplus: h.Role == v1alpha1.RoleSurplus, Model: h.Model, Resources: cost.Resources(h.Resources),
+		Outcome: string(h.Outcome), From: h.From, Seconds: h.PodSeconds, Uncertain: h.UncertainSeconds, Pods: h.Pods,
+	}
+	if h.Kind == v1alpha1.ElasticTrainingJobKind || h.Kind == v1alpha1.MergeJobKind {
+		held.Role = sizing.Worker
+		if h.First {
+			held.Role = sizing.Master
+		}
+	}
+	return held
+}
+
+// use reads what was used on the days of the period, and what sizing would grant by that.
+func (g *gatherer) use(ctx context.Context) error {
+	in := g.in
+	histories := map[sizing.Key]*sizing.History{}
+	err := g.ledger.PartDays(ctx, ledger.PartQuery{From: in.Period.From, To: in.Period.To}, func(d ledger.PartDay) error {
+		var u sizing.Usage
+		if json.Unmarshal([]byte(d.Content), &u) != nil {
+			return nil //nolint:nilerr // it is of another version, and counts as not seen
+		}
+		key := sizing.Key{
+			Namespace: d.Namespace, Kind: d.Kind, Task: d.Task, Role: sizing.Role(d.Role), Container: d.Container,
+		}
+		in.Used = append(in.Used, cost.Used{Day: d.Day, Key: key, Usage: u})
+		task := taskOf(key)
+		if histories[task] == nil {
+			histories[task] = &sizing.History{WindowDays: sizing.DefaultWindowDays}
+		}
+		histories[task].Add(sizing.Part{Role: key.Role, Container: key.Container}, d.Day, u)
+		return nil
+	})
+	in.Granted = grants(histories, g.tiers)
+	return err
+}
+
+// grants tells what sizing would have granted. Sizing looks at weeks, and is asked for each span of each day: it answers once for
+// each role and tier.
+func grants(histories map[sizing.Key]*sizing.History, tiers config.Tiers) func(sizing.Key, string) (cost.Granted, bool) {
+	type question struct {
+		role sizing.Key
+		tier string
+	}
+	type answer struct {
+		granted cost.Granted
+		known   bool
+	}
+	answers := map[question]answer{}
+	return func(role sizing.Key, tier string) (cost.Granted, bool) {
+		q := question{role, tier}
+		a, asked := answers[q]
+		if !asked {
+			a.granted, a.known = granted(histories[taskOf(role)], role.Role, tiers, tier)
+			answers[q] = a
+		}
+		return a.granted, a.known
+	}
+}
+
+// happened reads who waited how long, and what was lost when gangs were stopped.
+func (g *gatherer) happened(ctx context.Context) error {
+	var told happened
+	in := g.in
+	asked := ledger.DecisionQuery{From: in.Period.From, To: in.Period.To, Kinds: telling}
+	err := g.ledger.EachDecision(ctx, asked, func(d *ledger.Decision) {
+		if g.counts(d.Figures[chronicle.Profile]) {
+			told.tell(d)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	in.Waits = told.waits
+	pods, err := g.podsOf(ctx, told.stops)
+	if err != nil {
+		return err
+	}
+	for i := range told.stops {
+		s := &told.stops[i]
+		by, err := g.other(ctx, s)
+		if err != nil {
+			return err
+		}
+		in.Losses = append(in.Losses, lossOf(s, pods[s.gang()], by))
+	}
+	return nil
+}
+
+// podsOf are the pods that the gangs of stops had in the period.
+func (g *gatherer) podsOf(ctx context.Context, stops []stop) (map[gang][]ledger.Stay, error) {
+	runs := make([]string, len(stops))
+	for i := range stops {
+		runs[i] = stops[i].run
+	}
+	stays, err := g.ledger.RunStays(ctx, g.in.Period.From, g.in.Period.To, runs)
+	pods := map[gang][]ledger.Stay{}
+	for i := range stays {
+		p := &stays[i].Pod
+		of := gang{p.Namespace, p.Kind, p.Task, p.Run}
+		pods[of] = append(pods[of], stays[i])
+	}
+	return pods, err
+}
+
+// other is who answers for the job that a gang made room for; nil for a gang that made room for nobody.
+func (g *gatherer) other(ctx context.Context, s *stop) (*cost.Owner, error) {
+	namespace, name, found := strings.Cut(s.by, "/")
+	if !found {
+		return nil, nil
+	}
+	told, err := g.ledger.Decisions(ctx, ledger.DecisionQuery{
+		Namespace: namespace, Name: name, To: s.until.Add(time.Second), Limit: 1,
+		Kinds: []string{chronicle.Waited, chronicle.Capped, chronicle.WentOn, chronicle.Ran},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(told) == 0 {
+		return &cost.Owner{Namespace: namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: name}, nil
+	}
+	owner := ownerOf(&told[0])
+	return &owner, nil
+}
+
+func taskOf(key sizing.Key) sizing.Key {
+	return sizing.Key{Namespace: key.Namespace, Kind: key.Kind, Task: key.Task}
+}
+
+// granted is what sizing would have granted a pod of a role of a tier.
+func granted(h *sizing.History, role sizing.Role, tiers config.Tiers, tier string) (g cost.Granted, known bool) {
+	t, found := tiers.Find(tier)
+	if h == nil || !found {
+		return g, false
+	}
+	g.Millicores, _ = h.Granted(role, sizing.CPU, t.Sizing)
+	g.MemoryBytes, _ = h.Granted(role, sizing.Memory, t.Sizing)
+	return g, g.Millicores > 0 || g.MemoryBytes > 0
+}

@@ -1,0 +1,88 @@
+package gather
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/chronicle"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+const prices = `{currency: CNY, prices: [{validFrom: "2026-01-01", cpuCoreHour: "0", memoryGiBHour: "0",
+	accelerators: [{resource: nvidia.com/gpu, hourly: "10"}]}]}`
+
+// A gang of two that was preempted after it had trained for three hours, the last of them with one more, and had saved itself
+// after the first.
+func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
+	g := NewWithT(t)
+	l, err := ledger.Open(t.Context(), ledger.Options{File: filepath.Join(t.TempDir(), "ledger.db")})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(l.Close()).To(Succeed()) }()
+	midnight := time.Date(2026, time.November, 17, 0, 0, 0, 0, time.UTC)
+	hour := func(n int) time.Time { return midnight.Add(time.Duration(n) * time.Hour) }
+	pod := func(name, role, user, task, run string, begin, end int) ledger.Stay {
+		return ledger.Stay{
+			Pod: ledger.Pod{
+				UID: name, Namespace: "ads", Name: name, Profile: "ads", User: user, Kind: v1alpha1.ElasticTrainingJobKind, Task: task,
+				Run: run, Role: role, Resources: ledger.Resources{"nvidia.com/gpu": 1000},
+			},
+			Begin: hour(begin), End: hour(end), Final: true, Outcome: ledger.Deleted,
+		}
+	}
+	decision := func(kind, name, user, task, attempt string, when int, figures ...string) ledger.Decision {
+		d := ledger.Decision{
+			ID: attempt, At: hour(when), Kind: kind, Namespace: "ads", Name: name, UID: name, Attempt: attempt,
+			Figures: map[string]string{
+				chronicle.Object: v1alpha1.ElasticTrainingJobKind, chronicle.Profile: "ads", chronicle.User: user, chronicle.Task: task,
+			},
+		}
+		for i := 0; i+1 < len(figures); i += 2 {
+			d.Figures[figures[i]] = figures[i+1]
+		}
+		return d
+	}
+	stopped := decision(chronicle.Stopped, "ctr-7", "alice", "ctr", "1-1", 4, chronicle.LostSince, hour(2).Format(time.RFC3339))
+	stopped.Other = "ads/launch-1"
+	orphan := decision(chronicle.Stopped, "gone", "eve", "gone", "1-1", 5, chronicle.LostSince, hour(4).Format(time.RFC3339))
+	orphan.Other = "rec/unknown"
+	g.Expect(l.Record(t.Context(), ledger.Entries{
+		Stays: []ledger.Stay{
+			pod("ctr-7-0", "core", "alice", "ctr", "1-1", 1, 4), pod("ctr-7-1", "core", "alice", "ctr", "1-1", 1, 4),
+			pod("ctr-7-2", v1alpha1.RoleSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
+		},
+		Decisions: []ledger.Decision{
+			stopped, orphan, decision(chronicle.Waited, "launch-1", "bob", "launch", "1-4", 3),
+			decision(chronicle.Ran, "launch-1", "bob", "launch", "1-4", 4, chronicle.WaitedSeconds, "3600"),
+		},
+		Rooms: []ledger.Room{{At: hour(1), Free: 4, Unusable: 0.5, Gangs: 2}, {At: hour(30), Free: 9}},
+	})).To(Succeed())
+	list, err := cost.ParsePrices([]byte(prices))
+	g.Expect(err).NotTo(HaveOccurred())
+	of := func(profiles ...string) *cost.Report {
+		in := &cost.Input{Period: cost.PeriodUntil(hour(24), 24*time.Hour, time.UTC), Prices: list}
+		g.Expect(From(t.Context(), l, in, profiles, config.DefaultTiers())).To(Succeed())
+		return cost.Compute(in)
+	}
+	computed := of()
+	g.Expect(computed.Total.Cost.String()).To(Equal("90"))
+	g.Expect(computed.Lost.Preemptions.String()).To(Equal("50"), "two hours of two, and one of the third")
+	g.Expect(computed.Lost.Restarts.String()).To(Equal("0"))
+	g.Expect(computed.Lost.Incidents).To(BeEquivalentTo(2), "of one nothing is known but that it was")
+	for user, costs := range map[string]string{"alice": "20", "bob": "70"} {
+		g.Expect(computed.By[cost.ByUser]).To(ContainElement(And(HaveField("Key.User", user),
+			WithTransform(func(row cost.Row) string { return row.Cost.String() }, Equal(costs)))), "who made it stop pays")
+	}
+	g.Expect(computed.Waits).To(Equal(cost.Waits{Gangs: 1, Median: time.Hour, Longest: time.Hour, LongestOf: "ads/launch-1"}))
+	g.Expect(*computed.Room).To(Equal(cost.Room{
+		Free: 4, Unusable: cost.Share{Value: 0.5, Known: true},
+		Mix: "gangs like those of the jobs and merges that there were (2 on average, at 1 times)",
+	}))
+	other := of("rec")
+	g.Expect(other.Waits.Gangs+other.Lost.Incidents).To(BeZero(), "of another team")
+}

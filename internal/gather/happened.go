@@ -1,0 +1,107 @@
+package gather
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/chronicle"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+// telling are the kinds of decisions that happened reads.
+var telling = []string{chronicle.Ran, chronicle.Restarted, chronicle.Stopped, chronicle.Withdrawn}
+
+// happened is what decisions of a period say that a report has.
+type happened struct {
+	waits []cost.Wait
+	stops []stop
+
+	// last is when an attempt of a job was last stopped.
+	last map[[2]string]time.Time
+}
+
+// stop is the loss of the work of all pods of a gang.
+type stop struct {
+	// of whom the gang was, and run is the attempt or run that its pods are of.
+	of  cost.Owner
+	run string
+	// by is the job that it made room for, as namespace/name; empty for none.
+	by string
+	// since and until are of which time the work was lost.
+	since, until time.Time
+}
+
+// gang tells the pods of a run from others.
+type gang struct{ namespace, kind, task, run string }
+
+func (s *stop) gang() gang { return gang{s.of.Namespace, s.of.Kind, s.of.Task, s.run} }
+
+// tell takes in a decision of one of the kinds of telling, in the order in which they were made. What was lost before it was lost
+// again is not lost twice.
+func (h *happened) tell(d *ledger.Decision) {
+	if d.Kind == chronicle.Ran {
+		if waited, err := strconv.ParseInt(d.Figures[chronicle.WaitedSeconds], 10, 64); err == nil && waited >= 0 {
+			h.waits = append(h.waits, cost.Wait{Job: d.Namespace + "/" + d.Name, Time: time.Duration(waited) * time.Second})
+		}
+		return
+	}
+	since, err := time.Parse(time.RFC3339, d.Figures[chronicle.LostSince])
+	if err != nil {
+		return // Nothing was lost.
+	}
+	attempt := [2]string{d.UID, d.Attempt}
+	if before := h.last[attempt]; before.After(since) {
+		since = before
+	}
+	if h.last == nil {
+		h.last = map[[2]string]time.Time{}
+	}
+	h.last[attempt] = d.At
+	s := stop{of: ownerOf(d), run: d.Attempt, since: since, until: d.At}
+	if d.Kind == chronicle.Stopped {
+		s.by = d.Other
+	}
+	h.stops = append(h.stops, s)
+}
+
+// ownerOf is who answers for the job that a decision is about.
+func ownerOf(d *ledger.Decision) cost.Owner {
+	return cost.Owner{
+		Team: d.Figures[chronicle.Profile], User: d.Figures[chronicle.User], Namespace: d.Namespace, Kind: d.Figures[chronicle.Object],
+		Task: d.Figures[chronicle.Task],
+	}
+}
+
+// lossOf is what the pods of a gang lost, as far as they were there in the time of the stop, for somebody or for nobody.
+func lossOf(s *stop, pods []ledger.Stay, by *cost.Owner) cost.Loss {
+	l := cost.Loss{Of: s.of, For: by}
+	for i := range pods {
+		p := pods[i].Within(s.since, s.until)
+		if !p.Begin.Before(p.End) {
+			continue
+		}
+		l.Of.Team, l.Of.User = p.Profile, p.User // Rows are of what the ledger says.
+		l.Pods = append(l.Pods, cost.LostPods{
+			Number: 1, Since: p.Begin, Until: p.End, Surplus: p.Role == v1alpha1.RoleSurplus, Model: p.Model,
+			Resources: cost.Resources(p.Resources),
+		})
+	}
+	return l
+}
+
+// measuredOf is how much was free, and in words which gangs that was measured for.
+func measuredOf(rooms []ledger.Room) (measured []cost.Measured, mix string) {
+	gangs := int64(0)
+	for _, r := range rooms {
+		gangs += r.Gangs
+		measured = append(measured, cost.Measured{At: r.At, Free: r.Free, Unusable: cost.Share{Value: r.Unusable, Known: r.Gangs > 0}})
+	}
+	if gangs > 0 {
+		mix = fmt.Sprintf("gangs like those of the jobs and merges that there were (%.0f on average, at %d times)",
+			float64(gangs)/float64(len(rooms)), len(rooms))
+	}
+	return measured, mix
+}

@@ -1,0 +1,77 @@
+// Command report writes the cost report of a week that is made up, and opens it where there is something to open it with.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/test/testutil/week"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run writes what a team gets, and what one person gets, into a new folder.
+func run(ctx context.Context) error {
+	folder, err := os.MkdirTemp("", "tideline-report-")
+	if err != nil {
+		return err
+	}
+	computed, err := week.Computed(ctx)
+	if err != nil {
+		return err
+	}
+	everybody := report.Options{Name: "weekly", Top: 10}
+	mail, err := report.Compose(computed, everybody)
+	if err != nil {
+		return err
+	}
+	files := mail.Attachments
+	files = append(files, report.File{Name: "mail.txt", Content: []byte(mail.Text)})
+	for _, of := range []struct {
+		name    string
+		options report.Options
+		write   func(cost.Report, report.Options) ([]byte, error)
+	}{
+		{"weekly.html", everybody, report.Page},
+		{"tomas.html", report.Options{Name: "weekly", Person: "tomas"}, report.Page},
+		{"report.json", everybody, report.JSON},
+		{"focus.csv", everybody, report.FOCUS},
+	} {
+		content, err := of.write(computed, of.options)
+		if err != nil {
+			return err
+		}
+		files = append(files, report.File{Name: of.name, Content: content})
+	}
+	for _, file := range files {
+		path := filepath.Join(folder, file.Name)
+		if err := os.WriteFile(path, file.Content, 0o600); err != nil {
+			return err
+		}
+		fmt.Println(path)
+	}
+	return show(ctx, filepath.Join(folder, "weekly.html"))
+}
+
+// show opens a file for who sits at a terminal, if there is a program for that.
+func show(ctx context.Context, path string) error {
+	if terminal, err := os.Stdout.Stat(); err != nil || terminal.Mode()&os.ModeCharDevice == 0 {
+		return err
+	}
+	for _, program := range []string{"xdg-open", "open"} {
+		if found, err := exec.LookPath(program); err == nil {
+			return exec.CommandContext(ctx, found, path).Run()
+		}
+	}
+	return nil
+}

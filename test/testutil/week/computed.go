@@ -1,0 +1,81 @@
+package week
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/gather"
+	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/sizing"
+)
+
+// earlierWeeks are those of which there are reports already.
+const earlierWeeks = 5
+
+// Computed is what a report says of a week that a cluster lived, counted from a ledger as the operator counts it, and compared
+// with five weeks before. It is the same each time, and takes a second or two.
+func Computed(ctx context.Context) (cost.Report, error) {
+	folder, err := os.MkdirTemp("", "tideline-week-")
+	if err != nil {
+		return cost.Report{}, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	l, err := ledger.Open(ctx, ledger.Options{File: filepath.Join(folder, "ledger.db")})
+	if err != nil {
+		return cost.Report{}, err
+	}
+	defer func() { _ = l.Close() }()
+	zone, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		return cost.Report{}, err
+	}
+	until := time.Date(2026, 11, 16, 9, 0, 0, 0, zone)
+	w := live(until, earlierWeeks+1)
+	if err := l.Record(ctx, w.entries); err != nil {
+		return cost.Report{}, err
+	}
+	list, err := cost.ParsePrices([]byte(prices))
+	if err != nil {
+		return cost.Report{}, err
+	}
+	var report *cost.Report
+	var earlier []cost.Earlier
+	for week := range earlierWeeks + 1 {
+		in := &cost.Input{
+			Period: cost.PeriodUntil(until.AddDate(0, 0, -7*(earlierWeeks-week)), wholeWeek, zone), Prices: list, Earlier: earlier,
+		}
+		if err := gather.From(ctx, l, in, nil, config.DefaultTiers()); err != nil {
+			return cost.Report{}, err
+		}
+		w.tell(in)
+		report = cost.Compute(in)
+		earlier = append(earlier, report.Summary())
+	}
+	return *report, nil
+}
+
+// tell adds what was decided in a period.
+func (w *world) tell(in *cost.Input) {
+	within := func(at time.Time) bool { return !at.Before(in.Period.From) && at.Before(in.Period.To) }
+	for _, l := range w.losses {
+		if within(l.Pods[0].Until) {
+			in.Losses = append(in.Losses, l)
+		}
+	}
+	for _, b := range w.waits {
+		if within(b.at) {
+			in.Waits = append(in.Waits, b.Wait)
+		}
+	}
+}
+
+// partDay is what was seen of a part on a day.
+func partDay(of ledger.Part, day time.Time, u sizing.Usage) ledger.PartDay {
+	content, _ := json.Marshal(u) // of numbers it has no error
+	return ledger.PartDay{Part: of, Day: day, SeenSeconds: u.SeenSeconds, Content: string(content)}
+}
