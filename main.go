@@ -43,6 +43,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/rbac"
 	"github.com/tideline-io/tideline/controllers/accounting"
+	"github.com/tideline-io/tideline/controllers/costreport"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/controllers/mergejob"
@@ -215,6 +216,9 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 		return err
 	}
 	if err := recorder.Setup(ctx, mgr, shared.Volcano, shared.Arbiter); err != nil {
+		return err
+	}
+	if err := costreport.Setup(mgr, cfg, namespace, recorder); err != nil {
 		return err
 	}
 	return usage.Setup(ctx, mgr)

@@ -184,7 +184,8 @@ func TestBindingsBindWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// Every kind can be used by those who may edit and view a namespace; one of the whole cluster by those who divide it.
+// Every kind can be used by those who may edit and view a namespace; one of the whole cluster by those who divide it. What things
+// cost is for those who answer for it alone.
 func TestUserRolesCoverEveryKind(t *testing.T) {
 	writers := map[string]string{}
 	covered := map[string][]string{}
@@ -200,7 +201,10 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			writers[plural] = "tideline-edit"
-			if scope == "Cluster" {
+			switch {
+			case plural == "costreports":
+				writers[plural] = "tideline-reports"
+			case scope == "Cluster":
 				writers[plural] = "tideline-profiles"
 			}
 		case "ClusterRole":
@@ -213,8 +217,9 @@ func TestUserRolesCoverEveryKind(t *testing.T) {
 	}
 	for plural, writer := range writers {
 		for _, role := range []string{writer, "tideline-view"} {
-			if !slices.Contains(covered[role], plural) {
-				t.Errorf("%s covers %v, not %s", role, covered[role], plural)
+			want := role == writer || writer != "tideline-reports"
+			if slices.Contains(covered[role], plural) != want {
+				t.Errorf("%s covers %v: %s is among them, %t is wanted", role, covered[role], plural, want)
 			}
 		}
 	}
@@ -318,6 +323,8 @@ func TestSamplesHaveNoUnknownField(t *testing.T) {
 			decode(t, r, &v1alpha1.MergeJob{})
 		case v1alpha1.ResourceQuotaProfileKind:
 			decode(t, r, &v1alpha1.ResourceQuotaProfile{})
+		case v1alpha1.CostReportKind:
+			decode(t, r, &v1alpha1.CostReport{})
 		default:
 			t.Errorf("%s is a %s", r.GetName(), r.GetKind())
 		}

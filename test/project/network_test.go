@@ -2,6 +2,7 @@ package project
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/kustomize/api/resource"
 )
 
 // Every port that is served is opened, and no other: a policy that forgets the webhooks' port lets nobody create a job. The
@@ -71,20 +73,58 @@ func openedPorts(t *testing.T, policies []networkingv1.NetworkPolicy, pod *corev
 
 // The operator calls the API server, and asks for its name.
 func TestNetworkPolicyLetsTheOperatorOut(t *testing.T) {
-	var policy networkingv1.NetworkPolicy
-	for _, r := range build(t, "config/network-policy") {
-		decode(t, r, &policy)
-	}
-	var out []string
-	for _, rule := range policy.Spec.Egress {
-		for _, port := range rule.Ports {
-			if port.EndPort != nil || port.Port.Type != intstr.Int {
-				t.Errorf("egress to %v", port)
-			}
-			out = append(out, string(*port.Protocol)+" "+port.Port.String())
-		}
-	}
+	out := portsOut(t, build(t, "config/network-policy"))
 	if want := []string{"TCP 443", "TCP 6443", "UDP 53", "TCP 53"}; !slices.Equal(out, want) {
 		t.Errorf("egress to %v, want %v", out, want)
 	}
+}
+
+// Whoever adds component mail lets mail be submitted, and nothing else.
+func TestComponentLetsMailOut(t *testing.T) {
+	before, after := portsOut(t, installation(t)), portsOut(t, installation(t, "mail"))
+	slices.Sort(before)
+	want := append(slices.Clone(before), "TCP 465", "TCP 587")
+	slices.Sort(want)
+	slices.Sort(after)
+	if !slices.Equal(after, want) {
+		t.Errorf("egress to %v, want %v", after, want)
+	}
+}
+
+// Where the server's address is known, mail goes there alone.
+func TestPageNamesTheServerForMail(t *testing.T) {
+	shown := regexp.MustCompile("(?s)```yaml\n(apiVersion: kustomize.*?)```").FindStringSubmatch(readPage(t, "docs/cost.md"))
+	if shown == nil {
+		t.Fatal("docs/cost.md shows no kustomization")
+	}
+	var policy networkingv1.NetworkPolicy
+	decode(t, named(t, buildOwn(t, shown[1]), "NetworkPolicy", "tideline-mail"), &policy)
+	if rules := policy.Spec.Egress; len(rules) != 1 || len(rules[0].To) != 1 || len(rules[0].Ports) != 2 {
+		t.Errorf("egress by %v", rules)
+	}
+}
+
+// portsOut are the ports that policies let pods call.
+func portsOut(t *testing.T, all []*resource.Resource) []string {
+	t.Helper()
+	var out []string
+	for _, r := range all {
+		if r.GetKind() != "NetworkPolicy" {
+			continue
+		}
+		var policy networkingv1.NetworkPolicy
+		decode(t, r, &policy)
+		for _, rule := range policy.Spec.Egress {
+			if len(rule.Ports) == 0 {
+				t.Errorf("policy %s lets everything out", policy.Name)
+			}
+			for _, port := range rule.Ports {
+				if port.EndPort != nil || port.Port.Type != intstr.Int {
+					t.Errorf("egress to %v", port)
+				}
+				out = append(out, string(*port.Protocol)+" "+port.Port.String())
+			}
+		}
+	}
+	return out
 }

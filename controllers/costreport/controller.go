@@ -1,0 +1,155 @@
+// Package costreport reconciles CostReports: it observes, lets internal/costreport decide which report is due, has internal/cost
+// count and internal/report write it, keeps it in the ledger, and mails it. It decides nothing itself.
+package costreport
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/controllers/accounting"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/costreport"
+	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/ledger"
+)
+
+// +kubebuilder:rbac:groups=tideline.io,resources=costreports,verbs=get;list;watch
+// +kubebuilder:rbac:groups=tideline.io,resources=costreports/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+
+const (
+	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
+	staleInterval = 2 * time.Second
+	// startInterval is how often it is looked whether the ledger has all that ran, after the operator started. That takes seconds;
+	// what takes longer than startTime is said.
+	startInterval, startTime = 2 * time.Second, time.Minute
+	// makeTimeout bounds how long one report may take to be made, and ledgerTimeout how long the ledger may take to open.
+	makeTimeout, ledgerTimeout = 10 * time.Minute, 30 * time.Second
+	// Back-off of failed reconciles.
+	firstRetry, lastRetry = time.Second, 5 * time.Minute
+)
+
+// Reconciler reconciles CostReports, one after the other.
+type Reconciler struct {
+	client   client.Client
+	applier  kube.Applier
+	live     client.Reader
+	recorder events.EventRecorder
+	config   *config.Configuration
+	// namespace is the operator's own.
+	namespace string
+	guard     *guard.Guard
+	// open opens the ledger. It is closed after each look, because where it is may change.
+	open func(context.Context) (*ledger.Ledger, error)
+	// complete is until when the ledger has all that ran; zero before it has.
+	complete func() time.Time
+	// began is when this operator first looked at a report, which it does once it leads.
+	began   time.Time
+	metrics *metrics
+	now     func() time.Time
+}
+
+// Setup registers the reconciler, of an operator in the namespace, with the manager.
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, recorder *accounting.Recorder) error {
+	g, err := guard.New(crd.CostReport)
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
+		config: cfg, namespace: namespace, guard: g, complete: recorder.Complete, metrics: newMetrics(), now: time.Now,
+		open: func(ctx context.Context) (*ledger.Ledger, error) { return accounting.OpenLedger(ctx, cfg.Ledger) },
+	}
+	if err := r.metrics.register(); err != nil {
+		return err
+	}
+	if err := r.serve(mgr); err != nil {
+		return fmt.Errorf("serve reports: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("costreport").
+		For(&v1alpha1.CostReport{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+			predicate.AnnotationChangedPredicate{}))).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			LogConstructor: func(req *reconcile.Request) logr.Logger {
+				log := mgr.GetLogger().WithName("costreport")
+				if req != nil {
+					log = log.WithValues("report", req.Name)
+				}
+				return log
+			},
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the controller of CostReport: %w", err)
+	}
+	return nil
+}
+
+// Reconcile makes one report, if one is due, and mails what is to be mailed.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
+		return reconcile.Result{}, err
+	} else if !seen {
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
+	}
+	object := &v1alpha1.CostReport{}
+	if err := r.client.Get(ctx, req.NamespacedName, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.metrics.forget(req.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read the CostReport: %w", err)
+	}
+	if object.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if r.began.IsZero() {
+		r.began = r.now()
+	}
+	v, err := r.look(ctx, object)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer v.close()
+	now := r.now()
+	d := costreport.Plan(v.observed, now)
+	stale, err := r.report(ctx, object, &d)
+	if stale || err != nil {
+		return reconcile.Result{RequeueAfter: staleInterval}, err
+	}
+	if err := r.carryOut(ctx, v, &d); err != nil {
+		return reconcile.Result{}, err
+	}
+	if d.Make != nil || v.sending() {
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	}
+	return reconcile.Result{RequeueAfter: wait(d.Again, now)}, nil
+}
+
+// wait is how long it is until a time; at least a moment.
+func wait(until, now time.Time) time.Duration {
+	if until.IsZero() {
+		return 0
+	}
+	return max(until.Sub(now), time.Millisecond)
+}

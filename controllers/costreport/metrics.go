@@ -1,0 +1,151 @@
+package costreport
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/costreport"
+	"github.com/tideline-io/tideline/internal/mail"
+	"github.com/tideline-io/tideline/internal/report"
+)
+
+// metrics tell how reports are made and mailed (docs/metrics.md).
+type metrics struct {
+	ready, last, next, seconds, recipients *prometheus.GaugeVec
+	cost, utilization, unusable            *prometheus.GaugeVec
+	mails                                  *prometheus.CounterVec
+}
+
+const labelReport, labelState, labelKind, labelCurrency = "report", "state", "kind", "currency"
+
+func newMetrics() *metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{labelReport}, labels...))
+	}
+	return &metrics{
+		ready: gauge("tideline_cost_report_ready", "1 while nothing keeps a CostReport from being made, else 0."),
+		last:  gauge("tideline_cost_report_last_timestamp_seconds", "Until when the last report of a CostReport is."),
+		next: gauge("tideline_cost_report_next_timestamp_seconds",
+			"When the next report of a CostReport is due; in the past while one that was due is not made."),
+		seconds: gauge("tideline_cost_report_duration_seconds", "How long it took to make the last report of a CostReport."),
+		recipients: gauge("tideline_cost_report_recipients",
+			"Who is to get the last report of a CostReport by mail, by how far their mail has come.", labelState),
+		cost: gauge("tideline_cost_report_cost",
+			"Cost by the last report of a CostReport: in total, of what was not used, and of what sizing would not have granted.",
+			labelKind, labelCurrency),
+		utilization: gauge("tideline_cost_report_utilization_ratio",
+			"Share of the time that accelerators were held in which they were used, by the last report of a CostReport."),
+		unusable: gauge("tideline_cost_report_unusable_ratio",
+			"Share of free accelerators that a gang could not use, by the last report of a CostReport."),
+		mails: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tideline_cost_report_mails_total", Help: "Mails of a CostReport that were begun, also those that were not accepted.",
+		}, []string{labelReport}),
+	}
+}
+
+func (m *metrics) gauges() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.ready, m.last, m.next, m.seconds, m.recipients, m.cost, m.utilization, m.unusable}
+}
+
+func (m *metrics) all() []prometheus.Collector {
+	all := []prometheus.Collector{m.mails}
+	for _, g := range m.gauges() {
+		all = append(all, g)
+	}
+	return all
+}
+
+// register has Prometheus read them.
+func (m *metrics) register() error {
+	for _, c := range m.all() {
+		if err := ctrlmetrics.Registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observe tells what was decided.
+func (m *metrics) observe(report string, d *costreport.Decision) {
+	ready := 0.0
+	if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionReady) {
+		ready = 1
+	}
+	m.ready.WithLabelValues(report).Set(ready)
+	var last time.Time
+	if d.Status.Last != nil {
+		last = d.Status.Last.To.Time
+	}
+	timestamp(m.last, report, last)
+	timestamp(m.next, report, d.Due)
+}
+
+// timestamp tells a time; of the zero time, nothing.
+func timestamp(g *prometheus.GaugeVec, report string, at time.Time) {
+	if at.IsZero() {
+		g.DeleteLabelValues(report)
+		return
+	}
+	g.WithLabelValues(report).Set(float64(at.Unix()))
+}
+
+// observeNumbers tells what the last report says; nil where there is none.
+func (m *metrics) observeNumbers(name string, n *report.Numbers) {
+	of := prometheus.Labels{labelReport: name}
+	for _, g := range []*prometheus.GaugeVec{m.cost, m.utilization, m.unusable} {
+		g.DeletePartialMatch(of) // the currency may be another one now, and what was known unknown
+	}
+	if n == nil {
+		return
+	}
+	for kind, amount := range map[string]*float64{"total": &n.Cost, "waste": n.Waste, "recoverable": n.Recoverable} {
+		if amount != nil {
+			m.cost.WithLabelValues(name, kind, n.Currency).Set(*amount)
+		}
+	}
+	if n.Utilization != nil {
+		m.utilization.With(of).Set(*n.Utilization)
+	}
+	if n.Unusable != nil {
+		m.unusable.With(of).Set(*n.Unusable)
+	}
+}
+
+// observeMails tells how far the mails of the last report have come; nil for one that nobody gets. Bad are recipients without an
+// address, and wrong says that nothing can be sent because of the server's Secret.
+func (m *metrics) observeMails(report string, d *mail.Decision, bad int, wrong bool) {
+	if d == nil {
+		m.recipients.DeletePartialMatch(prometheus.Labels{labelReport: report})
+		return
+	}
+	waiting, held := len(d.Waiting), len(d.Held)
+	if wrong {
+		held += len(d.Send)
+	} else {
+		waiting += len(d.Send)
+	}
+	for state, n := range map[string]int{
+		"sent": d.Sent, "waiting": waiting, "held": held, "refused": len(d.Refused) + bad, "unconfirmed": len(d.Unconfirmed),
+		"missed": len(d.Missed),
+	} {
+		m.recipients.WithLabelValues(report, state).Set(float64(n))
+	}
+}
+
+func (m *metrics) made(report string, took time.Duration) {
+	m.seconds.WithLabelValues(report).Set(took.Seconds())
+}
+
+func (m *metrics) mailed(report string, n int) { m.mails.WithLabelValues(report).Add(float64(n)) }
+
+// forget tells no more of a report that is gone.
+func (m *metrics) forget(report string) {
+	for _, g := range m.gauges() {
+		g.DeletePartialMatch(prometheus.Labels{labelReport: report})
+	}
+	m.mails.DeleteLabelValues(report)
+}

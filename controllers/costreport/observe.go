@@ -1,0 +1,217 @@
+package costreport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/costreport"
+	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/mail"
+	"github.com/tideline-io/tideline/internal/report"
+)
+
+const (
+	// pricesKey and peopleKey are where price list and directory stand in their ConfigMaps.
+	pricesKey, peopleKey = "prices.yaml", "people.yaml"
+	// smtpType is the type of Secrets that are read. No other Secret of the operator's namespace is anybody's to name.
+	smtpType corev1.SecretType = "tideline.io/smtp"
+)
+
+// view is what there is of a CostReport.
+type view struct {
+	report   *v1alpha1.CostReport
+	observed costreport.Observed
+	prices   *cost.Prices
+	people   mail.Directory
+	// ledger is open, or nil because of the obstacle.
+	ledger *ledger.Ledger
+	kept   []ledger.KeptReport
+	post   *post
+}
+
+func (v *view) close() {
+	if v.ledger != nil {
+		_ = v.ledger.Close()
+	}
+}
+
+// look looks at all that a CostReport is made of.
+func (r *Reconciler) look(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
+	v := &view{report: object, observed: costreport.Observed{Report: object}}
+	invalid, err := r.guard.Check(ctx, object)
+	if err != nil || invalid != "" {
+		v.observed.Invalid, v.observed.Unknown = invalid, true
+		return v, err
+	}
+	if err := r.lookAtLedger(ctx, v); err != nil {
+		v.close()
+		return nil, err
+	}
+	if v.ledger == nil {
+		return v, nil
+	}
+	err = r.lookAtLists(ctx, v)
+	if err == nil && !v.observed.MailUnknown {
+		err = r.lookAtMails(ctx, v)
+	}
+	if err != nil {
+		v.close()
+		return nil, err
+	}
+	if v.observed.Obstacle == nil && r.complete().IsZero() {
+		v.observed.Obstacle = &costreport.Obstacle{
+			Reason: v1alpha1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
+			Message: "The operator has not yet recorded all that ran since it started; its log says why.",
+		}
+	}
+	return v, nil
+}
+
+// lookAtLedger reads which reports are kept.
+func (r *Reconciler) lookAtLedger(ctx context.Context, v *view) error {
+	if !r.config.Ledger.Kept() {
+		v.obstruct(v1alpha1.ReasonNoLedger, true, "The operator keeps no ledger, of which reports are made. An administrator says in "+
+			"its configuration where to keep one (ledger.file or ledger.postgresDSNFile).")
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, ledgerTimeout)
+	defer cancel()
+	l, err := r.open(limited)
+	if err == nil {
+		v.ledger = l
+		v.kept, err = l.Reports(limited, string(v.report.UID), "")
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		v.obstruct(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("The ledger cannot be read: %v. It is tried again.", err))
+		return nil
+	}
+	var last *report.Numbers
+	for i := range v.kept { // the last periods and revisions first
+		k, numbers, err := keptOf(&v.kept[i])
+		if err != nil {
+			return err
+		}
+		v.observed.Kept = append(v.observed.Kept, k)
+		if i == 0 {
+			last = numbers
+		}
+	}
+	r.metrics.observeNumbers(v.report.Name, last)
+	return nil
+}
+
+func (v *view) obstruct(reason string, stalled bool, message string) {
+	v.close()
+	v.ledger = nil
+	v.observed.Unknown = true
+	v.observed.Obstacle = &costreport.Obstacle{Reason: reason, Message: message, Stalled: stalled}
+}
+
+// keptSummary is what is kept of a report for its CostReport's status.
+type keptSummary struct {
+	v1alpha1.ReportSummary
+	Asked   bool            `json:"asked,omitempty"`
+	Numbers *report.Numbers `json:"numbers,omitempty"`
+}
+
+func keptOf(r *ledger.KeptReport) (costreport.Kept, *report.Numbers, error) {
+	var s keptSummary
+	if err := json.Unmarshal([]byte(r.Summary), &s); err != nil {
+		return costreport.Kept{}, nil, fmt.Errorf("read the summary of report %s until %s: %w", r.Name, r.To.Format(time.RFC3339), err)
+	}
+	return costreport.Kept{
+		From: r.From, To: r.To, Revision: int32(r.Revision), Asked: s.Asked, Summary: s.ReportSummary,
+	}, s.Numbers, nil
+}
+
+// lookAtLists reads the price list and the directory.
+func (r *Reconciler) lookAtLists(ctx context.Context, v *view) error {
+	if err := r.lookAtDirectory(ctx, v); err != nil {
+		return err
+	}
+	spec := &v.report.Spec
+	text, missing, err := r.list(ctx, spec.PriceListRef.Name, pricesKey)
+	switch {
+	case err != nil:
+		return err
+	case missing != "":
+		v.observed.Obstacle = &costreport.Obstacle{Reason: v1alpha1.ReasonPriceListNotFound, Stalled: true,
+			Message: "spec.priceListRef: " + missing}
+		return nil
+	}
+	if v.prices, err = cost.ParsePrices([]byte(text)); err != nil {
+		v.observed.Obstacle = &costreport.Obstacle{Reason: v1alpha1.ReasonInvalidPriceList, Stalled: true, Message: fmt.Sprintf(
+			"ConfigMap %s, key %s: %v.", spec.PriceListRef.Name, pricesKey, err)}
+	}
+	return nil
+}
+
+// lookAtDirectory reads the directory. Without it nobody knows who is to get mails.
+func (r *Reconciler) lookAtDirectory(ctx context.Context, v *view) error {
+	ref := v.report.Spec.DirectoryRef
+	if ref == nil {
+		return nil
+	}
+	text, missing, err := r.list(ctx, ref.Name, peopleKey)
+	if err != nil {
+		return err
+	}
+	obstacle := &costreport.Obstacle{
+		Reason: v1alpha1.ReasonInvalidDirectory, Stalled: true, Message: "spec.directoryRef: " + missing,
+	}
+	if missing == "" {
+		if v.people, _, err = mail.ParseDirectory([]byte(text)); err == nil {
+			return nil
+		}
+		obstacle.Message = fmt.Sprintf("ConfigMap %s, key %s: %v.", ref.Name, peopleKey, err)
+	}
+	v.observed.Obstacle, v.observed.MailUnknown = obstacle, true
+	return nil
+}
+
+// list reads a key of a ConfigMap in the operator's namespace; missing says in words that there is none.
+func (r *Reconciler) list(ctx context.Context, name, key string) (text, missing string, err error) {
+	object := &corev1.ConfigMap{}
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		return "", fmt.Sprintf("there is no ConfigMap %s in namespace %s: create it, with key %s.", name, r.namespace, key), nil
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("read ConfigMap %s: %w", name, err)
+	}
+	text, there := object.Data[key]
+	if !there {
+		return "", fmt.Sprintf("ConfigMap %s in namespace %s has no key %s: add it.", name, r.namespace, key), nil
+	}
+	return text, "", nil
+}
+
+// secret reads the Secret of the server for mail; missing says in words that it is none.
+func (r *Reconciler) secret(ctx context.Context, name string) (data map[string][]byte, missing string, err error) {
+	object := &corev1.Secret{}
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Sprintf("There is no Secret %s in namespace %s: create it, of type %s.", name, r.namespace, smtpType), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("read Secret %s: %w", name, err)
+	case object.Type != smtpType:
+		return nil, fmt.Sprintf("Secret %s in namespace %s is not of type %s: no other is read. Create it anew, of that type.", name,
+			r.namespace, smtpType), nil
+	}
+	return object.Data, "", nil
+}
+
+var errNotKept = errors.New("a file of a report is not in the ledger")

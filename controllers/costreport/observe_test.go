@@ -1,0 +1,40 @@
+package costreport
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// Whoever may create CostReports names a Secret of the operator's namespace: of all that are there, those alone are read that are
+// for mail.
+func TestOnlySecretsForMailAreRead(t *testing.T) {
+	secret := func(namespace, name string, of corev1.SecretType) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: of, Data: map[string][]byte{"host": []byte("a")},
+		}
+	}
+	r := &Reconciler{namespace: "tideline-system", live: fake.NewClientBuilder().WithObjects(
+		secret("tideline-system", "smtp", smtpType), secret("tideline-system", "tideline-webhook-certs", corev1.SecretTypeTLS),
+		secret("tideline-system", "token", corev1.SecretTypeServiceAccountToken), secret("elsewhere", "other", smtpType),
+	).Build()}
+	for name, says := range map[string]string{
+		"smtp": "", "tideline-webhook-certs": "no other is read", "token": "no other is read", "other": "There is no Secret other",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			data, problem, err := r.secret(t.Context(), name)
+			g.Expect(err).NotTo(HaveOccurred())
+			if says == "" {
+				g.Expect(problem).To(BeEmpty())
+				g.Expect(data).To(HaveKey("host"))
+				return
+			}
+			g.Expect(problem).To(ContainSubstring(says))
+			g.Expect(data).To(BeNil())
+		})
+	}
+}
