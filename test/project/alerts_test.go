@@ -83,6 +83,10 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 		job      = `job="tideline-metrics"`
 		leads    = "leader_election_master_status{" + job
 		failures = "controller_runtime_reconcile_errors_total{" + job
+
+		ready      = `tideline_cost_report_ready{report="weekly"}`
+		nextReport = `tideline_cost_report_next_timestamp_seconds{report="weekly"}`
+		recipients = `tideline_cost_report_recipients{report="weekly"`
 	)
 	cases := map[string][]struct {
 		name   string
@@ -181,6 +185,25 @@ func TestAlertsSeeWhatTheyAreFor(t *testing.T) {
 				`tideline_merge_runs_total{pool="a",outcome="Failed"} 0x30 2x30`,
 				`tideline_merge_runs_total{pool="a",outcome="TimedOut"} 1x20 3x40`,
 			}, 60, `{pool="a"}`},
+		},
+		"TidelineReportOverdue": {
+			{"it is due tomorrow", []string{nextReport + " 90000x180"}, 180, ""},
+			{"suspended", []string{"tideline_cost_report_last_timestamp_seconds{report=\"weekly\"} 0x180"}, 180, ""},
+			{"made late", []string{nextReport + " 600x180 90000x10"}, 185, ""},
+			{"not made", []string{nextReport + " 600x180"}, 180, `{report="weekly"}`},
+		},
+		"TidelineReportNotReady": {
+			{"all is well", []string{ready + " 1x60", nextReport + " 90000x60"}, 60, ""},
+			{"it cannot be made tomorrow", []string{ready + " 0x60", nextReport + " 90000x60"}, 60, `{report="weekly"}`},
+			{"its schedule is none", []string{ready + " 0x60"}, 60, `{report="weekly"}`},
+			{"it is late already", []string{ready + " 0x60", nextReport + " 600x60"}, 60, ""},
+		},
+		"TidelineReportMails": {
+			{"nobody gets it", []string{ready + " 1x60"}, 60, ""},
+			{"all were accepted", []string{recipients + `,state="sent"} 3x60`, recipients + `,state="refused"} 0x60`}, 60, ""},
+			{"one was refused, of one nobody knows", []string{
+				recipients + `,state="sent"} 3x60`, recipients + `,state="refused"} 1x60`, recipients + `,state="unconfirmed"} 1x60`,
+			}, 60, `{report="weekly", state="refused"} {report="weekly", state="unconfirmed"}`},
 		},
 	}
 	for _, rule := range alerts(t) {
