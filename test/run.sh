@@ -76,6 +76,8 @@ unit() {
 	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/merge/...)
 	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
 		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
+	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
+		echo "not run: the report in a browser: install chromium" >>"$summary"
 	# A Prometheus that is not in the cache yet is built before the first test of its package, in about 7 minutes.
 	gotests unit pkgname -timeout=15m "${list[@]}" || status=$?
 	local programs=("${TIDELINE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tideline}"/bin/prometheus-*/promtool)
@@ -158,6 +160,11 @@ sizing() {
 	specs sizing 15m integration/sizing 1
 }
 
+# report runs the numbered behaviours of reports, with a real server for mail.
+report() {
+	specs report 10m integration/report 1
+}
+
 # pools holds the operator to its figures with 5,000 merges.
 pools() {
 	specs pools 25m perf/pools 1
@@ -227,7 +234,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | pools | ledger | requests | \
+	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | report | pools | ledger | requests | \
 		quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"

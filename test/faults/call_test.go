@@ -93,12 +93,12 @@ func nameIn(body []byte) string {
 func saidIn(patch []byte) string {
 	said := struct {
 		Status struct {
-			Phase, Summary, Reason, ReadyWorkers string
-			Attempt                              *struct{ Number int }
-			Run                                  *struct{ Outcome string }
-			Restarts                             int
-			Elasticity                           struct{ LastEvictionTime string }
-			Reservations                         []struct{ Name, Phase string }
+			Phase, Summary, Reason, ReadyWorkers, Mailed string
+			Attempt                                      *struct{ Number int }
+			Run                                          *struct{ Outcome string }
+			Restarts                                     int
+			Elasticity                                   struct{ LastEvictionTime string }
+			Reservations                                 []struct{ Name, Phase string }
 		}
 	}{}
 	if err := json.Unmarshal(patch, &said); err != nil {
@@ -116,6 +116,9 @@ func saidIn(patch []byte) string {
 		if word != "" {
 			words = append(words, word)
 		}
+	}
+	if st.Mailed != "" {
+		words = append(words, "mailed "+st.Mailed)
 	}
 	if st.Restarts != 0 {
 		words = append(words, fmt.Sprintf("restarts %d", st.Restarts))

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("the operator dies at any of its writes", func() {
-	told := slices.Concat(stories, mergeStories, profileStories, tierStories, rareStories)
+	told := slices.Concat(stories, mergeStories, profileStories, tierStories, reportStories, rareStories)
 	if fullGrid {
 		told = append(told, rareMergeStories...)
 	}

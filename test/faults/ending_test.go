@@ -78,14 +78,23 @@ func (s *site) rests(rest time.Duration) {
 	}).Should(BeNumerically(">", rest), "the operator writes nothing more")
 }
 
-// secondThoughts is longer than an operator with nothing else to do takes until it begins a run.
-const secondThoughts = 2 * time.Second
+// secondThoughts is longer than an operator with nothing else to do takes until it begins what would end as before: another run
+// of a merge, which would begin at once, or another revision of a report, once the ledger has all that ran. It is 0 for all else.
+func (s *site) secondThoughts() time.Duration {
+	switch {
+	case s.merges != nil:
+		return 2 * time.Second
+	case s.books != nil:
+		return 8 * time.Second
+	}
+	return 0
+}
 
 // endsSame holds the end of a story to that of the undisturbed run.
 func (st *story) endsSame(s *site) ending {
 	want := st.looksSame(s)
-	if s.merges != nil {
-		s.rests(secondThoughts) // Another run would begin at once.
+	if rest := s.secondThoughts(); rest > 0 {
+		s.rests(rest)
 		want = st.looksSame(s)
 	}
 	end := st.end(s, want.picture)

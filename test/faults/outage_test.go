@@ -22,9 +22,10 @@ import (
 
 var _ = Describe("when the API server is gone", func() {
 	itEndsTheSame("for the operator alone", func(ctx context.Context, count *tally) (string, error) {
-		tellings := slices.Concat(each([]*story{losing}, unreachable(0)), each([]*story{scaling, sharing}, unreachable(2)))
+		tellings := slices.Concat(each([]*story{losing}, unreachable(0)), each([]*story{scaling, sharing}, unreachable(2)),
+			each([]*story{reporting}, unreachable(3)))
 		if fullGrid {
-			tellings = each(slices.Concat(stories, mergeStories, profileStories, rareStories),
+			tellings = each(slices.Concat(stories, mergeStories, profileStories, reportStories, rareStories),
 				unreachable(0), unreachable(2), unreachable(3), unreachable(4))
 		}
 		return inWeather(ctx, count, tellings)

@@ -21,12 +21,13 @@ import (
 
 // picture says line by line what there is of jobs, without times, UIDs and the site's name, so that the ends of two runs can be
 // compared: every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of all jobs and
-// merges, and of what is the site's outside of the namespace: profiles, their Queues, what holds room for them, PriorityClasses.
+// merges, and of what is the site's outside of the namespace: profiles, their Queues, what holds room for them, PriorityClasses,
+// reports.
 func (s *site) picture() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{
 		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread, s.describeStatuses,
-		s.describeMerges, s.describeTeams, s.describeClasses,
+		s.describeMerges, s.describeTeams, s.describeClasses, s.describeReports,
 	} {
 		if err := describe(&b); err != nil {
 			return nil, err
@@ -201,6 +202,9 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 	}
 	if st.LastFailure != nil {
 		st.LastFailure.Time = someTime
+		if st.LastFailure.LostSince != nil {
+			*st.LastFailure.LostSince = someTime
+		}
 	}
 	if st.Elasticity != nil && st.Elasticity.LastEvictionTime != nil {
 		*st.Elasticity.LastEvictionTime = someTime

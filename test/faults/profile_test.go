@@ -248,6 +248,10 @@ func (s *site) dissolve() {
 		return
 	}
 	all := []client.Object{s.class(""), s.class("-surplus")}
+	if s.books != nil {
+		all = append(all, s.report(), s.prices(""), &corev1.ConfigMap{ObjectMeta: s.beside("people")},
+			&corev1.Secret{ObjectMeta: s.beside("smtp")})
+	}
 	for _, team := range []string{firstTeam, otherTeam} {
 		name := metav1.ObjectMeta{Name: s.team(team)}
 		all = append(all, &v1alpha1.ResourceQuotaProfile{ObjectMeta: name}, &schedulingv1beta1.Queue{ObjectMeta: name})

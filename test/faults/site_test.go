@@ -28,6 +28,8 @@ type site struct {
 	merges *mergeRecord
 	// held is what the pods hold; nil in a story without a cap.
 	held *heldRecord
+	// books are what its reports are made of; nil in a story without reports.
+	books *books
 	// release closes goOn, for which a request of a paused operator waits.
 	goOn    chan struct{}
 	release func()

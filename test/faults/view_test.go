@@ -29,15 +29,15 @@ type view struct {
 	clusterWide bool
 }
 
-// What the API server calls profiles, and Volcano its Queues.
-const profilesResource, queuesResource = "resourcequotaprofiles", "queues"
+// What the API server calls profiles and reports, and Volcano its Queues.
+const profilesResource, reportsResource, queuesResource = "resourcequotaprofiles", "costreports", "queues"
 
 var (
 	// narrowed are the kinds of which an operator sees those in its site's namespace only.
 	narrowed = sets.New(jobsResource, mergesResource, "pods", "services", "configmaps", "podgroups")
 	// sifted are those of which no request can ask for the site's alone, and siftedToo what is sifted beside them where the story is
 	// clusterWide.
-	sifted    = sets.New(profilesResource, queuesResource)
+	sifted    = sets.New(profilesResource, reportsResource, queuesResource)
 	siftedToo = sets.New("pods", "podgroups", "nodes", "namespaces")
 )
 
@@ -50,7 +50,7 @@ func (v view) sifts(info *apirequest.RequestInfo) bool {
 func (v view) sees(resource string, o *metav1.PartialObjectMetadata) bool {
 	profile := o.Labels[v1alpha1.LabelProfile]
 	switch resource {
-	case profilesResource:
+	case profilesResource, reportsResource:
 		return v.owns(o.Name)
 	case queuesResource:
 		return profile == "" || v.owns(profile)

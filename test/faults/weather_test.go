@@ -22,7 +22,7 @@ var _ = Describe("in bad weather", func() {
 			each([]*story{growing, scaling}, late(time.Second)),
 			each([]*story{givingWay, losing, suspending, preempting}, late(5*time.Second)),
 			each([]*story{failing, finishing, suspending}, late(5*time.Second, "pods")),
-			each([]*story{handingOver}, late(5*time.Second)))
+			each([]*story{handingOver, reporting}, late(5*time.Second)))
 		if fullGrid {
 			tellings = each(stories, late(30*time.Second), late(30*time.Second, jobsResource))
 			for _, by := range []time.Duration{time.Second, 5 * time.Second} {
@@ -33,6 +33,7 @@ var _ = Describe("in bad weather", func() {
 				late(5*time.Second, "pods"), late(5*time.Second, mergesResource), late(5*time.Second, "podgroups", "configmaps"))...)
 			tellings = append(tellings, each(profileStories, late(5*time.Second), late(5*time.Second, "pods"),
 				late(5*time.Second, profilesResource), late(5*time.Second, "podgroups", queuesResource))...)
+			tellings = append(tellings, each(reportStories, late(5*time.Second), late(30*time.Second, reportsResource))...)
 		}
 		return inWeather(ctx, count, tellings)
 	})
@@ -56,7 +57,7 @@ var _ = Describe("in bad weather", func() {
 				tellings = append(tellings, each([]*story{life}, refusing(percent, seed))...)
 			}
 		}
-		tellings = append(tellings, each([]*story{handingOver}, refusing(20, 1))...)
+		tellings = append(tellings, each([]*story{handingOver, reporting}, refusing(20, 1))...)
 		return inWeather(ctx, count, tellings)
 	})
 })

@@ -29,13 +29,15 @@ func TestIntegration(t *testing.T) {
 //
 // A right that no scenario needs is one that the operator should not have. Those to set owner references that block are never
 // requests of their own: they are looked at while children are created, where admission plugin
-// OwnerReferencesPermissionEnforcement is on, as on OpenShift. ConfigMaps are deleted for merges alone, and Queues written for
-// profiles, and the suites of these see that they are; profiles are read live after a conflict alone.
+// OwnerReferencesPermissionEnforcement is on, as on OpenShift. ConfigMaps are deleted for merges alone, Queues written for
+// profiles, and CostReports told of where there are any, and the suites of these see that they are; profiles and CostReports are
+// read live after a conflict alone.
 var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256}).
 	UseEveryRight(
 		"update elastictrainingjobs/finalizers.tideline.io", "update mergejobs/finalizers.tideline.io", "delete configmaps",
 		"create queues.scheduling.volcano.sh", "patch queues.scheduling.volcano.sh", "delete queues.scheduling.volcano.sh",
-		"patch resourcequotaprofiles/status.tideline.io", "get resourcequotaprofiles.tideline.io")
+		"patch resourcequotaprofiles/status.tideline.io", "get resourcequotaprofiles.tideline.io",
+		"patch costreports/status.tideline.io", "get costreports.tideline.io")
 
 func newScenario(name string, gpus ...int64) *testutil.Scenario {
 	GinkgoHelper()

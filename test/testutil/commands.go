@@ -22,6 +22,11 @@ func (in *Installation) Sizing(ctx context.Context, args ...string) (said string
 	return in.command(ctx, append([]string{"sizing"}, args...)...)
 }
 
+// Why runs `tideline why` where the operator runs, and returns what it printed and its exit code.
+func (in *Installation) Why(ctx context.Context, args ...string) (said string, code int, err error) {
+	return in.command(ctx, append([]string{"why"}, args...)...)
+}
+
 // command runs a command of the program as an admin.
 func (in *Installation) command(ctx context.Context, args ...string) (said string, code int, err error) {
 	cmd := exec.CommandContext(ctx, in.program, args...)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/test/cluster"
@@ -142,8 +143,26 @@ var _ = Describe("The ledger", Serial, Ordered, func() {
 			Expect(e.Held).To(Equal(e.End.Sub(e.Begin)), "%s counts once", name)
 			Expect(time.Since(e.End)).To(BeNumerically("<", time.Minute), name)
 		}
+		Eventually(func() ([]string, error) { return turns(ctx, file, s.Namespace, "ctr") }).Should(
+			Equal([]string{chronicle.Ran, chronicle.Ended}), "what became of the job is there, once, and both operators told of it")
 	})
 })
+
+// turns are the kinds of decisions about a job, in their order, without those of its waits.
+func turns(ctx context.Context, file, namespace, name string) (kinds []string, err error) {
+	l, err := ledger.Open(ctx, ledger.Options{File: file})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = l.Close() }()
+	decisions, err := l.Decisions(ctx, ledger.DecisionQuery{Namespace: namespace, Name: name})
+	for i := range decisions {
+		if decisions[i].Kind != chronicle.Waited {
+			kinds = append(kinds, decisions[i].Kind)
+		}
+	}
+	return kinds, err
+}
 
 // boundAt is when the scheduler says that it bound a pod.
 func boundAt(pod *corev1.Pod) time.Time {

@@ -66,6 +66,11 @@ var valid = map[string]string{
 		"metadata": {"name": "bad"},
 		"spec": {"namespaceSelector": {"matchLabels": {"team": "bad"}}}
 	}`,
+	v1alpha1.CostReportKind: `{
+		"apiVersion": "tideline.io/v1alpha1", "kind": "CostReport",
+		"metadata": {"name": "bad"},
+		"spec": {"priceListRef": {"name": "prices"}}
+	}`,
 }
 
 // Object is the job that has the mistake.

@@ -32,6 +32,7 @@ var kinds = map[string]kind{
 	v1alpha1.ResourceQuotaProfileKind: {
 		crd.ResourceQuotaProfile, ProfileCases(), nil, 25, func() any { return &v1alpha1.ResourceQuotaProfile{} },
 	},
+	v1alpha1.CostReportKind: {crd.CostReport, ReportCases(), nil, 40, func() any { return &v1alpha1.CostReport{} }},
 }
 
 // Every rule of a schema has a case: whoever adds a rule adds the case in which it is seen.

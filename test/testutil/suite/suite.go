@@ -44,6 +44,9 @@ func (s *Suite) UseEveryRight(except ...string) *Suite {
 // Operator is that of the suite, for specs that are Serial, which run where it was started.
 func (s *Suite) Operator() *testutil.Operator { return s.installation.Operator }
 
+// Installation is that of the suite, for specs that are Serial and start the operator as they need it.
+func (s *Suite) Installation() *testutil.Installation { return s.installation }
+
 // MustUse has the suite fail, when all of its specs ran, if no request of the operator needed one of these rights, each written
 // as [testutil.Right] does: those that other suites except.
 func (s *Suite) MustUse(rights ...string) *Suite {

@@ -1,0 +1,216 @@
+// Package report shows what becomes of CostReports, on a real API server, with the operator as a real process and a real server
+// for mail. What ran and what was used is in the operator's ledger, as if it had recorded it.
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/config/rbac"
+	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/post"
+	"github.com/tideline-io/tideline/test/testutil/suite"
+)
+
+func TestReport(t *testing.T) {
+	RegisterFailHandler(Fail)
+	suite.Defaults()
+	RunSpecs(t, "Reports")
+}
+
+// held is what somebody's pods held: GPUs for hours of the day before yesterday.
+type held struct {
+	team, user, kind, task string
+	pods, hours            int
+	// used is the share of the time in which GPUs were in use; negative for unknown.
+	used    float64
+	outcome ledger.Outcome
+}
+
+// hostile is a user as a bad neighbour would have it.
+const hostile = `=HYPERLINK("http://evil.example","<script>alert(1)</script>")`
+
+// week is what was held. A GPU costs 10 an hour: 1,000 + 240 + 100 + 60 are 1,400.
+var week = []held{
+	{"ads", "alice", v1alpha1.ElasticTrainingJobKind, "ctr", 10, 10, 0.5, ledger.Succeeded},
+	{"ads", "bob", v1alpha1.ElasticTrainingJobKind, "ranker", 2, 12, 0.9, ledger.Failed},
+	{"search", hostile, "Pod", "<b>notebook</b>", 1, 10, -1, ledger.Deleted},
+	{"search", "", "Job", "nobodys", 1, 6, -1, ledger.Succeeded},
+}
+
+// shared is the cluster of all specs. Each container starts the operator with a ledger of its own.
+var shared = suite.New(cluster.Options{GPUNodes: 1}).MustUse("patch costreports/status.tideline.io")
+
+// world is what the specs of a container share.
+type world struct {
+	*testutil.Installation
+
+	post *post.Server
+	// file is the ledger's, configuration the operator's, and metrics the address at which it serves reports and metrics.
+	file, configuration, metrics string
+	// day is the midnight with which the day began on which all ran, and until the end of the report's window.
+	day, until time.Time
+}
+
+// begin starts the operator with the past in its ledger, for the specs of a container. Settings are further lines of its
+// configuration.
+func begin(ctx context.Context, past func(*world) []ledger.Entries, settings ...string) *world {
+	GinkgoHelper()
+	midnight := time.Now().UTC().Truncate(24 * time.Hour)
+	folder := GinkgoT().TempDir()
+	w := &world{
+		Installation: shared.Installation(), file: filepath.Join(folder, "ledger.db"),
+		configuration: filepath.Join(folder, "configuration.yaml"), day: midnight.AddDate(0, 0, -2), until: midnight,
+	}
+	Expect(w.record(ctx, past(w))).To(Succeed(), "the ledger knows the past")
+	var err error
+	w.post, err = post.Serve(ctx, post.Options{})
+	Expect(err).NotTo(HaveOccurred(), "there is a server for mail")
+	DeferCleanup(func() { w.post.Close() })
+	w.metrics, err = testutil.FreeAddress(ctx)
+	Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
+	Expect(client.IgnoreAlreadyExists(w.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "asker"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:auth-delegator"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: rbac.Namespace, Name: rbac.ServiceAccount}},
+	}))).To(Succeed(), "the operator may ask who somebody is, as component monitoring lets it")
+	Expect(os.WriteFile(w.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
+kind: Configuration
+ledger: {file: %q, retentionDays: 0}
+reports: {mailTimeoutSeconds: 5, mailRetrySeconds: 2}
+%s
+`, w.file, strings.Join(settings, "\n")), 0o600)).To(Succeed())
+	Expect(w.StopOperator()).To(Succeed(), "the operator of the suite has done nothing wrong")
+	Expect(w.Operate(ctx, testutil.OperatorOptions{Args: []string{
+		"--config=" + w.configuration, "--metrics-bind-address=" + w.metrics, "--metrics-secure=true",
+	}})).To(Succeed(), "the operator runs")
+	DeferCleanup(w.end)
+	return w
+}
+
+// end ends the operator, and leaves nothing to the next one.
+func (w *world) end(ctx context.Context) {
+	GinkgoHelper()
+	Expect(w.StopOperator()).To(Succeed(), "the operator's log is clean")
+	Expect(w.Client.DeleteAllOf(ctx, &v1alpha1.CostReport{})).To(Succeed())
+	for _, o := range []client.Object{configMap("prices", "", ""), configMap("people", "", ""), smtp("smtp", nil)} {
+		Expect(client.IgnoreNotFound(w.Client.Delete(ctx, o))).To(Succeed())
+	}
+}
+
+// record writes the past to the ledger, as the operator would have.
+func (w *world) record(ctx context.Context, past []ledger.Entries) error {
+	l, err := ledger.Open(ctx, ledger.Options{File: w.file})
+	if err != nil {
+		return err
+	}
+	for _, entries := range past {
+		if err := l.Record(ctx, entries); err != nil {
+			return errors.Join(err, l.Close())
+		}
+	}
+	return l.Close()
+}
+
+// lastWeek is what was held in the past.
+func lastWeek(w *world) []ledger.Entries {
+	var entries ledger.Entries
+	for i, h := range week {
+		length := time.Duration(h.hours) * time.Hour
+		for n := range h.pods {
+			entries.Stays = append(entries.Stays, ledger.Stay{
+				Pod: ledger.Pod{
+					UID: fmt.Sprintf("%d-%d", i, n), Namespace: h.team, Name: fmt.Sprintf("%d-worker-%d", i, n), Node: "gpu-0",
+					Profile: h.team, User: h.user, Kind: h.kind, Task: h.task, Run: fmt.Sprintf("run-%d", i), Role: v1alpha1.RoleCore,
+					Model: "A100", Resources: ledger.Resources{"nvidia.com/gpu": 1000},
+				},
+				Begin: w.day, End: w.day.Add(length), Final: true, Outcome: h.outcome,
+			})
+		}
+		if h.used < 0 {
+			continue
+		}
+		for _, role := range []sizing.Role{sizing.Master, sizing.Worker} {
+			part := ledger.Part{Namespace: h.team, Kind: h.kind, Task: h.task, Role: string(role)}
+			entries.PartDays = append(entries.PartDays, inUse(part, w.day, length, h.used))
+		}
+	}
+	return []ledger.Entries{entries}
+}
+
+// inUse is what Prometheus said about a part on a day: for so long, accelerators were in use for a share of the time.
+func inUse(part ledger.Part, day time.Time, length time.Duration, share float64) ledger.PartDay {
+	GinkgoHelper()
+	seconds := int64(length / time.Second)
+	used, err := json.Marshal(sizing.Usage{RunSeconds: seconds, SeenSeconds: seconds, Accelerators: sizing.AcceleratorUsage{
+		HeldSeconds: seconds, ActiveMilliseconds: int64(share * float64(seconds) * 1000),
+	}})
+	Expect(err).NotTo(HaveOccurred())
+	return ledger.PartDay{Part: part, Day: day, SeenSeconds: seconds, Content: string(used)}
+}
+
+// configMap is one of the operator's own namespace.
+func configMap(name, key, content string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rbac.Namespace, Name: name}, Data: map[string]string{key: content},
+	}
+}
+
+// smtp is a Secret that names a server for mail.
+func smtp(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rbac.Namespace, Name: name}, Type: "tideline.io/smtp", Data: data,
+	}
+}
+
+// prices are a price list.
+var prices = priceList("2020-01-01", "10")
+
+// priceList has what an hour of a GPU costs from days on.
+func priceList(daysAndPrices ...string) string {
+	list := []byte("currency: EUR\nprices:\n")
+	for i := 0; i < len(daysAndPrices); i += 2 {
+		list = fmt.Appendf(list, `- validFrom: %q
+  cpuCoreHour: "0"
+  memoryGiBHour: "0"
+  accelerators: [{resource: nvidia.com/gpu, hourly: %q}]
+`, daysAndPrices[i], daysAndPrices[i+1])
+	}
+	return string(list)
+}
+
+// report is one that is made of the past.
+func (w *world) report(name string, change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
+	r := &v1alpha1.CostReport{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			v1alpha1.AnnotationReportUntil: w.until.Format(time.RFC3339),
+		}},
+		Spec: v1alpha1.CostReportSpec{PriceListRef: v1alpha1.OperatorObject{Name: "prices"}},
+	}
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+// over has a report be of a window of that length.
+func over(window time.Duration) func(*v1alpha1.CostReport) {
+	return func(r *v1alpha1.CostReport) { r.Spec.Window = &metav1.Duration{Duration: window} }
+}
