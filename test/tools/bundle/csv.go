@@ -60,7 +60,7 @@ func (p *parts) serviceVersion(in Input) (*v1alpha1.ClusterServiceVersion, error
 	return csv, nil
 }
 
-// examples renders the samples, the shortest first: consoles offer it to whoever creates a first object.
+// examples renders the samples, the shortest training first: consoles offer it to whoever creates a first object.
 func examples(samples []*unstructured.Unstructured) (string, error) {
 	lengths := map[*unstructured.Unstructured]int{}
 	for _, sample := range samples {
@@ -71,10 +71,18 @@ func examples(samples []*unstructured.Unstructured) (string, error) {
 		lengths[sample] = len(content)
 	}
 	sorted := slices.SortedStableFunc(slices.Values(samples), func(a, b *unstructured.Unstructured) int {
-		return cmp.Compare(lengths[a], lengths[b])
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(lengths[a], lengths[b]))
 	})
 	content, err := json.MarshalIndent(sorted, "", "  ")
 	return string(content), err
+}
+
+// rank is lower for trainings, which people create first.
+func rank(sample *unstructured.Unstructured) int {
+	if sample.GetKind() == "ElasticTrainingJob" {
+		return 0
+	}
+	return 1
 }
 
 // installStrategy is the operator's Deployment and what its ServiceAccount may do.

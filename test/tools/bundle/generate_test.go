@@ -71,7 +71,7 @@ func TestWhatABundleCannotSayIsRefused(t *testing.T) {
 		"matchConditions":   {"  name: approve.tideline.io\n", "  name: other.tideline.io\n", "cannot say matchConditions"},
 		"webhook elsewhere": {"      name: tideline-webhook\n", "      name: other\n", "is not among the manifests"},
 		"unknown field":     {"  replicas: 1\n", "  replicaz: 1\n", `unknown field "spec.replicaz"`},
-		"no Deployment":     {"kind: Deployment\n", "kind: ConfigMap\n", "0 Deployments and 3 CustomResourceDefinitions"},
+		"no Deployment":     {"kind: Deployment\n", "kind: ConfigMap\n", "0 Deployments and 4 CustomResourceDefinitions"},
 		"two of a name": {
 			"name: tideline-exploratory\n", "name: tideline-main-traffic\n", "two manifests would be bundle/manifests/",
 		},

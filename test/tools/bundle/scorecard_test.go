@@ -87,11 +87,17 @@ func TestScorecard(t *testing.T) {
 	}
 }
 
+// trainings is what a bundle says of ElasticTrainingJob.
+func trainings(c *serviceVersion) *v1alpha1.CRDDescription {
+	owned := c.Spec.CustomResourceDefinitions.Owned
+	return &owned[slices.IndexFunc(owned, func(d v1alpha1.CRDDescription) bool { return d.Kind == "ElasticTrainingJob" })]
+}
+
 func TestScorecardSeesWhatIsMissing(t *testing.T) {
 	type definition = apiextensionsv1.CustomResourceDefinition
 	for want, change := range map[string]func(*serviceVersion, *definition){
 		"owned CRDs do not have resources specified": func(c *serviceVersion, _ *definition) {
-			c.Spec.CustomResourceDefinitions.Owned[0].Resources = nil
+			trainings(c).Resources = nil
 		},
 		"resnet has no spec": func(c *serviceVersion, _ *definition) {
 			c.Annotations[annotationExamples] = `[{"kind": "ElasticTrainingJob", "metadata": {"name": "resnet"}}]`
@@ -100,13 +106,13 @@ func TestScorecardSeesWhatIsMissing(t *testing.T) {
 			delete(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "minReplicas")
 		},
 		"no descriptor for spec.template": func(c *serviceVersion, _ *definition) {
-			owned := &c.Spec.CustomResourceDefinitions.Owned[0]
+			owned := trainings(c)
 			owned.SpecDescriptors = slices.DeleteFunc(owned.SpecDescriptors, func(d v1alpha1.SpecDescriptor) bool {
 				return d.Path == "template"
 			})
 		},
 		"no descriptor for status.phase": func(c *serviceVersion, _ *definition) {
-			owned := &c.Spec.CustomResourceDefinitions.Owned[0]
+			owned := trainings(c)
 			owned.StatusDescriptors = slices.DeleteFunc(owned.StatusDescriptors, func(d v1alpha1.StatusDescriptor) bool {
 				return d.Path == "phase"
 			})

@@ -95,10 +95,10 @@ var broken = map[string]struct {
 	"CRD that nobody owns": {csv(func(c *serviceVersion) { c.Spec.CustomResourceDefinitions.Owned = nil }),
 		"not defined in CSV"},
 	"other version of the API": {csv(func(c *serviceVersion) {
-		c.Spec.CustomResourceDefinitions.Owned[0].Version = "v1"
+		trainings(c).Version = "v1"
 	}), `owned CRD "tideline.io/v1, Kind=ElasticTrainingJob" not found`},
 	"kind without a description": {csv(func(c *serviceVersion) {
-		c.Spec.CustomResourceDefinitions.Owned[0].Description = ""
+		trainings(c).Description = ""
 	}), "has an empty description"},
 	"CRD under a wrong name": {replace(crdFile, "name: elastictrainingjobs.tideline.io", "name: jobs.tideline.io"),
 		`must be spec.names.plural+"."+spec.group`},
