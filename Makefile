@@ -200,7 +200,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle cluster integration+stock merge+profile capacity+sizing faults
+	@exec test/run.sh unit project bundle cluster integration+stock merge+profile capacity+sizing+report faults
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
@@ -277,6 +277,11 @@ demo-merge: ## Tell the story of merges: a dozen models, one line, models that s
 	@echo "building the demo (about 2 min the first time)"
 	$(call build,demo,./test/demo)
 	ONESHOT=$(ONESHOT) exec $(BIN)/demo merge
+
+.PHONY: demo-report
+demo-report: ## Write the cost report of a week that is made up, as page, mail, CSV, JSON and FOCUS, and open the page.
+	@$(call build,demo-report,./test/demo/report)
+	exec $(BIN)/demo-report
 
 ##@ Benchmarks
 

@@ -298,6 +298,10 @@ func TestJobsAreValid(t *testing.T) {
 	if checkShown(t, v1alpha1.ResourceQuotaProfileKind, crd.ResourceQuotaProfile, profile) == 0 {
 		t.Error("no profile was found in samples and pages")
 	}
+	report := func() any { return &v1alpha1.CostReport{} }
+	if checkShown(t, v1alpha1.CostReportKind, crd.CostReport, report) == 0 {
+		t.Error("no report was found in samples and pages")
+	}
 }
 
 // checkShown holds what is shown of a kind to its definition, and counts it.

@@ -14,6 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/cost"
+	"github.com/tideline-io/tideline/internal/mail"
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
@@ -89,7 +91,7 @@ func applyKustomization(ctx context.Context, u *user, where, text, configuration
 }
 
 // applyFragment completes a fragment: one of a job's spec by the smallest sample, one of Volcano's configuration by the shipped
-// one.
+// one. What stands in ConfigMaps for reports is read as the operator does.
 func applyFragment(ctx context.Context, u *user, where string, block markdown.Block) {
 	GinkgoHelper()
 	switch block.Note {
@@ -104,8 +106,15 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 		before := string(content(shipped))
 		Expect(line.FindAllString(before, -1)).To(HaveLen(1), "%s: the shipped configuration has one line %s", where, key)
 		checkSchedulerConf(ctx, u, where, line.ReplaceAllLiteralString(before, block.Text))
+	case "prices.yaml":
+		_, err := cost.ParsePrices([]byte(block.Text))
+		Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
+	case "people.yaml":
+		_, _, err := mail.ParseDirectory([]byte(block.Text))
+		Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
 	default:
-		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is a fragment of: spec, or volcano-scheduler.conf", where, block.Note))
+		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is: a fragment of spec or of volcano-scheduler.conf, prices.yaml, or "+
+			"people.yaml", where, block.Note))
 	}
 }
 
