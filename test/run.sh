@@ -162,7 +162,7 @@ sizing() {
 
 # report runs the numbered behaviours of reports, with a real server for mail.
 report() {
-	specs report 10m integration/report 1
+	specs report 20m integration/report 1
 }
 
 # pools holds the operator to its figures with 5,000 merges.

@@ -75,7 +75,7 @@ var _ = Describe("A report", Ordered, func() {
 		Expect(summary.Data).To(HaveKeyWithValue("summary.txt", ContainSubstring("1,400")))
 		Expect(summary.OwnerReferences).To(ConsistOf(HaveField("BlockOwnerDeletion", HaveValue(BeFalse()))),
 			"it goes with its report, by no right that some clusters ask for")
-		Expect(w.status(ctx, "weekly/latest/report.html", "")).To(Equal(http.StatusUnauthorized), "nobody does without a name")
+		Expect(w.status(ctx, Default, "weekly/latest/report.html", "")).To(Equal(http.StatusUnauthorized), "nobody does without a name")
 	})
 
 	It("behaviour 4: mails arrive once each, over a restart, and one bad address keeps none from the others", func(ctx SpecContext) {

@@ -74,7 +74,7 @@ var _ = Describe("docs/cost.md", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), "something was asked for")
 		found := regexp.MustCompile(`Authorization: Bearer (\S+)\n.*/reports/(\S+)`).FindStringSubmatch(string(asked))
 		Expect(found).To(HaveLen(3), "%s", asked)
-		Eventually(func() int { return w.status(ctx, found[2], found[1]) }).Should(Equal(http.StatusOK))
+		Eventually(func(g Gomega) int { return w.status(ctx, g, found[2], found[1]) }).Should(Equal(http.StatusOK))
 	})
 
 	It("names a server for mail", func(ctx SpecContext) {

@@ -107,10 +107,10 @@ func (d *document) costs(dimension string) map[string]string {
 }
 
 // status is that of the answer to a request for a file of a report, with a token.
-func (w *world) status(ctx context.Context, path, token string) int {
+func (w *world) status(ctx context.Context, g Gomega, path, token string) int {
 	GinkgoHelper()
-	response := w.ask(ctx, "reports/"+path, token)
-	Expect(response.Body.Close()).To(Succeed())
+	response := w.ask(ctx, g, "reports/"+path, token)
+	g.Expect(response.Body.Close()).To(Succeed())
 	return response.StatusCode
 }
 
@@ -135,7 +135,7 @@ func (w *world) getAs(ctx context.Context, role, path string) string {
 	Expect(w.Client.SubResource("token").Create(ctx, reader, token)).To(Succeed(), "there is a token")
 	var content []byte
 	Eventually(func(g Gomega) {
-		response := w.ask(ctx, path, token.Status.Token)
+		response := w.ask(ctx, g, path, token.Status.Token)
 		var err error
 		content, err = io.ReadAll(response.Body)
 		g.Expect(response.Body.Close()).To(Succeed())
@@ -146,10 +146,10 @@ func (w *world) getAs(ctx context.Context, role, path string) string {
 }
 
 // ask asks the operator for what it serves. Its certificate is signed by nobody.
-func (w *world) ask(ctx context.Context, path, token string) *http.Response {
+func (w *world) ask(ctx context.Context, g Gomega, path, token string) *http.Response {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+w.metrics+"/"+path, http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -157,7 +157,7 @@ func (w *world) ask(ctx context.Context, path, token string) *http.Response {
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the operator makes its certificate itself
 	}}
 	response, err := insecure.Do(request)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	return response
 }
 

@@ -87,7 +87,7 @@ func happened() []ledger.Decision {
 			run := runOf(midnight, i)
 			d := ledger.Decision{
 				At: midnight.Add(12 * time.Hour), Namespace: fmt.Sprintf("team-%d", task%teams), Name: fmt.Sprintf("task-%d", task),
-				Kind: chronicle.Ran, Attempt: run, Figures: map[string]string{
+				UID: fmt.Sprintf("task-%d", task), Kind: chronicle.Ran, Attempt: run, Figures: map[string]string{
 					chronicle.Object: "ElasticTrainingJob", chronicle.Task: fmt.Sprintf("task-%d", task),
 					chronicle.Profile: fmt.Sprintf("team-%d", task%teams), chronicle.User: fmt.Sprintf("user-%d", task%users),
 					chronicle.WaitedSeconds: strconv.Itoa(i),
@@ -128,9 +128,9 @@ func used() []ledger.PartDay {
 	for day := days - 8; day < days; day++ {
 		for task := range tasks {
 			for _, role := range []sizing.Role{sizing.Master, sizing.Worker} {
-				u := sizing.Usage{RunSeconds: 80_000, SeenSeconds: 80_000, MemoryPeak: r.Int64N(64 << 30)}
+				u := sizing.Usage{RunSeconds: 80_000, SeenSeconds: 80_000, MemoryPeak: r.Int64N(32 << 30)}
 				for range 288 {
-					u.CPU.Add(8*r.Float64(), 1)
+					u.CPU.Add(4*r.Float64(), 1)
 				}
 				of := ledger.Part{
 					Namespace: fmt.Sprintf("team-%d", task%teams), Kind: "ElasticTrainingJob", Task: fmt.Sprintf("task-%d", task),
