@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -209,9 +210,14 @@ func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
 
 var numbers = regexp.MustCompile(`(0x)?[0-9][0-9a-f]*`)
 
-// lastLine is the last line of the message that says anything.
+// lastLine is the last line of the message that says anything: not a rule drawn below it.
 func (f Failure) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(f.Message), "\n")
+	for _, line := range slices.Backward(lines) {
+		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			return strings.TrimSpace(line)
+		}
+	}
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 

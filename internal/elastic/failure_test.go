@@ -59,6 +59,19 @@ func TestFailureBudget(t *testing.T) {
 	g.Expect(w.status().Restarts).To(Equal(int32(4)))
 }
 
+func TestLastWordsAreNotARuleBelowThem(t *testing.T) {
+	for message, shown := range map[string]string{
+		"Traceback:\nValueError: no such file\n":                 "ValueError: no such file",
+		"mpirun could not start a daemon.\n----------\n\n  ==\n": "mpirun could not start a daemon.",
+		"----------\n**********":                                 "**********",
+		"":                                                       "",
+	} {
+		w := newWorld(t, 2, 2)
+		w.trains().fail(1, message).step()
+		NewWithT(t).Expect(w.status().LastFailure.Message).To(Equal(shown))
+	}
+}
+
 func TestRestartsLeaveTheWindow(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2)
