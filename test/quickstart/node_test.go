@@ -2,6 +2,7 @@ package quickstart
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -151,14 +152,19 @@ func (n *node) routeWebhooks(ctx context.Context, port string) {
 	}
 	change(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: testutil.OperatorNamespace, Name: "tideline-webhook"}},
 		types.MergePatchType, `{"spec":{"type":"ExternalName","externalName":"localhost"}}`)
-	called := `[{"op":"add","path":"/webhooks/0/clientConfig/service/port","value":` + port + `},` +
-		`{"op":"add","path":"/webhooks/1/clientConfig/service/port","value":` + port + `}]`
-	change(&admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "tideline-mutating-webhook"},
-	}, types.JSONPatchType, called)
-	change(&admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "tideline-validating-webhook"},
-	}, types.JSONPatchType, called)
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(n.world.Client.Get(ctx, client.ObjectKey{Name: "tideline-validating-webhook"}, validating)).To(Succeed())
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	Expect(n.world.Client.Get(ctx, client.ObjectKey{Name: "tideline-mutating-webhook"}, mutating)).To(Succeed())
+	called := func(webhooks int) string {
+		var patch []string
+		for i := range webhooks {
+			patch = append(patch, fmt.Sprintf(`{"op":"add","path":"/webhooks/%d/clientConfig/service/port","value":%s}`, i, port))
+		}
+		return "[" + strings.Join(patch, ",") + "]"
+	}
+	change(validating, types.JSONPatchType, called(len(validating.Webhooks)))
+	change(mutating, types.JSONPatchType, called(len(mutating.Webhooks)))
 }
 
 // end ends the operator as a kubelet does whose pod was deleted together with its rights.
