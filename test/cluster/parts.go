@@ -49,6 +49,19 @@ var (
 		programs: []program{{"kubectl", "k8s.io/kubernetes/cmd/kubectl", "1 min"}},
 		ldflags:  kubernetesVersionFlags,
 	}
+	// kubeletPart shares kubernetesPart's folder; it is built only for a real node,
+	// as is corednsPart.
+	kubeletPart = part{
+		name:     kubernetesPart.name,
+		module:   kubernetesPart.module,
+		programs: []program{{"kubelet", "k8s.io/kubernetes/cmd/kubelet", "2 min"}},
+		ldflags:  kubernetesVersionFlags,
+	}
+	corednsPart = part{
+		name:     "coredns",
+		module:   "github.com/coredns/coredns",
+		programs: []program{{"coredns", ".", "2 min"}},
+	}
 	volcanoPart = part{
 		name:   "volcano",
 		module: "volcano.sh/volcano",
