@@ -31,7 +31,7 @@ func applyAll(ctx context.Context, u *user) {
 	u.do(ctx, "the kinds of prometheus-operator", "kubectl apply --server-side "+crds)
 	defer u.do(ctx, "the kinds of prometheus-operator", "kubectl delete "+crds)
 
-	for _, pattern := range []string{"config/samples/*.yaml", "docs/examples/*.yaml"} {
+	for _, pattern := range []string{"config/samples/*.yaml", "docs/examples/*.yaml", "docs/examples/*/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join(u.clone, pattern))
 		Expect(err).NotTo(HaveOccurred(), "%s is a pattern", pattern)
 		Expect(files).NotTo(BeEmpty(), "%s matches", pattern)
@@ -90,8 +90,9 @@ func applyKustomization(ctx context.Context, u *user, where, text, configuration
 	Expect(err).NotTo(HaveOccurred(), "%s is applied: %s\n%s", where, out, text)
 }
 
-// applyFragment completes a fragment: one of a job's spec by the smallest sample, one of Volcano's configuration by the shipped
-// one. What stands in ConfigMaps for reports is read as the operator does.
+// applyFragment completes a fragment: one of a job's spec by the smallest sample, one of a profile's by what it must have, one of
+// the operator's configuration by its head, one of Volcano's by the shipped one. What stands in ConfigMaps for reports is read as
+// the operator does.
 func applyFragment(ctx context.Context, u *user, where string, block markdown.Block) {
 	GinkgoHelper()
 	switch block.Note {
@@ -100,6 +101,12 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 		sample := u.read("config/samples/smallest.yaml")
 		Expect(sample).To(ContainSubstring(spec), "the sample has a spec")
 		applyText(ctx, u, where, strings.Replace(sample, spec, spec+block.Text, 1))
+	case "fragment of profile":
+		applyText(ctx, u, where, "apiVersion: tideline.io/v1alpha1\nkind: ResourceQuotaProfile\nmetadata: {name: shown}\nspec:\n"+
+			"  namespaceSelector: {matchLabels: {team: shown}}\n"+block.Text)
+	case "fragment of configuration":
+		_, err := config.Load(where, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+block.Text))
+		Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
 	case "fragment of volcano-scheduler.conf":
 		key, _, _ := strings.Cut(block.Text, ":")
 		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(key) + `:.*\n`)
@@ -113,8 +120,8 @@ func applyFragment(ctx context.Context, u *user, where string, block markdown.Bl
 		_, _, err := mail.ParseDirectory([]byte(block.Text))
 		Expect(err).NotTo(HaveOccurred(), "%s: the operator reads it", where)
 	default:
-		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is: a fragment of spec or of volcano-scheduler.conf, prices.yaml, or "+
-			"people.yaml", where, block.Note))
+		Fail(fmt.Sprintf("%s: `%s` says nothing of what it is: a fragment of spec, profile, configuration or "+
+			"volcano-scheduler.conf, prices.yaml, or people.yaml", where, block.Note))
 	}
 }
 
