@@ -239,7 +239,7 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 }
 
-var target = regexp.MustCompile(`(?m)^([a-z-]+):`)
+var target = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 
 func TestMakeTargetsExist(t *testing.T) {
 	var targets []string
@@ -247,7 +247,7 @@ func TestMakeTargetsExist(t *testing.T) {
 		targets = append(targets, match[1])
 	}
 	for _, page := range pages(t) {
-		for _, match := range regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)").FindAllStringSubmatch(read(t, page), -1) {
+		for _, match := range regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9-]+)").FindAllStringSubmatch(read(t, page), -1) {
 			if !slices.Contains(targets, match[1]) {
 				t.Errorf("%s: there is no make target %s", page, match[1])
 			}

@@ -186,6 +186,12 @@ requests() {
 	return "$status"
 }
 
+# node trains with PyTorch on a real kubelet, as root on Debian.
+node() {
+	run go run ./test/node/cmd/prepare || return
+	specs node 45m node 1
+}
+
 # quickstart follows the documentation as a new user would.
 quickstart() {
 	specs quickstart 12m quickstart 1
@@ -235,7 +241,7 @@ faults() {
 stage() {
 	case $1 in
 	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | report | pools | ledger | requests | \
-		quickstart | install | image | site | pytorchjob | faults | olm)
+		node | quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

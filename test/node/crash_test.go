@@ -1,0 +1,99 @@
+//go:build linux
+
+package node
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/tideline-io/tideline/test/node/inside"
+)
+
+// asCrashing has the test's program start a node and wait to be killed: its folder.
+const asCrashing = "TIDELINE_TEST_CRASHING_NODE"
+
+// longest is an argument that no other process has.
+const longest = "31415926"
+
+// A program that is killed leaves no process, no mount and no interface of its node.
+func TestNothingOutlivesAKilledTest(t *testing.T) {
+	if err := Missing(); err != nil {
+		t.Fatal(err)
+	}
+	if folder := os.Getenv(asCrashing); folder != "" {
+		crash(t, folder)
+	}
+	g := NewWithT(t)
+	mounts, interfaces := read(g, "/proc/self/mountinfo"), read(g, "/proc/self/net/dev")
+	folder := t.TempDir()
+	test := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	test.Env = append(os.Environ(), asCrashing+"="+folder)
+	out, err := test.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(test.Start()).To(Succeed())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(line).To(Equal("started\n"))
+	g.Eventually(sleeping).Should(HaveLen(1), "the node runs")
+
+	g.Expect(test.Process.Kill()).To(Succeed())
+	g.Expect(test.Wait()).NotTo(Succeed())
+	g.Eventually(sleeping).Should(BeEmpty())
+	g.Expect(read(g, "/proc/self/mountinfo")).To(Equal(mounts))
+	g.Expect(interfacesOf(read(g, "/proc/self/net/dev"))).To(Equal(interfacesOf(interfaces)))
+}
+
+// crash starts what a node starts and waits.
+func crash(t *testing.T, folder string) {
+	g := NewWithT(t)
+	config, err := json.Marshal(inside.Config{
+		Folder: folder, Bridge: bridge, Address: gateway + "/24", MAC: bridgeMAC, APIServer: "127.0.0.1:6443",
+		Serve: []string{kubernetesIP + ":443"}, Socket: filepath.Join(folder, "none.sock"),
+		Programs: []inside.Program{{Name: "sleep", Args: []string{"sleep", longest}}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(folder, "node.json")
+	g.Expect(os.WriteFile(file, config, 0o600)).To(Succeed())
+	n := &Node{folder: folder, ended: make(chan struct{})}
+	g.Expect(n.start(t.Context(), file)).To(Succeed())
+	_, _ = os.Stdout.WriteString("started\n")
+	<-n.ended
+	t.Fatal("the node ended: " + read(g, filepath.Join(folder, "nodeinit.log")))
+}
+
+// sleeping are the processes that the node started.
+func sleeping() ([]string, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	var found []string
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err == nil && string(line) == "sleep\x00"+longest+"\x00" {
+			found = append(found, file)
+		}
+	}
+	return found, err
+}
+
+func read(g *WithT, file string) string {
+	content, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// interfacesOf are the names of interfaces in /proc/net/dev.
+func interfacesOf(content string) []string {
+	var names []string
+	for line := range strings.Lines(content) {
+		if name, _, found := strings.Cut(line, ":"); found {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	return names
+}

@@ -1,0 +1,162 @@
+//go:build linux
+
+// Package inside is what happens within the namespaces of a node: of processes, mounts, network, IPC and host name. The kernel
+// ends and removes all that is in them when process 1 ends, whatever becomes of the test.
+package inside
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// Config is what process 1 is told, as JSON in a file.
+type Config struct {
+	// Folder is for logs and for what is written to /var/lib and /var/log, which stay as they were outside.
+	Folder string
+	// Bridge is the network of pods, and Address that of the node in it, with the length of its prefix.
+	Bridge, Address string
+	// MAC is the bridge's: one that follows the pods' changes with them, and neighbours keep the old one.
+	MAC string
+	// APIServer is the address of the API server outside, which is served inside at the same one, and at those of Serve.
+	APIServer string
+	Serve     []string
+	// Socket is where the test listens for connections to the API server.
+	Socket string
+	// Programs are started in this order.
+	Programs []Program
+}
+
+// Program is one that runs until the node ends.
+type Program struct {
+	Name string
+	Args []string
+}
+
+// Run makes a node of the namespaces that the process was started in, and returns when alive has ended. The error says which
+// program ended before.
+func Run(file string, alive io.Reader) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	c := &Config{}
+	if err := json.Unmarshal(content, c); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	ctx := context.Background() // it lives as long as the process
+	for _, prepare := range []func(context.Context) error{c.mount, c.connect, c.relay} {
+		if err := prepare(ctx); err != nil {
+			return err
+		}
+	}
+	ended := make(chan error)
+	for _, p := range c.Programs {
+		if err := c.start(ctx, p, ended); err != nil {
+			return err
+		}
+	}
+	go func() {
+		_, err := io.Copy(io.Discard, alive)
+		ended <- err
+	}()
+	return <-ended
+}
+
+// mount keeps from the host what is mounted and written here.
+func (c *Config) mount(context.Context) error {
+	const ours = ""
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+		options              string
+	}{
+		{ours, "/", "", syscall.MS_REC | syscall.MS_PRIVATE, ""},
+		{ours, "/", "", syscall.MS_REC | syscall.MS_SHARED, ""}, // among the containers
+		{"proc", "/proc", "proc", 0, ""},
+		{"tmpfs", "/run", "tmpfs", 0, "mode=755"},
+		{"overlay", "/var/lib", "overlay", 0, c.layers("lib")},
+		{"overlay", "/var/log", "overlay", 0, c.layers("log")},
+	} {
+		if m.kind == "overlay" {
+			for _, folder := range []string{"upper", "work"} {
+				if err := os.MkdirAll(filepath.Join(c.Folder, "var", filepath.Base(m.target), folder), 0o755); err != nil {
+					return err
+				}
+			}
+		}
+		if err := syscall.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", m.kind, m.target, err)
+		}
+	}
+	return nil
+}
+
+// layers are the options of an overlay over /var/NAME.
+func (c *Config) layers(name string) string {
+	own := filepath.Join(c.Folder, "var", name)
+	return fmt.Sprintf("lowerdir=/var/%s,upperdir=%s,workdir=%s", name, filepath.Join(own, "upper"), filepath.Join(own, "work"))
+}
+
+// connect makes the network of the node, which ends at the node.
+func (c *Config) connect(ctx context.Context) error {
+	commands := [][]string{
+		{"link", "set", "lo", "up"},
+		{"link", "add", c.Bridge, "address", c.MAC, "type", "bridge"},
+		{"address", "add", c.Address, "dev", c.Bridge},
+		{"link", "set", c.Bridge, "up"},
+		{"route", "add", "default", "dev", c.Bridge}, // kubelet wants one
+	}
+	for _, address := range c.Serve {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return err
+		}
+		commands = append(commands, []string{"address", "add", host + "/32", "dev", c.Bridge})
+	}
+	for _, args := range commands {
+		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %v: %w: %s", args, err, out)
+		}
+	}
+	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600)
+}
+
+// relay serves the API server.
+func (c *Config) relay(ctx context.Context) error {
+	for _, address := range append(slices.Clone(c.Serve), c.APIServer) {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		go func() { _ = Relay(ctx, listener, "unix", c.Socket) }()
+	}
+	return nil
+}
+
+// start starts a program, which tells ended when it does. Its log is beside those of the others.
+func (c *Config) start(ctx context.Context, p Program, ended chan<- error) error {
+	log, err := os.OpenFile(filepath.Join(c.Folder, p.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Folder, log, log
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Folder}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", p.Name, err)
+	}
+	go func() {
+		ended <- errors.Join(fmt.Errorf("%s ended on its own: see its log", p.Name), cmd.Wait())
+	}()
+	return nil
+}

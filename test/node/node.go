@@ -1,0 +1,308 @@
+//go:build linux
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/node/inside"
+)
+
+// prefix is how the names of cgroups of nodes begin.
+const prefix = "tideline-node-"
+
+// Options say what node to start.
+type Options struct {
+	// Name is the node's.
+	Name string
+	// Images are there for its pods.
+	Images []Image
+	// Log receives the progress of the start.
+	Log io.Writer
+}
+
+// Node is one on which pods run, until Stop is called or the program ends. A machine has one at a time.
+type Node struct {
+	Name string
+
+	folder, cgroup string
+	lock           *os.File
+	relay          net.Listener
+	first          *exec.Cmd
+	alive          io.WriteCloser
+	ended          chan struct{} // closed when process 1 has ended
+	stop           sync.Once
+}
+
+// Cache is the folder for what nodes need, which is made where it is missing.
+func Cache() (string, error) {
+	cache, err := cluster.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	cache = filepath.Join(cache, "node")
+	return cache, os.MkdirAll(cache, 0o700)
+}
+
+// Prepare makes all that a cluster with a node needs and that is not in the cache yet: in about 40 minutes on two cores. The
+// error says what the machine lacks.
+func Prepare(ctx context.Context, log io.Writer) error {
+	if err := Missing(); err != nil {
+		return err
+	}
+	if err := cluster.Build(ctx, log); err != nil {
+		return err
+	}
+	if _, _, err := cluster.BuildNode(ctx, log); err != nil {
+		return err
+	}
+	_, err := Base(ctx, log)
+	return err
+}
+
+// Start starts a node of a cluster, which it joins some seconds later. It removes what a former one left that did not end as it
+// should, and waits for one that runs.
+func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Options) (_ *Node, err error) {
+	if err := Missing(); err != nil {
+		return nil, err
+	}
+	cache, err := Cache()
+	if err != nil {
+		return nil, err
+	}
+	kubelet, coredns, err := cluster.BuildNode(ctx, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{Name: o.Name, folder: filepath.Join(cache, "run"), cgroup: prefix + o.Name, ended: make(chan struct{})}
+	if n.lock, err = lock(ctx, filepath.Join(cache, "lock"), o.Log); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = n.end()
+		}
+	}()
+	// A later step needs what an earlier one removed.
+	err = errors.Join(removeCgroups(prefix), os.RemoveAll(n.folder), os.MkdirAll(n.folder, 0o700), makeCgroup(n.cgroup))
+	if err != nil {
+		return nil, err
+	}
+	apiServer := strings.TrimPrefix(config.Host, "https://")
+	file, err := n.configure(kubelet, coredns, apiServer, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if n.relay, err = (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(n.folder, "apiserver.sock")); err != nil {
+		return nil, err
+	}
+	lives := context.WithoutCancel(ctx)
+	go func() { _ = inside.Relay(lives, n.relay, "tcp", apiServer) }()
+	if err := n.start(lives, file); err != nil {
+		return nil, err
+	}
+	pause, err := n.pause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.importImages(ctx, append([]Image{pause}, o.Images...), o.Log)
+}
+
+// lock makes sure that there is one node at a time.
+func lock(ctx context.Context, file string, log io.Writer) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for told := false; ; told = true {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return f, nil
+		}
+		if !told {
+			_, _ = fmt.Fprintln(log, "waiting for the node of another program to end")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// containerd is the socket of containerd.
+func (n *Node) containerd() string { return filepath.Join(n.folder, "containerd.sock") }
+
+// start starts process 1 in namespaces of its own; with ctx, it ends.
+func (n *Node) start(ctx context.Context, config string) error {
+	program := filepath.Join(n.folder, "nodeinit")
+	if err := build(ctx, program, "nodeinit"); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(n.folder, "nodeinit.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	n.first = exec.CommandContext(ctx, program, config)
+	n.first.Stdout, n.first.Stderr = log, log
+	n.first.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+	}
+	if n.alive, err = n.first.StdinPipe(); err != nil {
+		return err
+	}
+	if err := n.first.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = n.first.Wait()
+		close(n.ended)
+	}()
+	return nil
+}
+
+// build builds one of the commands of this package, for use anywhere.
+func build(ctx context.Context, to, command string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", to,
+		"github.com/tideline-io/tideline/test/node/cmd/"+command)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", command, err, out)
+	}
+	return nil
+}
+
+// pause is the image that holds the namespaces of pods.
+func (n *Node) pause(ctx context.Context) (Image, error) {
+	program := filepath.Join(n.folder, "pause")
+	if err := build(ctx, program, "pause"); err != nil {
+		return Image{}, err
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return Image{}, err
+	}
+	layer, err := newLayer(n.folder, fileOf{"pause", 0o755, content})
+	return Image{Name: pauseImage, Layers: []Layer{layer}, Entrypoint: []string{"/pause"}}, err
+}
+
+// importImages gives containerd images as soon as it listens.
+func (n *Node) importImages(ctx context.Context, images []Image, log io.Writer) error {
+	for {
+		if c, err := (&net.Dialer{}).DialContext(ctx, "unix", n.containerd()); err == nil {
+			_ = c.Close()
+			break
+		}
+		select {
+		case <-n.ended:
+			return fmt.Errorf("the node ended: the logs are in %s", n.folder)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	began := time.Now()
+	_, _ = fmt.Fprintf(log, "importing %d images ... ", len(images))
+	read, write := io.Pipe()
+	go func() { _ = write.CloseWithError(writeArchive(write, images)) }()
+	cmd := exec.CommandContext(ctx, "ctr", "--address="+n.containerd(), "--namespace=k8s.io", "images", "import", "-")
+	cmd.Stdin = read
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("importing images: %w\n%s", err, out)
+	}
+	_, _ = fmt.Fprintf(log, "done in %s\n", time.Since(began).Round(time.Second))
+	return nil
+}
+
+// Stop ends the node, with all of its processes, and removes what it wrote, unless it ended before: then it leaves its logs, and
+// the error says where.
+func (n *Node) Stop() error {
+	var err error
+	n.stop.Do(func() {
+		select {
+		case <-n.ended:
+			err = errors.Join(fmt.Errorf("the node ended on its own: its logs are in %s", n.folder), n.end())
+		default:
+			err = errors.Join(n.end(), os.RemoveAll(n.folder))
+		}
+	})
+	return err
+}
+
+// end ends all processes.
+func (n *Node) end() error {
+	if n.first != nil && n.first.Process != nil {
+		_ = n.first.Process.Kill()
+		<-n.ended
+	}
+	if n.relay != nil {
+		_ = n.relay.Close()
+	}
+	return errors.Join(removeCgroups(prefix), n.lock.Close())
+}
+
+// Logs is what a container of a pod has printed in all of its lives, in their order. It outlives the pod.
+func (n *Node) Logs(pod *corev1.Pod, container string) ([]string, error) {
+	folder := filepath.Join(n.folder, "pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), container)
+	var lines []string
+	for life := 0; ; life++ {
+		content, err := os.ReadFile(filepath.Join(folder, strconv.Itoa(life)+".log"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return lines, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(content)) {
+			// Time, stream, whether it is whole, and what was printed.
+			if fields := strings.SplitN(strings.TrimSpace(line), " ", 4); len(fields) == 4 {
+				lines = append(lines, fields[3])
+			}
+		}
+	}
+}
+
+// Kill ends all processes of a container whose command line has some words, as the kernel does when memory is short.
+func (n *Node) Kill(containerID, words string) error {
+	_, id, _ := strings.Cut(containerID, "://")
+	processes, err := processesOf(id)
+	if err != nil {
+		return err
+	}
+	killed := false
+	for _, p := range processes {
+		line, err := os.ReadFile("/proc/" + p + "/cmdline")
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(line), "\x00", " "), words) {
+			continue
+		}
+		pid, err := strconv.Atoi(p)
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return err
+		}
+		killed = true
+	}
+	if !killed {
+		return fmt.Errorf("container %s has no process with %q", id, words)
+	}
+	return nil
+}

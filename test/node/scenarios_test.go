@@ -1,0 +1,213 @@
+//go:build linux
+
+package node_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+// figures are what the table of docs/elastic-pytorch.md says of a scenario.
+func figures(t *training) {
+	GinkgoHelper()
+	lost, out := t.lost()
+	job := t.Read(t.name)
+	AddReportEntry(fmt.Sprintf("figures: %s | steps lost %d | longest time without a step %s | restarts %d",
+		CurrentSpecReport().LeafNodeText, lost, out, job.Status.Restarts))
+}
+
+// gang is another job that wants so many workers and trains for long.
+func gang(s *testutil.Scenario, workers int32, tier string) *training {
+	GinkgoHelper()
+	return train(s, "newcomer", func(job *v1alpha1.ElasticTrainingJob) {
+		graceless(job)
+		job.Spec.MinReplicas, job.Spec.MaxReplicas, job.Spec.Tier = workers, workers, tier
+		// The volume of a claim may be bound to nodes, so whether such a gang fits is left to Volcano, and nobody is stopped for it.
+		job.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	})
+}
+
+// running waits for workers of a job to run, and returns after how long they did since it was created.
+func (t *training) running(workers int) time.Duration {
+	GinkgoHelper()
+	Eventually(t.Workers(t.name, testutil.Running)).WithTimeout(2 * time.Minute).Should(HaveLen(workers))
+	return time.Since(t.Read(t.name).CreationTimestamp.Time)
+}
+
+var _ = Describe("Training on a real node", func() {
+	var s *testutil.Scenario
+	BeforeEach(func() {
+		s = shared.World.NewScenario(GinkgoT(), "train")
+	})
+
+	It("trains to the end", func() {
+		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Template.Spec.Containers[0].Args = append(args(20_000), "--step-seconds=0", "--checkpoint-steps=20")
+		})
+		Eventually(s.Fetch("a")).WithTimeout(3 * time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseSucceeded))
+		steps := a.steps()
+		Expect(steps[len(steps)-1].Loss).To(BeNumerically("<", steps[1].Loss/2), "it has learned")
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
+		figures(a)
+	})
+
+	It("gives way to a gang within seconds, and grows back", func() {
+		a := train(s, "a", graceless)
+		a.await(4)
+		core := a.core()
+		b := gang(s, 2, "")
+		took := b.running(2)
+		AddReportEntry(fmt.Sprintf("figures: the newcomer ran %s after its creation", took.Round(100*time.Millisecond)))
+		Expect(took).To(BeNumerically("<=", 10*time.Second))
+		a.await(2)
+		b.await(2)
+		s.DeleteJob(b.name)
+		a.await(4)
+		Expect(a.core()).To(Equal(core), "nobody of the core was created anew")
+		Expect(s.Read("a").Status.Restarts).To(BeZero(), "giving way is no restart")
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("counts one restart when worker 0's process is killed, and keeps all pods", func() {
+		a := train(s, "a", graceless)
+		a.await(4)
+		before := a.UIDs("a")
+		Expect(machine.Kill(a.Worker("a", 0).Status.ContainerStatuses[0].ContainerID, "torchrun")).To(Succeed())
+		a.again()
+		Expect(a.UIDs("a")).To(Equal(before))
+		Eventually(s.Fetch("a")).Should(HaveField("Status.Restarts", BeEquivalentTo(1)), "once for the job, not for each container")
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("creates worker 0 anew when its pod is deleted, and keeps the others", func() {
+		a := train(s, "a", graceless)
+		a.await(4)
+		before := a.UIDs("a")
+		s.DeleteWorker("a", 0)
+		a.again()
+		after := a.UIDs("a")
+		Expect(after[0]).NotTo(Equal(before[0]))
+		before[0] = after[0]
+		Expect(after).To(Equal(before))
+		Eventually(s.Fetch("a")).Should(HaveField("Status.Restarts", BeEquivalentTo(1)))
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("lets surplus go at once that is still in rendezvous", func() {
+		a := train(s, "a", graceless)
+		a.running(4)
+		Expect(a.last().World).NotTo(Equal(4), "the surplus has not joined yet")
+		b := gang(s, 2, "")
+		took := b.running(2)
+		Expect(took).To(BeNumerically("<=", 10*time.Second), "the newcomer does not wait for a grace period")
+		AddReportEntry(fmt.Sprintf("figures: the newcomer ran %s after its creation", took.Round(100*time.Millisecond)))
+		a.await(2)
+		b.await(2)
+		figures(a)
+	})
+
+	It("goes on from its checkpoint after it was suspended", func() {
+		a := train(s, "a", nil)
+		a.await(4)
+		before := a.UIDs("a")
+		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"suspend":true}}}`)
+		Eventually(a.Workers("a")).WithTimeout(2 * time.Minute).Should(BeEmpty())
+		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"suspend":false}}}`)
+		a.again()
+		for i, uid := range a.UIDs("a") {
+			Expect(uid).NotTo(Equal(before[i]), "worker %d is of a new attempt", i)
+		}
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
+		lost, _ := a.lost()
+		Expect(lost).To(BeZero(), "the checkpoint was asked for, and saved")
+		figures(a)
+	})
+
+	It("saves before workers leave that are told to", func() {
+		a := train(s, "a", cooldown)
+		a.await(4)
+		core := a.core()
+		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":3}}`)
+		a.await(3)
+		Expect(a.asked()).To(BeTrue(), "worker 0 was asked to save")
+		Expect(a.core()).To(Equal(core))
+		lost, _ := a.lost()
+		Expect(lost).To(BeZero())
+		figures(a)
+	})
+
+	It("saves before Volcano evicts workers", func() {
+		a := train(s, "a", cooldown)
+		a.await(4)
+		core := a.core()
+		b := gang(s, 2, "")
+		a.await(2)
+		b.await(2)
+		Expect(a.asked()).To(BeTrue(), "worker 0 was asked to save")
+		Expect(a.core()).To(Equal(core))
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval), "those that leave train on for their grace")
+		figures(a)
+	})
+
+	It("stops a gang whole for a more important one, and goes on after it", func() {
+		// Of a gang with a claim nobody can say whether it will fit again, so it is never stopped for another.
+		folder := GinkgoT().TempDir()
+		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+			job.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}
+		})
+		a.await(4)
+		b := gang(s, 4, "main-traffic")
+		b.await(4)
+		Expect(s.Read("a").Status.Preemption).NotTo(BeNil())
+		s.DeleteJob(b.name)
+		a.again()
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
+		lost, _ := a.lost()
+		Expect(lost).To(BeZero(), "the checkpoint was asked for, and saved")
+		figures(a)
+	})
+
+	It("trains on while no operator runs, and gives way when one does", func() {
+		a := train(s, "a", graceless)
+		a.await(4)
+		core := a.core()
+		shared.Operator().Kill()
+		b := gang(s, 2, "")
+		a.await(4)
+		Expect(shared.Operator().Start(s.Context())).To(Succeed())
+		b.await(2)
+		a.await(2)
+		Expect(a.core()).To(Equal(core))
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval))
+		figures(a)
+	})
+
+	It("fails fast when the script does", func() {
+		train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+			graceless(job)
+			job.Spec.Template.Spec.Containers[0].Args = append(args(1_000), "--checkpoint=/nowhere/last.pt")
+			job.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "1"}}
+		})
+		Eventually(s.Fetch("a")).WithTimeout(5 * time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed))
+		Expect(s.Read("a").Status.Conditions).To(ContainElement(
+			And(HaveField("Type", v1alpha1.ConditionFailed),
+				HaveField("Message", ContainSubstring("Parent directory /nowhere does not exist")))))
+	})
+})

@@ -1,0 +1,82 @@
+//go:build linux
+
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/node"
+	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
+)
+
+// gpus are those of the node, which has none: the kubelet takes the word of the API server for devices that no plugin offers.
+const gpus = 4
+
+func TestNode(t *testing.T) {
+	if err := node.Missing(); err != nil {
+		t.Fatal(err)
+	}
+	RegisterFailHandler(Fail)
+	suite.Defaults()
+	RunSpecs(t, "Training on a real node")
+}
+
+// machine is the only node of the cluster.
+var machine *node.Node
+
+var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.Millisecond},
+	func(ctx context.Context, c *cluster.Cluster) error {
+		images, err := images(ctx)
+		if err != nil {
+			return err
+		}
+		w, err := testutil.NewWorld(c.KubeconfigPath(), "")
+		if err != nil {
+			return err
+		}
+		machine, err = node.Start(ctx, w.Config, w.Kubeconfig, node.Options{Name: "real", Images: images, Log: GinkgoWriter})
+		if err != nil {
+			return err
+		}
+		DeferCleanup(func() { Expect(machine.Stop()).To(Succeed()) })
+		Eventually(func(g Gomega) {
+			n := &corev1.Node{}
+			g.Expect(w.Client.Get(ctx, client.ObjectKey{Name: machine.Name}, n)).To(Succeed())
+			g.Expect(n.Status.Conditions).To(ContainElement(And(
+				HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))))
+		}).Should(Succeed(), "the node is Ready")
+		return w.SetGPUs(ctx, machine.Name, gpus)
+	})
+
+// images are that of the example, on our base in place of PyTorch's, and that of MPI jobs.
+func images(ctx context.Context) ([]node.Image, error) {
+	base, err := node.Base(ctx, GinkgoWriter)
+	if err != nil {
+		return nil, err
+	}
+	folder := GinkgoT().TempDir()
+	example := filepath.Join("..", "..", "docs", "examples", "pytorch-elastic")
+	recipe, err := os.ReadFile(filepath.Join(example, "Dockerfile"))
+	if err != nil {
+		return nil, err
+	}
+	training, err := node.Build(base, example, string(recipe), folder)
+	if err != nil {
+		return nil, fmt.Errorf("the example's image: %w", err)
+	}
+	training.Name, base.Name = trainingImage, mpiImage
+	return []node.Image{training, base}, nil
+}

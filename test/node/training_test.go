@@ -1,0 +1,241 @@
+//go:build linux
+
+package node_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+const (
+	trainingImage = "registry.example.com/pytorch-elastic:1.0"
+	mpiImage      = "registry.example.com/mpi:1.0"
+	// name is what the example calls all of its objects.
+	name = "pytorch-elastic"
+	// interval is how many steps are between two checkpoints, and step how long each takes at least.
+	interval = 5
+	step     = 250 * time.Millisecond
+)
+
+// said is a line of the training.
+type said struct {
+	Event             string
+	Time, Loss        float64
+	Rank, World, Step int
+	Samples           int64
+	Asked             bool
+	pod               types.UID
+}
+
+// training is a job that was made of the example's file.
+type training struct {
+	*testutil.Scenario
+	name string
+	// lines are what the pods said that were seen so far, by pod: the kubelet removes what pods said that are gone.
+	lines map[types.UID][]said
+}
+
+// train creates the objects of the example under a name, each changed as the spec needs it, and a volume for its claim.
+func train(s *testutil.Scenario, as string, change func(*v1alpha1.ElasticTrainingJob)) *training {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", name, "job.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	claim(s, as)
+	for document := range strings.SplitSeq(strings.ReplaceAll(string(content), name+"\n", as+"\n"), "\n---\n") {
+		document = strings.ReplaceAll(document, name+"-worker-0", as+"-worker-0")
+		o := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(document), &o.Object)).To(Succeed())
+		o.SetNamespace(s.Namespace)
+		switch o.GetKind() {
+		case "PersistentVolumeClaim": // claim has made it
+			continue
+		case v1alpha1.ElasticTrainingJobKind:
+			job := &v1alpha1.ElasticTrainingJob{}
+			Expect(yaml.UnmarshalStrict([]byte(document), job)).To(Succeed())
+			job.Namespace = s.Namespace
+			job.Spec.Template.Spec.Containers[0].Args = args(10_000_000)
+			if change != nil {
+				change(job)
+			}
+			s.Create(job)
+		default:
+			s.Create(o)
+		}
+	}
+	return &training{s, as, map[types.UID][]said{}}
+}
+
+// args are what the training is told: to train on so many samples, slowly, and to say each step.
+func args(samples int) []string {
+	return []string{
+		fmt.Sprintf("--samples=%d", samples), fmt.Sprintf("--step-seconds=%.2f", step.Seconds()),
+		fmt.Sprintf("--checkpoint-steps=%d", interval), "--log-steps=1",
+	}
+}
+
+// graceless leaves checkpoints to the training.
+func graceless(job *v1alpha1.ElasticTrainingJob) {
+	job.Spec.Checkpoint = v1alpha1.Checkpoint{}
+	cooldown(job)
+}
+
+// cooldown lets a training grow back soon.
+func cooldown(job *v1alpha1.ElasticTrainingJob) {
+	seconds := int32(5)
+	job.Spec.Elasticity.CooldownSeconds = &seconds
+}
+
+// observe reads what all pods of the training have said.
+func (t *training) observe() map[types.UID][]said {
+	GinkgoHelper()
+	pods, err := t.Pods(t.name)
+	Expect(err).NotTo(HaveOccurred())
+	for i := range pods {
+		lines, err := machine.Logs(&pods[i], "trainer")
+		Expect(err).NotTo(HaveOccurred())
+		heard := make([]said, 0, len(lines))
+		for _, line := range lines {
+			l := said{pod: pods[i].UID}
+			if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &l) == nil {
+				heard = append(heard, l)
+			}
+		}
+		if len(heard) > len(t.lines[pods[i].UID]) {
+			t.lines[pods[i].UID] = heard
+		}
+	}
+	return t.lines
+}
+
+// steps are what rank 0 said when it started and after each step, in their order.
+func (t *training) steps() []said {
+	GinkgoHelper()
+	var all []said
+	for _, uid := range slices.Sorted(maps.Keys(t.observe())) {
+		for _, l := range t.lines[uid] {
+			if l.Event == "step" || l.Event == "start" && l.Rank == 0 {
+				all = append(all, l)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b said) int { return int((a.Time - b.Time) * 1000) })
+	return all
+}
+
+// last is the last step of rank 0.
+func (t *training) last() said {
+	GinkgoHelper()
+	all := t.steps()
+	for _, l := range slices.Backward(all) {
+		if l.Event == "step" {
+			return l
+		}
+	}
+	return said{}
+}
+
+// await waits until the training has made some steps with so many processes.
+func (t *training) await(world int) {
+	GinkgoHelper()
+	began := t.last().Step
+	Eventually(t.last).WithTimeout(3*time.Minute).Should(And(
+		HaveField("World", world), HaveField("Step", BeNumerically(">", began+2))), "%s trains with %d workers", t.name, world)
+}
+
+// again waits until the training has made steps with all its four processes after it started anew.
+func (t *training) again() {
+	const world = 4
+	GinkgoHelper()
+	starts := func() int {
+		n := 0
+		for _, l := range t.steps() {
+			if l.Event == "start" && l.World == world {
+				n++
+			}
+		}
+		return n
+	}
+	before := starts()
+	Eventually(starts).WithTimeout(3*time.Minute).Should(BeNumerically(">", before), "%s starts anew", t.name)
+	t.await(world)
+}
+
+// asked reports whether worker 0 saved a checkpoint because it was asked to.
+func (t *training) asked() bool {
+	GinkgoHelper()
+	for _, lines := range t.observe() {
+		if slices.ContainsFunc(lines, func(l said) bool { return l.Event == "checkpoint" && l.Asked }) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost is the most steps that were made again after a start, and out for how long no step was made at most.
+func (t *training) lost() (steps int, out time.Duration) {
+	GinkgoHelper()
+	before := said{}
+	for _, l := range t.steps() {
+		if before.Step > 0 && l.Event == "start" {
+			steps = max(steps, before.Step-l.Step)
+		}
+		if l.Event != "step" {
+			continue
+		}
+		if before.Step > 0 {
+			out = max(out, time.Duration((l.Time-before.Time)*float64(time.Second)))
+		}
+		before = l
+	}
+	return steps, out.Round(100 * time.Millisecond)
+}
+
+// core are the UIDs of the first two workers.
+func (t *training) core() []types.UID {
+	GinkgoHelper()
+	uids := t.UIDs(t.name)
+	return []types.UID{uids[0], uids[1]}
+}
+
+// claim makes a volume on the node and a claim that it is bound to. Nobody binds volumes on this cluster.
+func claim(s *testutil.Scenario, as string) {
+	GinkgoHelper()
+	folder := GinkgoT().TempDir()
+	Expect(os.Chmod(folder, 0o777)).To(Succeed()) // its pods may be anybody
+	bound := &corev1.PersistentVolumeClaim{}
+	Expect(json.Unmarshal(fmt.Appendf(nil, `{
+		"metadata": {"namespace": %[1]q, "name": %[2]q, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+		"spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "",
+			"volumeName": "%[1]s-%[2]s"}}`, s.Namespace, as), bound)).To(Succeed())
+	s.Create(bound)
+	volume := &corev1.PersistentVolume{}
+	Expect(json.Unmarshal(fmt.Appendf(nil, `{
+		"metadata": {"name": "%[1]s-%[2]s"},
+		"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": %[3]q},
+			"storageClassName": "", "claimRef": {"namespace": %[1]q, "name": %[2]q, "uid": %[4]q}}}`,
+		s.Namespace, as, folder, bound.UID), volume)).To(Succeed())
+	s.Create(volume)
+	DeferCleanup(func(ctx SpecContext) { Expect(s.Client.Delete(ctx, volume)).To(Succeed()) })
+	volume.Status.Phase = corev1.VolumeBound
+	Expect(s.Client.Status().Update(s.Context(), volume)).To(Succeed())
+	bound.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: corev1.ClaimBound, AccessModes: volume.Spec.AccessModes, Capacity: volume.Spec.Capacity,
+	}
+	Expect(s.Client.Status().Update(s.Context(), bound)).To(Succeed())
+}
