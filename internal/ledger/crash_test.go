@@ -15,7 +15,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -180,19 +179,18 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 
 // A process that ends at any of its statements leaves a ledger that comes to the same when the same is recorded again.
 func TestCrashAtEveryStatement(t *testing.T) {
-	crashesAtEachStatement(t, "pods", true, 9,
-		And(ContainSubstring("carol"), ContainSubstring("more"), ContainSubstring("a/pytorch/1")))
+	crashesAtEachStatement(t, "pods", true, 9, "carol", "more", "a/pytorch/1")
 }
 
 func TestCrashAtEveryStatementOfReports(t *testing.T) {
-	crashesAtEachStatement(t, "reports", false, 1, And(ContainSubstring(`"State":"Refused"`), ContainSubstring(`"State":"Sent"`),
-		ContainSubstring("revision 1: true page of 2026-11-16"), ContainSubstring("revision 2: true page of 2026-11-16"),
-		ContainSubstring("2026-11-09 00:00:00 +0000 UTC, revision 1: false")))
+	crashesAtEachStatement(t, "reports", false, 1, `"State":"Refused"`, `"State":"Sent"`,
+		"revision 1: true page of 2026-11-16", "revision 2: true page of 2026-11-16",
+		"2026-11-09 00:00:00 +0000 UTC, revision 1: false")
 }
 
 // crashesAtEachStatement tells a story with a crash at each statement, those that make the tables included or not, on PostgreSQL
 // at one of so many. The whole one must say what it is about.
-func crashesAtEachStatement(t *testing.T, story string, tables bool, stepOnPostgres int, whatItIsAbout types.GomegaMatcher) {
+func crashesAtEachStatement(t *testing.T, story string, tables bool, stepOnPostgres int, whatItIsAbout ...string) {
 	t.Helper()
 	onBoth(t, func(t *testing.T, whole Options) {
 		g := NewWithT(t)
@@ -205,7 +203,9 @@ func crashesAtEachStatement(t *testing.T, story string, tables bool, stepOnPostg
 		g.Expect(counter.n).To(BeNumerically(">", 30), "statements")
 		want, err := everything(t.Context(), opened(t, g, whole))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(want).To(whatItIsAbout)
+		for _, what := range whatItIsAbout {
+			g.Expect(want).To(ContainSubstring(what))
+		}
 		first := 1
 		if !tables {
 			first = counter.opening + 1
