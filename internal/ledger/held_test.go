@@ -56,7 +56,10 @@ func TestHeldBetweenCuts(t *testing.T) {
 		g.Expect(heldBy(ctx, g, l, "13 12:00:00", "15 12:00:00")).To(And(HaveLen(6),
 			HaveKeyWithValue("13 12h alice Failed", [3]int64{28 * 3600, 2 * 3600, 1}),
 			HaveKeyWithValue("13 12h bob -", [3]int64{5400, 0, 1})), "a span of several days")
+		g.Expect(heldBy(ctx, g, l, "14 12:00:00", "15 00:00:00", "15 00:00:00")).To(Equal(
+			heldBy(ctx, g, l, "14 12:00:00", "15 00:00:00")), "a cut twice")
 		g.Expect(heldBy(ctx, g, l, "14 00:00:00")).To(BeEmpty())
+		g.Expect(heldBy(ctx, g, l, "14 18:00:00", "14 18:00:00")).To(BeEmpty())
 		g.Expect(heldBy(ctx, g, l)).To(BeEmpty())
 		enough := errors.New("enough")
 		g.Expect(l.Held(ctx, []time.Time{at("13 00:00:00"), at("14 00:00:00")}, func(Held) error { return enough })).To(
@@ -150,7 +153,7 @@ func (h history) held(t *testing.T, known map[string]Stay, cuts []time.Time) {
 	}
 	h.g.Expect(want).To(BeEmpty())
 	for _, s := range known {
-		if s.Begin.Before(last) && (s.End.After(first) || !s.Begin.Before(first)) {
+		if first.Before(last) && s.Begin.Before(last) && (s.End.After(first) || !s.Begin.Before(first)) {
 			pods[s.Namespace+s.User+s.Task]--
 		}
 	}
