@@ -45,10 +45,10 @@ type ruling struct {
 }
 
 // ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come
-// later.
+// later. Nor did a stranded worker complete its task.
 func (p *planner) ruleOn(l *loss) ruling {
 	switch {
-	case !l.ran && l.disruption != "":
+	case l.stranded, !l.ran && l.disruption != "":
 		return ruling{action: v1alpha1.ActionRestartWorker}
 	case p.starved(l):
 		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
@@ -303,7 +303,7 @@ func (f Failure) String() string {
 		words += " (" + f.Reason + ")"
 	}
 	if f.Message != "" {
-		words += ": " + text.Clip(f.lastLine(), 200)
+		words += ": " + strings.TrimSuffix(text.Clip(f.lastLine(), 200), ".") // It stands within a sentence.
 	}
 	return words
 }

@@ -51,7 +51,7 @@ func TestFailureBudget(t *testing.T) {
 		w.fail(1, another(n)).recover()
 		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	}
-	w.fail(1, "the last").step()
+	w.fail(1, "the last.").step() // The sentence ends once.
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed), "although every pod was new")
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts))
 	g.Expect(w.status().Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows; the last: " +

@@ -81,15 +81,20 @@ func (m *moment) maximum() int32 {
 	return min(max(m.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
 }
 
-// victims are those that are deleted of the workers that are wanted and did not end.
+// victims are those that are deleted of the workers that are wanted and did not end, or ended well and are not called back.
 func (m *moment) victims() []*Worker {
 	var all []*Worker
 	for i := range m.d.DeletePods {
-		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && (!p.Ended() || p.Succeeded()) {
+		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && (!p.Ended() || (p.Succeeded() && !calledBack(m.was, p))) {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// calledBack tells whether a worker that succeeded is needed again.
+func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *Worker) bool {
+	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.Lost && !k.Left })
 }
 
 func (m *moment) coreStays() bool {
@@ -248,7 +253,8 @@ func (m *moment) coreComesFirst() bool {
 	}
 	ready := map[int32]bool{}
 	for i := range m.o.Workers {
-		if p := &m.o.Workers[i]; m.current(p) && p.Index < m.was.Attempt.MinReplicas && (p.running() || p.Succeeded()) {
+		if p := &m.o.Workers[i]; m.current(p) && p.Index < m.was.Attempt.MinReplicas &&
+			(p.running() || (p.Succeeded() && !calledBack(m.st, p))) {
 			ready[p.Index] = true
 		}
 	}

@@ -33,6 +33,8 @@ type loss struct {
 	completed bool
 	// left is true for a worker that is not replaced in this attempt.
 	left bool
+	// stranded is true for a worker that succeeded in a training that worker 0 did not see to its end.
+	stranded bool
 	// inPlace is true when the pod lives on, and its containers restarted.
 	inPlace bool
 	// eviction is why surplus gave way, which then waits for the cooldown; empty otherwise.
@@ -52,18 +54,23 @@ func (p *planner) settleLosses() {
 	for _, m := range p.st.Members {
 		members[m.Index] = m
 	}
-	for _, l := range p.losses(members) {
-		r := p.ruleOn(&l)
-		p.record(&l, &members[l.index], r)
-		p.noteOOM(&l, r)
-		p.answer(&l, r)
+	losses := p.losses(members)
+	for i := range losses {
+		l, m := &losses[i], &members[losses[i].index]
+		if l.completed && m.UID == l.uid && m.Stranded {
+			l.stranded, l.left = true, false
+		}
+		r := p.ruleOn(l)
+		p.record(l, m, r)
+		p.noteOOM(l, r)
+		p.answer(l, r)
 		if l.inPlace {
 			continue
 		}
-		m := &members[l.index]
-		m.Index, m.UID, m.Lost, m.Left, m.Completed = l.index, l.uid, true, l.left, l.completed
-		m.ContainerRestarts, m.Incident = 0, 0
+		m.Index, m.UID, m.Lost, m.Left, m.Completed = l.index, l.uid, true, l.left, l.completed && !l.stranded
+		m.ContainerRestarts, m.Incident, m.Stranded = 0, 0, false
 	}
+	p.strand(members, losses)
 	for w := range p.workers() {
 		known := &members[w.Index]
 		if !w.running() || (known.UID == w.UID && known.Lost) {
@@ -274,7 +281,7 @@ func (p *planner) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
 		*m = v1alpha1.Member{Index: l.index, UID: l.uid}
 	}
 	restarts, again := p.at[l.index].ContainerRestarts-m.ContainerRestarts, m.ContainerRestarts > 0
-	m.ContainerRestarts = p.at[l.index].ContainerRestarts
+	m.ContainerRestarts, m.Stranded = p.at[l.index].ContainerRestarts, false
 	if i := p.st.Incident; i != nil && m.Incident < i.Number && p.now.Sub(i.Time.Time) <= incidentWindow {
 		restarts--
 	} else {
@@ -309,8 +316,8 @@ func (p *planner) recordEviction(l *loss) {
 	e.LastEvictionTime, e.LastEvictionReason = &t, text.Clip(l.eviction, 256)
 }
 
-// replaceFailed deletes pods that ended badly, so that their names are free for new ones: Volcano does not count a failed pod
-// as a member. The loss is in status first, and each worker has a back-off of its own.
+// replaceFailed deletes pods that ended badly, or that are stranded, so that their names are free for new ones: Volcano does not
+// count a failed pod as a member. The loss is in status first, and each worker has a back-off of its own.
 func (p *planner) replaceFailed() {
 	retry := map[int32]time.Duration{}
 	for _, m := range p.st.Members {
@@ -320,7 +327,7 @@ func (p *planner) replaceFailed() {
 	}
 	for i := range p.maximum {
 		w := p.at[i]
-		if w == nil || !w.Ended() || w.Succeeded() || w.Terminating || !p.recordedLost(w) || p.hasLeft(i) {
+		if w == nil || !w.Ended() || w.Terminating || !p.recordedLost(w) || p.recordedLeft(w) || p.hasLeft(i) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {
@@ -346,6 +353,11 @@ func (p *planner) recordedMember(w *Worker) bool {
 // recordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
 func (p *planner) recordedLost(w *Worker) bool {
 	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
+}
+
+// recordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
+func (p *planner) recordedLeft(w *Worker) bool {
+	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Left })
 }
 
 // forget drops workers that the job gave up on purpose, or whose cooldown has passed: coming back is growth.

@@ -197,12 +197,13 @@ func (p *planner) placedMessage() string {
 
 // growth says how far the job has grown and what it waits for.
 func (p *planner) growth() (metav1.ConditionStatus, string, string) {
-	ready, wanted := p.st.ReadyReplicas, p.maximum
-	for _, left := range p.left[:min(int(p.maximum), len(p.left))] {
+	var gone []int32
+	for i, left := range p.left[:min(int(p.maximum), len(p.left))] {
 		if left {
-			wanted--
+			gone = append(gone, int32(i))
 		}
 	}
+	ready, wanted := p.st.ReadyReplicas, p.maximum-int32(len(gone))
 	have := fmt.Sprintf("%d of %s ready", ready, workers(wanted))
 	switch {
 	case p.mustStop():
@@ -210,7 +211,12 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s; the job stops %s as soon as worker 0 has saved a checkpoint, or %s "+
 			"after it was asked for one.", have, why, p.checkpointGrace())
 	case ready == wanted:
-		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, fmt.Sprintf("All %s ready.", workers(wanted))
+		message := fmt.Sprintf("All %s ready.", workers(wanted))
+		if len(gone) > 0 {
+			message += fmt.Sprintf(" Beside them, %s left, having succeeded or because a rule of failurePolicy says Ignore.",
+				workersNamed(gone))
+		}
+		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
 	case p.cooldown() > 0:
 		end := p.st.Elasticity.LastEvictionTime.Add(p.cooldownTime()).UTC().Format("2006-01-02 15:04:05 MST")
 		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(

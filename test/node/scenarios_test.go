@@ -210,4 +210,24 @@ var _ = Describe("Training on a real node", func() {
 			And(HaveField("Type", v1alpha1.ConditionFailed),
 				HaveField("Message", ContainSubstring("UnpicklingError")))))
 	})
+
+	It("trains with all workers again when worker 0 fails after the others have ended", func() {
+		a := train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
+			graceless(job)
+			c := &job.Spec.Template.Spec.Containers[0]
+			c.Args = append(args(1_000), "--checkpoint=/nowhere/last.pt") // It is saved once, at the end, by rank 0.
+			c.Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "0"}}
+		})
+		a.running(4)
+		before := a.UIDs("a")
+		Eventually(s.Fetch("a")).WithTimeout(5 * time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed))
+		job := s.Read("a")
+		Expect(job.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionFailed),
+			HaveField("Reason", v1alpha1.ReasonSameFailureTwice),
+			HaveField("Message", ContainSubstring("directory /nowhere does not exist")))))
+		Expect(job.Status.Restarts).To(BeEquivalentTo(2))
+		after := a.UIDs("a")
+		Expect(after[0]).To(Equal(before[0]), "it restarted in place")
+		Expect(after[1]).NotTo(Equal(before[1]), "it was created anew for the second try")
+	})
 })
