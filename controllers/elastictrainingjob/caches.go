@@ -17,8 +17,8 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
-// CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every node and pod, stripped to what
-// is read of it, and the Services and ConfigMaps of jobs.
+// CachedObjects says how the manager's cache holds what the reconciler and the arbiter read: every node, pod and volume, stripped
+// to what is read of it, and the Services and ConfigMaps of jobs.
 func CachedObjects(cfg *config.Configuration) (map[client.Object]cache.ByObject, error) {
 	ours, err := labels.NewRequirement(v1alpha1.LabelJob, selection.Exists, nil)
 	if err != nil {
@@ -30,6 +30,9 @@ func CachedObjects(cfg *config.Configuration) (map[client.Object]cache.ByObject,
 		&corev1.Pod{}:       {Transform: kube.StripPod(cfg.Ledger.UserLabel)},
 		&corev1.Service{}:   {Label: selector},
 		&corev1.ConfigMap{}: {Label: selector},
+
+		&corev1.PersistentVolumeClaim{}: {Transform: kube.StripVolumeClaim},
+		&corev1.PersistentVolume{}:      {Transform: kube.StripVolume},
 	}, nil
 }
 

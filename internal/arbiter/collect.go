@@ -93,6 +93,9 @@ type collector struct {
 	masters map[types.NamespacedName]bool
 	// stopping are the jobs that are being stopped whole.
 	stopping map[types.NamespacedName]bool
+	// volumes are PersistentVolumes by name, and volumeClaims those who claim one.
+	volumes      map[string]*corev1.PersistentVolume
+	volumeClaims map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	// served holds the answer of the moment.
 	served bool
 }
@@ -124,13 +127,21 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 		bound:   map[types.NamespacedName]int32{},
 		waiting: map[types.NamespacedName]*corev1.Pod{},
 		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
+		volumes: map[string]*corev1.PersistentVolume{}, volumeClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 	}
 	jobs, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
 	pods, nodes, groups, queues := &corev1.PodList{}, &corev1.NodeList{}, gang.NewPodGroupList(), gang.NewQueueList()
-	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues} {
+	volumes, claims := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}
+	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues, volumes, claims} {
 		if err := a.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return c, nil, nil, fmt.Errorf("list %T: %w", list, err)
 		}
+	}
+	for i := range volumes.Items {
+		c.volumes[volumes.Items[i].Name] = &volumes.Items[i]
+	}
+	for i := range claims.Items {
+		c.volumeClaims[client.ObjectKeyFromObject(&claims.Items[i])] = &claims.Items[i]
 	}
 	for i := range jobs.Items {
 		key := client.ObjectKeyFromObject(&jobs.Items[i])
@@ -319,7 +330,7 @@ func (c *collector) gangs() {
 			d := c.docket(g.Queue)
 			d.Waiting = append(d.Waiting, &capacity.Gang{
 				Job: key, Queue: g.Queue, Tier: ptr.Deref(p.Spec.Priority, 0), Created: g.Created, Workers: g.MinMember - c.bound[key],
-				Shape: capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{})),
+				Shape: capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{}), c.claimed(p.Namespace)),
 			})
 		}
 	}

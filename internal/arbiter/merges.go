@@ -31,21 +31,21 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 	if run := job.Status.Run; run != nil && run.Outcome == "" {
 		workers = run.MinReplicas
 	}
-	gang := &capacity.Gang{Job: key, Queue: pool, Workers: workers, Shape: mergeShape(job, 1)}
+	gang := &capacity.Gang{Job: key, Queue: pool, Workers: workers, Shape: c.mergeShape(job, 1)}
 	switch {
 	case !worker.OwnMergeMaster(job):
 	case workers == 1:
-		gang.Shape = mergeShape(job, 0)
+		gang.Shape = c.mergeShape(job, 0)
 	default:
-		first := mergeShape(job, 0)
+		first := c.mergeShape(job, 0)
 		gang.Master = &first
 	}
 	c.in.ceilings = append(c.in.ceilings, gang)
 }
 
-func mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
+func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
 	spec := worker.MergeSpec(job, i)
-	return capacity.ShapeOf(spec, worker.Requests(spec))
+	return capacity.ShapeOf(spec, worker.Requests(spec), c.claimed(job.Namespace))
 }
 
 // asksForCeiling tells whether it matters that the merge may never fit: it stands in the line, could join it, or was set aside.

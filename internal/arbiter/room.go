@@ -58,7 +58,7 @@ func (c *collector) mix() []capacity.Drawn {
 		draw(job.Spec.MinReplicas, c.shapeOf(job, model, 1))
 	}
 	for _, job := range c.merges {
-		draw(job.Spec.MinReplicas, mergeShape(job, 1))
+		draw(job.Spec.MinReplicas, c.mergeShape(job, 1))
 	}
 	return mix
 }

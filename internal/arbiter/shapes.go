@@ -54,5 +54,5 @@ func (c *collector) shapesOf(
 
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
 	spec := worker.Spec(job, c.arbiter.config.Accelerators, model, i)
-	return capacity.ShapeOf(spec, worker.Requests(spec))
+	return capacity.ShapeOf(spec, worker.Requests(spec), c.claimed(job.Namespace))
 }

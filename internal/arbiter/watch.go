@@ -26,6 +26,8 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 	}{
 		{&corev1.Node{}, readNode},
 		{&corev1.Pod{}, readPod},
+		{&corev1.PersistentVolumeClaim{}, readClaim},
+		{&corev1.PersistentVolume{}, readVolume},
 		{gang.NewPodGroup(), readMembership},
 		{gang.NewQueue(), readQueue},
 		{&v1alpha1.ElasticTrainingJob{}, readJob},
@@ -73,6 +75,22 @@ func readPod(o any) any {
 		return nil
 	}
 	return []any{p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp != nil}
+}
+
+func readClaim(o any) any {
+	c, ok := o.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return nil
+	}
+	return []any{c.Spec.VolumeName, c.Spec.AccessModes, c.Status.Phase}
+}
+
+func readVolume(o any) any {
+	v, ok := o.(*corev1.PersistentVolume)
+	if !ok {
+		return nil
+	}
+	return v.Spec.NodeAffinity
 }
 
 func readMembership(o any) any {

@@ -194,6 +194,6 @@ func TestModelOnWhichAGangFits(t *testing.T) {
 func TestSharesOfGPUsAreUnknown(t *testing.T) {
 	g := NewWithT(t)
 	spec := &corev1.PodSpec{}
-	g.Expect(ShapeOf(spec, corev1.ResourceList{"volcano.sh/vgpu-memory": {}}).Unmodelled).To(Equal("shares of GPUs"))
-	g.Expect(ShapeOf(spec, corev1.ResourceList{"nvidia.com/gpu.shared": {}}).Unmodelled).To(BeEmpty(), "a node counts them")
+	g.Expect(ShapeOf(spec, corev1.ResourceList{"volcano.sh/vgpu-memory": {}}, nil).Unmodelled).To(Equal("shares of GPUs"))
+	g.Expect(ShapeOf(spec, corev1.ResourceList{"nvidia.com/gpu.shared": {}}, nil).Unmodelled).To(BeEmpty(), "a node counts them")
 }

@@ -169,10 +169,11 @@ const impossible = "impossible"
 
 // ask is one worker's requests, compiled: only what is asked.
 type ask struct {
-	shape    *Shape
-	at       []int
-	amount   []int64
-	affinity *nodeaffinity.NodeSelector
+	shape  *Shape
+	at     []int
+	amount []int64
+	// selectors are the required node affinity and the nodes of volumes.
+	selectors []*nodeaffinity.NodeSelector
 	// constraints is the key of the set of nodes.
 	constraints string
 	// nodes are those that take the worker, room apart; none if no node has one of the resources.
@@ -194,9 +195,11 @@ func (m *Model) compile(s *Shape) ask {
 		}
 		a.at, a.amount = append(a.at, i), append(a.amount, amount)
 	}
-	if s.Affinity != nil {
-		selector, err := nodeaffinity.NewNodeSelector(s.Affinity)
-		a.affinity, possible = selector, possible && err == nil
+	for _, required := range append(slices.Clone(s.Volumes), s.Affinity) {
+		if required != nil {
+			selector, err := nodeaffinity.NewNodeSelector(required)
+			a.selectors, possible = append(a.selectors, selector), possible && err == nil
+		}
 	}
 	if !possible {
 		a.constraints = impossible
@@ -222,7 +225,7 @@ func (m *Model) nodesFor(a *ask) []*node {
 
 // constraints writes down what decides which nodes take the worker.
 func constraints(s *Shape) string {
-	key, err := json.Marshal([]any{s.NodeSelector, s.Affinity, s.Tolerations})
+	key, err := json.Marshal([]any{s.NodeSelector, s.Affinity, s.Volumes, s.Tolerations})
 	if err != nil {
 		return "" // Types of the API can always be written.
 	}
@@ -236,8 +239,8 @@ func (a *ask) allows(n *node) bool {
 			return false
 		}
 	}
-	if a.affinity != nil {
-		if !a.affinity.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}) {
+	for _, selector := range a.selectors {
+		if !selector.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}) {
 			return false
 		}
 	}

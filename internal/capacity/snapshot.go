@@ -3,11 +3,12 @@
 // room, and placement remains Volcano's.
 //
 // It models what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
-// required node affinity, taints, and the limits of queues. What a pod asks beyond that (topology, affinity between pods,
-// volumes) makes the answer Unknown, never a guess.
+// required node affinity, the nodes of volumes, taints, and the limits of queues. What a pod asks beyond that (topology, affinity
+// between pods, volumes of one node at a time) makes the answer Unknown, never a guess.
 package capacity
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -120,15 +121,35 @@ type Shape struct {
 	Requests     Amounts
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeSelector
-	Tolerations  []corev1.Toleration
+	// Volumes are the nodes from which each of its volumes that is bound to some can be used; a node must be among those of all.
+	Volumes     []*corev1.NodeSelector
+	Tolerations []corev1.Toleration
 	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
 	Unmodelled string
 }
 
-// ShapeOf reads a pod template. Requests are given, because admission and schedulers count more than the containers.
-func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList) Shape {
+// Volume is what the volume of a PersistentVolumeClaim means for where its pods may run.
+type Volume struct {
+	// Nodes are those from which it can be used; nil for all.
+	Nodes *corev1.NodeSelector
+	// Unmodelled says of a volume what makes that unknown: "a PersistentVolumeClaim that is not bound"; empty if it is known.
+	Unmodelled string
+}
+
+// ShapeOf reads a pod template. Requests are given, because admission and schedulers count more than the containers. Of the pod's
+// PersistentVolumeClaims claimed tells, by name.
+func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(name string) Volume) Shape {
 	s := Shape{
 		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: unmodelled(spec),
+	}
+	for i := range spec.Volumes {
+		if claim := spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			volume := claimed(claim.ClaimName)
+			s.Unmodelled = cmp.Or(s.Unmodelled, volume.Unmodelled)
+			if volume.Nodes != nil {
+				s.Volumes = append(s.Volumes, volume.Nodes)
+			}
+		}
 	}
 	if s.Unmodelled == "" && slices.ContainsFunc(slices.Collect(maps.Keys(requests)), isShare) {
 		s.Unmodelled = "shares of GPUs"
@@ -154,8 +175,8 @@ func unmodelled(spec *corev1.PodSpec) string {
 		}
 	}
 	for _, v := range spec.Volumes {
-		if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-			return "volumes that are bound to nodes"
+		if v.Ephemeral != nil {
+			return "volumes that are made for each pod"
 		}
 	}
 	for _, c := range spec.Containers {

@@ -235,3 +235,27 @@ func TestStripNodeKeepsWhatIsRead(t *testing.T) {
 	node.Status.Images = []corev1.ContainerImage{{Names: []string{"large"}}}
 	g.Expect(StripNode(node)).To(Equal(read))
 }
+
+func TestStripVolumesKeepsWhatIsRead(t *testing.T) {
+	g := NewWithT(t)
+	read := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "data", UID: "c", ResourceVersion: "7"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: "v", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	claim := read.DeepCopy()
+	claim.Annotations, claim.Spec.StorageClassName = map[string]string{"big": "x"}, ptr.To("nfs")
+	g.Expect(StripVolumeClaim(claim)).To(Equal(read))
+
+	there := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v", ResourceVersion: "8"},
+		Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name"}}}},
+		}}},
+	}
+	volume := there.DeepCopy()
+	volume.Labels, volume.Spec.StorageClassName = map[string]string{"big": "x"}, "local"
+	g.Expect(StripVolume(volume)).To(Equal(there))
+}

@@ -40,6 +40,37 @@ func StripNode(o any) (any, error) {
 	return stripped, nil
 }
 
+// StripVolumeClaim keeps of a PersistentVolumeClaim what the arbiter reads: which volume it is bound to, and who may use that.
+func StripVolumeClaim(o any) (any, error) {
+	claim, ok := o.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: named(claim),
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName, AccessModes: claim.Spec.AccessModes},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase},
+	}, nil
+}
+
+// StripVolume keeps of a PersistentVolume what the arbiter reads: from which nodes it can be used.
+func StripVolume(o any) (any, error) {
+	volume, ok := o.(*corev1.PersistentVolume)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.PersistentVolume{
+		ObjectMeta: named(volume), Spec: corev1.PersistentVolumeSpec{NodeAffinity: volume.Spec.NodeAffinity},
+	}, nil
+}
+
+// named is the least that a cache must know of an object.
+func named(o client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+	}
+}
+
 // StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node,
 // phase, since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, what tells
 // when it did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would

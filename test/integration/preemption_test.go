@@ -18,7 +18,8 @@ var _ = Describe("Whole-gang preemption", func() {
 		Eventually(s.Fetch("old")).Should(testutil.Train(2), "an old job trains")
 		s.Submit(s.Job("middle").Range(2, 2).Tier("small-traffic"))
 		Eventually(s.Fetch("middle")).Should(testutil.Train(2), "one of a tier that nobody preempts trains")
-		s.Submit(s.Job("young").Range(1, 2).Cooldown(time.Second))
+		s.Claim("checkpoints", "/checkpoints")
+		s.Submit(s.Job("young").Range(1, 2).Cooldown(time.Second).Mounts("checkpoints"))
 		Eventually(s.Fetch("young")).Should(testutil.Train(2), "a young job trains, with one surplus worker")
 		before := s.UIDs("old")
 

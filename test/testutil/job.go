@@ -140,6 +140,17 @@ func (b *JobBuilder) Template(change func(*corev1.PodTemplateSpec)) *JobBuilder 
 	return b
 }
 
+// Mounts mounts a claim in all workers.
+func (b *JobBuilder) Mounts(claim string) *JobBuilder {
+	spec := &b.job.Spec.Template.Spec
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}})
+	trainer := b.trainer()
+	trainer.VolumeMounts = append(trainer.VolumeMounts, corev1.VolumeMount{Name: claim, MountPath: "/" + claim})
+	return b
+}
+
 // With changes anything else.
 func (b *JobBuilder) With(change func(*v1alpha1.ElasticTrainingJob)) *JobBuilder {
 	change(b.job)
