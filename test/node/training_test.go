@@ -14,7 +14,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -56,14 +55,16 @@ func train(s *testutil.Scenario, as string, change func(*v1alpha1.ElasticTrainin
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", name, "job.yaml"))
 	Expect(err).NotTo(HaveOccurred())
-	claim(s, as)
+	folder := GinkgoT().TempDir()
+	Expect(os.Chmod(folder, 0o777)).To(Succeed()) // its pods may be anybody
+	s.Claim(as, folder)
 	for document := range strings.SplitSeq(strings.ReplaceAll(string(content), name+"\n", as+"\n"), "\n---\n") {
 		document = strings.ReplaceAll(document, name+"-worker-0", as+"-worker-0")
 		o := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(document), &o.Object)).To(Succeed())
 		o.SetNamespace(s.Namespace)
 		switch o.GetKind() {
-		case "PersistentVolumeClaim": // claim has made it
+		case "PersistentVolumeClaim": // It is there, and bound.
 			continue
 		case v1alpha1.ElasticTrainingJobKind:
 			job := &v1alpha1.ElasticTrainingJob{}
@@ -211,31 +212,4 @@ func (t *training) core() []types.UID {
 	GinkgoHelper()
 	uids := t.UIDs(t.name)
 	return []types.UID{uids[0], uids[1]}
-}
-
-// claim makes a volume on the node and a claim that it is bound to. Nobody binds volumes on this cluster.
-func claim(s *testutil.Scenario, as string) {
-	GinkgoHelper()
-	folder := GinkgoT().TempDir()
-	Expect(os.Chmod(folder, 0o777)).To(Succeed()) // its pods may be anybody
-	bound := &corev1.PersistentVolumeClaim{}
-	Expect(json.Unmarshal(fmt.Appendf(nil, `{
-		"metadata": {"namespace": %[1]q, "name": %[2]q, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-		"spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "",
-			"volumeName": "%[1]s-%[2]s"}}`, s.Namespace, as), bound)).To(Succeed())
-	s.Create(bound)
-	volume := &corev1.PersistentVolume{}
-	Expect(json.Unmarshal(fmt.Appendf(nil, `{
-		"metadata": {"name": "%[1]s-%[2]s"},
-		"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": %[3]q},
-			"storageClassName": "", "claimRef": {"namespace": %[1]q, "name": %[2]q, "uid": %[4]q}}}`,
-		s.Namespace, as, folder, bound.UID), volume)).To(Succeed())
-	s.Create(volume)
-	DeferCleanup(func(ctx SpecContext) { Expect(s.Client.Delete(ctx, volume)).To(Succeed()) })
-	volume.Status.Phase = corev1.VolumeBound
-	Expect(s.Client.Status().Update(s.Context(), volume)).To(Succeed())
-	bound.Status = corev1.PersistentVolumeClaimStatus{
-		Phase: corev1.ClaimBound, AccessModes: volume.Spec.AccessModes, Capacity: volume.Spec.Capacity,
-	}
-	Expect(s.Client.Status().Update(s.Context(), bound)).To(Succeed())
 }
