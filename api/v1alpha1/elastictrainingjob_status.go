@@ -89,10 +89,10 @@ type Member struct {
 	// Completed is true for a worker that left because it succeeded.
 	// +optional
 	Completed bool `json:"completed,omitempty"`
-	// Stranded is true for a worker of torchrun that has not restarted since worker 0 was lost, and the store with it by which they
-	// met. If it succeeds now, then in a training that is over: it is created anew for the next.
+	// StrandedTime is when worker 0 was lost, and the store with it by which workers of torchrun meet; nil once this one has
+	// restarted since. If it succeeds within five minutes, then in a training that is over: it is created anew for the next.
 	// +optional
-	Stranded bool `json:"stranded,omitempty"`
+	StrandedTime *metav1.Time `json:"strandedTime,omitempty"`
 	// ContainerRestarts is how often containers of the pod were seen to have restarted in place.
 	// +optional
 	ContainerRestarts int32 `json:"containerRestarts,omitempty"`

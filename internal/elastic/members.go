@@ -35,6 +35,8 @@ type loss struct {
 	left bool
 	// stranded is true for a worker that succeeded in a training that worker 0 did not see to its end.
 	stranded bool
+	// again is true for a worker whose containers have restarted before it was lost, unseen.
+	again bool
 	// inPlace is true when the pod lives on, and its containers restarted.
 	inPlace bool
 	// eviction is why surplus gave way, which then waits for the cooldown; empty otherwise.
@@ -57,7 +59,7 @@ func (p *planner) settleLosses() {
 	losses := p.losses(members)
 	for i := range losses {
 		l, m := &losses[i], &members[losses[i].index]
-		if l.completed && m.UID == l.uid && m.Stranded {
+		if l.completed && m.UID == l.uid && !l.again && p.strandedNow(m) {
 			l.stranded, l.left = true, false
 		}
 		r := p.ruleOn(l)
@@ -68,7 +70,7 @@ func (p *planner) settleLosses() {
 			continue
 		}
 		m.Index, m.UID, m.Lost, m.Left, m.Completed = l.index, l.uid, true, l.left, l.completed && !l.stranded
-		m.ContainerRestarts, m.Incident, m.Stranded = 0, 0, false
+		m.ContainerRestarts, m.Incident, m.StrandedTime = 0, 0, nil
 	}
 	p.strand(members, losses)
 	for w := range p.workers() {
@@ -128,6 +130,7 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 func (p *planner) happened(w *Worker, known v1alpha1.Member) (loss, bool) {
 	if l, lost := p.leaving(w); lost {
 		l.ran = w.UID == known.UID || w.Phase == corev1.PodRunning
+		l.again = w.UID == known.UID && w.ContainerRestarts > known.ContainerRestarts
 		return l, w.UID == known.UID || w.Disruption != "" || !w.Terminating
 	}
 	restarted := w.ContainerRestarts > 0 && (w.UID != known.UID || w.ContainerRestarts > known.ContainerRestarts)
@@ -281,7 +284,7 @@ func (p *planner) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
 		*m = v1alpha1.Member{Index: l.index, UID: l.uid}
 	}
 	restarts, again := p.at[l.index].ContainerRestarts-m.ContainerRestarts, m.ContainerRestarts > 0
-	m.ContainerRestarts, m.Stranded = p.at[l.index].ContainerRestarts, false
+	m.ContainerRestarts, m.StrandedTime = p.at[l.index].ContainerRestarts, nil
 	if i := p.st.Incident; i != nil && m.Incident < i.Number && p.now.Sub(i.Time.Time) <= incidentWindow {
 		restarts--
 	} else {
@@ -327,7 +330,8 @@ func (p *planner) replaceFailed() {
 	}
 	for i := range p.maximum {
 		w := p.at[i]
-		if w == nil || !w.Ended() || w.Terminating || !p.recordedLost(w) || p.recordedLeft(w) || p.hasLeft(i) {
+		if w == nil || !w.Ended() || w.Terminating || !p.recordedLost(w) || p.recordedLeft(w) || p.hasLeft(i) ||
+			(w.Succeeded() && !p.stranded(w.UID)) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {

@@ -57,8 +57,8 @@ func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
 }
 
 func sameMember(a, b v1alpha1.Member) bool {
-	same := a.RetryTime.Equal(b.RetryTime)
-	a.RetryTime, b.RetryTime = nil, nil
+	same := a.RetryTime.Equal(b.RetryTime) && a.StrandedTime.Equal(b.StrandedTime)
+	a.RetryTime, b.RetryTime, a.StrandedTime, b.StrandedTime = nil, nil, nil, nil
 	return same && a == b
 }
 

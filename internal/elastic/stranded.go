@@ -2,45 +2,67 @@ package elastic
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/rendezvous"
 )
 
 // torchrun's workers meet at a store in worker 0. When that is lost, each of them must begin again, and one that succeeds instead
 // does so in a training that worker 0 did not see to its end: its agent waited in the exit barrier for all, which went with the
 // store. Such a worker is stranded, and is created anew, because the training that goes on needs it.
 
+const (
+	// exitBarrier is how long an agent waits for the others when its script has ended (exit_barrier_timeout in
+	// torch/distributed/elastic/agent/server/api.py). Who succeeds later has met worker 0 again.
+	exitBarrier = 5 * time.Minute
+	// sameMoment is how long after worker 0 was lost its peers notice at most, and before the operator sees which was first.
+	sameMoment = 10 * time.Second
+)
+
 // strand notes which workers the losses of an evaluation have stranded: those that live and have not restarted since worker 0 was
 // lost, and those that had succeeded before.
 func (p *planner) strand(members []v1alpha1.Member, losses []loss) {
-	at := slices.IndexFunc(losses, func(l loss) bool { return l.index == 0 && !l.completed })
+	at := slices.IndexFunc(losses, func(l loss) bool { return l.index == 0 && !l.completed && p.losesStore(&l) })
 	if at < 0 || !p.trainsAsOne() {
 		return
 	}
-	together := func(m v1alpha1.Member) bool { // in the same incident, seen before
-		return losses[at].inPlace && m.Incident == members[0].Incident
-	}
+	now := p.time()
 	for i := 1; i < len(members); i++ {
-		switch m := &members[i]; {
+		m := &members[i]
+		own := slices.IndexFunc(losses, func(l loss) bool { return l.index == m.Index && (l.inPlace || l.again) })
+		together := losses[at].inPlace && m.Incident == members[0].Incident && p.now.Sub(p.st.Incident.Time.Time) <= sameMoment
+		switch {
+		case own >= 0 || together: // It has restarted for that.
 		case m.Completed:
 			m.Left, m.Completed = false, false
 		case m.UID != "" && !m.Lost:
-			restarts := slices.ContainsFunc(losses, func(l loss) bool { return l.index == m.Index && l.inPlace })
-			m.Stranded = !restarts && !together(*m)
+			m.StrandedTime = &now
 		}
 	}
 }
 
+// losesStore tells whether the store went with a loss of worker 0: not if another container of its pod restarted.
+func (p *planner) losesStore(l *loss) bool {
+	containers := p.spec.Template.Spec.Containers
+	return !l.inPlace || l.failure.Container == "" || l.failure.Container == containers[rendezvous.TrainerIndex(containers)].Name
+}
+
 // trainsAsOne tells whether the success of a worker means nothing without that of worker 0.
 func (p *planner) trainsAsOne() bool {
-	return p.spec.Rendezvous.Backend != v1alpha1.BackendNone && p.spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
+	return rendezvous.Torchrun(p.o.Job) && p.spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
+}
+
+// strandedNow tells whether a success of the member now is that of a stranded worker.
+func (p *planner) strandedNow(m *v1alpha1.Member) bool {
+	return m.StrandedTime != nil && p.now.Sub(m.StrandedTime.Time) <= exitBarrier
 }
 
 // stranded tells whether the success of a pod is that of a stranded worker.
 func (p *planner) stranded(uid types.UID) bool {
-	return slices.ContainsFunc(p.st.Members, func(m v1alpha1.Member) bool {
-		return m.UID == uid && (m.Stranded || (m.Lost && !m.Left))
+	return p.trainsAsOne() && slices.ContainsFunc(p.st.Members, func(m v1alpha1.Member) bool {
+		return m.UID == uid && ((m.Lost && !m.Left) || (!m.Lost && p.strandedNow(&m)))
 	})
 }

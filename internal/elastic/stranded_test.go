@@ -70,6 +70,42 @@ func TestStrandedWorkersAreCreatedAnew(t *testing.T) {
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
 }
 
+func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*world)
+		kept    bool
+	}{
+		"long after": {func(w *world) { w.restartInPlace(0).settle().pass(exitBarrier).succeed(1).settle() }, true},
+		"soon after": {func(w *world) { w.restartInPlace(0).settle().pass(exitBarrier / 2).succeed(1).settle() }, false},
+		"restarted and ended while no operator ran": {func(w *world) {
+			w.restartInPlace(0).restartInPlace(1).succeed(1).settle()
+		}, true},
+		"restarted for itself, before": {func(w *world) {
+			w.restartInPlace(1).settle().pass(incidentWindow / 2).restartInPlace(0).settle()
+			w.succeed(1).settle()
+		}, false},
+		"a sidecar of worker 0 restarted": {func(w *world) {
+			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "sidecar" }).settle()
+			w.succeed(1).settle()
+		}, true},
+		"the trainer of worker 0 restarted": {func(w *world) {
+			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" }).settle()
+			w.succeed(1).settle()
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, 2).trains()
+			was := w.worker(1).UID
+			c.happens(w)
+			if c.kept {
+				NewWithT(t).Expect(w.worker(1).UID).To(Equal(was))
+			} else {
+				NewWithT(t).Expect(w.worker(1).UID).NotTo(Equal(was))
+			}
+		})
+	}
+}
+
 func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2)

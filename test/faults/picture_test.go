@@ -217,7 +217,7 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 	}
 	st.ActiveSeconds = 0
 	for i := range st.Members {
-		st.Members[i].UID = "some"
+		st.Members[i].UID, st.Members[i].StrandedTime = "some", nil // A worker may have come just before worker 0 was lost, or after.
 		if st.Members[i].RetryTime != nil {
 			*st.Members[i].RetryTime = someTime
 		}
