@@ -42,6 +42,7 @@ func TestNothingOutlivesAKilledTest(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(line).To(Equal("started\n"))
 	g.Eventually(sleeping).Should(HaveLen(1), "the node runs")
+	settingsAreCovered(g)
 
 	g.Expect(test.Process.Kill()).To(Succeed())
 	g.Expect(test.Wait()).NotTo(Succeed())
@@ -66,6 +67,17 @@ func crash(t *testing.T, folder string) {
 	_, _ = os.Stdout.WriteString("started\n")
 	<-n.ended
 	t.Fatal("the node ended: " + read(g, filepath.Join(folder, "nodeinit.log")))
+}
+
+// settingsAreCovered looks, as the node does, at a setting that a kubelet would change for the whole machine.
+func settingsAreCovered(g *WithT) {
+	processes, err := sleeping()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(processes).To(HaveLen(1))
+	const setting = "/proc/sys/kernel/panic"
+	file, err := os.Stat(filepath.Dir(processes[0]) + "/root" + setting)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(file.Size()).To(BeEquivalentTo(len("10\n")), "%s is a file of ours: the kernel's have no size", setting)
 }
 
 // sleeping are the processes that the node started.

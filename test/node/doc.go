@@ -2,8 +2,9 @@
 // CoreDNS for the names of workers. Nothing is pulled: images are made here, of Debian's packages.
 //
 // All of it runs in namespaces of its own, which the kernel ends when the test does, however that ends: no process, mount,
-// interface or route of it is seen outside. What is left are cgroups without processes and a folder in the cache, which
-// [Node.Stop] or the next start removes.
+// interface or route of it is seen outside. The kernel's settings, which have no namespace, are covered by files, so that the
+// kubelet writes none of the machine's. What is left are cgroups without processes and a folder in the cache, which [Node.Stop]
+// or the next start removes.
 //
 // It takes root, Debian 12, and the packages that [Missing] names.
 package node

@@ -97,6 +97,33 @@ func (c *Config) mount(context.Context) error {
 			return fmt.Errorf("mount %s on %s: %w", m.kind, m.target, err)
 		}
 	}
+	return c.coverSettings()
+}
+
+// settings of the kernel are in no namespace. The kubelet changes those that are not what it wants, which is this.
+var settings = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// coverSettings has the kubelet find the settings that it wants, in files: those of the machine stay as they are.
+func (c *Config) coverSettings() error {
+	for name, value := range settings {
+		file := filepath.Join(c.Folder, "settings", name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := syscall.Mount(file, "/proc/sys/"+name, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s on /proc/sys/%s: %w", file, name, err)
+		}
+	}
 	return nil
 }
 
