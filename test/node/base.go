@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -29,31 +31,19 @@ var baseEnv = []string{
 }
 
 // buildBase returns the layer of the base, which is made the first time: in about 8 minutes on two cores.
-func buildBase(ctx context.Context, cache string, log io.Writer) (Layer, error) {
+func buildBase(ctx context.Context, cache string, log io.Writer) (_ Layer, err error) {
 	file := filepath.Join(cache, "base-"+release+"-1.tar")
+	one, err := lock(ctx, filepath.Join(cache, "base.lock"), "the base of images, which another program makes", log)
+	if err != nil {
+		return Layer{}, err
+	}
+	defer func() { err = errors.Join(err, one.Close()) }()
 	if _, err := os.Stat(file); err == nil {
 		return openLayer(file)
 	}
 	_, _ = fmt.Fprintf(log, "making the base of images, Debian %s with %s (about 8 min the first time) ... ", release, packages)
 	began := time.Now()
-	folder, err := os.MkdirTemp(cache, "base-")
-	if err != nil {
-		return Layer{}, err
-	}
-	root, unfinished := filepath.Join(folder, "root"), filepath.Join(folder, "base.tar")
-	err = errors.Join(
-		run(ctx, "debootstrap", "--variant=minbase", "--include="+packages, release, root),
-		os.RemoveAll(root+"/var/cache/apt/archives"),
-		os.RemoveAll(root+"/usr/share/doc"),
-	)
-	if err == nil {
-		err = run(ctx, "tar", "--create", "--file="+unfinished, "--directory="+root, "--numeric-owner", "--one-file-system",
-			"--exclude=./proc/*", "--exclude=./sys/*", "--exclude=./dev/*", ".")
-	}
-	if err == nil {
-		err = os.Rename(unfinished, file)
-	}
-	if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
+	if err := makeBase(ctx, cache, file); err != nil {
 		_, _ = fmt.Fprintln(log, "failed")
 		return Layer{}, err
 	}
@@ -61,9 +51,62 @@ func buildBase(ctx context.Context, cache string, log io.Writer) (Layer, error) 
 	return openLayer(file)
 }
 
-// run runs a command; the error ends in the last of what it printed.
+// makeBase makes the tar file of the base, whole or not at all. Nobody else does at the same time.
+func makeBase(ctx context.Context, cache, file string) (err error) {
+	if err := removeUnfinished(cache); err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(cache, unfinished)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	root, tar := filepath.Join(folder, "root"), filepath.Join(folder, "base.tar")
+	if err := run(ctx, "debootstrap", "--variant=minbase", "--include="+packages, release, root); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(root+"/var/cache/apt/archives"), os.RemoveAll(root+"/usr/share/doc")); err != nil {
+		return err
+	}
+	err = run(ctx, "tar", "--create", "--file="+tar, "--directory="+root, "--numeric-owner", "--one-file-system",
+		"--exclude=./proc/*", "--exclude=./sys/*", "--exclude=./dev/*", ".")
+	if err != nil {
+		return err
+	}
+	// What is known of a former file must not be said of this one.
+	if err := os.RemoveAll(digestFile(file)); err != nil {
+		return err
+	}
+	return os.Rename(tar, file)
+}
+
+// unfinished is how the names of folders begin in which a base is made.
+const unfinished = "base-"
+
+// removeUnfinished removes the folders of programs that were killed when they made a base.
+func removeUnfinished(cache string) error {
+	entries, err := os.ReadDir(cache)
+	errs := []error{err}
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), unfinished) {
+			errs = append(errs, os.RemoveAll(filepath.Join(cache, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// run runs a command in namespaces of processes and mounts, which end with it, and it with this program: neither outlives a
+// program that is killed. The error ends in the last of what it printed.
 func run(ctx context.Context, name string, args ...string) error {
-	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	// The command is to end with the program, but the kernel ends it with the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `mount -t proc none /proc && exec "$@"`, "sh", name}, args...)...)
+	// Go makes mounts private when it unshares them, and not when it clones them.
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
 	}

@@ -65,9 +65,12 @@ func newLayer(folder string, files ...fileOf) (Layer, error) {
 	return l, os.WriteFile(l.path, b.Bytes(), 0o600)
 }
 
+// digestFile is where the digest of a tar file is kept.
+func digestFile(file string) string { return file + ".sha256" }
+
 // openLayer is the layer of a tar file that exists. Its digest is kept beside it: to make it takes seconds.
 func openLayer(file string) (Layer, error) {
-	known := file + ".sha256"
+	known := digestFile(file)
 	if digest, err := os.ReadFile(known); err == nil {
 		return Layer{file, string(digest)}, nil
 	}
@@ -81,7 +84,8 @@ func openLayer(file string) (Layer, error) {
 		return Layer{}, err
 	}
 	l := Layer{file, hex.EncodeToString(h.Sum(nil))}
-	return l, os.WriteFile(known, []byte(l.digest), 0o600)
+	whole := known + ".new" // a digest is there whole or not at all
+	return l, errors.Join(os.WriteFile(whole, []byte(l.digest), 0o600), os.Rename(whole, known))
 }
 
 // writeArchive writes images as `docker save` does, each layer once.

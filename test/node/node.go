@@ -92,7 +92,7 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 		return nil, err
 	}
 	n := &Node{Name: o.Name, folder: filepath.Join(cache, "run"), cgroup: prefix + o.Name, ended: make(chan struct{})}
-	if n.lock, err = lock(ctx, filepath.Join(cache, "lock"), o.Log); err != nil {
+	if n.lock, err = lock(ctx, filepath.Join(cache, "lock"), "the node of another program to end", o.Log); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -125,8 +125,8 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 	return n, n.importImages(ctx, append([]Image{pause}, o.Images...), o.Log)
 }
 
-// lock makes sure that there is one node at a time.
-func lock(ctx context.Context, file string, log io.Writer) (*os.File, error) {
+// lock makes sure that one program at a time does what a file stands for, until the file is closed; the log says what it awaits.
+func lock(ctx context.Context, file, awaited string, log io.Writer) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func lock(ctx context.Context, file string, log io.Writer) (*os.File, error) {
 			return f, nil
 		}
 		if !told {
-			_, _ = fmt.Fprintln(log, "waiting for the node of another program to end")
+			_, _ = fmt.Fprintln(log, "waiting for", awaited)
 		}
 		select {
 		case <-ctx.Done():
