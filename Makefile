@@ -260,10 +260,10 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try demo ONESHOT=1
 	try demo-merge ONESHOT=1
 	try vuln OPTIONAL=1
-	if [[ $$EUID == 0 && -e /etc/debian_version ]]; then
+	if [[ $$EUID == 0 && -e /etc/os-release && $$(. /etc/os-release && echo "$$ID $${VERSION_ID:-}") == "debian 12" ]]; then
 		try e2e-node
 	else
-		echo "not run: e2e-node: it takes root on Debian"
+		echo "not run: e2e-node: it takes root on Debian 12"
 	fi
 	if command -v $(CONTAINER_TOOL) >/dev/null; then
 		try docker-build

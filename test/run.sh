@@ -186,7 +186,7 @@ requests() {
 	return "$status"
 }
 
-# node trains with PyTorch on a real kubelet, as root on Debian.
+# node trains with PyTorch on a real kubelet, as root on Debian 12.
 node() {
 	run go run ./test/node/cmd/prepare || return
 	specs node 45m node 1

@@ -3,8 +3,10 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,8 +27,12 @@ const pluginFolder = "/usr/lib/cni"
 
 // Missing says why this machine can have no node, and what to do about it; nil if it can.
 func Missing() error {
-	if _, err := os.Stat("/etc/debian_version"); err != nil {
-		return errors.New("a node needs Debian, whose packages its images are made of: there is no /etc/debian_version")
+	system, err := os.ReadFile("/etc/os-release")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := otherSystem(string(system)); err != nil {
+		return err
 	}
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("a node needs root, and this is user %d: run it with sudo", os.Geteuid())
@@ -41,4 +47,24 @@ func Missing() error {
 		return fmt.Errorf("a node needs %s: apt-get install --no-install-recommends %[1]s", strings.Join(packages, " "))
 	}
 	return nil
+}
+
+// otherSystem is an error if the content of /etc/os-release is not that of Debian 12, which says what it is of.
+func otherSystem(content string) error {
+	about := map[string]string{}
+	for line := range strings.Lines(content) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), "="); found {
+			about[name] = strings.Trim(value, `"'`)
+		}
+	}
+	id, version := about["ID"], about["VERSION_ID"]
+	if id == "debian" && version == "12" {
+		return nil
+	}
+	found := "/etc/os-release does not say what this is"
+	if id != "" {
+		found = "this is " + id + " " + cmp.Or(version, "of no version")
+	}
+	return fmt.Errorf("a node needs Debian 12 (%s), whose programs it runs and whose packages its images are made of: %s",
+		release, found)
 }
