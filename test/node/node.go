@@ -3,6 +3,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -258,14 +260,19 @@ func (n *Node) end() error {
 	return errors.Join(removeCgroups(prefix), n.lock.Close())
 }
 
-// Logs is what a container of a pod has printed in all of its lives, in their order. It outlives the pod.
+// Logs is what a container of a pod has printed in the lives whose logs the kubelet keeps, in their order: the last two, and none
+// once the pod is gone.
 func (n *Node) Logs(pod *corev1.Pod, container string) ([]string, error) {
 	folder := filepath.Join(n.folder, "pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), container)
+	files, err := logsOf(folder)
+	if err != nil {
+		return nil, err
+	}
 	var lines []string
-	for life := 0; ; life++ {
-		content, err := os.ReadFile(filepath.Join(folder, strconv.Itoa(life)+".log"))
+	for _, file := range files {
+		content, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return lines, nil
+			continue // the kubelet has removed it meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -277,6 +284,18 @@ func (n *Node) Logs(pod *corev1.Pod, container string) ([]string, error) {
 			}
 		}
 	}
+	return lines, nil
+}
+
+// logsOf are the logs of a container's lives in their order, which are named N.log.
+func logsOf(folder string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.log"))
+	life := func(file string) int {
+		n, _ := strconv.Atoi(strings.TrimSuffix(filepath.Base(file), ".log"))
+		return n
+	}
+	slices.SortFunc(files, func(a, b string) int { return cmp.Compare(life(a), life(b)) })
+	return files, err
 }
 
 // Kill ends all processes of a container whose command line has some words, as the kernel does when memory is short.
