@@ -38,6 +38,9 @@ type Options struct {
 	Images []Image
 	// Log receives the progress of the start.
 	Log io.Writer
+	// Logs is the folder in which Stop leaves the logs of kubelet, containerd and CoreDNS, named for the node. They are removed if
+	// it is empty.
+	Logs string
 }
 
 // Node is one on which pods run, until Stop is called or the program ends. A machine has one at a time.
@@ -45,6 +48,7 @@ type Node struct {
 	Name string
 
 	folder, cgroup string
+	logs           string // as Options have it
 	lock           *os.File
 	relay          net.Listener
 	first          *exec.Cmd
@@ -93,7 +97,9 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{Name: o.Name, folder: filepath.Join(cache, "run"), cgroup: prefix + o.Name, ended: make(chan struct{})}
+	n := &Node{
+		Name: o.Name, folder: filepath.Join(cache, "run"), cgroup: prefix + o.Name, logs: o.Logs, ended: make(chan struct{}),
+	}
 	if n.lock, err = lock(ctx, filepath.Join(cache, "lock"), "the node of another program to end", o.Log); err != nil {
 		return nil, err
 	}
@@ -233,23 +239,23 @@ func (n *Node) importImages(ctx context.Context, images []Image, log io.Writer) 
 	return nil
 }
 
-// Stop ends the node, with all of its processes, and removes what it wrote, unless it ended before: then it leaves its logs, and
-// the error says where.
+// Stop ends the node, with all of its processes, and removes what it wrote but for the logs that [Options] want, unless it ended
+// before: then it leaves all of its logs, and the error says where.
 func (n *Node) Stop() error {
 	var err error
 	n.stop.Do(func() {
 		select {
 		case <-n.ended:
-			err = errors.Join(fmt.Errorf("the node ended on its own: its logs are in %s", n.folder), n.end())
+			err = errors.Join(fmt.Errorf("the node ended on its own: its logs are in %s", n.folder), n.end(n.keepLogs))
 		default:
-			err = errors.Join(n.end(), os.RemoveAll(n.folder))
+			err = n.end(n.keepLogs, func() error { return os.RemoveAll(n.folder) })
 		}
 	})
 	return err
 }
 
-// end ends all processes.
-func (n *Node) end() error {
+// end ends all processes, and does what is given before another node may start.
+func (n *Node) end(before ...func() error) error {
 	if n.first != nil && n.first.Process != nil {
 		_ = n.first.Process.Kill()
 		<-n.ended
@@ -257,7 +263,28 @@ func (n *Node) end() error {
 	if n.relay != nil {
 		_ = n.relay.Close()
 	}
-	return errors.Join(removeCgroups(prefix), n.lock.Close())
+	var errs []error
+	for _, do := range before {
+		errs = append(errs, do())
+	}
+	return errors.Join(append(errs, removeCgroups(prefix), n.lock.Close())...)
+}
+
+// keepLogs copies the logs of the node's programs to where they are wanted.
+func (n *Node) keepLogs() error {
+	if n.logs == "" {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(n.folder, "*.log"))
+	errs := []error{err}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(n.logs, n.Name+"-"+filepath.Base(file)), content, 0o600)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // Logs is what a container of a pod has printed in the lives whose logs the kubelet keeps, in their order: the last two, and none
