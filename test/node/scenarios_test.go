@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -29,9 +30,15 @@ func gang(s *testutil.Scenario, workers int32, tier string) *training {
 	return train(s, "newcomer", func(job *v1alpha1.ElasticTrainingJob) {
 		graceless(job)
 		job.Spec.MinReplicas, job.Spec.MaxReplicas, job.Spec.Tier = workers, workers, tier
-		// The volume of a claim may be bound to nodes, so whether such a gang fits is left to Volcano, and nobody is stopped for it.
-		job.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	})
+}
+
+// renewed expects that all workers are others than before.
+func (t *training) renewed(before map[int]types.UID) {
+	GinkgoHelper()
+	for i, uid := range t.UIDs(t.name) {
+		Expect(uid).NotTo(Equal(before[i]), "worker %d is of a new attempt", i)
+	}
 }
 
 // running waits for workers of a job to run, and returns after how long they did since it was created.
@@ -109,13 +116,18 @@ var _ = Describe("Training on a real node", func() {
 	It("lets surplus go at once that is still in rendezvous", func() {
 		a := train(s, "a", graceless)
 		a.running(4)
-		Expect(a.last().World).NotTo(Equal(4), "the surplus has not joined yet")
+		core := a.core()
 		b := gang(s, 2, "")
 		took := b.running(2)
 		Expect(took).To(BeNumerically("<=", 10*time.Second), "the newcomer does not wait for a grace period")
 		AddReportEntry(fmt.Sprintf("figures: the newcomer ran %s after its creation", took.Round(100*time.Millisecond)))
 		a.await(2)
 		b.await(2)
+		Expect(a.steps()).NotTo(ContainElement(HaveField("World", 4)), "the surplus never joined")
+		Expect(a.core()).To(Equal(core))
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
+		lost, _ := a.lost()
+		Expect(lost).To(BeNumerically("<=", interval))
 		figures(a)
 	})
 
@@ -124,12 +136,11 @@ var _ = Describe("Training on a real node", func() {
 		a.await(4)
 		before := a.UIDs("a")
 		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"suspend":true}}}`)
-		Eventually(a.Workers("a")).WithTimeout(2 * time.Minute).Should(BeEmpty())
+		a.gone()
+		a.answered()
 		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"suspend":false}}}`)
 		a.again()
-		for i, uid := range a.UIDs("a") {
-			Expect(uid).NotTo(Equal(before[i]), "worker %d is of a new attempt", i)
-		}
+		a.renewed(before)
 		Expect(s.Read("a").Status.Restarts).To(BeZero())
 		lost, _ := a.lost()
 		Expect(lost).To(BeZero(), "the checkpoint was asked for, and saved")
@@ -142,8 +153,9 @@ var _ = Describe("Training on a real node", func() {
 		core := a.core()
 		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":3}}`)
 		a.await(3)
-		Expect(a.asked()).To(BeTrue(), "worker 0 was asked to save")
+		a.answered()
 		Expect(a.core()).To(Equal(core))
+		Expect(s.Read("a").Status.Restarts).To(BeZero())
 		lost, _ := a.lost()
 		Expect(lost).To(BeZero())
 		figures(a)
@@ -154,40 +166,55 @@ var _ = Describe("Training on a real node", func() {
 		a.await(4)
 		core := a.core()
 		b := gang(s, 2, "")
+		AddReportEntry(fmt.Sprintf("figures: the newcomer ran %s after its creation", b.running(2).Round(100*time.Millisecond)))
 		a.await(2)
 		b.await(2)
-		Expect(a.asked()).To(BeTrue(), "worker 0 was asked to save")
+		a.answered()
 		Expect(a.core()).To(Equal(core))
 		Expect(s.Read("a").Status.Restarts).To(BeZero())
 		lost, _ := a.lost()
-		Expect(lost).To(BeNumerically("<=", interval), "those that leave train on for their grace")
+		Expect(lost).To(BeZero())
 		figures(a)
 	})
 
 	It("stops a gang whole for a more important one, and goes on after it", func() {
 		a := train(s, "a", nil)
 		a.await(4)
+		before := a.UIDs("a")
 		b := gang(s, 4, "main-traffic")
+		a.gone()
+		a.answered()
 		b.await(4)
 		Expect(s.Read("a").Status.Preemption).NotTo(BeNil())
 		s.DeleteJob(b.name)
 		a.again()
+		a.renewed(before)
 		Expect(s.Read("a").Status.Restarts).To(BeZero())
 		lost, _ := a.lost()
 		Expect(lost).To(BeZero(), "the checkpoint was asked for, and saved")
 		figures(a)
 	})
 
-	It("trains on while no operator runs, and gives way when one does", func() {
+	It("trains on while no operator runs, gives way when one does, and ends what a killed one began", func() {
 		a := train(s, "a", graceless)
 		a.await(4)
 		core := a.core()
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				_ = shared.Operator().Start(ctx) // for the specs after this one
+			}
+		})
 		shared.Operator().Kill()
 		b := gang(s, 2, "")
 		a.await(4)
 		Expect(shared.Operator().Start(s.Context())).To(Succeed())
+		Eventually(a.Workers("a", testutil.Running)).Should(HaveLen(2), "its surplus leaves")
+		shared.Operator().Kill()
 		b.await(2)
 		a.await(2)
+		s.DeleteJob(b.name)
+		Expect(shared.Operator().Start(s.Context())).To(Succeed())
+		a.await(4)
 		Expect(a.core()).To(Equal(core))
 		Expect(s.Read("a").Status.Restarts).To(BeZero())
 		lost, _ := a.lost()
@@ -198,13 +225,13 @@ var _ = Describe("Training on a real node", func() {
 	It("fails fast when the script does", func() {
 		train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
 			graceless(job)
-			job.Spec.Template.Spec.Containers[0].Args = append(args(1_000), "--checkpoint=/train/train.py") // which is none
+			job.Spec.Template.Spec.Containers[0].Args = append(args(1_000), "--learning-rate=-1") // at which all of them fail
 			job.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "1"}}
 		})
 		Eventually(s.Fetch("a")).WithTimeout(5 * time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed))
 		Expect(s.Read("a").Status.Conditions).To(ContainElement(
-			And(HaveField("Type", v1alpha1.ConditionFailed),
-				HaveField("Message", ContainSubstring("UnpicklingError")))))
+			And(HaveField("Type", v1alpha1.ConditionFailed), HaveField("Reason", v1alpha1.ReasonSameFailureTwice),
+				HaveField("Message", ContainSubstring("ValueError: Invalid learning rate: -1.0")))))
 	})
 
 	It("tries again with all workers when worker 0 fails after the others have ended", func() {
@@ -214,12 +241,13 @@ var _ = Describe("Training on a real node", func() {
 			c.Args = append(args(1_000), "--checkpoint=/nowhere/last.pt") // It is saved once, at the end, by rank 0.
 			c.Env = []corev1.EnvVar{{Name: "PET_MAX_RESTARTS", Value: "0"}}
 		})
-		Eventually(s.Fetch("a")).WithTimeout(5*time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed),
-			"worker 0 did not wait for those who had ended until its rendezvous timed out")
+		// Each time torchrun may wait for five minutes in its exit barrier.
+		Eventually(s.Fetch("a")).WithTimeout(13*time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed),
+			"worker 0 did not wait for those who had ended until its rendezvous timed out, twice")
 		job := s.Read("a")
 		Expect(job.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionFailed),
 			HaveField("Reason", v1alpha1.ReasonSameFailureTwice),
-			HaveField("Message", ContainSubstring("directory /nowhere does not exist")))))
+			HaveField("Message", ContainSubstring("No such file or directory: '/nowhere/last.pt.new'")))))
 		Expect(job.Status.Restarts).To(BeEquivalentTo(2))
 		Expect(job.Status.LastFailure.InPlace).To(BeTrue(), "worker 0 kept its pod")
 	})

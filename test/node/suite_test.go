@@ -47,7 +47,9 @@ var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.
 		if err != nil {
 			return err
 		}
-		machine, err = node.Start(ctx, w.Config, w.Kubeconfig, node.Options{Name: "real", Images: images, Log: GinkgoWriter})
+		machine, err = node.Start(ctx, w.Config, w.Kubeconfig, node.Options{
+			Name: "real", Images: images, Log: GinkgoWriter, Logs: filepath.Dir(w.Kubeconfig),
+		})
 		if err != nil {
 			return err
 		}

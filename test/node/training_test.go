@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +49,8 @@ type training struct {
 	name string
 	// lines are what the pods said that were seen so far, by pod: the kubelet removes what pods said that are gone.
 	lines map[types.UID][]said
+	// requested is the last checkpoint that worker 0 was seen to be asked for, and done the last that it said it had saved.
+	requested, done int64
 }
 
 // train creates the objects of the example under a name, each changed as the spec needs it, and a volume for its claim.
@@ -79,7 +82,7 @@ func train(s *testutil.Scenario, as string, change func(*v1alpha1.ElasticTrainin
 			s.Create(o)
 		}
 	}
-	return &training{s, as, map[types.UID][]said{}}
+	return &training{Scenario: s, name: as, lines: map[types.UID][]said{}}
 }
 
 // args are what the training is told: to train on so many samples, slowly, and to say each step.
@@ -102,12 +105,16 @@ func cooldown(job *v1alpha1.ElasticTrainingJob) {
 	job.Spec.Elasticity.CooldownSeconds = &seconds
 }
 
-// observe reads what all pods of the training have said.
+// observe reads what all pods of the training have said, and what worker 0 was asked and answered.
 func (t *training) observe() map[types.UID][]said {
 	GinkgoHelper()
 	pods, err := t.Pods(t.name)
 	Expect(err).NotTo(HaveOccurred())
 	for i := range pods {
+		if pods[i].Name == t.name+"-worker-0" {
+			t.requested = max(t.requested, number(pods[i].Annotations[v1alpha1.AnnotationCheckpointRequested]))
+			t.done = max(t.done, number(pods[i].Annotations[v1alpha1.AnnotationCheckpointDone]))
+		}
 		lines, err := machine.Logs(&pods[i], "trainer")
 		Expect(err).NotTo(HaveOccurred())
 		heard := make([]said, 0, len(lines))
@@ -177,15 +184,33 @@ func (t *training) again() {
 	t.await(world)
 }
 
-// asked reports whether worker 0 saved a checkpoint because it was asked to.
-func (t *training) asked() bool {
+// number is what an annotation says; 0 for none.
+func number(annotation string) int64 {
 	GinkgoHelper()
-	for _, lines := range t.observe() {
-		if slices.ContainsFunc(lines, func(l said) bool { return l.Event == "checkpoint" && l.Asked }) {
-			return true
-		}
+	if annotation == "" {
+		return 0
 	}
-	return false
+	n, err := strconv.ParseInt(annotation, 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+	return n
+}
+
+// gone waits until no worker is left, and hears what they say until then.
+func (t *training) gone() {
+	GinkgoHelper()
+	Eventually(func() ([]int, error) {
+		t.observe()
+		return t.Workers(t.name)()
+	}).WithTimeout(2*time.Minute).Should(BeEmpty(), "%s has stopped", t.name)
+}
+
+// answered expects that worker 0 saved a checkpoint because it was asked to, and said so to Tideline.
+func (t *training) answered() {
+	GinkgoHelper()
+	lines := slices.Concat(slices.Collect(maps.Values(t.observe()))...)
+	Expect(lines).To(ContainElement(And(HaveField("Event", "checkpoint"), HaveField("Asked", true))), "it saved when it was asked")
+	Expect(t.requested).NotTo(BeZero(), "worker 0 was asked to save")
+	Expect(t.done).To(BeNumerically(">=", t.requested), "it said that it had saved")
 }
 
 // lost is the most steps that were made again after a start, and out for how long no step was made at most.

@@ -86,8 +86,20 @@ def samples_of(numbers, teacher):
 
 def save(path, state):
     """Writes a checkpoint, whole or not at all."""
-    torch.save(state, path + ".new")
+    with open(path + ".new", "wb") as f:
+        torch.save(state, f)
+        f.flush()
+        os.fsync(f.fileno())
     os.replace(path + ".new", path)
+
+
+def load(path, device):
+    """The last checkpoint, which rank 0 reads and tells the others, so that all go on from the same; None before the first."""
+    saved = [None]
+    if dist.get_rank() == 0 and os.path.exists(path):
+        saved = [torch.load(path, map_location="cpu")]
+    dist.broadcast_object_list(saved, device=device)
+    return saved[0]
 
 
 class Training:
@@ -101,12 +113,12 @@ class Training:
         net = nn.Sequential(nn.Linear(FEATURES, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, CLASSES)).to(device)
         self.optimizer = torch.optim.SGD(net.parameters(), lr=o.learning_rate, momentum=0.9)
         self.step = self.samples = 0
-        self.answered = 0  # the last request that rank 0 answered since it started
-        if os.path.exists(o.checkpoint):
-            saved = torch.load(o.checkpoint, map_location=device)
+        self.answered = 0  # the last request that rank 0 answered
+        saved = load(o.checkpoint, device)
+        if saved:
             net.load_state_dict(saved["net"])
             self.optimizer.load_state_dict(saved["optimizer"])
-            self.step, self.samples = saved["step"], saved["samples"]
+            self.step, self.samples, self.answered = saved["step"], saved["samples"], saved["answered"]
         for group in self.optimizer.param_groups:
             group["lr"] = o.learning_rate * self.world  # a step of all of them is of as many times the samples
         self.net = net
@@ -116,7 +128,14 @@ class Training:
     def state(self):
         return {
             "net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step, "samples": self.samples,
+            "answered": self.answered,
         }
+
+    def anybody(self, says):
+        """Whether any worker says so. All hear it after the same step."""
+        heard = torch.tensor([float(bool(says))], device=self.device)
+        dist.all_reduce(heard, op=dist.ReduceOp.MAX)
+        return heard.item() > 0
 
     def train_step(self):
         """One step of all workers: each takes its part of the next samples."""
@@ -134,16 +153,13 @@ class Training:
     def after_step(self, loss):
         """What rank 0, which runs in worker 0, does between two steps."""
         o = self.options
-        number = asked()
-        due = self.step % o.checkpoint_steps == 0
-        if due or number > self.answered:
+        number, answered = asked(), self.answered
+        if number > answered or self.step % o.checkpoint_steps == 0:
+            self.answered = max(number, answered)
+            now = int(time.time())  # of which the checkpoint is
             save(o.checkpoint, self.state())
-            say(event="checkpoint", step=self.step, asked=number > self.answered)
-        if number > self.answered:
-            annotate(checkpoint_done=number, progress=self.step)
-            self.answered = number
-        elif due:
-            annotate(checkpoint_done=int(time.time()), progress=self.step)
+            say(event="checkpoint", step=self.step, asked=number > answered)
+            annotate(checkpoint_done=max(number, now), progress=self.step)
         if self.step % o.log_steps == 0:
             say(event="step", step=self.step, world=self.world, samples=self.samples, loss=round(loss, 4))
 
@@ -151,8 +167,6 @@ class Training:
 @record  # so that what the container says last, and with it the job's status, is the error and not torchrun's word for it
 def main():
     o = options()
-    leaving = []
-    signal.signal(signal.SIGTERM, lambda *_: leaving.append(True))
     gpu = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpu else torch.device("cpu")
     if gpu:
@@ -161,19 +175,26 @@ def main():
 
     t = Training(o, device)
     say(event="start", rank=t.rank, world=t.world, step=t.step, restarts=int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)))
-    try:
-        while t.samples < o.samples and not leaving:
-            began = time.monotonic()
-            loss = t.train_step()
-            if t.rank == 0:
-                t.after_step(loss)
-            time.sleep(max(0, o.step_seconds - (time.monotonic() - began)))
-    finally:  # also when a worker left in the middle of a step: the last whole one is saved
+    leaving = []  # Until here nothing is lost by dying at once.
+    signal.signal(signal.SIGTERM, lambda *_: leaving.append(True))
+    while True:
+        # Whoever must leave says so, and rank 0 saves before anybody goes. If a worker dies without a word, the next step fails
+        # everywhere, and all go back to the last checkpoint.
+        somebody_leaves, done = t.anybody(leaving), t.samples >= o.samples
+        if somebody_leaves or done:
+            break
+        began = time.monotonic()
+        loss = t.train_step()
         if t.rank == 0:
-            save(o.checkpoint, t.state())
-        say(event="end" if t.samples >= o.samples else "left", rank=t.rank, step=t.step, samples=t.samples)
-    if not leaving:
-        dist.destroy_process_group()  # who leaves does not wait for those who stay
+            t.after_step(loss)
+        time.sleep(max(0, o.step_seconds - (time.monotonic() - began)))
+    if t.rank == 0:
+        save(o.checkpoint, t.state())
+    say(event="end" if done else "left" if leaving else "again", rank=t.rank, step=t.step, samples=t.samples)
+    if not somebody_leaves:
+        dist.destroy_process_group()
+    elif not leaving and not done:
+        raise SystemExit(1)  # Who stays is started anew by torchrun, with those who stay too.
 
 
 if __name__ == "__main__":
