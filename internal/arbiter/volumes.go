@@ -2,11 +2,13 @@ package arbiter
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/kube"
 )
 
 // claimed tells of the PersistentVolumeClaims of a namespace what they mean for placement. Only of one that is bound is it known
@@ -17,20 +19,38 @@ func (c *collector) claimed(namespace string) func(name string) capacity.Volume 
 		switch {
 		case claim == nil:
 			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that does not exist"}
+		case claim.DeletionTimestamp != nil:
+			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that is being deleted"}
 		case claim.Status.Phase != corev1.ClaimBound:
 			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that is not bound"}
 		case !slices.ContainsFunc(claim.Spec.AccessModes, manyNodes):
 			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim that one node at a time may use"}
 		}
 		volume := c.volumes[claim.Spec.VolumeName]
-		switch {
-		case volume == nil:
+		if volume == nil {
 			return capacity.Volume{Unmodelled: "a PersistentVolumeClaim whose volume is lost"}
-		case volume.Spec.NodeAffinity == nil:
-			return capacity.Volume{}
 		}
-		return capacity.Volume{Nodes: volume.Spec.NodeAffinity.Required}
+		return capacity.Volume{Nodes: nodesOf(volume)}
 	}
+}
+
+// nodesOf are the nodes from which a volume can be used; nil for all.
+func nodesOf(volume *corev1.PersistentVolume) *corev1.NodeSelector {
+	if volume.Spec.NodeAffinity != nil {
+		return volume.Spec.NodeAffinity.Required
+	}
+	var term corev1.NodeSelectorTerm
+	for _, key := range kube.VolumeTopology {
+		if value, ok := volume.Labels[key]; ok {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: key, Operator: corev1.NodeSelectorOpIn, Values: strings.Split(value, "__"),
+			})
+		}
+	}
+	if len(term.MatchExpressions) == 0 {
+		return nil
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
 }
 
 func manyNodes(mode corev1.PersistentVolumeAccessMode) bool {

@@ -48,6 +48,18 @@ func TestGangsAreJudgedWithTheirVolumes(t *testing.T) {
 		"from every node":  {largest: 24},
 		"from some nodes":  {nodes: []string{"A100"}, largest: 8},
 		"from other nodes": {nodes: []string{"B200"}},
+		"from some zones": {
+			change: func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
+				v.Labels = map[string]string{corev1.LabelTopologyZone: "a__b"}
+			},
+			largest: 8,
+		},
+		"being deleted": {
+			change: func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
+				c.Finalizers, c.DeletionTimestamp = []string{"kubernetes.io/pvc-protection"}, &metav1.Time{Time: now}
+			},
+			unknown: "a PersistentVolumeClaim that is being deleted",
+		},
 		"not bound": {
 			change: func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume) {
 				c.Status.Phase = corev1.ClaimPending
@@ -74,6 +86,7 @@ func TestGangsAreJudgedWithTheirVolumes(t *testing.T) {
 			s := newScene(t)
 			s.node("A100")
 			s.node("H100")
+			s.objects[len(s.objects)-1].GetLabels()[corev1.LabelTopologyZone] = "b"
 			claim, volume := s.mount(s.job("ctr", 2, 0), c.nodes...)
 			if c.change != nil {
 				c.change(claim, volume)

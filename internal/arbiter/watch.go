@@ -82,7 +82,7 @@ func readClaim(o any) any {
 	if !ok {
 		return nil
 	}
-	return []any{c.Spec.VolumeName, c.Spec.AccessModes, c.Status.Phase}
+	return []any{c.Spec.VolumeName, c.Spec.AccessModes, c.Status.Phase, c.DeletionTimestamp != nil}
 }
 
 func readVolume(o any) any {
@@ -90,7 +90,7 @@ func readVolume(o any) any {
 	if !ok {
 		return nil
 	}
-	return v.Spec.NodeAffinity
+	return []any{v.Spec.NodeAffinity, v.Labels}
 }
 
 func readMembership(o any) any {

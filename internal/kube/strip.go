@@ -40,7 +40,8 @@ func StripNode(o any) (any, error) {
 	return stripped, nil
 }
 
-// StripVolumeClaim keeps of a PersistentVolumeClaim what the arbiter reads: which volume it is bound to, and who may use that.
+// StripVolumeClaim keeps of a PersistentVolumeClaim what the arbiter reads: which volume it is bound to, who may use
+// that, and whether it is being deleted.
 func StripVolumeClaim(o any) (any, error) {
 	claim, ok := o.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -59,15 +60,26 @@ func StripVolume(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-	return &corev1.PersistentVolume{
+	stripped := &corev1.PersistentVolume{
 		ObjectMeta: named(volume), Spec: corev1.PersistentVolumeSpec{NodeAffinity: volume.Spec.NodeAffinity},
-	}, nil
+	}
+	for _, key := range VolumeTopology {
+		if value, ok := volume.Labels[key]; ok {
+			stripped.Labels = set(stripped.Labels, key, value)
+		}
+	}
+	return stripped, nil
 }
+
+// VolumeTopology are labels of a PersistentVolume that name the zone or region from which it can be used, several by "__" between
+// them, where it does not say so by node affinity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone).
+var VolumeTopology = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
 // named is the least that a cache must know of an object.
 func named(o client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		DeletionTimestamp: o.GetDeletionTimestamp(),
 	}
 }
 
