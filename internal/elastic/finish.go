@@ -80,13 +80,13 @@ func (p *planner) whoSucceeded() string {
 func (p *planner) succeeded() bool {
 	ended := make([]bool, len(p.at))
 	for i, w := range p.at {
-		ended[i] = w != nil && w.Succeeded() && !p.stranded(w.UID)
+		ended[i] = w != nil && w.Succeeded() && !p.stranded(w.UID, w.FinishedAt.Time)
 	}
 	for _, m := range p.st.Members {
 		ended[m.Index] = ended[m.Index] || m.Completed
 	}
 	for _, d := range p.o.Departures {
-		if d.Succeeded && p.current(d) && int(d.Index) < len(ended) && !p.stranded(d.UID) {
+		if d.Succeeded && p.current(d) && int(d.Index) < len(ended) && !p.stranded(d.UID, p.now) {
 			ended[d.Index] = ended[d.Index] || p.at[d.Index] == nil
 		}
 	}

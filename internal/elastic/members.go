@@ -37,6 +37,8 @@ type loss struct {
 	stranded bool
 	// again is true for a worker whose containers have restarted before it was lost, unseen.
 	again bool
+	// ended is when a worker that succeeded had; zero if that is not known.
+	ended time.Time
 	// inPlace is true when the pod lives on, and its containers restarted.
 	inPlace bool
 	// eviction is why surplus gave way, which then waits for the cooldown; empty otherwise.
@@ -57,11 +59,9 @@ func (p *planner) settleLosses() {
 		members[m.Index] = m
 	}
 	losses := p.losses(members)
+	p.judgeSuccesses(members, losses)
 	for i := range losses {
 		l, m := &losses[i], &members[losses[i].index]
-		if l.completed && m.UID == l.uid && !l.again && p.strandedNow(m) {
-			l.stranded, l.left = true, false
-		}
 		r := p.ruleOn(l)
 		p.record(l, m, r)
 		p.noteOOM(l, r)
@@ -151,7 +151,7 @@ func (p *planner) leaving(w *Worker) (loss, bool) {
 	case w.Failed():
 		l.counted, l.failure = true, w.Failure
 	case w.Succeeded() && (w.Index > 0 || !p.masterDecides()):
-		l.completed, l.left = true, true
+		l.completed, l.left, l.ended = true, true, w.FinishedAt.Time
 	default:
 		return loss{}, false
 	}
@@ -331,7 +331,7 @@ func (p *planner) replaceFailed() {
 	for i := range p.maximum {
 		w := p.at[i]
 		if w == nil || !w.Ended() || w.Terminating || !p.recordedLost(w) || p.recordedLeft(w) || p.hasLeft(i) ||
-			(w.Succeeded() && !p.stranded(w.UID)) {
+			(w.Succeeded() && !p.stranded(w.UID, w.FinishedAt.Time)) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {

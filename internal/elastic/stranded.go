@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -22,18 +23,37 @@ const (
 	sameMoment = 10 * time.Second
 )
 
-// strand notes which workers the losses of an evaluation have stranded: those that live and have not restarted since worker 0 was
-// lost, and those that had succeeded before.
+// judgeSuccesses says of each success that the losses of an evaluation are whether it is a stranded worker's. Once worker 0 has
+// succeeded, the training has come to its end, and nobody is stranded any more.
+func (p *planner) judgeSuccesses(members []v1alpha1.Member, losses []loss) {
+	ended := len(p.at) > 0 && p.at[0] != nil && p.at[0].Succeeded() || len(members) > 0 && members[0].Completed
+	together := p.lossOfStore(losses) != nil
+	for i := range members {
+		if ended {
+			members[i].StrandedTime = nil
+		}
+	}
+	for i := range losses {
+		l, m := &losses[i], &members[losses[i].index]
+		marked := m.UID == l.uid && strandedAt(m, cmp.Or(l.ended, p.now))
+		if l.completed && l.index > 0 && !l.again && (together || marked) {
+			l.stranded, l.left = true, false
+		}
+	}
+}
+
+// strand marks the workers that the losses of an evaluation have stranded: those that live and have not restarted since worker 0
+// was lost. Those that had succeeded before are called back.
 func (p *planner) strand(members []v1alpha1.Member, losses []loss) {
-	at := slices.IndexFunc(losses, func(l loss) bool { return l.index == 0 && !l.completed && p.losesStore(&l) })
-	if at < 0 || !p.trainsAsOne() {
+	lost := p.lossOfStore(losses)
+	if lost == nil {
 		return
 	}
 	now := p.time()
 	for i := 1; i < len(members); i++ {
 		m := &members[i]
 		own := slices.IndexFunc(losses, func(l loss) bool { return l.index == m.Index && (l.inPlace || l.again) })
-		together := losses[at].inPlace && m.Incident == members[0].Incident && p.now.Sub(p.st.Incident.Time.Time) <= sameMoment
+		together := lost.inPlace && m.Incident == members[0].Incident && p.now.Sub(p.st.Incident.Time.Time) <= sameMoment
 		switch {
 		case own >= 0 || together: // It has restarted for that.
 		case m.Completed:
@@ -42,6 +62,17 @@ func (p *planner) strand(members []v1alpha1.Member, losses []loss) {
 			m.StrandedTime = &now
 		}
 	}
+}
+
+// lossOfStore is the loss of worker 0 with which the store went at which workers had met; nil if there is none.
+func (p *planner) lossOfStore(losses []loss) *loss {
+	at := slices.IndexFunc(losses, func(l loss) bool {
+		return l.index == 0 && !l.completed && (l.inPlace || l.ran) && p.losesStore(&l)
+	})
+	if at < 0 || !p.trainsAsOne() {
+		return nil
+	}
+	return &losses[at]
 }
 
 // losesStore tells whether the store went with a loss of worker 0: not if another container of its pod restarted.
@@ -55,14 +86,15 @@ func (p *planner) trainsAsOne() bool {
 	return rendezvous.Torchrun(p.o.Job) && p.spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
 }
 
-// strandedNow tells whether a success of the member now is that of a stranded worker.
-func (p *planner) strandedNow(m *v1alpha1.Member) bool {
-	return m.StrandedTime != nil && p.now.Sub(m.StrandedTime.Time) <= exitBarrier
+// strandedAt tells whether a success of the member at a time is that of a stranded worker.
+func strandedAt(m *v1alpha1.Member, at time.Time) bool {
+	return m.StrandedTime != nil && at.Sub(m.StrandedTime.Time) <= exitBarrier
 }
 
-// stranded tells whether the success of a pod is that of a stranded worker.
-func (p *planner) stranded(uid types.UID) bool {
+// stranded tells whether the success of a pod, if it ended at a time, is that of a stranded worker: by its record, or by its mark
+// before that is.
+func (p *planner) stranded(uid types.UID, ended time.Time) bool {
 	return p.trainsAsOne() && slices.ContainsFunc(p.st.Members, func(m v1alpha1.Member) bool {
-		return m.UID == uid && ((m.Lost && !m.Left) || (!m.Lost && p.strandedNow(&m)))
+		return m.UID == uid && ((m.Lost && !m.Left) || (!m.Lost && strandedAt(&m, cmp.Or(ended, p.now))))
 	})
 }

@@ -2,9 +2,11 @@ package elastic
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
@@ -80,6 +82,18 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 		"restarted and ended while no operator ran": {func(w *world) {
 			w.restartInPlace(0).restartInPlace(1).succeed(1).settle()
 		}, true},
+		"succeeded soon after, and was seen long after": {func(w *world) {
+			w.restartInPlace(0).settle()
+			at := w.now
+			w.pass(2*exitBarrier).succeed(1).change(1, func(p *Worker) { p.FinishedAt = metav1.NewTime(at.Add(time.Second)) }).settle()
+		}, false},
+		"succeeded in the same moment": {func(w *world) { w.restartInPlace(0).succeed(1).settle() }, false},
+		"worker 0 never ran": {func(w *world) {
+			w.deletePod(0).settle()
+			w.restartInPlace(1).settle()
+			w.change(0, func(p *Worker) { p.Disruption = evictionAPI }).deletePod(0).settle()
+			w.succeed(1).settle()
+		}, true},
 		"restarted for itself, before": {func(w *world) {
 			w.restartInPlace(1).settle().pass(incidentWindow / 2).restartInPlace(0).settle()
 			w.succeed(1).settle()
@@ -112,12 +126,26 @@ func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 	w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
 		Action: v1alpha1.ActionCompleteJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnTaskCompleted},
 	}}}
-	w.trains().restartInPlace(0).settle()
-	w.succeed(1).settle()
+	w.trains().restartInPlace(0).succeed(1).settle() // in one moment,
+	w.run().settle()
+	w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Message = "another" }).settle()
+	w.succeed(1).settle() // and one after the other
 	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
 	w.run().settle()
 	w.succeed(1).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.trains().deletePod(0).settle()
+	w.run().settle()
+	was := w.worker(1).UID
+	w.succeed(0).step().succeed(1).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.worker(1).UID).To(Equal(was))
 }
 
 func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {

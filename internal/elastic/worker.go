@@ -35,6 +35,8 @@ type Worker struct {
 	Failure Failure
 	// ContainerRestarts is how often containers of the pod restarted in place.
 	ContainerRestarts int32
+	// FinishedAt is when the last of its containers ended; zero while one runs.
+	FinishedAt metav1.Time
 	// Waiting is why a container does not start: its reason, and what the kubelet says of it.
 	Waiting, WaitingMessage string
 	// Progress is what the training reported in annotation tideline.io/progress.
@@ -121,6 +123,9 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		w.ContainerRestarts += c.RestartCount
+		if t := c.State.Terminated; t != nil && w.Ended() && t.FinishedAt.After(w.FinishedAt.Time) {
+			w.FinishedAt = t.FinishedAt
+		}
 	}
 	return w
 }
