@@ -119,6 +119,8 @@ class Training:
             net.load_state_dict(saved["net"])
             self.optimizer.load_state_dict(saved["optimizer"])
             self.step, self.samples, self.answered = saved["step"], saved["samples"], saved["answered"]
+            if self.rank == 0 and self.answered > 0 and self.answered == asked():
+                annotate(checkpoint_done=self.answered)  # It is saved, but nobody may have been told.
         for group in self.optimizer.param_groups:
             group["lr"] = o.learning_rate * self.world  # a step of all of them is of as many times the samples
         self.net = net
@@ -178,7 +180,7 @@ def main():
     leaving = []  # Until here nothing is lost by dying at once.
     signal.signal(signal.SIGTERM, lambda *_: leaving.append(True))
     while True:
-        # Whoever must leave says so, and rank 0 saves before anybody goes. If a worker dies without a word, the next step fails
+        # Whoever must leave says so, and all stop after the same step. If a worker dies without a word, the next step fails
         # everywhere, and all go back to the last checkpoint.
         somebody_leaves, done = t.anybody(leaving), t.samples >= o.samples
         if somebody_leaves or done:
@@ -190,6 +192,7 @@ def main():
         time.sleep(max(0, o.step_seconds - (time.monotonic() - began)))
     if t.rank == 0:
         save(o.checkpoint, t.state())
+    t.anybody(False)  # Nobody goes before it is saved, and if that fails, all of them do.
     say(event="end" if done else "left" if leaving else "again", rank=t.rank, step=t.step, samples=t.samples)
     if not somebody_leaves:
         dist.destroy_process_group()
