@@ -78,7 +78,9 @@ func (p *planner) lossOfStore(losses []loss) *loss {
 // losesStore tells whether the store went with a loss of worker 0: not if another container of its pod restarted.
 func (p *planner) losesStore(l *loss) bool {
 	containers := p.spec.Template.Spec.Containers
-	return !l.inPlace || l.failure.Container == "" || l.failure.Container == containers[rendezvous.TrainerIndex(containers)].Name
+	return !l.inPlace || l.failure.Container == "" ||
+		len(containers) == 0 || // The guard has yet to speak of that.
+		l.failure.Container == containers[rendezvous.TrainerIndex(containers)].Name
 }
 
 // trainsAsOne tells whether the success of a worker means nothing without that of worker 0.

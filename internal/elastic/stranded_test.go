@@ -102,6 +102,14 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "sidecar" }).settle()
 			w.succeed(1).settle()
 		}, true},
+		"a container of worker 0 restarted, and the template has none any more": {func(w *world) {
+			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" })
+			containers := w.o.Job.Spec.Template.Spec.Containers
+			w.o.Job.Spec.Template.Spec.Containers = nil
+			w.step()
+			w.o.Job.Spec.Template.Spec.Containers = containers
+			w.succeed(1).settle()
+		}, false},
 		"the trainer of worker 0 restarted": {func(w *world) {
 			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" }).settle()
 			w.succeed(1).settle()
