@@ -30,7 +30,7 @@ var baseEnv = []string{
 	"OMP_NUM_THREADS=1",
 }
 
-// buildBase returns the layer of the base, which is made the first time: in about 8 minutes on two cores.
+// buildBase returns the layer of the base, which is made the first time: in three to eight minutes.
 func buildBase(ctx context.Context, cache string, log io.Writer) (_ Layer, err error) {
 	file := filepath.Join(cache, "base-"+release+"-1.tar")
 	one, err := lock(ctx, filepath.Join(cache, "base.lock"), "the base of images, which another program makes", log)
@@ -41,7 +41,7 @@ func buildBase(ctx context.Context, cache string, log io.Writer) (_ Layer, err e
 	if _, err := os.Stat(file); err == nil {
 		return openLayer(file)
 	}
-	_, _ = fmt.Fprintf(log, "making the base of images, Debian %s with %s (about 8 min the first time) ... ", release, packages)
+	_, _ = fmt.Fprintf(log, "making the base of images, Debian %s with %s (a few minutes the first time) ... ", release, packages)
 	began := time.Now()
 	if err := makeBase(ctx, cache, file); err != nil {
 		_, _ = fmt.Fprintln(log, "failed")

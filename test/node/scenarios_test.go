@@ -234,7 +234,7 @@ var _ = Describe("Training on a real node", func() {
 				HaveField("Message", ContainSubstring("ValueError: Invalid learning rate: -1.0")))))
 	})
 
-	It("tries again with all workers when worker 0 fails after the others have ended", func() {
+	It("tries again with all workers, and fails, when worker 0 cannot save at the end", func() {
 		train(s, "a", func(job *v1alpha1.ElasticTrainingJob) {
 			graceless(job)
 			c := &job.Spec.Template.Spec.Containers[0]
@@ -243,12 +243,11 @@ var _ = Describe("Training on a real node", func() {
 		})
 		// Each time torchrun may wait for five minutes in its exit barrier.
 		Eventually(s.Fetch("a")).WithTimeout(13*time.Minute).Should(HaveField("Status.Phase", v1alpha1.PhaseFailed),
-			"worker 0 did not wait for those who had ended until its rendezvous timed out, twice")
+			"worker 0 did not wait for others until its rendezvous timed out, twice")
 		job := s.Read("a")
-		Expect(job.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionFailed),
-			HaveField("Reason", v1alpha1.ReasonSameFailureTwice),
-			HaveField("Message", ContainSubstring("No such file or directory: '/nowhere/last.pt.new'")))))
+		Expect(job.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionFailed), HaveField("Reason", v1alpha1.ReasonSameFailureTwice))))
 		Expect(job.Status.Restarts).To(BeEquivalentTo(2))
-		Expect(job.Status.LastFailure.InPlace).To(BeTrue(), "worker 0 kept its pod")
+		Expect(job.Status.LastFailure.InPlace).To(BeTrue(), "nobody was created anew")
 	})
 })
