@@ -80,7 +80,7 @@ func (p *planner) whoSucceeded() string {
 func (p *planner) succeeded() bool {
 	ended := make([]bool, len(p.at))
 	for i, w := range p.at {
-		ended[i] = w != nil && w.Succeeded() && !p.stranded(w.UID, w.FinishedAt.Time)
+		ended[i] = w != nil && p.trained(w)
 	}
 	for _, m := range p.st.Members {
 		ended[m.Index] = ended[m.Index] || m.Completed

@@ -331,7 +331,7 @@ func (p *planner) replaceFailed() {
 	for i := range p.maximum {
 		w := p.at[i]
 		if w == nil || !w.Ended() || w.Terminating || !p.recordedLost(w) || p.recordedLeft(w) || p.hasLeft(i) ||
-			(w.Succeeded() && !p.stranded(w.UID, w.FinishedAt.Time)) {
+			p.trained(w) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {

@@ -424,7 +424,7 @@ func workerRuns(w *Worker) bool { return w.running() || w.Succeeded() }
 func (p *planner) countCore(is func(*Worker) bool) int32 {
 	var n int32
 	for i, w := range p.at[:p.minimum] {
-		if p.hasCompleted(int32(i)) || (w != nil && is(w) && (!w.Succeeded() || !p.stranded(w.UID, w.FinishedAt.Time))) {
+		if p.hasCompleted(int32(i)) || (w != nil && is(w) && (!w.Succeeded() || p.trained(w))) {
 			n++
 		}
 	}

@@ -93,6 +93,11 @@ func strandedAt(m *v1alpha1.Member, at time.Time) bool {
 	return m.StrandedTime != nil && at.Sub(m.StrandedTime.Time) <= exitBarrier
 }
 
+// trained tells whether a worker succeeded, and not as a stranded one.
+func (p *planner) trained(w *Worker) bool {
+	return w.Succeeded() && !p.stranded(w.UID, w.FinishedAt.Time)
+}
+
 // stranded tells whether the success of a pod, if it ended at a time, is that of a stranded worker: by its record, or by its mark
 // before that is.
 func (p *planner) stranded(uid types.UID, ended time.Time) bool {
