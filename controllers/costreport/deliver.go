@@ -54,7 +54,7 @@ func (r *Reconciler) lookAtMails(ctx context.Context, v *view) error {
 	}
 	recipients, missing, bad := mail.Recipients(wanted.To, wanted.Personal, users, v.people)
 	round := mail.Round{
-		Report: string(v.report.UID), Period: p.kept.To, Next: costreport.MailedUntil(&v.report.Spec, p.kept.To),
+		Report: string(v.report.UID), Period: p.kept.To, Next: costreport.MailedUntil(&v.report.Spec, &v.observed.Kept[0]),
 		Recipients: recipients, Deliveries: sent, Again: sendAgain(v.report),
 		Retry: time.Duration(r.config.Reports.MailRetrySeconds) * time.Second,
 	}

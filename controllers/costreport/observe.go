@@ -132,7 +132,7 @@ func keptOf(r *ledger.KeptReport) (costreport.Kept, *report.Numbers, error) {
 		return costreport.Kept{}, nil, fmt.Errorf("read the summary of report %s until %s: %w", r.Name, r.To.Format(time.RFC3339), err)
 	}
 	return costreport.Kept{
-		From: r.From, To: r.To, Revision: int32(r.Revision), Asked: s.Asked, Summary: s.ReportSummary,
+		From: r.From, To: r.To, Revision: int32(r.Revision), MadeAt: r.MadeAt, Asked: s.Asked, Summary: s.ReportSummary,
 	}, s.Numbers, nil
 }
 

@@ -47,6 +47,8 @@ type Obstacle struct {
 type Kept struct {
 	From, To time.Time
 	Revision int32
+	// MadeAt is when it was made.
+	MadeAt time.Time
 	// Asked says that the annotation asked for it.
 	Asked   bool
 	Summary v1alpha1.ReportSummary
@@ -322,13 +324,17 @@ func (p *planner) last() *Kept {
 	return last
 }
 
-// MailedUntil is until when a report of a period until a time is mailed: until the next one is due. It is zero for without end.
-func MailedUntil(spec *v1alpha1.CostReportSpec, to time.Time) time.Time {
+// MailedUntil is until when a report is mailed: until the next one is due. That is after its period, but somebody may ask for a
+// period that is long over: then it is after the report was made. It is zero for without end.
+func MailedUntil(spec *v1alpha1.CostReportSpec, k *Kept) time.Time {
 	line, err := schedule.Parse(spec.Schedule, spec.TimeZone)
 	if err != nil {
 		return time.Time{}
 	}
-	return line.Next(to)
+	if k.Asked {
+		return line.Next(k.MadeAt)
+	}
+	return line.Next(k.To)
 }
 
 func timeOf(t time.Time) *metav1.Time {

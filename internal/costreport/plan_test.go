@@ -360,7 +360,12 @@ func TestMailsOfWhichNobodyKnows(t *testing.T) {
 
 func TestUntilWhenAReportIsMailed(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(MailedUntil(&weekly().Spec, at("09 09:00"))).To(BeTemporally("==", at("16 09:00")), "then the next one is")
+	spec, due, asked := &weekly().Spec, kept("09 09:00", 1), askedFor("09 00:00")
+	due.MadeAt = at("16 10:00")
+	g.Expect(MailedUntil(spec, &due)).To(BeTemporally("==", at("16 09:00")), "then the next one is")
+	asked.MadeAt = at("09 10:00")
+	g.Expect(MailedUntil(spec, &asked)).To(BeTemporally("==", at("16 09:00")),
+		"one was due since its period ended, before anybody asked")
 }
 
 // What is asked for is made once for each value of the annotation, whenever the operator is killed.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"net"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -45,6 +46,7 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		name(ctx, "down", down.Secret)
 		down.Close()
 		r := w.report("down", mailedTo("down", "ann@example.com", "bob@example.com"))
+		r.Annotations[v1alpha1.AnnotationReportUntil] = w.until.AddDate(0, 0, -1).Format(time.RFC3339) // another was due since
 		Expect(w.Client.Create(ctx, r)).To(Succeed())
 		at := net.JoinHostPort(string(down.Secret["host"]), string(down.Secret["port"]))
 		Eventually(w.read(ctx, "down")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),

@@ -196,13 +196,17 @@ func priceList(daysAndPrices ...string) string {
 	return string(list)
 }
 
-// report is one that is made of the past.
+// report is one that is made of the past. By its schedule one was due as the past ended, and none is for months, so that it makes
+// no difference when these tests run.
 func (w *world) report(name string, change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
 	r := &v1alpha1.CostReport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 			v1alpha1.AnnotationReportUntil: w.until.Format(time.RFC3339),
 		}},
-		Spec: v1alpha1.CostReportSpec{PriceListRef: v1alpha1.OperatorObject{Name: "prices"}},
+		Spec: v1alpha1.CostReportSpec{
+			PriceListRef: v1alpha1.OperatorObject{Name: "prices"},
+			Schedule:     fmt.Sprintf("0 0 %d %d *", w.until.Day(), w.until.Month()),
+		},
 	}
 	for _, c := range change {
 		c(r)
