@@ -96,7 +96,7 @@ var _ = Describe("The bundle", Ordered, func() {
 	It("runs as its Deployment says, with the rights that OLM gave it", func(ctx SpecContext) {
 		operator = newProcess(ctx, in.Client, GinkgoT().TempDir())
 		Expect(in.Operate(ctx, operator.options)).To(Succeed(), "the operator reconciles")
-		route(ctx, in.Client, csv.GetName(), operator.webhooks)
+		route(ctx, in.Client, csv, operator.webhooks)
 		Expect(in.AwaitWebhooks(ctx)).To(Succeed(), "the API server trusts OLM's certificate for OLM's Service, and calls the operator")
 		Eventually(operator.ready).WithContext(ctx).Should(Equal(http.StatusOK), "the operator is ready where its probe looks")
 	})
