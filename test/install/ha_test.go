@@ -18,7 +18,7 @@ const takeover = 13 * time.Second
 
 var _ = Describe("Component ha", func() {
 	It("has the other replica act within 13 s of the leader's crash, and nothing is created twice", func(ctx SpecContext) {
-		in := thisVersion(ctx).render(ctx, "ha")
+		in := thisVersion.render(ctx, "ha")
 		t := newTarget(ctx)
 		addresses := [2]string{freeAddress(ctx), freeAddress(ctx)}
 		t.apply(ctx, in.objects, addresses[1])

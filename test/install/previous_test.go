@@ -22,9 +22,9 @@ import (
 //go:embed previous
 var firstPrevious string
 
-// previousVersion checks out the version before this one and builds its operator, in the cache, unless that was done before. It
+// buildPrevious checks out the version before this one and builds its operator, in the cache, unless that was done before. It
 // is the newest tag below the commit that is tested.
-func previousVersion(ctx context.Context) version {
+func buildPrevious(ctx context.Context) version {
 	GinkgoHelper()
 	name := strings.TrimSpace(firstPrevious)
 	if tag, err := git(ctx, nil, "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^"); err == nil {

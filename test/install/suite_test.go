@@ -7,7 +7,11 @@
 package install
 
 import (
+	"context"
+	"encoding/json"
+	"os"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,3 +24,27 @@ func TestInstall(t *testing.T) {
 	suite.Defaults()
 	RunSpecs(t, "Installations")
 }
+
+// programs is the folder of operators that the suite builds; empty but in the first process.
+var programs string
+
+// thisVersion is the one that is tested, and previousVersion the one before it.
+var thisVersion, previousVersion version
+
+// Operators are built before any spec begins: compilers would take processors from those that say how long something may take.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	var err error
+	programs, err = os.MkdirTemp("", "tideline-programs-")
+	Expect(err).NotTo(HaveOccurred(), "there is room for programs")
+	said, err := json.Marshal([]version{build(ctx, programs), buildPrevious(ctx)})
+	Expect(err).NotTo(HaveOccurred(), "versions are text")
+	return said
+}, func(_ context.Context, said []byte) {
+	var versions []version
+	Expect(json.Unmarshal(said, &versions)).To(Succeed(), "the first process tells of the versions")
+	thisVersion, previousVersion = versions[0], versions[1]
+}, NodeTimeout(15*time.Minute))
+
+var _ = SynchronizedAfterSuite(func() {}, func() {
+	Expect(os.RemoveAll(programs)).To(Succeed(), "nothing is left behind")
+})

@@ -99,7 +99,8 @@ func (t *target) launch(ctx context.Context, in installation, name, address stri
 	Expect(t.cluster.KubeconfigFor(ctx, testutil.OperatorNamespace, testutil.OperatorServiceAccount, kubeconfig)).To(Succeed(),
 		"the operator has a token")
 	operator := testutil.NewOperator(testutil.OperatorOptions{
-		Program: in.version.program, Kubeconfig: kubeconfig, Log: filepath.Join(t.dir, name+".log"),
+		Program: in.version.Program, Kubeconfig: kubeconfig, Log: filepath.Join(t.dir, name+".log"),
+		Kinds: in.kinds(),
 		Args: slices.Concat(in.arguments, []string{
 			"--leader-election-namespace=" + testutil.OperatorNamespace, "--webhooks", "--webhook-bind-address=" + address,
 		}),

@@ -20,7 +20,7 @@ const lookedAt = 12 * time.Second
 
 var _ = Describe("Another version", func() {
 	It("takes over from the one before and gives back, while jobs train on", func(ctx SpecContext) {
-		before, now := previousVersion(ctx).render(ctx), thisVersion(ctx).render(ctx)
+		before, now := previousVersion.render(ctx), thisVersion.render(ctx)
 		r := &rollout{target: newTarget(ctx)}
 		r.apply(ctx, before.objects, r.next(ctx))
 		r.replace(ctx, before)
@@ -70,11 +70,11 @@ func (r *rollout) replace(ctx context.Context, in installation) {
 	GinkgoHelper()
 	r.count++
 	operator := r.launch(ctx, in, fmt.Sprint("operator-", r.count), r.address)
-	Expect(r.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks of %s answer", in.version.name)
+	Expect(r.AwaitWebhooks(ctx)).To(Succeed(), "the webhooks of %s answer", in.version.Name)
 	if r.operator != nil {
 		Expect(r.operator.Stop()).To(Succeed(), "who ran before ends in order")
 	}
-	Expect(operator.AwaitReady(ctx)).To(Succeed(), "%s leads", in.version.name)
+	Expect(operator.AwaitReady(ctx)).To(Succeed(), "%s leads", in.version.Name)
 	r.operator = operator
 }
 

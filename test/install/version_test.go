@@ -20,17 +20,17 @@ import (
 
 // version is a version of Tideline.
 type version struct {
-	// name is its tag or commit, root its source tree, and program the operator that was built from it.
-	name, root, program string
+	// Name is its tag or commit, Root its source tree, and Program the operator that was built from it.
+	Name, Root, Program string
 }
 
 // thisRoot is the source tree that is tested.
 const thisRoot = "../.."
 
-// thisVersion builds the operator that is tested.
-func thisVersion(ctx context.Context) version {
+// build builds the operator that is tested into a folder.
+func build(ctx context.Context, folder string) version {
 	GinkgoHelper()
-	program, err := testutil.BuildOperator(ctx, GinkgoT().TempDir())
+	program, err := testutil.BuildOperator(ctx, folder)
 	Expect(err).NotTo(HaveOccurred(), "the operator is built")
 	return version{"this version", thisRoot, program}
 }
@@ -42,11 +42,24 @@ type installation struct {
 	arguments []string // of the operator
 }
 
+// kinds are those of the version, in lower case.
+func (i installation) kinds() []string {
+	GinkgoHelper()
+	var all []string
+	definitions, _ := split(i.objects)
+	for _, o := range definitions {
+		kind, _, err := unstructured.NestedString(o.Object, "spec", "names", "singular")
+		Expect(err).NotTo(HaveOccurred(), "%s names a kind", o.GetName())
+		all = append(all, kind)
+	}
+	return all
+}
+
 // render returns what kustomize makes of a version's config/default with components, in a kustomization as users write theirs.
 func (v version) render(ctx context.Context, components ...string) installation {
 	GinkgoHelper()
 	own := GinkgoT().TempDir()
-	root, err := filepath.Abs(v.root)
+	root, err := filepath.Abs(v.Root)
 	Expect(err).NotTo(HaveOccurred(), "there is a source tree")
 	from, err := filepath.Rel(own, filepath.Join(root, "config"))
 	Expect(err).NotTo(HaveOccurred(), "the source tree has a path")

@@ -27,6 +27,8 @@ type OperatorOptions struct {
 	Args []string
 	// Env are further variables, as NAME=value.
 	Env []string
+	// Kinds that it reconciles, in lower case. Default: all of this version.
+	Kinds []string
 	// Bare starts it without the flags that every suite gives it, and without the variables of the test.
 	Bare bool
 }
@@ -114,9 +116,18 @@ func (o *Operator) Launch(ctx context.Context) error {
 	return nil
 }
 
-// startingWorkers is what the operator logs when its reconcilers begin.
-var startingWorkers = [][]byte{
-	[]byte(`"logger":"elastictrainingjob","msg":"Starting workers"`), []byte(`"logger":"mergejob","msg":"Starting workers"`),
+// kinds are those that this version reconciles.
+var kinds = []string{"costreport", "elastictrainingjob", "mergejob", "resourcequotaprofile"}
+
+// reconciles tells of an operator with that log whether it reconciles every kind.
+func (o *Operator) reconciles(log []byte) bool {
+	all := o.options.Kinds
+	if all == nil {
+		all = kinds
+	}
+	return !slices.ContainsFunc(all, func(kind string) bool {
+		return !bytes.Contains(log, fmt.Appendf(nil, `"logger":%q,"msg":"Starting workers"`, kind))
+	})
 }
 
 // AwaitReady waits until the operator's caches are filled and its workers started.
@@ -128,7 +139,7 @@ func (o *Operator) AwaitReady(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(startingWorkers, func(line []byte) bool { return !bytes.Contains(log, line) }) {
+		if o.reconciles(log) {
 			return nil
 		}
 		select {
