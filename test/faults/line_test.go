@@ -174,6 +174,6 @@ func (s *site) describeMerges(b *strings.Builder) error {
 
 // What differs between two runs in the status of a merge: times, and how long a run took.
 var (
-	writtenTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	writtenTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|\+00:00)`)
 	duration    = regexp.MustCompile(` in (\d+m)?\d+s`)
 )

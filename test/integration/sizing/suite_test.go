@@ -44,9 +44,9 @@ type past struct {
 	memory, limit float64
 }
 
-// pasts are the tasks that there were.
+// pasts are the tasks that there were. A week of steady is looked at, and counts as one also when midnight passes meanwhile.
 var pasts = []past{
-	{task: "steady", days: 7, cpu: 2, memory: 8, limit: 64},
+	{task: "steady", days: 8, cpu: 2, memory: 8, limit: 64},
 	{task: "young", days: 1, cpu: 2, memory: 8, limit: 64},
 	{task: "throttled", days: 7, cpu: 4, throttled: 0.5, memory: 8, limit: 64},
 	{task: "full", days: 7, cpu: 2, memory: 63, limit: 64},
