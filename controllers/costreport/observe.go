@@ -67,7 +67,8 @@ func (r *Reconciler) look(ctx context.Context, object *v1alpha1.CostReport) (*vi
 		v.close()
 		return nil, err
 	}
-	if v.observed.Obstacle == nil && r.complete().IsZero() {
+	v.observed.Recorded = r.complete()
+	if v.observed.Obstacle == nil && v.observed.Recorded.IsZero() {
 		v.observed.Obstacle = &costreport.Obstacle{
 			Reason: v1alpha1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
 			Message: "The operator has not yet recorded all that ran since it started; its log says why.",

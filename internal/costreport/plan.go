@@ -26,6 +26,8 @@ type Observed struct {
 	// Kept are the reports of it that are kept, in any order. Unknown is true while nobody knows them, because of the obstacle.
 	Kept    []Kept
 	Unknown bool
+	// Recorded is until when the ledger has all that ran.
+	Recorded time.Time
 	// Mail is how far mailing the last one has come; nil where nobody gets it. MailUnknown is true while nobody knows, because of
 	// the obstacle.
 	Mail        *Mail
@@ -90,8 +92,13 @@ type Making struct {
 	Asked string
 }
 
-// again is how often it is tried anew what an obstacle is in the way of.
-const again = time.Minute
+const (
+	// again is how often it is tried anew what an obstacle is in the way of.
+	again = time.Minute
+	// recording is how long a report waits for what ran in its last minute to be recorded; then it is made and says what it
+	// lacks. recordingAgain is how often it looks.
+	recording, recordingAgain = 2 * time.Minute, 2 * time.Second
+)
 
 // Plan says what is to be done.
 func Plan(o Observed, now time.Time) Decision {
@@ -155,6 +162,10 @@ func (p *planner) review() {
 	}
 	p.wake(p.next)
 	if p.obstacle == nil {
+		if p.beingRecorded() {
+			p.wake(p.now.Add(recordingAgain))
+			return
+		}
 		p.d.Make = p.making
 		return
 	}
@@ -162,6 +173,11 @@ func (p *planner) review() {
 		p.tryAgain()
 	}
 	p.obstacle = nil
+}
+
+// beingRecorded tells whether the end of what is reported is about to be recorded: what a report lacks is in no later one.
+func (p *planner) beingRecorded() bool {
+	return p.making != nil && p.o.Recorded.Before(p.making.Period.To) && p.now.Sub(p.making.Period.To) < recording
 }
 
 // tryAgain has it looked at again because of the obstacle.
@@ -257,6 +273,7 @@ func (p *planner) asked() *Making {
 	to, err := time.Parse(time.RFC3339, value)
 	if err != nil || to.After(p.now) {
 		st.AskedUntil, st.AskedRevision = "", 0
+		p.wake(to) // by a clock that is a little ahead of ours it is now
 		return nil
 	}
 	last := int32(0)

@@ -82,12 +82,12 @@ func TestWhichReportIsDue(t *testing.T) {
 		"asked for and made": {weekly(asks("2026-11-05T00:00:00Z"), func(r *v1alpha1.CostReport) {
 			r.Status.AskedUntil, r.Status.AskedRevision = "2026-11-05T00:00:00Z", 1
 		}), []Kept{askedFor("05 00:00")}, "05 10:00", "", 0, "09 09:00"},
-		"asked for of what is to come": {weekly(asks("2026-11-06T00:00:00Z")), nil, "05 10:00", "", 0, "09 09:00"},
+		"asked for of what is to come": {weekly(asks("2026-11-06T00:00:00Z")), nil, "05 10:00", "", 0, "06 00:00"},
 		"asked for in other words":     {weekly(asks("last week")), nil, "05 10:00", "", 0, "09 09:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			d := Plan(Observed{Report: c.report, Kept: c.kept}, at(c.now))
+			d := Plan(Observed{Report: c.report, Kept: c.kept, Recorded: at(c.now)}, at(c.now))
 			if c.to == "" {
 				g.Expect(d.Make).To(BeNil())
 			} else {
@@ -101,6 +101,21 @@ func TestWhichReportIsDue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a report lacks is in no later one: it waits for its last minute to be recorded, but not for ever.
+func TestAReportWaitsForItsEndToBeRecorded(t *testing.T) {
+	g := NewWithT(t)
+	o := Observed{Report: weekly(), Recorded: at("09 08:59")}
+	d := Plan(o, at("09 09:00"))
+	g.Expect(d.Make).To(BeNil())
+	g.Expect(d.Again).To(BeTemporally("==", at("09 09:00").Add(2*time.Second)), "it looks again")
+	g.Expect(d.Due).To(BeTemporally("==", at("09 09:00")), "it is due")
+	g.Expect(d.Status.Message).To(Equal("The report of 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z is being made."))
+	o.Recorded = at("09 09:00")
+	g.Expect(Plan(o, at("09 09:00")).Make).NotTo(BeNil(), "all of it is recorded")
+	o.Recorded = at("09 08:59")
+	g.Expect(Plan(o, at("09 09:02")).Make).NotTo(BeNil(), "it says what it lacks")
 }
 
 // An alert is about when the earliest report is due that is not made.
@@ -146,10 +161,10 @@ func TestBehaviour5WeeksInWhichAClockIsChanged(t *testing.T) {
 	var all []Kept
 	now := time.Date(2026, time.November, 3, 0, 0, 0, 0, time.UTC)
 	for range 2 {
-		m := Plan(Observed{Report: r, Kept: all}, now).Make
+		m := Plan(Observed{Report: r, Kept: all, Recorded: now}, now).Make
 		all = append(all, Kept{From: m.Period.From, To: m.Period.To, Revision: 1})
 	}
-	g.Expect(Plan(Observed{Report: r, Kept: all}, now).Make).To(BeNil())
+	g.Expect(Plan(Observed{Report: r, Kept: all, Recorded: now}, now).Make).To(BeNil())
 	g.Expect(all[0].To.Sub(all[0].From)).To(Equal(169*time.Hour), "from summer to winter time on the 25th of October")
 	g.Expect(all[1].To.Sub(all[1].From)).To(Equal(168 * time.Hour))
 	g.Expect(all[1].From).To(BeTemporally("==", all[0].To), "no hour twice, none left out")
@@ -167,14 +182,15 @@ func TestClockThatIsSetMakesNothingTwice(t *testing.T) {
 		for range 20 {
 			now = now.Add(time.Duration(c.Int64N(int64(1000*time.Hour)) - int64(400*time.Hour)))
 			latest = later(latest, now)
-			for d := Plan(Observed{Report: r, Kept: all}, now); d.Make != nil; d = Plan(Observed{Report: r, Kept: all}, now) {
+			plan := func() Decision { return Plan(Observed{Report: r, Kept: all, Recorded: now}, now) }
+			for d := plan(); d.Make != nil; d = plan() {
 				g.Expect(d.Make.Period.To.After(now)).To(BeFalse(), "seed %d: it is not yet", seed)
 				made[d.Make.Period.To.Unix()]++
 				g.Expect(made).To(HaveEach(1), "seed %d", seed)
 				all = append(all, Kept{From: d.Make.Period.From, To: d.Make.Period.To, Revision: d.Make.Revision})
 				r.Status = d.Status
 			}
-			g.Expect(Plan(Observed{Report: r, Kept: all}, now).Again.After(now)).To(BeTrue(), "seed %d: it is looked at again", seed)
+			g.Expect(plan().Again.After(now)).To(BeTrue(), "seed %d: it is looked at again", seed)
 		}
 		for due := at("09 09:00"); !due.After(latest); due = due.AddDate(0, 0, 7) {
 			g.Expect(made).To(HaveKeyWithValue(due.Unix(), 1), "seed %d: until %s", seed, due)
@@ -207,7 +223,7 @@ func TestEachDueReportIsMadeOnce(t *testing.T) {
 		for range 8 {
 			now = now.Add(time.Duration(c.Int64N(int64(300 * time.Hour))))
 			for i := 0; ; i++ {
-				d := Plan(Observed{Report: r, Kept: all}, now)
+				d := Plan(Observed{Report: r, Kept: all, Recorded: now}, now)
 				if d.Make == nil {
 					g.Expect(d.Again.After(now)).To(BeTrue(), "seed %d: it is looked at again later", seed)
 					break
@@ -217,7 +233,7 @@ func TestEachDueReportIsMadeOnce(t *testing.T) {
 				made[d.Make.Period.To.Unix()]++
 				all = append(all, Kept{From: d.Make.Period.From, To: d.Make.Period.To, Revision: d.Make.Revision})
 				r.Status = d.Status
-				before := Plan(Observed{Report: r, Kept: all}, now).ForgetBefore
+				before := Plan(Observed{Report: r, Kept: all, Recorded: now}, now).ForgetBefore
 				all = slicesAfter(all, before)
 				g.Expect(len(all)).To(BeNumerically("<=", int(*r.Spec.HistoryLimit)), "seed %d", seed)
 			}
@@ -374,7 +390,7 @@ func TestWhatIsAskedForIsMadeOnce(t *testing.T) {
 	r, now := weekly(asks("2026-11-05T00:00:00Z")), at("06 10:00")
 	var all []Kept
 	plan := func() *Making {
-		d := Plan(Observed{Report: r, Kept: all}, now)
+		d := Plan(Observed{Report: r, Kept: all, Recorded: now}, now)
 		r.Status = d.Status
 		return d.Make
 	}
@@ -412,7 +428,7 @@ func TestALedgerThatIsLost(t *testing.T) {
 		g.Expect(d.Status.Message).To(ContainSubstring("The ledger does not have that report any more. The next report is due at"))
 		said := &v1alpha1.CostReport{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: d.Status}
 		g.Expect(Plan(Observed{Report: said, Kept: has}, now)).To(Equal(d), "it stays so")
-		next := Plan(Observed{Report: r, Kept: has}, at("23 09:00"))
+		next := Plan(Observed{Report: r, Kept: has, Recorded: at("23 09:00")}, at("23 09:00"))
 		g.Expect(next.Make).NotTo(BeNil())
 		g.Expect(next.Make.Period.To).To(BeTemporally("==", at("23 09:00")), "what is due next is made")
 	}
