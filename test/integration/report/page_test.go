@@ -66,7 +66,8 @@ var _ = Describe("docs/cost.md", Ordered, func() {
 	It("makes the first report", func(ctx SpecContext) {
 		follow(ctx, "The first report")
 		// 140 hours of a GPU of 21.00. In the first minute of an hour it waits until the last one is recorded.
-		Eventually(w.read(ctx, "weekly")).WithTimeout(2 * time.Minute).Should(HaveField("Status.Last", HaveField("Total", "CNY 2,940.00")))
+		Eventually(w.read(ctx, "weekly")).WithTimeout(2 * time.Minute).Should(
+			HaveField("Status.Last", HaveField("Total", "CNY 2,940.00")))
 	})
 
 	It("lets somebody read it", func(ctx SpecContext) {
