@@ -27,6 +27,8 @@ type Configuration struct {
 	Accelerators Accelerators `json:"accelerators"`
 	// Sharing are resources that are parts of accelerators, at most 64. Default: none.
 	Sharing Sharing `json:"sharing"`
+	// Claims are how room is kept for gangs that wait.
+	Claims Claims `json:"claims"`
 	// Limits are what the operator refuses although the schema allows it.
 	Limits Limits `json:"limits"`
 	// Merges are what MergeJobs may name.
@@ -63,6 +65,13 @@ type Configuration struct {
 type Reservations struct {
 	// Image of the pods that hold it, which do nothing until they are ended. Default: registry.k8s.io/pause:3.10.
 	Image string `json:"image"`
+}
+
+// Claims are how room is kept for gangs that wait.
+type Claims struct {
+	// PlacementTimeoutSeconds is how long a gang may take to be placed once there is room for it, before that room is given back,
+	// from 5 to 3600. Default: 60.
+	PlacementTimeoutSeconds int32 `json:"placementTimeoutSeconds"`
 }
 
 // Limits are what the operator refuses although the schema allows it.
@@ -157,6 +166,7 @@ func Defaults() *Configuration {
 		Tiers:               DefaultTiers(),
 		Accelerators:        DefaultAccelerators(),
 		Sharing:             Sharing{},
+		Claims:              Claims{PlacementTimeoutSeconds: 60},
 		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
 		Merges:              DefaultMerges(),
 		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},

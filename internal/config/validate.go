@@ -51,6 +51,7 @@ func (c *Configuration) validate() problems {
 	p.tiers(c.Tiers)
 	p.accelerators(c.Accelerators)
 	p.sharing(c.Sharing, c.Accelerators)
+	p.between("claims.placementTimeoutSeconds", c.Claims.PlacementTimeoutSeconds, 5, maxHour)
 	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
 	p.merges(c.Merges)
 	if c.Reservations.Image == "" {

@@ -33,7 +33,7 @@ var wrongFiles = []struct {
 	says          []string
 }{
 	{"an unknown field", "metricz: {}\n", []string{
-		"metricz is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
+		"metricz is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, " +
 			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
 			"tiers, webhooks.",
 	}},
@@ -41,7 +41,7 @@ var wrongFiles = []struct {
 	{"names on several lines", "\"a\\nb\": 1\nlog: {\"c.d\": 1}\naccelerators: {\"x\\ny\": z}\ntiers:\n" +
 		"- {name: \"e\\nf\", priority: 1, surplusPriority: -20}\n" +
 		"- {name: g, priority: 2, surplusPriority: -19, preempts: [h]}\n", []string{
-		`"a\nb" is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, ` +
+		`"a\nb" is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, ` +
 			`leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, ` +
 			`tiers, webhooks.`,
 
@@ -60,11 +60,17 @@ var wrongFiles = []struct {
 		`tiers[0].sizing.minMemory is "-1": it must be a quantity of 0 or more, as 250Mi.`,
 		`tiers[0].sizing.maxMemory is "64GB": it must be a quantity of 0 or more, as 64Gi.`,
 	}},
+	{"claims that end too soon", "claims: {placementTimeoutSeconds: 4}\n", []string{
+		"claims.placementTimeoutSeconds is 4: it must be from 5 to 3600.",
+	}},
+	{"claims that last too long", "claims: {placementTimeoutSeconds: 3601}\n", []string{
+		"claims.placementTimeoutSeconds is 3601: it must be from 5 to 3600.",
+	}},
 	{"reservations without an image", "reservations: {image: \"\"}\n", []string{
 		`reservations.image is "": it must name an image; leave it out for registry.k8s.io/pause:3.10.`,
 	}},
 	{"another letter case", "Log: {}\nlog: {Level: info}\n", []string{
-		"Log is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
+		"Log is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, " +
 			"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
 			"tiers, webhooks.",
 
@@ -313,7 +319,7 @@ func TestFilesThatAreNoConfiguration(t *testing.T) {
 			`apiVersion is "config.tideline.io/v2": it must be config.tideline.io/v1alpha1, the only version that this operator reads.`,
 		},
 		"apiVersion: " + APIVersion + "\nkind: ConfigMap\ndata: 1\n": {
-			"data is not a field: there may be accelerators, apiVersion, clientBurst, clientQPS, concurrency, health, kind, " +
+			"data is not a field: there may be accelerators, apiVersion, claims, clientBurst, clientQPS, concurrency, health, kind, " +
 				"leaderElection, ledger, limits, log, merges, metrics, prometheus, reports, reservations, resyncPeriodSeconds, sharing, " +
 				"tiers, webhooks.",
 
