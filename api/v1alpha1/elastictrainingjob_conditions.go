@@ -62,6 +62,13 @@ const (
 	ReasonSuspending = "Suspending"
 	// ReasonRestarting: all workers are created anew, as the next attempt.
 	ReasonRestarting = "Restarting"
+	// ReasonBackOff: the next attempt waits for its back-off, because attempts before it failed.
+	ReasonBackOff = "BackOff"
+	// ReasonSchedulingGated: scheduling gates that somebody put on core workers keep every scheduler from placing them.
+	ReasonSchedulingGated = "SchedulingGated"
+	// ReasonNotPlaced: there was room for the gang, and Volcano did not place it within claims.placementTimeoutSeconds; no other
+	// worker leaves for it until something about it changes.
+	ReasonNotPlaced = "NotPlaced"
 	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds, recovery included.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonSchedulingTimeout: the core waited for schedulingTimeoutSeconds.
@@ -154,6 +161,8 @@ const (
 	EventGrew = "Grew"
 	// EventGaveWay: surplus workers were evicted for a gang that waited.
 	EventGaveWay = "GaveWay"
+	// EventLeftInVain: workers left for a gang that was not placed in time, and come back.
+	EventLeftInVain = "LeftInVain"
 	// EventRoomMade: surplus of other jobs leaves for this one, on the operator's word.
 	EventRoomMade = "RoomMade"
 	// EventWorkerLost: a worker was deleted or failed, and is replaced.

@@ -40,8 +40,12 @@ type Arbiter struct {
 	changed chan struct{}
 	wake    chan event.GenericEvent
 	// began is when it began to evaluate; zero before.
-	began   time.Time
-	shrinks map[string]capacity.Shrinks
+	began time.Time
+	// promises are those of each queue, and idle is when gangs with members missing were last seen to claim no room.
+	promises map[string]capacity.Promises
+	idle     map[types.NamespacedName]time.Time
+	// asked is when others were first told to leave for a surplus worker.
+	asked map[types.UID]time.Time
 	// grants are those of each profile.
 	grants map[string]caps.Grants
 	// offers are what profiles show; nobody else asks for them.
@@ -64,7 +68,7 @@ func New(
 	return &Arbiter{
 		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
-		shrinks: map[string]capacity.Shrinks{}, jobs: newBoard(soon), merges: newBoard(soon), turns: newBoard(soonTurn),
+		jobs: newBoard(soon), merges: newBoard(soon), turns: newBoard(soonTurn),
 	}
 }
 
@@ -185,22 +189,25 @@ func wake(ctx context.Context, to chan<- event.GenericEvent, object client.Objec
 // judge returns the verdicts of jobs and of gangs that are not ours, those of MergeJobs, and when time alone changes one.
 func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again time.Duration) {
 	jobs, again = verdicts{}, in.again
-	shrinks := map[string]capacity.Shrinks{}
+	promises := map[string]capacity.Promises{}
 	if len(in.dockets)+len(in.growers)+len(in.preempted)+len(in.ceilings)+in.fairClaims() > 0 {
 		model := capacity.New(in.snapshot)
-		waiting := in.waiting()
-		if g := model.Resume(in.preempted, waiting); g != nil {
-			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
-			waiting = append(waiting, g)
+		var reviews []*capacity.Review
+		var claiming []*capacity.Gang
+		for _, queue := range slices.Sorted(maps.Keys(in.dockets)) {
+			review := model.Review(*in.dockets[queue], now)
+			reviews, claiming = append(reviews, review), append(claiming, review.Claiming()...)
 		}
-		for job, limit := range model.Share(in.growers, waiting) {
+		if g := model.Resume(in.preempted, claiming); g != nil {
+			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
+			claiming = append(claiming, g)
+		}
+		for job, limit := range model.Share(in.growers, claiming) {
 			jobs[job] = capacity.Verdict{SurplusLimit: limit}
 		}
-		for _, queue := range slices.Sorted(maps.Keys(in.dockets)) {
-			docket := in.dockets[queue]
-			docket.Shrinks = a.shrinks[queue]
-			judged, standing, next := model.Judge(*docket, now)
-			shrinks[queue] = standing
+		for _, review := range reviews {
+			judged, standing, next := model.Decide(review)
+			promises[review.Queue()] = standing
 			for job, v := range judged {
 				jobs[job] = merge(jobs[job], v)
 			}
@@ -213,7 +220,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		again = kube.Sooner(again, next)
 		merges = splitMerges(in, model, jobs)
 	}
-	a.shrinks = shrinks
+	a.promises = promises
 	return jobs, merges, again
 }
 
@@ -222,6 +229,10 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 func merge(x, y capacity.Verdict) capacity.Verdict {
 	if y.Waiting > 0 {
 		x.Place, x.Waiting, x.Answer, x.Holders, x.From, x.Model = y.Place, y.Waiting, y.Answer, y.Holders, y.From, y.Model
+		x.Overdue, x.Since = y.Overdue, y.Since
+	}
+	if y.InVain.Name != "" {
+		x.InVain = y.InVain
 	}
 	if y.Preempt != nil {
 		x.Preempt = y.Preempt

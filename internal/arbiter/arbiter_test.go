@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,10 @@ type scene struct {
 	served  bool
 	// spent is what alice has used; less than nothing is not known.
 	spent int64
+	// waits are the pods that wait for a node.
+	waits []client.Object
+	// bare are the jobs whose missing workers have no pods.
+	bare map[string]bool
 	// sharing says which resources are parts of accelerators.
 	sharing config.Sharing
 }
@@ -104,8 +109,42 @@ func (s *scene) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
 	}
 }
 
+// wait adds the core workers that jobs with an attempt are missing, as pods that wait for a node since their jobs do.
+func (s *scene) wait() {
+	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { return slices.Contains(s.waits, o) })
+	s.waits = nil
+	there := map[string]bool{}
+	for _, o := range s.objects {
+		if pod, ok := o.(*corev1.Pod); ok {
+			there[pod.Name] = true
+		}
+	}
+	for _, o := range s.objects {
+		j, ok := o.(*v1alpha1.ElasticTrainingJob)
+		if !ok || j.Status.Attempt == nil || j.Status.Preemption != nil || s.bare[j.Name] {
+			continue
+		}
+		since := now.Add(-time.Hour)
+		if scheduled := meta.FindStatusCondition(j.Status.Conditions, v1alpha1.ConditionScheduled); scheduled != nil {
+			since = scheduled.LastTransitionTime.Time
+		}
+		b := worker.Blueprint{
+			Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue,
+			Accelerators: config.Defaults().Accelerators,
+		}
+		for i := range j.Status.Attempt.MinReplicas {
+			if pod := b.Pod(i); !there[pod.Name] {
+				pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(since)
+				s.waits = append(s.waits, pod)
+			}
+		}
+	}
+	s.objects = append(s.objects, s.waits...)
+}
+
 func (s *scene) arbiter() *Arbiter {
 	s.t.Helper()
+	s.wait()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
 		NewWithT(s.t).Expect(add(scheme)).To(Succeed())

@@ -67,7 +67,7 @@ func soon(v capacity.Verdict) capacity.Verdict {
 	told := capacity.Verdict{
 		Place: min(v.Place, farPlace), Answer: answer,
 		SurplusLimit: v.SurplusLimit, GiveUp: v.GiveUp, To: v.To, From: v.From,
-		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model,
+		Preempt: v.Preempt, Resume: v.Resume, Model: v.Model, Overdue: v.Overdue, Since: v.Since, InVain: v.InVain,
 	}
 	if v.Never != nil {
 		told.Never = &capacity.Answer{QueueLimit: v.Never.QueueLimit}

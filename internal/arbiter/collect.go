@@ -7,7 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
@@ -29,9 +29,9 @@ const starvation = 60 * time.Second
 // a process that cannot be killed or a finalizer holds it.
 const overdue = 60 * time.Second
 
-// arriving is how long an attempt that has begun is counted on to have its PodGroup soon. One that gets none, because a quota or
-// a policy refuses it, keeps nobody else from the room.
-const arriving = 10 * time.Second
+// onItsWay is how soon the room of a pod that terminates must come for others to wait for it. Whoever leaves on our word is gone by
+// then; a pod that has hours of grace is one that stays.
+const onItsWay = 2 * time.Minute
 
 // inputs is what one evaluation works on.
 type inputs struct {
@@ -86,9 +86,12 @@ type collector struct {
 	jobs   map[types.NamespacedName]*v1alpha1.ElasticTrainingJob
 	merges map[types.NamespacedName]*v1alpha1.MergeJob
 	groups map[types.NamespacedName]gang.Membership
-	// bound counts the bound pods of each group, and waiting has one of its pods that are not.
-	bound   map[types.NamespacedName]int32
-	waiting map[types.NamespacedName]*corev1.Pod
+	// members are the pods of each group, by how they stand.
+	members map[types.NamespacedName]*roll
+	// shut are the Queues that place nothing.
+	shut map[string]bool
+	// runtimeClasses are those that pods may name.
+	runtimeClasses map[string]*nodev1.RuntimeClass
 	// masters are the groups whose worker 0 is bound.
 	masters map[types.NamespacedName]bool
 	// stopping are the jobs that are being stopped whole.
@@ -98,6 +101,10 @@ type collector struct {
 	volumeClaims map[types.NamespacedName]*corev1.PersistentVolumeClaim
 	// served holds the answer of the moment.
 	served bool
+	// idle is when gangs with members missing were last seen to claim nothing.
+	idle map[types.NamespacedName]time.Time
+	// asked is when others were first told to leave for a surplus worker that waits.
+	asked map[types.UID]time.Time
 }
 
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
@@ -108,7 +115,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 	if err := c.turns(ctx, pods, nodes); err != nil {
 		return c.in, err
 	}
-	c.gangs()
+	c.claim()
 	c.in.fairly = c.fairly
 	return c.in, nil
 }
@@ -116,7 +123,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 // read reads the caches into a snapshot.
 func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1.Pod, []corev1.Node, error) {
 	c := &collector{
-		arbiter: a, now: now, served: a.served(),
+		arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
 		in: inputs{
 			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{},
 			mergeCores: map[types.NamespacedName]types.NamespacedName{},
@@ -124,15 +131,14 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 		jobs:    map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},
 		merges:  map[types.NamespacedName]*v1alpha1.MergeJob{},
 		groups:  map[types.NamespacedName]gang.Membership{},
-		bound:   map[types.NamespacedName]int32{},
-		waiting: map[types.NamespacedName]*corev1.Pod{},
+		members: map[types.NamespacedName]*roll{}, shut: map[string]bool{}, runtimeClasses: map[string]*nodev1.RuntimeClass{},
 		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
 		volumes: map[string]*corev1.PersistentVolume{}, volumeClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 	}
 	jobs, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
 	pods, nodes, groups, queues := &corev1.PodList{}, &corev1.NodeList{}, gang.NewPodGroupList(), gang.NewQueueList()
-	volumes, claims := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}
-	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues, volumes, claims} {
+	volumes, claims, classes := &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &nodev1.RuntimeClassList{}
+	for _, list := range []client.ObjectList{jobs, merges, pods, nodes, groups, queues, volumes, claims, classes} {
 		if err := a.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return c, nil, nil, fmt.Errorf("list %T: %w", list, err)
 		}
@@ -142,6 +148,9 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 	}
 	for i := range claims.Items {
 		c.volumeClaims[client.ObjectKeyFromObject(&claims.Items[i])] = &claims.Items[i]
+	}
+	for i := range classes.Items {
+		c.runtimeClasses[classes.Items[i].Name] = &classes.Items[i]
 	}
 	for i := range jobs.Items {
 		key := client.ObjectKeyFromObject(&jobs.Items[i])
@@ -162,6 +171,8 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 		c.pod(&pods.Items[i], allocated)
 	}
 	for _, q := range gang.AllQueueLimits(queues) {
+		// A Queue that Volcano has not seen yet is about to open.
+		c.shut[q.Name] = q.State != "" && q.State != gang.QueueOpen
 		c.in.snapshot.Queues = append(c.in.snapshot.Queues, capacity.Queue{
 			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
 			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name], Protected: !q.Reclaimable,
@@ -187,24 +198,24 @@ func (c *collector) node(n *corev1.Node) {
 	})
 }
 
-// pod takes a pod in: what it holds, whose surplus it is, and what its gang waits for.
+// pod takes a pod in: how it stands in its gang, what it holds, and whose surplus it is.
 func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	group := types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}
+	c.enroll(group, p)
+	if ended(p) {
 		return
 	}
-	group := types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}
 	if p.Spec.NodeName == "" {
-		if p.DeletionTimestamp == nil {
-			c.waiting[group] = p
-			if s := c.surplus(p); s != nil {
-				c.in.snapshot.Pending = append(c.in.snapshot.Pending, capacity.Pod{Queue: c.groups[group].Queue, Surplus: s})
-				c.in.claims = append(c.in.claims, p)
-			}
+		if p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 {
+			return
+		}
+		if s := c.surplus(p); s != nil {
+			c.in.snapshot.Pending = append(c.in.snapshot.Pending, capacity.Pod{Queue: c.groups[group].Queue, Surplus: s})
+			c.in.claims = append(c.in.claims, p)
 		}
 		return
 	}
 	if p.DeletionTimestamp == nil {
-		c.bound[group]++
 		if _, index, ok := c.workerOf(p); ok && index == 0 {
 			c.masters[group] = true
 		}
@@ -229,10 +240,14 @@ func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
 		Node: p.Spec.NodeName, Requests: capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
 	}
 	if p.DeletionTimestamp != nil {
-		left := p.DeletionTimestamp.Add(overdue).Sub(c.now)
-		if pod.Leaving = left > 0; pod.Leaving {
-			c.in.again = kube.Sooner(c.in.again, left)
-			pod.Surplus = c.surplus(p)
+		end := p.DeletionTimestamp.Sub(c.now) // The API server has added the grace.
+		switch {
+		case end > onItsWay:
+			c.in.again = kube.Sooner(c.in.again, end-onItsWay)
+		case end+overdue > 0:
+			c.in.again = kube.Sooner(c.in.again, end+overdue)
+			pod.Leaving, pod.Surplus = true, c.surplus(p)
+			pod.Job, _, _ = c.workerOf(p)
 		}
 		return pod
 	}
@@ -270,7 +285,7 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
 		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
 	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
-		c.in.preempted = append(c.in.preempted, c.waitingCore(key, st.Queue, job, job.Spec.MinReplicas))
+		c.in.preempted = append(c.in.preempted, c.stoppedCore(key, job))
 		c.stopping[key] = true
 	case st.MasterCompletionTime != nil:
 	case job.Spec.RunPolicy.Suspend:
@@ -319,91 +334,23 @@ func (c *collector) priority(job *v1alpha1.ElasticTrainingJob) int32 {
 	return tier.Priority
 }
 
-// gangs opens a docket for every queue in which a gang waits, and lists the jobs that could grow.
-func (c *collector) gangs() {
-	for key, g := range c.groups {
-		switch job := c.jobs[key]; {
-		case job != nil && ours(g, job):
-			c.ourGang(key, g, job)
-		case g.MinMember > c.bound[key] && c.waiting[key] != nil:
-			p := c.waiting[key]
-			d := c.docket(g.Queue)
-			d.Waiting = append(d.Waiting, &capacity.Gang{
-				Job: key, Queue: g.Queue, Tier: ptr.Deref(p.Spec.Priority, 0), Created: g.Created, Workers: g.MinMember - c.bound[key],
-				Shape: capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{}), c.claimed(p.Namespace)),
-			})
-		}
-	}
-	for key, job := range c.jobs {
-		if _, there := c.groups[key]; !there && c.in.turns[key].Blocked == nil && c.arrives(job) {
-			c.ourGang(key, gang.Membership{Queue: job.Status.Queue}, job)
-		}
-	}
-}
-
-// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room already. An
-// operator that has just begun itself may have been killed before it created the PodGroup.
-func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
-	if job.Status.Attempt == nil || job.Status.RunningSince != nil {
-		return false
-	}
-	since := job.Status.Attempt.StartTime.Time
-	if c.arbiter.began.After(since) {
-		since = c.arbiter.began
-	}
-	left := since.Add(arriving).Sub(c.now)
-	if left > 0 {
-		c.in.again = kube.Sooner(c.in.again, left)
-	}
-	return left > 0
-}
-
-// ours tells whether the PodGroup is the core of the job.
-func ours(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
-	return g.Owner != nil && g.Owner.UID == job.UID
-}
-
-func (c *collector) ourGang(key types.NamespacedName, g gang.Membership, job *v1alpha1.ElasticTrainingJob) {
-	st := &job.Status
-	if st.Attempt == nil || job.Spec.RunPolicy.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil ||
-		st.CompletionTime != nil || job.DeletionTimestamp != nil {
-		return
-	}
-	if missing := st.Attempt.MinReplicas - c.bound[key]; missing > 0 {
-		d := c.docket(g.Queue)
-		d.Waiting = append(d.Waiting, c.waitingCore(key, g.Queue, job, missing))
-		return
-	}
-	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
-		placed := c.bound[types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}]
-		ask := c.ask(key, g.Queue, job)
-		ask.Workers = st.Attempt.MaxReplicas - st.Attempt.MinReplicas - placed
-		ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
-		c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})
-	}
-}
-
 func (c *collector) docket(queue string) *capacity.Docket {
 	if c.in.dockets[queue] == nil {
-		c.in.dockets[queue] = &capacity.Docket{Queue: queue, Starved: c.starved, Yields: c.yields, Leaves: c.leaves}
+		c.in.dockets[queue] = &capacity.Docket{
+			Queue: queue, Starved: c.starved, Yields: c.yields, Leaves: c.leaves,
+			PlacementTimeout: c.arbiter.config.Claims.PlacementTimeout(), Promises: c.arbiter.promises[queue],
+		}
 	}
 	return c.in.dockets[queue]
 }
 
-// starved tells whether a gang has waited long enough, counted from when its job's core was last known to be without a place.
+// starved tells whether a gang has waited long enough for others to leave, and otherwise in what time it will have.
 func (c *collector) starved(g *capacity.Gang) (bool, time.Duration) {
-	since, limit := g.Created, starvation
+	limit := starvation
 	if job := c.jobs[g.Job]; job != nil {
 		limit = time.Duration(ptr.Deref(job.Spec.Elasticity.StarvationSeconds, 60)) * time.Second
-		scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)
-		if scheduled != nil && scheduled.Status == metav1.ConditionFalse {
-			since = scheduled.LastTransitionTime.Time
-		}
-		if a := job.Status.Attempt; a != nil && a.StartTime.After(since) {
-			since = a.StartTime.Time // It was stopped before.
-		}
 	}
-	left := since.Add(limit).Sub(c.now)
+	left := g.Since.Add(limit).Sub(c.now)
 	return left <= 0, left
 }
 

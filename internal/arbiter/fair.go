@@ -23,6 +23,9 @@ const (
 // that. Where a gang waits too, it goes first.
 func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Duration) {
 	var claims []*capacity.Gang
+	asked := c.arbiter.asked
+	c.asked = make(map[types.UID]time.Time, len(asked))
+	defer func() { c.arbiter.asked = c.asked }()
 	for _, p := range c.in.claims {
 		key, index, ours := c.workerOf(p)
 		group := c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}]
@@ -33,8 +36,13 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 			again = kube.Sooner(again, left)
 			continue
 		}
+		if since, is := asked[p.UID]; is {
+			if c.asked[p.UID] = since; c.now.Sub(since) > onItsWay+c.arbiter.config.Claims.PlacementTimeout() {
+				continue // Others left for it, and it was not placed: no other worker leaves for this pod.
+			}
+		}
 		claim := c.ask(key, group.Queue, c.jobs[key])
-		claim.Workers, claim.Shape = 1, c.shapeOf(c.jobs[key], c.jobs[key].Status.Attempt.Model, index)
+		claim.Workers, claim.Shape, claim.Pods = 1, c.shapeOf(c.jobs[key], c.jobs[key].Status.Attempt.Model, index), []types.UID{p.UID}
 		if claims = append(claims, claim); len(claims) == mostClaims {
 			break
 		}
@@ -42,7 +50,7 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 	if len(claims) == 0 {
 		return nil, again
 	}
-	return model.Fair(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
+	leave, served := model.Fair(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
 		j := c.jobs[job]
 		if j == nil || j.Status.Queue == claim.Queue || !c.in.fair[j.Status.Queue] ||
 			j.Spec.Elasticity.ShrinkBy == v1alpha1.ShrinkByScheduler {
@@ -53,7 +61,13 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 			again = kube.Sooner(again, left)
 		}
 		return left <= 0
-	}), again
+	})
+	for _, claim := range served {
+		if _, is := asked[claim.Pods[0]]; !is {
+			c.asked[claim.Pods[0]] = c.now
+		}
+	}
+	return leave, again
 }
 
 // cooldown is how much of the job's is left; zero or less for none.

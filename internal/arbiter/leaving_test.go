@@ -109,9 +109,9 @@ func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
 	for _, p := range s.ofJob("ctr")[6:] {
 		terminates(p)
 	}
-	shrinks := a.shrinks
+	promises := a.promises
 	a = s.arbiter()
-	a.shrinks = shrinks
+	a.promises = promises
 	_, err = a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.Verdict(key("ctr")).To).To(Equal(first), "the victims are leaving")

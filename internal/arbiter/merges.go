@@ -37,15 +37,13 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 	case workers == 1:
 		gang.Shape = c.mergeShape(job, 0)
 	default:
-		first := c.mergeShape(job, 0)
-		gang.Master = &first
+		gang.Apart = []capacity.Shape{c.mergeShape(job, 0)}
 	}
 	c.in.ceilings = append(c.in.ceilings, gang)
 }
 
 func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
-	spec := worker.MergeSpec(job, i)
-	return capacity.ShapeOf(spec, worker.Requests(spec), c.claimed(job.Namespace))
+	return c.admitted(job.Namespace, worker.MergeSpec(job, i))
 }
 
 // asksForCeiling tells whether it matters that the merge may never fit: it stands in the line, could join it, or was set aside.

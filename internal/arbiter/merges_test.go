@@ -143,8 +143,10 @@ func TestMergesTakeTheirTurnByTierAndAge(t *testing.T) {
 	waitingSince(s.job("ranker", 4, 0), now)
 	exploratory, important := s.asks(s.merge("a", 2)), s.asks(s.merge("z", 2))
 	important.Tier = config.DefaultTiers()[2]
-	s.pod(exploratory, 0, "")
-	s.pod(important, 0, "")
+	for i := range int32(2) {
+		s.pod(exploratory, i, "")
+		s.pod(important, i, "")
+	}
 	a := s.evaluated()
 	g.Expect(a.MergeVerdict(key("z")).Place).To(Equal(int32(1)))
 	g.Expect(a.Verdict(key("ranker")).Place).To(Equal(int32(2)), "of the tier of the other, and an hour old")

@@ -1,7 +1,12 @@
 package arbiter
 
 import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -17,31 +22,36 @@ func (c *collector) ask(key types.NamespacedName, queue string, job *v1alpha1.El
 	}
 }
 
-// waitingCore is what of the job's core waits, on the model of its attempt, and on the others as long as nothing was placed.
-func (c *collector) waitingCore(
-	key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob, missing int32,
-) *capacity.Gang {
-	ask := c.ask(key, queue, job)
-	ask.Workers = missing
-	masterWaits := !c.masters[key]
-	ask.Shape, ask.Master = c.shapesOf(job, ask.Model, missing, masterWaits)
-	if ask.Model == "" || job.Spec.Accelerator == nil || c.bound[key] > 0 || len(job.Status.Members) > 0 {
-		return ask
-	}
-	for _, model := range job.Spec.Accelerator.Models {
-		if model != ask.Model {
-			other := capacity.Variant{Model: model}
-			other.Shape, other.Master = c.shapesOf(job, model, missing, masterWaits)
-			ask.Others = append(ask.Others, other)
-		}
-	}
+// stoppedCore is the core of a job that was stopped, on the model of its last attempt or on the others.
+func (c *collector) stoppedCore(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
+	ask := c.ask(key, job.Status.Queue, job)
+	ask.Workers = job.Spec.MinReplicas
+	ask.Shape, ask.Apart = c.shapesOf(job, ask.Model, ask.Workers, true)
+	ask.Others = c.otherModels(key, job, ask.Workers)
 	return ask
 }
 
-// shapesOf are the shape of the workers that wait, and that of worker 0 where it is another and waits among them.
+// otherModels are the other models of accelerator that would do for the missing workers, as long as nothing was placed.
+func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, missing int32) []capacity.Variant {
+	own := job.Status.Attempt.Model
+	if own == "" || job.Spec.Accelerator == nil || c.rollOf(key).bound > 0 || len(job.Status.Members) > 0 {
+		return nil
+	}
+	var all []capacity.Variant
+	for _, model := range job.Spec.Accelerator.Models {
+		if model != own {
+			other := capacity.Variant{Model: model}
+			other.Shape, other.Apart = c.shapesOf(job, model, missing, !c.masters[key])
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// shapesOf are the shape of workers that wait, and that of worker 0 where it is another and waits among them.
 func (c *collector) shapesOf(
 	job *v1alpha1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
-) (others capacity.Shape, master *capacity.Shape) {
+) (common capacity.Shape, apart []capacity.Shape) {
 	if !masterWaits || !worker.OwnMaster(job) {
 		return c.shapeOf(job, model, 1), nil
 	}
@@ -49,10 +59,36 @@ func (c *collector) shapesOf(
 	if waiting == 1 {
 		return first, nil
 	}
-	return c.shapeOf(job, model, 1), &first
+	return c.shapeOf(job, model, 1), []capacity.Shape{first}
 }
 
+// shapeOf is the shape of a worker that is still to be created.
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	spec := worker.Spec(job, c.arbiter.config.Accelerators, model, i)
-	return capacity.ShapeOf(spec, worker.Requests(spec), c.claimed(job.Namespace))
+	return c.admitted(job.Namespace, worker.Spec(job, c.arbiter.config.Accelerators, model, i))
+}
+
+// admitted is the shape that a pod will have once it is admitted: its RuntimeClass may choose nodes for it, and adds what the runtime
+// itself takes (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
+func (c *collector) admitted(namespace string, spec *corev1.PodSpec) capacity.Shape {
+	name := ptr.Deref(spec.RuntimeClassName, "")
+	if name == "" {
+		return capacity.ShapeOf(spec, worker.Requests(spec), c.claimed(namespace))
+	}
+	class := c.runtimeClasses[name]
+	if class == nil {
+		return capacity.Shape{Unmodelled: "a RuntimeClass that does not exist"}
+	}
+	merged := *spec
+	if class.Overhead != nil {
+		merged.Overhead = class.Overhead.PodFixed
+	}
+	if class.Scheduling != nil {
+		merged.NodeSelector = maps.Clone(spec.NodeSelector)
+		if merged.NodeSelector == nil {
+			merged.NodeSelector = map[string]string{}
+		}
+		maps.Copy(merged.NodeSelector, class.Scheduling.NodeSelector)
+		merged.Tolerations = slices.Concat(spec.Tolerations, class.Scheduling.Tolerations)
+	}
+	return capacity.ShapeOf(&merged, worker.Requests(&merged), c.claimed(namespace))
 }

@@ -79,7 +79,7 @@ func TestLostMasterWaitsAlone(t *testing.T) {
 	job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{Limits: nine, Requests: nine}}
 	for _, o := range s.objects {
 		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelWorkerIndex] == "0" {
-			pod.Spec.NodeName = ""
+			pod.Spec.NodeName, pod.Spec.Containers[0].Resources = "", *job.Spec.Master.Resources
 		}
 	}
 	v := s.judge()

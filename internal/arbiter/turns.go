@@ -198,7 +198,7 @@ func hindered(job *v1alpha1.ElasticTrainingJob) bool {
 // hindrances pass by themselves, so that no job is stalled by them.
 var hindrances = []string{
 	v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound, v1alpha1.ReasonQueueClosed,
-	v1alpha1.ReasonAwaitingApproval,
+	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonRestarting, v1alpha1.ReasonBackOff,
 }
 
 // pod takes in what a pod holds, or is to hold.

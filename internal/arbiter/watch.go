@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -28,6 +29,7 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 		{&corev1.Pod{}, readPod},
 		{&corev1.PersistentVolumeClaim{}, readClaim},
 		{&corev1.PersistentVolume{}, readVolume},
+		{&nodev1.RuntimeClass{}, readWhole},
 		{gang.NewPodGroup(), readMembership},
 		{gang.NewQueue(), readQueue},
 		{&v1alpha1.ElasticTrainingJob{}, readJob},
@@ -74,7 +76,7 @@ func readPod(o any) any {
 	if !ok {
 		return nil
 	}
-	return []any{p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp != nil}
+	return []any{p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp, len(p.Spec.SchedulingGates)}
 }
 
 func readClaim(o any) any {
@@ -92,6 +94,9 @@ func readVolume(o any) any {
 	}
 	return []any{v.Spec.NodeAffinity, v.Labels}
 }
+
+// readWhole is for kinds of few objects that hardly change.
+func readWhole(o any) any { return o }
 
 func readMembership(o any) any {
 	pg, ok := o.(client.Object)

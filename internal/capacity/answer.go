@@ -107,16 +107,13 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 }
 
 // Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already or
-// will once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang whose worker 0
-// has a shape of its own, it is the smallest set for worker 0 and then the smallest for the others.
+// will once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang with workers of
+// shapes of their own, it is the smallest set for each of these, one after another, and then the smallest for the others.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.unmodelled() != "" {
 		return nil
 	}
-	if g.Master != nil {
-		if !m.withinLimit(g, &crowd{}) {
-			return nil // Surplus of its queue might leave in vain.
-		}
+	if len(g.Apart) > 0 {
 		return m.victimsInTurn(g, yields)
 	}
 	a := m.compile(&g.Shape)
@@ -135,12 +132,15 @@ func (a *ask) room(vector func(*node) []int64) int32 {
 // sum adds up a vector of the nodes that take any of the gang's workers, by resource that the gang asks.
 func (m *Model) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 	nodes := a.nodes
-	if g.Master != nil {
+	if len(g.Apart) > 0 {
 		nodes = slices.Clone(nodes)
 		known := m.takes(a)
-		for _, n := range m.compile(g.Master).nodes {
-			if !known[n.number] {
-				nodes = append(nodes, n)
+		for i := range g.Apart {
+			for _, n := range m.compile(&g.Apart[i]).nodes {
+				if !known[n.number] {
+					known[n.number] = true
+					nodes = append(nodes, n)
+				}
 			}
 		}
 	}
@@ -186,15 +186,13 @@ func (m *Model) headroom(g *Gang) (Amounts, int32) {
 
 // within is how many of the gang's workers an amount of one resource is enough for.
 func (g *Gang) within(name corev1.ResourceName, amount int64) int64 {
-	first := int64(0)
-	if g.Master != nil {
-		if amount -= g.Master.Requests[name]; amount < 0 {
-			return 0
+	for i := range g.Apart {
+		if amount -= g.Apart[i].Requests[name]; amount < 0 {
+			return int64(i)
 		}
-		first = 1
 	}
 	if each := g.Shape.Requests[name]; each > 0 {
-		return first + amount/each
+		return int64(len(g.Apart)) + amount/each
 	}
 	return math.MaxInt32
 }
@@ -239,6 +237,23 @@ func (m *Model) settle(g *Gang) bool {
 // What is free may become less than nothing by a gang that is placed where others still leave.
 func (m *Model) place(g *Gang, n int32, vector func(*node) []int64) {
 	a := m.compile(&g.Shape)
+	m.book(g, n)
+	for i := range g.Apart[:min(len(g.Apart), int(n))] {
+		one := m.compile(&g.Apart[i])
+		if seat := m.seat(&one, &a, vector); seat != nil {
+			one.occupy(seat, 1)
+		}
+		n--
+	}
+	for _, node := range a.nodes {
+		here := a.count(vector(node), n)
+		a.occupy(node, here)
+		n -= here
+	}
+}
+
+// book adds n workers of the gang to the books of its queue.
+func (m *Model) book(g *Gang, n int32) {
 	q := m.queues[g.Queue]
 	q.Allocated = maps.Clone(q.Allocated)
 	if q.Allocated == nil {
@@ -248,16 +263,4 @@ func (m *Model) place(g *Gang, n int32, vector func(*node) []int64) {
 		q.Allocated[name] += amount
 	}
 	m.queues[g.Queue] = q
-	if g.Master != nil && n > 0 {
-		master := m.compile(g.Master)
-		if seat, _ := m.seat(&master, &a, vector); seat != nil {
-			master.occupy(seat, 1)
-		}
-		n--
-	}
-	for _, node := range a.nodes {
-		here := a.count(vector(node), n)
-		a.occupy(node, here)
-		n -= here
-	}
 }

@@ -55,7 +55,7 @@ func BenchmarkJudgePreempting(b *testing.B) {
 	}{
 		{name: "none can be served", last: 1500},
 		{name: "none can be served, worker 0 is of another shape", last: 1500, edit: func(g *Gang) {
-			g.Master = &Shape{Requests: Amounts{gpu: 2}}
+			g.Apart = []Shape{{Requests: Amounts{gpu: 2}}}
 		}},
 		{name: "none can be served, and room is on its way", last: 1500, leaving: 20},
 		{name: "the last is served by many", last: 900},

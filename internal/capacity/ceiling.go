@@ -52,7 +52,7 @@ func (m *Model) empty() *Model {
 
 // size writes down what decides whether the gang fits.
 func (g *Gang) size() string {
-	key, err := json.Marshal([]any{g.Queue, g.Workers, &g.Shape, g.Master})
+	key, err := json.Marshal([]any{g.Queue, g.Workers, &g.Shape, g.Apart})
 	if err != nil {
 		return "" // Types of the API can always be written.
 	}

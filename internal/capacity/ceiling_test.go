@@ -46,12 +46,12 @@ func TestCeiling(t *testing.T) {
 		}},
 		"worker 0 of another shape": {
 			ask: &Gang{
-				Queue: "default", Workers: 5, Shape: Shape{Requests: Amounts{gpu: 2}}, Master: &Shape{Requests: Amounts{gpu: 8}},
+				Queue: "default", Workers: 5, Shape: Shape{Requests: Amounts{gpu: 2}}, Apart: []Shape{{Requests: Amounts{gpu: 8}}},
 			},
 		},
 		"worker 0 too large": {
 			ask: &Gang{
-				Queue: "default", Workers: 2, Shape: Shape{Requests: Amounts{gpu: 2}}, Master: &Shape{Requests: Amounts{gpu: 9}},
+				Queue: "default", Workers: 2, Shape: Shape{Requests: Amounts{gpu: 2}}, Apart: []Shape{{Requests: Amounts{gpu: 9}}},
 			},
 			want: &Answer{Free: Amounts{gpu: 16}, Short: Amounts{}, Nodes: 2},
 		},
@@ -89,7 +89,7 @@ func TestCeilingKeepsGangsApart(t *testing.T) {
 		"requests":    func(g *Gang) { g.Shape.Requests = Amounts{gpu: 5} },
 		"constraints": func(g *Gang) { g.Shape.NodeSelector = map[string]string{"disk": "ssd"} },
 		"queue":       func(g *Gang) { g.Queue = "small" },
-		"worker 0":    func(g *Gang) { g.Master = &Shape{Requests: Amounts{gpu: 9}} },
+		"worker 0":    func(g *Gang) { g.Apart = []Shape{{Requests: Amounts{gpu: 9}}} },
 	} {
 		other := *ask
 		edit(&other)

@@ -9,8 +9,10 @@ import (
 // Fair lets surplus of queues that have less than their share have places of surplus of queues that have more than theirs:
 // Volcano takes back for gangs alone. Claims are surplus workers that wait, each as a gang of one; may tells of the surplus of a
 // job whether it leaves for a claim. A queue gives no more than what it has beyond its share, and takes no more than what it
-// misses, so that nobody takes it back again. It returns who must leave, by job, and for which job.
-func (m *Model) Fair(claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool) map[types.NamespacedName]Verdict {
+// misses, so that it is not taken back again. It returns who must leave, by job, and for which job, and the claims for which they do.
+func (m *Model) Fair(
+	claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool,
+) (leave map[types.NamespacedName]Verdict, served []*Gang) {
 	rest, told := m.clone(), map[types.NamespacedName]Verdict{}
 	rest.claimed = maps.Clone(m.claimed)
 	for _, g := range ordered(claims) {
@@ -26,9 +28,10 @@ func (m *Model) Fair(claims []*Gang, may func(claim *Gang, job types.NamespacedN
 		}
 		if len(victims) > 0 {
 			rest.place(g, g.Workers, soonOn)
+			served = append(served, g)
 		}
 	}
-	return told
+	return told, served
 }
 
 // vacate books surplus as leaving. In the books of its queue it stays, where what is claimed counts as given.

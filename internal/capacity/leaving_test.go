@@ -28,7 +28,7 @@ func TestNobodyLeavesForAGangWhoseRoomIsOnItsWay(t *testing.T) {
 	runs(&s, "grown", "low", 4, time.Hour)
 	s.Pods = append(s.Pods, used("a", 1), leaves(used("a", 2)))
 	verdicts, shrinks, _ := New(s).Judge(docket(important(3)), born)
-	g.Expect(shrinks.Current).To(BeNil())
+	g.Expect(promised(shrinks)).To(BeEmpty())
 	g.Expect(verdicts).To(HaveLen(1), "nobody else is spoken of")
 	v := verdicts[job("launch")]
 	g.Expect(v.Answer.Fits).To(BeFalse())
@@ -38,7 +38,7 @@ func TestNobodyLeavesForAGangWhoseRoomIsOnItsWay(t *testing.T) {
 	g.Expect(v.Holders).To(BeEmpty(), "nobody need give way")
 
 	verdicts, shrinks, _ = New(s).Judge(docket(important(4)), born)
-	g.Expect(shrinks.Current.Victims).To(HaveLen(1), "one more than what is on its way")
+	g.Expect(shrinks.Standing[0].Victims).To(HaveLen(1), "one more than what is on its way")
 	g.Expect(verdicts[job("launch")].Answer.Leaving).To(BeNil(), "it waits for more than that")
 	verdicts, _, _ = New(s).Judge(docket(important(6)), born)
 	g.Expect(verdicts[job("grown")].Preempt).NotTo(BeNil())
@@ -49,8 +49,8 @@ func TestRoomOnItsWayIsForTheFirstInLine(t *testing.T) {
 	m := cluster([]Node{nodeOf("a", 4)}, leaves(used("a", 2)), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1))
 	first, second := named("first", 2, 2*time.Hour), named("second", 1, time.Hour)
 	_, shrinks, _ := m.Judge(docket(first, second), born)
-	g.Expect(shrinks.Current.For).To(Equal(job("second")))
-	g.Expect(uids(shrinks.Current.Victims)).To(Equal([]string{"x-3"}))
+	g.Expect(promised(shrinks)).To(ConsistOf("second"))
+	g.Expect(uids(findPromise(shrinks.Standing, job("second")).Victims)).To(Equal([]string{"x-3"}))
 }
 
 func TestWhoFitsNowLeavesTheRoomOnItsWayToOthers(t *testing.T) {
@@ -58,7 +58,7 @@ func TestWhoFitsNowLeavesTheRoomOnItsWayToOthers(t *testing.T) {
 	small, large := named("small", 1, 2*time.Hour), named("large", 1, time.Hour)
 	small.Shape.Requests, large.Shape.Requests = Amounts{gpu: 2}, Amounts{gpu: 4}
 	_, shrinks, _ := m.Judge(docket(small, large), born)
-	NewWithT(t).Expect(shrinks.Current).To(BeNil(), "one takes the two that are free, the other the four that will be")
+	NewWithT(t).Expect(promised(shrinks)).To(BeEmpty(), "one takes the two that are free, the other the four that will be")
 }
 
 func TestSurplusThatLeavesIsNoVictim(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSurplusThatLeavesIsNoVictim(t *testing.T) {
 	g.Expect(m.Victims(withMaster(2, 1, 1), anybody)).To(HaveLen(1))
 
 	d := docket(named("first", 2, time.Hour))
-	_, d.Shrinks, _ = cluster(nodes, used("a", 2), going, surplus("a", "x", 2, 1)).Judge(d, born)
+	_, d.Promises, _ = cluster(nodes, used("a", 2), going, surplus("a", "x", 2, 1)).Judge(d, born)
 	verdicts, _, _ := m.Judge(d, born.Add(time.Second))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(ConsistOf(types.UID("x-2"), types.UID("x-3")),
 		"a victim holds its place until it is gone")
@@ -83,30 +83,30 @@ func TestShrinkIsNotFutileWhileRoomIsOnItsWay(t *testing.T) {
 	nodes := []Node{nodeOf("a", 4)}
 	slow := leaves(used("a", 1))
 	d := docket(named("first", 2, time.Hour), named("second", 1, time.Minute))
-	_, d.Shrinks, _ = cluster(nodes, used("a", 1), slow, surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)).Judge(d, born)
-	g.Expect(uids(d.Shrinks.Current.Victims)).To(Equal([]string{"x-3"}))
+	_, d.Promises, _ = cluster(nodes, used("a", 1), slow, surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)).Judge(d, born)
+	g.Expect(uids(findPromise(d.Promises.Standing, job("first")).Victims)).To(Equal([]string{"x-3"}))
 	waits := cluster(nodes, used("a", 1), slow, surplus("a", "x", 2, 1))
 	for after := range 5 {
-		_, d.Shrinks, _ = waits.Judge(d, born.Add(time.Duration(after)*placementTime))
-		g.Expect(d.Shrinks.Current.For).To(Equal(job("first")), "it waits for the slow one")
-		g.Expect(d.Shrinks.Futile).To(BeEmpty())
+		_, d.Promises, _ = waits.Judge(d, born.Add(time.Duration(after)*inTime))
+		g.Expect(promised(d.Promises)).To(ConsistOf("first"), "it waits for the slow one")
+		g.Expect(d.Promises.Ended).To(BeEmpty())
 	}
 	var again time.Duration
-	_, d.Shrinks, again = cluster(nodes, used("a", 1), surplus("a", "x", 2, 1)).Judge(d, born.Add(time.Hour))
-	g.Expect(again).To(Equal(placementTime), "everybody has left")
+	_, d.Promises, again = cluster(nodes, used("a", 1), surplus("a", "x", 2, 1)).Judge(d, born.Add(time.Hour))
+	g.Expect(again).To(Equal(inTime), "everybody has left")
 }
 
 func TestRoomOnItsWayInTheBooksOfAQueue(t *testing.T) {
 	g := NewWithT(t)
 	stopped := leaves(used("a", 2))
-	judge := func(capability int64, pods ...Pod) (Verdict, *Shrink) {
+	judge := func(capability int64, pods ...Pod) (Verdict, *Promise) {
 		queue := Queue{Name: "default", Capability: Amounts{gpu: capability}, Allocated: Amounts{}}
 		for _, p := range pods {
 			queue.Allocated[gpu] += p.Requests[gpu]
 		}
 		d := docket(named("first", 2, time.Hour))
 		verdicts, shrinks, _ := New(Snapshot{Nodes: []Node{nodeOf("a", 9)}, Queues: []Queue{queue}, Pods: pods}).Judge(d, born)
-		return verdicts[job("first")], shrinks.Current
+		return verdicts[job("first")], findPromise(shrinks.Standing, job("first"))
 	}
 	v, shrink := judge(4, stopped, used("a", 1), surplus("a", "x", 2, 1))
 	g.Expect(v.Answer.QueueLimit).To(BeTrue())
@@ -161,7 +161,7 @@ func TestWhoLeavesCountsAsGone(t *testing.T) {
 		ask := important(1 + random.Int32N(6))
 		ask.Shape.Requests = Amounts{gpu: 1 + random.Int64N(3)}
 		if random.IntN(4) == 0 {
-			ask.Master = &Shape{Requests: Amounts{gpu: 1 + random.Int64N(6)}}
+			ask.Apart = []Shape{{Requests: Amounts{gpu: 1 + random.Int64N(6)}}}
 		}
 		got, want := toldToLeave(s, ask), toldToLeave(gone, ask)
 		if got != want {

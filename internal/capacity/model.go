@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"encoding/json"
-	"hash/fnv"
 	"maps"
 	"slices"
 
@@ -26,6 +25,8 @@ type Model struct {
 	running []Running
 	// workers are the bound pods of each job, but for those that leave.
 	workers map[types.NamespacedName][]*Pod
+	// holding counts the pods of each job on nodes, also those that leave.
+	holding map[types.NamespacedName]int
 	// placed is all surplus on nodes, also that which leaves.
 	placed map[types.UID]*Surplus
 	// outgoing is what pods that leave hold in the books of each queue; nil when nobody leaves.
@@ -34,6 +35,9 @@ type Model struct {
 	claimed map[types.UID]bool
 	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
 	allowed map[string][]*node
+	// summed has the sum of the hashes of these nodes, and hashes that of each node, by number; 0 until it is asked.
+	summed map[string]uint64
+	hashes []uint64
 	// held lists whose surplus gangs may take: see holders.
 	held map[string][]Holder
 	// ceilings answer what would fit if nothing else ran; nil until that is asked.
@@ -58,7 +62,8 @@ func New(s Snapshot) *Model {
 		index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)),
 		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
 		allowed: map[string][]*node{}, held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
-		running: s.Running, workers: map[types.NamespacedName][]*Pod{}, placed: map[types.UID]*Surplus{},
+		running: s.Running, workers: map[types.NamespacedName][]*Pod{}, holding: map[types.NamespacedName]int{},
+		summed: map[string]uint64{}, placed: map[types.UID]*Surplus{},
 	}
 	for _, n := range s.Nodes {
 		for name, amount := range n.Allocatable {
@@ -102,6 +107,9 @@ func (m *Model) add(p *Pod) {
 	case p.Job.Name != "":
 		m.workers[p.Job] = append(m.workers[p.Job], p)
 	}
+	if p.Job.Name != "" {
+		m.holding[p.Job]++
+	}
 	i, ok := m.number[p.Node]
 	if !ok {
 		return
@@ -123,17 +131,6 @@ func (m *Model) add(p *Pod) {
 	if !p.Leaving {
 		n.surplus = append(n.surplus, p)
 	}
-}
-
-// fingerprint changes when a node comes, goes, or changes in what the model reads of it.
-func (m *Model) fingerprint() uint64 {
-	var sum uint64
-	for i := range m.nodes {
-		h := fnv.New64a()
-		_ = json.NewEncoder(h).Encode(m.nodes[i].Node) // Neither the values nor a hash can fail to be written.
-		sum += h.Sum64()                               // A sum, because the nodes come in any order.
-	}
-	return sum
 }
 
 // held is what the pod takes of its node: its requests, and its place among the node's pods.

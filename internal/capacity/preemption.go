@@ -45,26 +45,25 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	return stopped, false
 }
 
-// Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that wait, once
-// surplus that it may take has left, as long as no gang waits that would preempt it again; nil for none. It is one at a time,
-// because from then on it is a gang that waits. It is returned on the model of accelerator on which it fits.
-func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
-	rest, may := m.clone(), newReach(func(types.NamespacedName) bool { return true })
-	for _, g := range ordered(waiting) {
-		rest.reserve(g)
-	}
-	again := m.preempting(waiting)
+// Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that claim room, once
+// surplus that it may take has left, as long as no claim would stop it again; nil for none. It is one at a time, because from then
+// on it is a gang that waits. It is returned on the model of accelerator on which it fits.
+func (m *Model) Resume(preempted, claiming []*Gang) *Gang {
+	may := newReach(func(types.NamespacedName) bool { return true })
 	preempted = slices.Clone(preempted)
 	slices.SortFunc(preempted, func(a, b *Gang) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Job.Namespace, b.Job.Namespace), cmp.Compare(a.Job.Name, b.Job.Name))
 	})
+	standings := map[inQueue]*standing{}
 	for _, p := range preempted {
-		if again[inQueue{p.Queue, p.TierName}] {
-			continue
+		tier := inQueue{p.Queue, p.TierName}
+		if standings[tier] == nil {
+			standings[tier] = m.standing(tier, claiming, may)
 		}
+		s := standings[tier]
 		for on := range p.variants() {
-			a := rest.compile(&on.Shape)
-			if rest.fitsWithout(on, &a, may.of(rest, on).surplus) {
+			a := s.rest.compile(&on.Shape)
+			if !s.again && s.rest.fitsWithout(on, &a, may.of(s.rest, on).surplus) {
 				return on
 			}
 		}
@@ -75,22 +74,31 @@ func (m *Model) Resume(preempted, waiting []*Gang) *Gang {
 // inQueue is a tier in a queue.
 type inQueue struct{ queue, tier string }
 
-// preempting are the tiers of which gangs would be stopped for those that wait. A gang that would not fit on its nodes if nothing
-// else ran, and one that the model does not cover, preempt nobody and keep nobody from going on.
-func (m *Model) preempting(waiting []*Gang) map[inQueue]bool {
-	tiers := map[inQueue]bool{}
-	for _, g := range waiting {
-		if len(g.Preempts) == 0 || g.unmodelled() != "" {
+// standing is how stopped gangs of one tier in a queue stand with the gangs that claim room.
+type standing struct {
+	// again is true while a claim needs, or would stop, what goes on in that tier.
+	again bool
+	// rest is what those who claim room leave to the tier.
+	rest *Model
+}
+
+// standing judges a tier. A gang that preempts the tier keeps it from going on while it can be served: it fits, or it would with
+// everybody gone whom it may stop. One that could not be served even so, or that the model does not cover, neither stops anybody
+// nor needs the room now; it can stop the tier once that would do.
+func (m *Model) standing(of inQueue, claiming []*Gang, may *reach) *standing {
+	s := &standing{rest: m.clone()}
+	for _, g := range ordered(claiming) {
+		if g.Queue != of.queue || !slices.Contains(g.Preempts, of.tier) {
+			s.rest.reserve(g)
 			continue
 		}
 		a := m.compile(&g.Shape)
-		if m.hasRoom(g, &a, allOf) {
-			for _, tier := range g.Preempts {
-				tiers[inQueue{g.Queue, tier}] = true
-			}
+		if g.unmodelled() == "" && m.fitsWithout(g, &a, may.of(m, g).everybody) {
+			s.again = true
+			return s
 		}
 	}
-	return tiers
+	return s
 }
 
 func ordered(gangs []*Gang) []*Gang {

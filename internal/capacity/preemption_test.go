@@ -112,7 +112,8 @@ func TestResume(t *testing.T) {
 	}
 	g.Expect(next(6)).To(Equal("old"), "the oldest first")
 	g.Expect(next(2)).To(BeEmpty())
-	g.Expect(next(6, important(9))).To(BeEmpty(), "it would be preempted again")
+	g.Expect(next(6, important(5))).To(BeEmpty(), "it would be preempted again")
+	g.Expect(next(6, important(9))).To(Equal("old"), "what cannot be served now needs no room now")
 	g.Expect(next(6, important(99))).To(Equal("old"), "what can never fit keeps nobody")
 	g.Expect(next(6, named("waits", 4, time.Minute))).To(BeEmpty(), "those that wait come first")
 	unknown := important(9)
@@ -149,12 +150,12 @@ func TestNobodyStopsForAGangThatWasNotPlacedInTime(t *testing.T) {
 			runs(&s, "young", "low", 2, time.Hour)
 			s.Pods = append(s.Pods, surplus("a", "x", 2, 1))
 			d := docket(first, second)
-			_, d.Shrinks, _ = New(s).Judge(d, born)
-			g.Expect(d.Shrinks.Current.For).To(Equal(first.Job))
+			_, d.Promises, _ = New(s).Judge(d, born)
+			g.Expect(promised(d.Promises)).To(ConsistOf("launch"))
 			s.Pods[2] = c.taker
-			_, d.Shrinks, _ = New(s).Judge(d, born.Add(time.Second))
-			verdicts, shrinks, _ := New(s).Judge(d, born.Add(time.Minute))
-			g.Expect(shrinks.Futile).To(HaveLen(1))
+			_, d.Promises, _ = New(s).Judge(d, born.Add(time.Second))
+			verdicts, promises, _ := New(s).Judge(d, born.Add(time.Second+inTime))
+			g.Expect(promises.Ended).To(HaveLen(1))
 			g.Expect(verdicts[job("young")].Preempt).To(HaveField("By", second.Job), "something else keeps the first out")
 		})
 	}

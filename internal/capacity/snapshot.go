@@ -179,9 +179,10 @@ func unmodelled(spec *corev1.PodSpec) string {
 			return "volumes that are made for each pod"
 		}
 	}
-	for _, c := range spec.Containers {
-		for _, p := range c.Ports {
-			if p.HostPort != 0 {
+	// A sidecar is an init container that goes on running, and kubelets hold it to its host ports as any other.
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			if slices.ContainsFunc(containers[i].Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }) {
 				return "host ports"
 			}
 		}
@@ -212,11 +213,16 @@ type Gang struct {
 	Tier int32
 	// Created is when the job was created: the oldest comes first.
 	Created time.Time
-	// Shape is that of every worker but those of which Master speaks.
+	// Since is when the last of the pods that must be placed began to wait.
+	Since time.Time
+	// Pods are the pods that wait for their place, in the order of their UIDs; pods that are still to be created are missing here.
+	Pods []types.UID
+	// Shape is that of every worker that has none of its own.
 	Shape Shape
-	// Master is the shape of worker 0 where it has one of its own and waits among the others; nil otherwise.
-	Master *Shape
-	// Workers is how many must be placed together, worker 0 included.
+	// Apart are the shapes of workers that have one of their own, one entry each: worker 0 of a training, the launcher of a Volcano
+	// Job. They get their places first.
+	Apart []Shape
+	// Workers is how many must be placed together, those of Apart included.
 	Workers int32
 	// TierName is the name of the job's tier, and Preempts names the tiers whose gangs may be stopped whole for this one.
 	TierName string

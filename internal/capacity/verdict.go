@@ -30,6 +30,12 @@ type Verdict struct {
 	Preempt *Preemption
 	// Resume is true for a job that was preempted and may go on.
 	Resume bool
+	// Overdue is true for a gang that had room since Since and was not placed in time: its claim has ended. From are those who left
+	// for it in vain.
+	Overdue bool
+	Since   time.Time
+	// InVain is the gang for which workers of this job left, or the job stopped, in vain; zero for none.
+	InVain types.NamespacedName
 	// Never is the Ceiling of a gang that would not fit if nothing else ran; nil for every other, and where that is not asked.
 	Never *Answer
 }
@@ -40,13 +46,15 @@ type Holder struct {
 	Workers int32
 }
 
-// Docket is all that Judge needs of one queue.
+// Docket is all that Review needs of one queue.
 type Docket struct {
 	Queue string
 	// Waiting are the gangs that wait in the queue, in any order.
 	Waiting []*Gang
-	// Shrinks are what the last Judge returned.
-	Shrinks Shrinks
+	// Promises are what the last Decide returned.
+	Promises Promises
+	// PlacementTimeout is how long a gang may take to be placed once there is room for it.
+	PlacementTimeout time.Duration
 	// Starved tells whether a gang has waited so long that surplus must be told to leave, and otherwise in what time it will have.
 	Starved func(*Gang) (starved bool, in time.Duration)
 	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano. Leaves tells whether it leaves
@@ -54,83 +62,27 @@ type Docket struct {
 	Yields, Leaves func(types.NamespacedName) bool
 }
 
-// Judge decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
-// the shrinks as they are now, and when time alone changes the judgement; zero for never. Of several queues the first judged has
-// the first choice of surplus.
-func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Shrinks, time.Duration) {
-	waiting := ordered(d.Waiting)
-	verdicts := make(map[types.NamespacedName]Verdict, len(waiting))
-	for i, g := range waiting {
-		v := Verdict{Place: int32(i + 1), Waiting: int32(len(waiting)), Answer: m.Ask(g), Model: g.Model}
+// Judge reviews a docket and decides for it.
+func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
+	return m.Decide(m.Review(d, now))
+}
+
+// Decide decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
+// the promises as they are now, and when time alone changes the judgement; zero for never. Of several queues the first that is
+// decided has the first choice of surplus.
+func (m *Model) Decide(r *Review) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
+	verdicts := make(map[types.NamespacedName]Verdict, len(r.ordered))
+	for i, g := range r.ordered {
+		v := Verdict{Place: int32(i + 1), Waiting: int32(len(r.ordered)), Answer: m.Ask(g), Model: g.Model}
 		if !v.Answer.Fits && v.Answer.Leaving == nil {
 			v.Holders = m.holders(g)
 		}
 		verdicts[g.Job] = v
 	}
-	m.choose(waiting, verdicts)
-	shrinks, again := m.shrink(d, waiting, now)
-	if s := shrinks.Current; s != nil {
-		served := verdicts[s.For]
-		served.From = holdersOf(s.Victims)
-		for _, v := range s.Victims {
-			m.claimed[v.UID] = true
-		}
-		verdicts[s.For] = served
-		for _, v := range m.leaving(s, find(waiting, s.For), d.Yields) {
-			verdict := verdicts[v.Job]
-			verdict.GiveUp, verdict.To = append(verdict.GiveUp, v.UID), s.For
-			verdicts[v.Job] = verdict
-		}
-	}
-	if in := m.preemptFor(d, waiting, shrinks.Futile, verdicts); in > 0 && (again == 0 || in < again) {
-		again = in
-	}
-	return verdicts, shrinks, again
-}
-
-// preemptFor tells gangs to stop for the first in the order of the queue that has starved and that neither surplus nor room on
-// its way serves; not for one that was not placed in time after a shrink, because something that the model does not see keeps
-// it out. It returns when the next will have starved.
-func (m *Model) preemptFor(
-	d Docket, waiting []*Gang, futile []Shrink, verdicts map[types.NamespacedName]Verdict,
-) time.Duration {
-	var again time.Duration
-	rest, may := m.clone(), newReach(d.Leaves)
-	for _, g := range waiting {
-		if rest.fits(g) {
-			rest.place(g, g.Workers, freeOn)
-			continue
-		}
-		starved, in := d.Starved(g)
-		switch {
-		case !starved && (again == 0 || in < again):
-			again = in
-		case starved && !isFutile(futile, g):
-			stopped, served := rest.preempt(g, may)
-			if len(stopped) > 0 {
-				m.tell(g, stopped, verdicts)
-			}
-			if served || len(stopped) > 0 {
-				return again // Room is being made; who else needs some is judged when it is there.
-			}
-		}
-		if rest.roomComes(g) {
-			rest.place(g, g.Workers, soonOn)
-		}
-	}
-	return again
-}
-
-// tell tells both sides that gangs stop for another.
-func (m *Model) tell(g *Gang, stopped []Running, verdicts map[types.NamespacedName]Verdict) {
-	v := verdicts[g.Job]
-	for _, r := range stopped {
-		told := verdicts[r.Job]
-		told.Preempt = &Preemption{By: g.Job, Tier: g.TierName}
-		verdicts[r.Job] = told
-		v.From = append(v.From, Holder{Job: r.Job, Workers: int32(len(m.workers[r.Job]))})
-	}
-	verdicts[g.Job] = v
+	m.choose(r.claiming, verdicts)
+	m.makeRoomFor(r)
+	m.tellPromises(r, verdicts)
+	return verdicts, r.next, r.again
 }
 
 // Grower is a running job that creates only the surplus that fits.
@@ -178,9 +130,9 @@ func (m *Model) reserve(g *Gang) {
 		return // It would not even fit if nothing else ran.
 	}
 	a.keepOff()
-	if g.Master != nil {
-		master := m.compile(g.Master)
-		master.keepOff()
+	for i := range g.Apart {
+		one := m.compile(&g.Apart[i])
+		one.keepOff()
 	}
 }
 

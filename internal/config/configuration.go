@@ -74,6 +74,11 @@ type Claims struct {
 	PlacementTimeoutSeconds int32 `json:"placementTimeoutSeconds"`
 }
 
+// PlacementTimeout is PlacementTimeoutSeconds as a duration.
+func (c Claims) PlacementTimeout() time.Duration {
+	return time.Duration(c.PlacementTimeoutSeconds) * time.Second
+}
+
 // Limits are what the operator refuses although the schema allows it.
 type Limits struct {
 	// MaxWorkersPerJob is the largest maxReplicas of a job, from 1 to 4096, which is the schema's bound. Default: 4096.

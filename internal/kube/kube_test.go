@@ -213,7 +213,8 @@ func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"gpu": "a100"}, Tolerations: []corev1.Toleration{{Key: "team"}}, HostNetwork: true,
 		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}, Volumes: []corev1.Volume{{Name: "data"}},
-		InitContainers: []corev1.Container{}, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
+		SchedulingGates: []corev1.PodSchedulingGate{{Name: "later"}},
+		InitContainers:  []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9001}}}}, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
 	}}
 	NewWithT(t).Expect(StripPod("user")(pod.DeepCopy())).To(Equal(pod))
 }

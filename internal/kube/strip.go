@@ -130,8 +130,12 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		stripped.Spec.Tolerations, stripped.Spec.TopologySpreadConstraints = pod.Spec.Tolerations, pod.Spec.TopologySpreadConstraints
 		stripped.Spec.Volumes = pod.Spec.Volumes
 		stripped.Spec.HostNetwork, stripped.Spec.ResourceClaims = pod.Spec.HostNetwork, pod.Spec.ResourceClaims
+		stripped.Spec.SchedulingGates = pod.Spec.SchedulingGates
 		for i := range pod.Spec.Containers {
 			stripped.Spec.Containers[i].Ports = pod.Spec.Containers[i].Ports
+		}
+		for i := range pod.Spec.InitContainers {
+			stripped.Spec.InitContainers[i].Ports = pod.Spec.InitContainers[i].Ports
 		}
 	}
 	if kind, _ := OurController(pod); kind != "" {

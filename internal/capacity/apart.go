@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"math"
@@ -12,24 +13,27 @@ import (
 
 // Variant is a gang on another model of accelerator.
 type Variant struct {
-	Model  string
-	Shape  Shape
-	Master *Shape
+	Model string
+	Shape Shape
+	Apart []Shape
 }
 
 // unmodelled names what the gang asks that the model does not cover.
 func (g *Gang) unmodelled() string {
-	if g.Shape.Unmodelled == "" && g.Master != nil {
-		return g.Master.Unmodelled
+	unknown := g.Shape.Unmodelled
+	for i := range g.Apart {
+		unknown = cmp.Or(unknown, g.Apart[i].Unmodelled)
 	}
-	return g.Shape.Unmodelled
+	return unknown
 }
 
 // asks is what the first n of the gang's workers ask together.
 func (g *Gang) asks(n int32) Amounts {
 	total := Amounts{}
-	if g.Master != nil && n > 0 {
-		maps.Copy(total, g.Master.Requests)
+	for i := range g.Apart[:min(len(g.Apart), int(n))] {
+		for name, amount := range g.Apart[i].Requests {
+			total[name] += amount
+		}
 		n--
 	}
 	for name, amount := range g.Shape.Requests {
@@ -40,21 +44,10 @@ func (g *Gang) asks(n int32) Amounts {
 
 // resources yields what the gang's workers ask for, once each.
 func (g *Gang) resources() iter.Seq[corev1.ResourceName] {
-	return func(yield func(corev1.ResourceName) bool) {
-		for name := range g.Shape.Requests {
-			if !yield(name) {
-				return
-			}
-		}
-		if g.Master == nil {
-			return
-		}
-		for name := range g.Master.Requests {
-			if _, twice := g.Shape.Requests[name]; !twice && !yield(name) {
-				return
-			}
-		}
+	if len(g.Apart) == 0 {
+		return maps.Keys(g.Shape.Requests)
 	}
+	return maps.Keys(g.asks(int32(len(g.Apart)) + 1))
 }
 
 // variants yields the gang on each model of accelerator that it may choose, its own first.
@@ -65,7 +58,7 @@ func (g *Gang) variants() iter.Seq[*Gang] {
 		}
 		for _, other := range g.Others {
 			on := *g
-			on.Model, on.Shape, on.Master = other.Model, other.Shape, other.Master
+			on.Model, on.Shape, on.Apart = other.Model, other.Shape, other.Apart
 			if !yield(&on) {
 				return
 			}
@@ -100,47 +93,76 @@ func allOf(n *node) []int64  { return n.all }
 
 // room is how many of the gang's workers fit into a vector of the nodes.
 func (m *Model) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
-	if g.Master == nil {
+	if len(g.Apart) == 0 {
 		return a.room(vector)
 	}
-	master := m.compile(g.Master)
-	seat, others := m.seat(&master, a, vector)
-	if seat == nil {
-		return 0
+	beside := beside(vector)
+	for i := range g.Apart {
+		one := m.compile(&g.Apart[i])
+		seat := m.seat(&one, a, beside.of)
+		if seat == nil {
+			return int32(i)
+		}
+		one.take(beside.own(seat), 1)
 	}
-	return others + 1
+	return int32(min(int64(a.room(beside.of))+int64(len(g.Apart)), math.MaxInt32))
 }
 
 // hasRoom tells whether the whole gang fits into a vector of the nodes.
 func (m *Model) hasRoom(g *Gang, a *ask, vector func(*node) []int64) bool {
-	if g.Master != nil && a.room(vector) < g.Workers-1 {
-		return false // Wherever worker 0 sits, it makes no room for the others.
+	if len(g.Apart) > 0 && a.room(vector) < g.Workers-int32(len(g.Apart)) {
+		return false // Wherever those of their own shape sit, they make no room for the others.
 	}
 	return m.room(g, a, vector) >= g.Workers
 }
 
-// seat finds the node for worker 0 that leaves the most room for the others, and that room; nil when no node has room for it.
-func (m *Model) seat(master, others *ask, vector func(*node) []int64) (*node, int32) {
+// overlay is a vector of the nodes with workers placed beside what is there.
+type overlay struct {
+	below func(*node) []int64
+	owned map[int][]int64
+}
+
+func beside(vector func(*node) []int64) *overlay {
+	return &overlay{below: vector, owned: map[int][]int64{}}
+}
+
+func (o *overlay) of(n *node) []int64 {
+	if own, ok := o.owned[n.number]; ok {
+		return own
+	}
+	return o.below(n)
+}
+
+// own is the node's vector as a copy that may be changed.
+func (o *overlay) own(n *node) []int64 {
+	if _, ok := o.owned[n.number]; !ok {
+		o.owned[n.number] = slices.Clone(o.below(n))
+	}
+	return o.owned[n.number]
+}
+
+// seat finds the node for one worker that leaves the most room for the others; nil when no node has room for it.
+func (m *Model) seat(one, others *ask, vector func(*node) []int64) *node {
 	var best *node
 	least, shared := int64(math.MaxInt64), m.takes(others)
-	for _, n := range master.nodes {
-		if master.count(vector(n), 1) == 0 {
+	for _, n := range one.nodes {
+		if one.count(vector(n), 1) == 0 {
 			continue
 		}
 		var lost int64
 		if shared[n.number] {
 			after := slices.Clone(vector(n))
-			master.take(after, 1)
+			one.take(after, 1)
 			lost = int64(others.count(vector(n), math.MaxInt32)) - int64(others.count(after, math.MaxInt32))
 		}
 		if lost < least {
 			best, least = n, lost
 		}
+		if lost == 0 {
+			break // No other node costs the others less.
+		}
 	}
-	if best == nil {
-		return nil, 0
-	}
-	return best, int32(min(int64(others.room(vector))-least, math.MaxInt32-1))
+	return best
 }
 
 // takes tells of each node, by its number, whether it takes the worker.
@@ -165,30 +187,66 @@ func (a *ask) occupy(on *node, n int32) {
 	a.take(on.soon, n)
 }
 
-// victimsInTurn finds victims for a gang of two shapes: worker 0 gets its place first, then the others theirs. Each part is
-// served by the fewest victims; together they may be more than the fewest. Whom it may take is what the whole gang may.
+// victimsInTurn finds victims for a gang of several shapes: each worker of a shape of its own gets its place first, then the
+// others theirs. Each part is served by the fewest victims; together they may be more than the fewest, but each is needed. Whom it
+// may take is what the whole gang may.
 func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	rest, rank := m.clone(), m.ranks(g, yields)
-	first, others := *g, *g
-	first.Shape, first.Master, first.Workers = *g.Master, nil, 1
-	others.Master, others.Workers = nil, g.Workers-1
-	master, worker := rest.compile(&first.Shape), rest.compile(&others.Shape)
-	chosen := rest.victims(&first, &master, rank)
-	rest.leave(chosen)
-	seat, _ := rest.seat(&master, &worker, soonOn)
-	if seat == nil {
-		return nil
-	}
-	master.occupy(seat, 1)
-	if worker.room(soonOn) < others.Workers {
-		more := rest.victims(&others, &worker, rank)
-		if len(more) == 0 {
+	others := *g
+	others.Apart, others.Workers = nil, g.Workers-int32(len(g.Apart))
+	worker := rest.compile(&others.Shape)
+	var chosen []Surplus
+	for i := range g.Apart {
+		single := *g
+		single.Shape, single.Apart, single.Workers = g.Apart[i], nil, 1
+		one := rest.compile(&single.Shape)
+		more := rest.victims(&single, &one, rank)
+		rest.leave(more)
+		seat := rest.seat(&one, &worker, soonOn)
+		if seat == nil {
 			return nil
 		}
+		one.occupy(seat, 1)
+		rest.book(&single, 1)
 		chosen = append(chosen, more...)
 	}
+	return m.needed(g, append(chosen, rest.victims(&others, &worker, rank)...))
+}
+
+// needed are those of the chosen that the gang needs to leave, in the order of victims; none if all of them are not enough.
+func (m *Model) needed(g *Gang, chosen []Surplus) []Surplus {
 	slices.SortFunc(chosen, func(a, b Surplus) int { return a.compare(&b) })
+	pods := m.podsOf(chosen)
+	a, gone := m.compile(&g.Shape), m.crowd(slices.Collect(maps.Values(pods)))
+	if !m.fitsWithout(g, &a, gone) {
+		return nil
+	}
+	for i := len(chosen) - 1; i >= 0; i-- {
+		one := []*Pod{pods[chosen[i].UID]}
+		m.part(gone, one)
+		if m.fitsWithout(g, &a, gone) {
+			chosen = slices.Delete(chosen, i, i+1)
+		} else {
+			m.join(gone, one)
+		}
+	}
 	return chosen
+}
+
+// podsOf are the pods of surplus that is on nodes.
+func (m *Model) podsOf(all []Surplus) map[types.UID]*Pod {
+	pods := make(map[types.UID]*Pod, len(all))
+	for _, s := range all {
+		pods[s.UID] = nil
+	}
+	for i := range m.nodes {
+		for _, p := range m.nodes[i].surplus {
+			if _, is := pods[p.Surplus.UID]; is {
+				pods[p.Surplus.UID] = p
+			}
+		}
+	}
+	return pods
 }
 
 // leave takes surplus off its nodes and out of its queues' books.

@@ -13,7 +13,7 @@ import (
 // withMaster is a gang whose worker 0 asks for other GPUs than the others.
 func withMaster(workers int32, master, each int64) *Gang {
 	g := gangOf(workers, each)
-	g.Master = &Shape{Requests: Amounts{gpu: master}}
+	g.Apart = []Shape{{Requests: Amounts{gpu: master}}}
 	return g
 }
 
@@ -37,13 +37,13 @@ func TestMasterOnNodesOfItsOwn(t *testing.T) {
 		Name: "cpu", Labels: map[string]string{"pool": "cpu"}, Allocatable: Amounts{corev1.ResourceCPU: 8000, corev1.ResourcePods: 9},
 	}
 	gang := withMaster(3, 0, 4)
-	gang.Master = &Shape{Requests: Amounts{corev1.ResourceCPU: 4000}, NodeSelector: other.Labels}
+	gang.Apart = []Shape{{Requests: Amounts{corev1.ResourceCPU: 4000}, NodeSelector: other.Labels}}
 	m := cluster([]Node{nodeOf("a", 8), other})
 	g.Expect(m.Ask(gang).Fits).To(BeTrue())
 	g.Expect(m.Ask(gang).Free).To(Equal(Amounts{gpu: 8, corev1.ResourceCPU: 8000}))
 	m.place(gang, 3, freeOn)
 	g.Expect(m.Ask(gangOf(1, 1)).Fits).To(BeFalse(), "two workers fill the node")
-	gang.Master.Unmodelled = "host ports"
+	gang.Apart[0].Unmodelled = "host ports"
 	g.Expect(m.Ask(gang).Unknown).To(Equal("host ports"))
 }
 
@@ -107,8 +107,8 @@ func TestMasterAgainstEveryPlacement(t *testing.T) {
 		m := cluster(nodes, pods...)
 		var most int32
 		for _, n := range nodes {
-			beside := cluster(nodes, append([]Pod{used(n.Name, gang.Master.Requests[gpu])}, pods...)...)
-			if m.Ask(onNode(n, gang.Master.Requests[gpu])).Fits {
+			beside := cluster(nodes, append([]Pod{used(n.Name, gang.Apart[0].Requests[gpu])}, pods...)...)
+			if m.Ask(onNode(n, gang.Apart[0].Requests[gpu])).Fits {
 				most = max(most, 1+beside.Ask(gangOf(1, gang.Shape.Requests[gpu])).Largest)
 			}
 		}

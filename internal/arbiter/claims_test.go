@@ -1,0 +1,249 @@
+package arbiter
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// claimant adds job gang of two workers, of the most important tier, which has waited for an hour while job ctr holds all eight GPUs.
+func (s *scene) claimant() *v1alpha1.ElasticTrainingJob {
+	holder := s.job("ctr", 8, 8)
+	holder.Status.RunningSince = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
+	j := s.job("gang", 4, 0)
+	j.Spec.Tier, j.Spec.MaxReplicas = "main-traffic", 2
+	waitingSince(j, now.Add(-time.Hour))
+	return j
+}
+
+// hold has every pod of the job that waits pass through change.
+func (s *scene) hold(j *v1alpha1.ElasticTrainingJob, change func(*corev1.Pod)) {
+	s.wait()
+	for _, o := range s.waits {
+		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelJob] == j.Name {
+			change(pod)
+		}
+	}
+	s.objects, s.waits = append([]client.Object{}, s.objects...), nil
+}
+
+func TestWhoClaimsRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scene, j *v1alpha1.ElasticTrainingJob)
+		claims bool
+	}{
+		"its pods wait": {func(*scene, *v1alpha1.ElasticTrainingJob) {}, true},
+		"a core worker has completed, and the other runs": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.bind(j, 2)
+			s.ofJob("gang")[1].Status.Phase = corev1.PodSucceeded
+		}, false},
+		"a core worker has completed, and its pod is gone": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.bind(j, 1)
+			s.bare = map[string]bool{"gang": true}
+			j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "u", Lost: true, Left: true, Completed: true}}
+		}, false},
+		"a quota refuses its pods": {func(s *scene, _ *v1alpha1.ElasticTrainingJob) {
+			s.bare = map[string]bool{"gang": true}
+		}, false},
+		"a quota refuses one of its pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.hold(j, func(p *corev1.Pod) {
+				if p.Name == "gang-worker-1" {
+					p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now)), []string{"x/y"}
+				}
+			})
+		}, false},
+		"its pods are refused, and one is there that nobody expects": {func(_ *scene, j *v1alpha1.ElasticTrainingJob) {
+			j.Status.Conditions = append(j.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRejected,
+			})
+		}, false},
+		"its attempt has just begun": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.bare = map[string]bool{"gang": true}
+			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
+			j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
+		}, true},
+		"its attempt has just begun, in a back-off": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.bare = map[string]bool{"gang": true}
+			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
+			j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
+			j.Status.Conditions[0].Reason = v1alpha1.ReasonBackOff
+		}, false},
+		"its attempt began a while ago, and has no pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.bare = map[string]bool{"gang": true}
+			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-2 * arriving))
+		}, false},
+		"its Queue is closed": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			queue, _ := gang.NewQueue().(*schedulingv1beta1.Queue)
+			queue.Name, queue.Status.State = "closed", schedulingv1beta1.QueueStateClosed
+			s.objects = append(s.objects, queue)
+			s.inQueue(j, "closed")
+		}, false},
+		"scheduling gates hold its pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
+		}, false},
+		"a scheduling gate holds one of its pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.hold(j, func(p *corev1.Pod) {
+				if p.Name == "gang-worker-1" {
+					p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
+				}
+			})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			c.change(s, s.claimant())
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			if c.claims {
+				g.Expect(a.Verdict(key("gang")).Waiting).To(Equal(int32(1)))
+				g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
+				return
+			}
+			g.Expect(a.Verdict(key("gang")).Waiting).To(BeZero(), "it claims nothing")
+			g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "no worker leaves for it")
+			g.Expect(a.Verdict(key("ctr")).Preempt).To(BeNil(), "and no training stops for it")
+		})
+	}
+}
+
+// inQueue moves the core of a job to another queue.
+func (s *scene) inQueue(j *v1alpha1.ElasticTrainingJob, queue string) {
+	j.Status.Queue = queue
+	for _, o := range s.objects {
+		if group, ok := o.(*schedulingv1beta1.PodGroup); ok && metav1.IsControlledBy(group, j) {
+			group.Spec.Queue = queue
+		}
+	}
+}
+
+func TestRuntimeClassChoosesNodesToo(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	j := s.claimant()
+	j.Spec.Template.Spec.RuntimeClassName = ptr.To("sandbox")
+	s.objects = append(s.objects, &nodev1.RuntimeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "sandbox"}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"sandbox": "yes"}},
+	})
+	s.bare = map[string]bool{"gang": true}
+	j.Status.Attempt.StartTime = metav1.NewTime(now)
+	j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("gang")).Waiting).To(Equal(int32(1)))
+	g.Expect(a.Verdict(key("gang")).Answer.Nodes).To(BeZero(), "no node has the label that the class asks for")
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+}
+
+func TestGangsOfTwoShapesAreSummed(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.job("ctr", 8, 8)
+	group, _ := gang.NewPodGroup().(*schedulingv1beta1.PodGroup)
+	group.Namespace, group.Name, group.CreationTimestamp = "ads", "mpi", metav1.NewTime(now.Add(-time.Hour))
+	group.Spec = schedulingv1beta1.PodGroupSpec{MinMember: 3, Queue: "default"}
+	s.objects = append(s.objects, group)
+	for _, pod := range []struct{ name, resource string }{
+		{"launcher", "cpu"}, {"worker-0", "nvidia.com/gpu"}, {"worker-1", "nvidia.com/gpu"},
+	} {
+		requests := corev1.ResourceList{corev1.ResourceName(pod.resource): resource.MustParse("1")}
+		s.objects = append(s.objects, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ads", Name: pod.name, UID: types.UID(pod.name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+				Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: "mpi"},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests},
+			}}},
+		})
+	}
+	node, _ := s.objects[0].(*corev1.Node)
+	node.Status.Allocatable["cpu"] = resource.MustParse("4")
+	for range 20 { // Whatever order pods are listed in.
+		a := s.arbiter()
+		_, err := a.evaluate(t.Context(), now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
+	}
+}
+
+func TestClaimBeginsWhenGatesAreLifted(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	j := s.claimant()
+	var held []*corev1.Pod
+	s.hold(j, func(p *corev1.Pod) {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
+		held = append(held, p)
+	})
+	before := s.arbiter()
+	_, err := before.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, p := range held {
+		p.Spec.SchedulingGates = nil
+	}
+	a := s.arbiter()
+	a.idle = before.idle
+	for _, after := range []time.Duration{time.Second, 59 * time.Second} {
+		_, err = a.evaluate(t.Context(), now.Add(after))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "it waits since now, and not since its pods were created")
+	}
+	_, err = a.evaluate(t.Context(), now.Add(time.Minute))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+}
+
+func TestPodsOfLongGraceAreNotWaitedFor(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	s.claimant()
+	for _, p := range s.ofJob("ctr")[6:] {
+		p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now.Add(365*24*time.Hour))), []string{"x/y"}
+	}
+	a := s.arbiter()
+	_, err := a.evaluate(t.Context(), now)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("gang")).Answer.Leaving).To(BeNil())
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-5"), types.UID("ctr-worker-4")))
+}
+
+func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	// Four other GPUs are used; what is free fits the gang, which is not placed all the same.
+	s.job("ctr", 4, 4)
+	waits := s.job("gang", 2, 0)
+	waits.Spec.Tier = "main-traffic"
+	stopped := s.job("stopped", 2, 0)
+	stopped.Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/gang", Since: metav1.NewTime(now)}
+	a := s.arbiter()
+	for _, after := range []time.Duration{0, 59 * time.Second} {
+		_, err := a.evaluate(t.Context(), now.Add(after))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(a.Verdict(key("stopped")).Resume).To(BeFalse())
+	}
+	again, err := a.evaluate(t.Context(), now.Add(time.Minute))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).NotTo(BeZero())
+	g.Expect(a.Verdict(key("stopped")).Resume).To(BeTrue())
+	g.Expect(a.Verdict(key("gang"))).To(And(HaveField("Overdue", true), HaveField("Waiting", int32(1))))
+	_, err = a.evaluate(t.Context(), now.Add(30*24*time.Hour))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.Verdict(key("stopped")).Resume).To(BeTrue(), "nothing about the gang has changed")
+	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+}

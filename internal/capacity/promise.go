@@ -1,0 +1,282 @@
+package capacity
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Promise is room for one gang that waits: room that others make by leaving, room that is free, or surplus that Volcano may take.
+// It has an end, because something that the model does not see may keep the gang out:
+//
+//	others leave -> room is there (Free) -> the gang is placed
+//	                                     \-> not placed within Docket.PlacementTimeout -> the claim has ended
+//
+// Then those who left get their room back, and others leave for the gang again only once something about it has changed.
+type Promise struct {
+	For types.NamespacedName
+	// Workers is how many of the gang wait; of another number the promise is another one.
+	Workers int32
+	// Victims are surplus workers that leave on our word, and Stopped are the jobs that stop whole, with their workers.
+	Victims []Surplus
+	Stopped []Holder
+	// Free is since when the room is there; zero while it is being made.
+	Free time.Time
+	// nodes is the fingerprint of the gang's nodes when the victims were chosen.
+	nodes uint64
+}
+
+// Ended is a claim that has ended: room was there for it, and the gang was not placed in time.
+type Ended struct {
+	Promise
+	// At is when the claim ended, and Times how often in a row it has.
+	At    time.Time
+	Times int
+	// terms is the fingerprint of the gang's pods, Queue and nodes. While it stays the same a second promise would end as the first.
+	terms uint64
+	// lifted is true once the gang claims room again; the entry then only counts.
+	lifted bool
+}
+
+// Promises are those of one queue.
+type Promises struct {
+	Standing []Promise
+	Ended    []Ended
+}
+
+// longestPause bounds how long a gang whose claims end again and again pauses in between, whatever changes: a node that comes and
+// goes each minute must not cost others their places each minute.
+const longestPause = time.Hour
+
+// pause is how long after the end of a claim the next may begin.
+func (e *Ended) pause(timeout time.Duration) time.Duration {
+	return min(timeout<<min(e.Times-1, 10), max(longestPause, timeout))
+}
+
+// Review is a docket with what became of its promises.
+type Review struct {
+	docket Docket
+	// ordered are all gangs that wait, and claiming those whose claims have not ended, both in the order of the queue.
+	ordered, claiming []*Gang
+	next              Promises
+	// byUs is whom gangs may take on our word, and byAnybody whom they may take on Volcano's word or ours.
+	byUs, byAnybody *reach
+	// served is true once a gang was found that surplus serves on Volcano's word: the others wait for their turn to be.
+	served bool
+	// again is when time alone changes the review; zero for never.
+	again time.Duration
+}
+
+// Review finds out what became of the promises of a docket: which stand, and which claims have ended.
+func (m *Model) Review(d Docket, now time.Time) *Review {
+	r := &Review{docket: d, ordered: ordered(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
+	rest := m.clone()
+	for _, g := range r.ordered {
+		if !m.claims(r, g, now) {
+			continue
+		}
+		p := m.advance(r, rest, g, now)
+		if p != nil && !p.Free.IsZero() {
+			left := d.PlacementTimeout - now.Sub(p.Free)
+			if left <= 0 {
+				r.end(*p, m.terms(g), now)
+				continue
+			}
+			r.sooner(left)
+		}
+		if p != nil {
+			r.next.Standing = append(r.next.Standing, *p)
+		}
+		r.claiming = append(r.claiming, g)
+	}
+	return r
+}
+
+// Queue is the name of the queue.
+func (r *Review) Queue() string { return r.docket.Queue }
+
+// Claiming are the gangs that claim room, in the order of the queue: all that wait but those whose claims have ended.
+func (r *Review) Claiming() []*Gang { return r.claiming }
+
+// claims tells whether the gang claims room: it does not once its claim has ended, until something about it has changed.
+func (m *Model) claims(r *Review, g *Gang, now time.Time) bool {
+	e := findEnded(r.docket.Promises.Ended, g.Job)
+	if e == nil {
+		return true
+	}
+	kept := *e
+	if !kept.lifted && kept.terms != m.terms(g) {
+		left := kept.pause(r.docket.PlacementTimeout) - now.Sub(kept.At)
+		if kept.lifted = left <= 0; !kept.lifted {
+			r.sooner(left)
+		}
+	}
+	r.next.Ended = append(r.next.Ended, kept)
+	return kept.lifted
+}
+
+// advance is the gang's promise as it stands now; nil for a gang that there is no room for, and that none is made for. Rest is the
+// model in which gangs before it have their places.
+func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise {
+	p := Promise{For: g.Job, Workers: g.Workers}
+	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil && known.Workers == g.Workers {
+		p = *known
+	}
+	fits := rest.fits(g)
+	coming := !fits && rest.roomComes(g)
+	rest.settle(g)
+	switch made := p.made(); {
+	case made && (coming || m.making(&p)):
+		p.Free = time.Time{}
+		return &p
+	case made && !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
+		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
+	case !made && !fits && (coming || !m.isServed(r, g)):
+		return nil
+	case p.Free.IsZero():
+		p.Free = now
+	}
+	return &p
+}
+
+// isServed tells whether the gang has starved, surplus that Volcano takes by itself is enough for it, and it is the first such gang
+// in the queue.
+func (m *Model) isServed(r *Review, g *Gang) bool {
+	if starved, _ := r.docket.Starved(g); r.served || !starved || g.unmodelled() != "" {
+		return false
+	}
+	a := m.compile(&g.Shape)
+	r.served = !m.fitsWithout(g, &a, r.byUs.of(m, g).surplus) && m.fitsWithout(g, &a, r.byAnybody.of(m, g).surplus)
+	return r.served
+}
+
+// made tells whether others were asked to leave for the gang.
+func (p *Promise) made() bool { return len(p.Victims)+len(p.Stopped) > 0 }
+
+// making tells whether some of those who leave for the gang still hold their places.
+func (m *Model) making(p *Promise) bool {
+	return len(m.present(p.Victims)) > 0 || slices.ContainsFunc(p.Stopped, func(h Holder) bool { return m.holding[h.Job] > 0 })
+}
+
+// end ends a claim.
+func (r *Review) end(p Promise, terms uint64, now time.Time) {
+	ended := Ended{Promise: p, At: now, Times: 1, terms: terms}
+	if before := findEnded(r.next.Ended, p.For); before != nil {
+		ended.Times += before.Times
+		*before = ended
+		return
+	}
+	r.next.Ended = append(r.next.Ended, ended)
+}
+
+func (r *Review) sooner(in time.Duration) {
+	if in > 0 && (r.again == 0 || in < r.again) {
+		r.again = in
+	}
+}
+
+func findPromise(all []Promise, job types.NamespacedName) *Promise {
+	if i := slices.IndexFunc(all, func(p Promise) bool { return p.For == job }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func findEnded(all []Ended, job types.NamespacedName) *Ended {
+	if i := slices.IndexFunc(all, func(e Ended) bool { return e.For == job }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// terms changes when the gang's pods, its Queue, or a node that takes its workers change.
+func (m *Model) terms(g *Gang) uint64 {
+	h := fnv.New64a()
+	for _, uid := range g.Pods {
+		writeWord(h, string(uid))
+	}
+	q := m.queues[g.Queue]
+	for _, amounts := range []Amounts{q.Guarantee, q.Deserved, q.Capability, {"": int64(g.Workers)}} {
+		writeAmounts(h, amounts)
+	}
+	return h.Sum64() + m.fingerprint(g)
+}
+
+// fingerprint changes when a node that takes the gang's workers comes, goes, or gets another size. Labels and taints that decide
+// about that make it come or go.
+func (m *Model) fingerprint(g *Gang) uint64 {
+	var sum uint64
+	for on := range g.variants() {
+		sum += m.sumNodes(&on.Shape)
+		for i := range on.Apart {
+			sum += m.sumNodes(&on.Apart[i])
+		}
+	}
+	return sum
+}
+
+// sumNodes adds up the hashes of the nodes that take a worker: a sum, because nodes come in any order.
+func (m *Model) sumNodes(s *Shape) uint64 {
+	a := m.compile(s)
+	sum, known := m.summed[a.constraints]
+	if !known {
+		for _, n := range a.nodes {
+			sum += m.hashOf(n)
+		}
+		m.summed[a.constraints] = sum
+	}
+	return sum
+}
+
+func (m *Model) hashOf(n *node) uint64 {
+	if m.hashes == nil {
+		m.hashes = make([]uint64, len(m.nodes))
+	}
+	if m.hashes[n.number] == 0 {
+		h := fnv.New64a()
+		writeWord(h, n.Name)
+		writeAmounts(h, n.Allocatable)
+		m.hashes[n.number] = h.Sum64() | 1
+	}
+	return m.hashes[n.number]
+}
+
+type writer interface{ Write([]byte) (int, error) }
+
+// writeWord writes a word and its end. A hash never fails to be written.
+func writeWord(h writer, word string) { _, _ = h.Write(append([]byte(word), 0)) }
+
+func writeAmounts(h writer, amounts Amounts) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		writeWord(h, string(name))
+		var bytes [8]byte
+		for i, amount := 0, uint64(amounts[name]); i < len(bytes); i++ {
+			bytes[i] = byte(amount >> (8 * i))
+		}
+		_, _ = h.Write(bytes[:])
+	}
+	writeWord(h, "")
+}
+
+// present are those of the victims that still hold a place.
+func (m *Model) present(victims []Surplus) []Surplus {
+	var still []Surplus
+	for _, v := range victims {
+		if s := m.placed[v.UID]; s != nil {
+			still = append(still, *s)
+		}
+	}
+	return still
+}
+
+func find(gangs []*Gang, job types.NamespacedName) *Gang {
+	for _, g := range gangs {
+		if g.Job == job {
+			return g
+		}
+	}
+	return nil
+}
