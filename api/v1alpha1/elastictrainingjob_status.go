@@ -123,6 +123,20 @@ type PreemptionStatus struct {
 	Tier string `json:"tier"`
 }
 
+// LeftInVain is a departure of workers for a gang that was not placed in time.
+type LeftInVain struct {
+	// For is the gang that the workers left for, as namespace/name.
+	// +kubebuilder:validation:MaxLength=512
+	For string `json:"for"`
+	// Time is when the operator gave the gang up, and the workers their room back.
+	Time metav1.Time `json:"time"`
+	// Workers is how many left.
+	Workers int32 `json:"workers"`
+	// Whole is true if the job was stopped whole.
+	// +optional
+	Whole bool `json:"whole,omitempty"`
+}
+
 // CheckpointStatus is a checkpoint that worker 0 was asked for, because workers are about to leave.
 type CheckpointStatus struct {
 	// For is what is about to happen: Shrink, Stop or Restart, or Eviction when others told workers to leave.
@@ -258,6 +272,9 @@ type ElasticTrainingJobStatus struct {
 	// Preemption says for whom the job was stopped whole; absent otherwise. It goes on by itself.
 	// +optional
 	Preemption *PreemptionStatus `json:"preemption,omitempty"`
+	// LeftInVain says when workers of the job last left for a gang that was not placed in time; absent if they never did.
+	// +optional
+	LeftInVain *LeftInVain `json:"leftInVain,omitempty"`
 	// Checkpoint is the checkpoint that worker 0 was asked for; absent when nobody is about to leave.
 	// +optional
 	Checkpoint *CheckpointStatus `json:"checkpoint,omitempty"`

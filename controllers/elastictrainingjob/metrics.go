@@ -35,6 +35,7 @@ type metrics struct {
 	tiers                        config.Tiers
 	wait, placement              *prometheus.HistogramVec
 	resizes, evictions, restarts *prometheus.CounterVec
+	inVain                       *prometheus.CounterVec
 	gpus                         *gpuTime
 	phases                       *phases
 }
@@ -62,6 +63,9 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 			"Changes of the size of running trainings, by cause.", labelCause, elastic.ResizeCauses()),
 		evictions: counter("tideline_evictions_total",
 			"Workers that were taken away from jobs by no fault of theirs, by reason.", labelReason, elastic.EvictionReasons()),
+		inVain: counter("tideline_evictions_in_vain_total",
+			"Workers that left for a gang that was not placed in time, by why they left.", labelReason,
+			[]string{elastic.EvictionTold, elastic.EvictionPreempted}),
 		restarts: counter("tideline_restarts_total",
 			"Restarts that jobs count against runPolicy.maxRestarts, by cause.", labelCause, elastic.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
@@ -75,7 +79,7 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.wait, m.placement, m.resizes, m.evictions, m.restarts, m.gpus, m.phases}
+	return []prometheus.Collector{m.wait, m.placement, m.resizes, m.evictions, m.inVain, m.restarts, m.gpus, m.phases}
 }
 
 // Describe sends what the metrics are.
@@ -106,6 +110,9 @@ func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured elastic.Measu
 	}
 	for reason, n := range measured.Evictions {
 		m.evictions.WithLabelValues(reason).Add(float64(n))
+	}
+	if measured.InVain > 0 {
+		m.inVain.WithLabelValues(measured.InVainReason).Add(float64(measured.InVain))
 	}
 	for cause, n := range measured.Restarts {
 		m.restarts.WithLabelValues(cause).Add(float64(n))

@@ -28,6 +28,8 @@ const (
 	Ran = "Ran"
 	// GaveWay: surplus of it left.
 	GaveWay = "GaveWay"
+	// LeftInVain: the gang for which its workers left was not placed in time.
+	LeftInVain = "LeftInVain"
 	// Preempted: it was stopped whole for another job.
 	Preempted = "Preempted"
 	// Stopped: its pods were told to leave, for the job that it was preempted for.

@@ -60,6 +60,12 @@ func (t *telling) attempts(st *v1alpha1.ElasticTrainingJobStatus) {
 				waited.Round(time.Second), from),
 		}, WaitedSeconds, number(int64(waited.Seconds())))
 	}
+	if left := st.LeftInVain; left != nil {
+		t.add(left.Time, LeftInVain, stamp(left.Time), ledger.Decision{
+			Reason: v1alpha1.ReasonNotPlaced, Other: left.For,
+			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.", left.Workers, left.For),
+		}, "workers", number(left.Workers))
+	}
 	if p := st.Preemption; p != nil {
 		t.add(p.Since, Preempted, stamp(p.Since), ledger.Decision{
 			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("It was stopped for %s of tier %s.", p.By, p.Tier),

@@ -96,6 +96,7 @@ func (s *story) tellWorkers() {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s: %s; %d ready go on.",
 			strings.ToUpper(why[:1])+why[1:], workersNamed(gone), after.ReadyReplicas)
 	}
+	s.tellInVain()
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
 		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s worker %d%s, which counts as restart %d; %s.",
 			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker,
@@ -109,6 +110,19 @@ func (s *story) tellWorkers() {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
 			workers(after.ReadyReplicas), workersNamed(s.joined()))
 	}
+}
+
+// tellInVain says that workers left for a gang that did not take their room.
+func (s *story) tellInVain() {
+	left := s.after.LeftInVain
+	if left == nil || s.before.LeftInVain != nil && s.before.LeftInVain.Time.Equal(&left.Time) {
+		return
+	}
+	who := workers(left.Workers) + " left"
+	if left.Whole {
+		who = "The job stopped"
+	}
+	s.add(corev1.EventTypeWarning, v1alpha1.EventLeftInVain, "%s for %s, which was not placed in time: it takes its room back.", who, left.For)
 }
 
 // tellAttempts says when the job stops, goes on, and starts anew.

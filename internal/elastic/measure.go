@@ -94,6 +94,10 @@ type Measures struct {
 	Resizes []string
 	// Evictions are the workers that were taken away, by reason; Restarts those that status counts, by cause.
 	Evictions, Restarts map[string]int
+	// InVain is how many workers had left for a gang that was not placed in time, and InVainReason why they left, EvictionTold or
+	// EvictionPreempted.
+	InVain       int
+	InVainReason string
 }
 
 // Measure tells what changed from one written status to the next, in figures, as Events does in words. Losses are those of the
@@ -121,6 +125,12 @@ func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, losses []Loss) Me
 	}
 	if n := len(s.preempted(losses)); n > 0 {
 		m.Evictions[EvictionPreempted] = n
+	}
+	if left := after.LeftInVain; left != nil && (before.LeftInVain == nil || !before.LeftInVain.Time.Equal(&left.Time)) {
+		m.InVain, m.InVainReason = int(left.Workers), EvictionTold
+		if left.Whole {
+			m.InVainReason = EvictionPreempted
+		}
 	}
 	m.Resizes = s.resizes(losses)
 	return m

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
@@ -239,6 +240,16 @@ func (p *planner) queueShut() *Obstacle {
 			Reason:  v1alpha1.ReasonQueueClosed,
 			Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, %s.", q.Name, state, mend),
 		}
+	}
+}
+
+// backsOff says until when an attempt that began because of failures creates no workers.
+func (p *planner) backsOff(wait time.Duration) *Obstacle {
+	return &Obstacle{
+		Reason: v1alpha1.ReasonBackOff,
+		Message: fmt.Sprintf("Attempt %d creates its workers at %s, because attempts before it failed: restart %d of at most %d. Until "+
+			"then it claims no room.", p.st.Attempt.Number, p.now.Add(wait).UTC().Format("2006-01-02 15:04:05 MST"),
+			len(p.st.RestartTimes), ptr.Deref(p.spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)),
 	}
 }
 

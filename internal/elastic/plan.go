@@ -235,12 +235,14 @@ func (p *planner) keepRunning() {
 	}
 	defer p.tellCheckpoint()
 	p.giveWay()
+	p.takeRoomBack()
 	if p.conclude() || p.blocked() || p.adoptRange() || p.adoptModel() {
 		return
 	}
 	p.replaceFailed()
 	p.shrinkToMaximum()
 	if wait := p.restartBackoff(); wait > 0 {
+		p.obstacle = p.backsOff(wait)
 		p.wake(wait)
 		return
 	}

@@ -290,6 +290,12 @@ func (p *planner) waiting() (reason, message string) {
 	if shut := p.queueShut(); shut != nil && !p.corePlaced() && p.st.Attempt != nil {
 		return shut.Reason, shut.Message
 	}
+	if gated := p.gatedWorker(); gated != nil {
+		return v1alpha1.ReasonSchedulingGated, p.sayGated(gated)
+	}
+	if p.o.Verdict.Overdue && !p.corePlaced() {
+		return v1alpha1.ReasonNotPlaced, p.sayNotPlaced(asks)
+	}
 	switch w := p.cannotStart(); {
 	case w != nil:
 		return startErrors[w.Waiting], p.startError(w)

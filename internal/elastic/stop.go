@@ -54,6 +54,7 @@ func (p *planner) stayStopped() {
 		p.delete(&p.o.Workers[i])
 	}
 	p.deleteGroups()
+	p.noteStoppedInVain()
 	if p.o.Verdict.Resume {
 		p.st.Preemption = nil
 	}
@@ -66,6 +67,16 @@ func (p *planner) stayStopped() {
 	}
 	p.clear(v1alpha1.ConditionSuspended)
 	p.recordAttempt(next)
+}
+
+// noteStoppedInVain records once that the gang for which the job stopped was not placed in time.
+func (p *planner) noteStoppedInVain() {
+	by, vain := p.st.Preemption, p.st.LeftInVain
+	if by == nil || p.o.Verdict.InVain.Name == "" || p.o.Verdict.InVain.String() != by.By ||
+		vain != nil && !vain.Time.Before(&by.Since) {
+		return
+	}
+	p.st.LeftInVain = &v1alpha1.LeftInVain{For: by.By, Time: p.time(), Workers: p.spec.MinReplicas, Whole: true}
 }
 
 // sayStopped speaks of a job that is stopped or on its way to it.

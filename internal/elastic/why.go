@@ -39,6 +39,34 @@ func (p *planner) why(asks string) string {
 	return message
 }
 
+// gatedWorker is the first core worker that scheduling gates hold; nil for none.
+func (p *planner) gatedWorker() *Worker {
+	for _, w := range p.at[:p.minimum] {
+		if w != nil && len(w.Gates) > 0 && !w.Terminating {
+			return w
+		}
+	}
+	return nil
+}
+
+func (p *planner) sayGated(w *Worker) string {
+	return fmt.Sprintf("Worker %d carries the scheduling gate %s, which keeps every scheduler from placing it. Who added the gate "+
+		"must remove it; until then the job claims no room.", w.Index, text.Clip(strings.Join(w.Gates, ", "), 256))
+}
+
+// sayNotPlaced says that the core had room and was not placed, what that cost others, and what to do.
+func (p *planner) sayNotPlaced(asks string) string {
+	v := p.o.Verdict
+	message := fmt.Sprintf("There has been room for %s since %s, and Volcano has not placed it within %s "+
+		"(claims.placementTimeoutSeconds of the operator's configuration).", asks,
+		v.Since.UTC().Format("2006-01-02 15:04:05 MST"), p.o.Config.Claims.PlacementTimeout())
+	if len(v.From) > 0 {
+		message += " These workers left for it, and have their room back: " + someHolders(v.From) + "."
+	}
+	return message + " No other worker leaves for it until its pods, its Queue or the nodes that it may use change. Check that " +
+		"Volcano's scheduler runs, and what it says of PodGroup " + p.o.Job.Name + "." + p.volcanoSays()
+}
+
 // volcanoSays adds Volcano's own words, if it has said anything.
 func (p *planner) volcanoSays() string {
 	if p.o.Core == nil || p.o.Core.Unschedulable == "" {

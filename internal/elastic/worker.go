@@ -24,6 +24,8 @@ type Worker struct {
 	// Scheduled is true once the pod is bound to a node.
 	Scheduled bool
 	Ready     bool
+	// Gates are the scheduling gates that keep every scheduler from placing the pod.
+	Gates []string
 	// Terminating is true once deletion was requested.
 	Terminating bool
 	// Disruption is the reason of the pod's condition DisruptionTarget: evicted, preempted, drained, or its node lost; empty for a
@@ -94,6 +96,9 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 		Scheduled:   pod.Spec.NodeName != "",
 		Terminating: pod.DeletionTimestamp != nil,
 		Failure:     failure(pod),
+	}
+	for _, gate := range pod.Spec.SchedulingGates {
+		w.Gates = append(w.Gates, gate.Name)
 	}
 	for key, to := range map[string]*int64{
 		v1alpha1.AnnotationProgress:            &w.Progress,
