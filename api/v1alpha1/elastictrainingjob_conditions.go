@@ -20,8 +20,8 @@ const (
 	// ConditionSuspended is present and True from when the job stops, after its checkpoint where one is configured, until its next
 	// attempt.
 	ConditionSuspended = "Suspended"
-	// ConditionOwnerChecked is present and False, for good, when the job came to an operator without webhooks: nobody set or checked
-	// its owner, nor checked the ServiceAccount that its template names.
+	// ConditionOwnerChecked is present and False, for good, when the job came to an operator without webhooks: nobody set or
+	// checked its owner, nor checked the ServiceAccount that its template names.
 	ConditionOwnerChecked = "OwnerChecked"
 	// ConditionSucceeded is True for good once the success policy was met and the other workers ended or the completion grace
 	// passed, or once a rule of the failure policy completed the job.

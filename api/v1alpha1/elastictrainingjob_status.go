@@ -57,9 +57,9 @@ type ElasticityStatus struct {
 	// LastEvictionTime is when surplus last gave way; the cooldown counts from here.
 	// +optional
 	LastEvictionTime *metav1.Time `json:"lastEvictionTime,omitempty"`
-	// LastEvictionReason is why surplus last left: the reason of its condition DisruptionTarget, PreemptionByScheduler when Volcano
-	// took its place for a waiting gang, Told when the operator told it to leave for one, or Unseen when the operator was down.
-	// +optional
+	// LastEvictionReason is why surplus last left: the reason of its condition DisruptionTarget, PreemptionByScheduler when
+	// Volcano took its place for a waiting gang, Told when the operator told it to leave for one, or Unseen when the operator
+	// was down. +optional
 	// +kubebuilder:validation:MaxLength=256
 	LastEvictionReason string `json:"lastEvictionReason,omitempty"`
 	// GaveWayTo is the gang, as namespace/name, that surplus last left for on the operator's word; empty when Volcano evicted it,
@@ -172,8 +172,8 @@ type WorkerFailure struct {
 	// +optional
 	InPlace bool `json:"inPlace,omitempty"`
 	// LostSince is since when the work of all workers is lost that way: since the last checkpoint that the training told of in
-	// annotation tideline.io/checkpoint-done, or since the attempt's core began to run if it told of none. Absent if it did not run.
-	// +optional
+	// annotation tideline.io/checkpoint-done, or since the attempt's core began to run if it told of none. Absent if it did
+	// not run. +optional
 	LostSince *metav1.Time `json:"lostSince,omitempty"`
 	// Message is the last line of what the failed pod said.
 	// +optional
@@ -298,15 +298,15 @@ type ElasticTrainingJobStatus struct {
 	// activeDeadlineSeconds.
 	// +optional
 	ActiveSeconds int64 `json:"activeSeconds,omitempty"`
-	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole, or, before it ran, when one
-	// of its workers was first seen unable to start for its image or configuration.
+	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole, or, before it ran,
+	// when one of its workers was first seen unable to start for its image or configuration.
 	// +optional
 	BelowMinSince *metav1.Time `json:"belowMinSince,omitempty"`
 	// WaitSeconds is the time from the job's creation until its core first ran, in seconds.
 	// +optional
 	WaitSeconds *int64 `json:"waitSeconds,omitempty"`
-	// MasterCompletionTime is when the success policy was seen to be met, with Master by worker 0; the completion grace counts from
-	// here.
+	// MasterCompletionTime is when the success policy was seen to be met, with Master by worker 0; the completion grace
+	// counts from here.
 	// +optional
 	MasterCompletionTime *metav1.Time `json:"masterCompletionTime,omitempty"`
 	// CompletionTime is when the job succeeded or failed.

@@ -14,8 +14,8 @@ import (
 	"github.com/tideline-io/tideline/internal/elastic"
 )
 
-// Labels have few values that are known beforehand: tiers are those of the operator's configuration, everything else is listed in
-// internal/elastic. Jobs, namespaces, users and queues are no labels.
+// Labels have few values that are known beforehand: tiers are those of the operator's configuration, everything else is
+// listed in internal/elastic. Jobs, namespaces, users and queues are no labels.
 const (
 	labelTier, labelCause, labelReason, labelRole, labelPhase = "tier", "cause", "reason", "role", "phase"
 
@@ -29,8 +29,8 @@ var waitBuckets = []float64{
 	1, 5, 15, 30, 60, 2 * 60, 5 * 60, 10 * 60, 30 * 60, 3600, 2 * 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600,
 }
 
-// metrics are the figures over all jobs that Prometheus reads (docs/metrics.md). Counters begin at zero with the process; what is
-// told by a status write is counted after that write succeeded, so it is never counted twice.
+// metrics are the figures over all jobs that Prometheus reads (docs/metrics.md). Counters begin at zero with the process;
+// what is told by a status write is counted after that write succeeded, so it is never counted twice.
 type metrics struct {
 	tiers                        config.Tiers
 	wait, placement              *prometheus.HistogramVec
@@ -40,8 +40,8 @@ type metrics struct {
 	phases                       *phases
 }
 
-// newMetrics returns metrics of the jobs in a store, which are counted once elected is closed: an operator that stands by counts
-// none, so that the sum over all operators is right.
+// newMetrics returns metrics of the jobs in a store, which are counted once elected is closed: an operator that stands by
+// counts none, so that the sum over all operators is right.
 func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store, elected <-chan struct{}) *metrics {
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: waitBuckets}, []string{labelTier})
@@ -135,8 +135,8 @@ func (m *metrics) tierOf(job *v1alpha1.ElasticTrainingJob) string {
 	return noTier
 }
 
-// gpuTime counts GPU-seconds: the integral over time of the GPUs that jobs hold. Time is this process's own monotonic clock, and
-// runs on between status writes, of which a job at rest has none. A scrape costs the same for any number of jobs.
+// gpuTime counts GPU-seconds: the integral over time of the GPUs that jobs hold. Time is this process's own monotonic
+// clock, and runs on between status writes, of which a job at rest has none. A scrape costs the same for any number of jobs.
 type gpuTime struct {
 	desc *prometheus.Desc
 	now  func() time.Time

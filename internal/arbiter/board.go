@@ -36,8 +36,8 @@ func newBoard[V any](soon func(V) V) board[V] {
 	return board[V]{verdicts: map[types.NamespacedName]V{}, told: map[types.NamespacedName]telling[V]{}, soon: soon}
 }
 
-// replace installs the verdicts and lists the jobs to wake: those of which something changed that is told or done soon, and, once
-// in a while, those of which only figures changed. In a long line every newcomer changes the figures of all.
+// replace installs the verdicts and lists the jobs to wake: those of which something changed that is told or done soon,
+// and, once in a while, those of which only figures changed. In a long line every newcomer changes the figures of all.
 func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []types.NamespacedName {
 	var wake []types.NamespacedName
 	for job, v := range next {

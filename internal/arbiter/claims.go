@@ -15,8 +15,8 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 )
 
-// arriving is how long an attempt that has begun is counted on to have its pods soon. One that gets none, because a quota or a policy
-// refuses them, keeps no other gang from the room.
+// arriving is how long an attempt that has begun is counted on to have its pods soon. One that gets none, because a quota
+// or a policy refuses them, keeps no other gang from the room.
 const arriving = 10 * time.Second
 
 // roll is how the pods of a group stand.
@@ -158,8 +158,8 @@ func (c *collector) completed(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
 	return count
 }
 
-// submit adds the gang to the docket of its queue if it claims room. A gang that was seen to claim nothing begins to wait when it
-// claims again.
+// submit adds the gang to the docket of its queue if it claims room. A gang that was seen to claim nothing begins to wait
+// when it claims again.
 func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
 	s.QueueShut = c.shut[ask.Queue]
 	if idle, seen := c.arbiter.idle[ask.Job]; seen {
@@ -200,8 +200,8 @@ func (c *collector) waiters(pods []*corev1.Pod) []capacity.Waiter {
 	return all
 }
 
-// askAlike tells whether two pods ask for the same, as far as a shape knows. Names, and volumes that hold nothing to a node, differ
-// from pod to pod.
+// askAlike tells whether two pods ask for the same, as far as a shape knows. Names, and volumes that hold nothing to a
+// node, differ from pod to pod.
 func askAlike(a, b *corev1.PodSpec) bool {
 	return equality.Semantic.DeepEqual(a.NodeSelector, b.NodeSelector) && equality.Semantic.DeepEqual(a.Affinity, b.Affinity) &&
 		equality.Semantic.DeepEqual(a.Tolerations, b.Tolerations) && sameContainers(a.Containers, b.Containers) &&
@@ -239,8 +239,8 @@ func bindingVolumes(all []corev1.Volume) []corev1.VolumeSource {
 	return binding
 }
 
-// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room already. An
-// operator that has just begun itself may have been killed before it created the PodGroup.
+// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room
+// already. An operator that has just begun itself may have been killed before it created the PodGroup.
 func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
 	if job.Status.Attempt == nil || job.Status.RunningSince != nil {
 		return false

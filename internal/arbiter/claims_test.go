@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -9,16 +10,18 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
 )
 
-// claimant adds job gang of two workers, of the most important tier, which has waited for an hour while job ctr holds all eight GPUs.
+// claimant adds job gang of two workers, of the most important tier, which has waited for an hour while job ctr holds all
+// eight GPUs.
 func (s *scene) claimant() *v1alpha1.ElasticTrainingJob {
 	holder := s.job("ctr", 8, 8)
 	holder.Status.RunningSince = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
@@ -85,8 +88,9 @@ func TestWhoClaimsRoom(t *testing.T) {
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-2 * arriving))
 		}, false},
 		"its Queue is closed": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
-			queue, _ := gang.NewQueue().(*schedulingv1beta1.Queue)
-			queue.Name, queue.Status.State = "closed", schedulingv1beta1.QueueStateClosed
+			queue := gang.NewQueue()
+			queue.SetName("closed")
+			set(t, queue, "Closed", "status", "state")
 			s.objects = append(s.objects, queue)
 			s.inQueue(j, "closed")
 		}, false},
@@ -120,12 +124,21 @@ func TestWhoClaimsRoom(t *testing.T) {
 	}
 }
 
+// set writes a field of an object whose type only package gang knows.
+func set(t *testing.T, o client.Object, value string, fields ...string) {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(unstructured.SetNestedField(content, value, fields...)).To(Succeed())
+	NewWithT(t).Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, o)).To(Succeed())
+}
+
 // inQueue moves the core of a job to another queue.
 func (s *scene) inQueue(j *v1alpha1.ElasticTrainingJob, queue string) {
 	j.Status.Queue = queue
 	for _, o := range s.objects {
-		if group, ok := o.(*schedulingv1beta1.PodGroup); ok && metav1.IsControlledBy(group, j) {
-			group.Spec.Queue = queue
+		if reflect.TypeOf(o) == reflect.TypeOf(gang.NewPodGroup()) && metav1.IsControlledBy(o, j) {
+			set(s.t, o, queue, "spec", "queue")
 		}
 	}
 }
@@ -136,7 +149,8 @@ func TestRuntimeClassChoosesNodesToo(t *testing.T) {
 	j := s.claimant()
 	j.Spec.Template.Spec.RuntimeClassName = ptr.To("sandbox")
 	s.objects = append(s.objects, &nodev1.RuntimeClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "sandbox"}, Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"sandbox": "yes"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "sandbox"},
+		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"sandbox": "yes"}},
 	})
 	s.bare = map[string]bool{"gang": true}
 	j.Status.Attempt.StartTime = metav1.NewTime(now)
@@ -153,23 +167,21 @@ func TestGangsOfTwoShapesAreSummed(t *testing.T) {
 	g := NewWithT(t)
 	s := newScene(t)
 	s.job("ctr", 8, 8)
-	group, _ := gang.NewPodGroup().(*schedulingv1beta1.PodGroup)
-	group.Namespace, group.Name, group.CreationTimestamp = "ads", "mpi", metav1.NewTime(now.Add(-time.Hour))
-	group.Spec = schedulingv1beta1.PodGroupSpec{MinMember: 3, Queue: "default"}
-	s.objects = append(s.objects, group)
+	s.objects = append(s.objects, gang.Group{Namespace: "ads", Name: "mpi", MinMember: 3, Queue: "default"}.PodGroup())
 	for _, pod := range []struct{ name, resource string }{
 		{"launcher", "cpu"}, {"worker-0", "nvidia.com/gpu"}, {"worker-1", "nvidia.com/gpu"},
 	} {
 		requests := corev1.ResourceList{corev1.ResourceName(pod.resource): resource.MustParse("1")}
-		s.objects = append(s.objects, &corev1.Pod{
+		member := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "ads", Name: pod.name, UID: types.UID(pod.name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-				Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: "mpi"},
 			},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests},
 			}}},
-		})
+		}
+		gang.Member{Group: "mpi"}.Join(member)
+		s.objects = append(s.objects, member)
 	}
 	node, _ := s.objects[0].(*corev1.Node)
 	node.Status.Allocatable["cpu"] = resource.MustParse("4")

@@ -29,8 +29,8 @@ const starvation = 60 * time.Second
 // a process that cannot be killed or a finalizer holds it.
 const overdue = 60 * time.Second
 
-// onItsWay is how soon the room of a pod that terminates must come for others to wait for it. Whoever leaves on our word is gone by
-// then; a pod that has hours of grace is one that stays.
+// onItsWay is how soon the room of a pod that terminates must come for others to wait for it. Whoever leaves on our word
+// is gone by then; a pod that has hours of grace is one that stays.
 const onItsWay = 2 * time.Minute
 
 // inputs is what one evaluation works on.
@@ -66,15 +66,6 @@ func (in *inputs) fairClaims() int {
 		return 0
 	}
 	return len(in.claims)
-}
-
-// waiting lists the gangs of all queues that wait.
-func (in *inputs) waiting() []*capacity.Gang {
-	var all []*capacity.Gang
-	for _, d := range in.dockets {
-		all = append(all, d.Waiting...)
-	}
-	return all
 }
 
 // collector reads the caches once.

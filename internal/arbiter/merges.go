@@ -92,8 +92,8 @@ func (c *collector) mergeSurplus(p *corev1.Pod) *capacity.Surplus {
 	}
 }
 
-// splitMerges moves the verdicts of merges' cores out of those of all gangs, to their MergeJobs, and adds to that of a merge that
-// could never fit what there would be at most.
+// splitMerges moves the verdicts of merges' cores out of those of all gangs, to their MergeJobs, and adds to that of a
+// merge that could never fit what there would be at most.
 func splitMerges(in *inputs, model *capacity.Model, judged verdicts) verdicts {
 	merges := verdicts{}
 	for core, job := range in.mergeCores {

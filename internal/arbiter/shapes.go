@@ -67,8 +67,8 @@ func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i in
 	return c.admitted(job.Namespace, worker.Spec(job, c.arbiter.config.Accelerators, model, i))
 }
 
-// admitted is the shape that a pod will have once it is admitted: its RuntimeClass may choose nodes for it, and adds what the runtime
-// itself takes (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
+// admitted is the shape that a pod will have once it is admitted: its RuntimeClass may choose nodes for it, and adds what
+// the runtime itself takes (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
 func (c *collector) admitted(namespace string, spec *corev1.PodSpec) capacity.Shape {
 	name := ptr.Deref(spec.RuntimeClassName, "")
 	if name == "" {

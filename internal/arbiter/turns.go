@@ -252,8 +252,8 @@ func bind(c *caps.Claimant, model string, holds caps.Amounts) {
 	}
 }
 
-// guest counts a pod of the team's queue that is in no namespace of the team's: for the queue alone. A pod that holds room for a
-// training of the team's does not count once that is there, which takes the room.
+// guest counts a pod of the team's queue that is in no namespace of the team's: for the queue alone. A pod that holds room
+// for a training of the team's does not count once that is there, which takes the room.
 func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
 	if p.Spec.NodeName == "" {
 		return

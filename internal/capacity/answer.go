@@ -23,8 +23,8 @@ type Answer struct {
 	// Short is what the whole gang asks beyond what is free or, where QueueLimit is true, beyond what its queue may still take;
 	// empty for a gang that does not fit because what is free lies in pieces too small for its workers.
 	Short Amounts
-	// Leaving is what pods that leave hold of what the gang asks, where that is all it waits for: it does not fit now, and does once
-	// they have gone. Nil for every other gang.
+	// Leaving is what pods that leave hold of what the gang asks, where that is all it waits for: it does not fit now, and
+	// does once they have gone. Nil for every other gang.
 	Leaving Amounts
 	// Nodes is how many nodes would take the gang's workers if they were empty of others, whatever their size.
 	Nodes int
@@ -53,8 +53,8 @@ func (m *Model) Ask(g *Gang) Answer {
 	return answer
 }
 
-// onItsWay is what pods that leave hold of what the gang asks: on its nodes or, where none of that is there, in the books of its
-// queue.
+// onItsWay is what pods that leave hold of what the gang asks: on its nodes or, where none of that is there, in the books
+// of its queue.
 func (m *Model) onItsWay(g *Gang, a *ask, free Amounts) Amounts {
 	sum := Amounts{}
 	for name, amount := range m.sum(g, a, soonOn) {
@@ -160,8 +160,8 @@ func (m *Model) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 	return sum
 }
 
-// headroom is what the gang's queue may still take of each resource that the gang asks, less than nothing where it has more than
-// it may, and how many workers that is. As in
+// headroom is what the gang's queue may still take of each resource that the gang asks, less than nothing where it has
+// more than it may, and how many workers that is. As in
 // Volcano's capacity plugin, a queue is limited by its capability and by what the guarantees of the others leave. A queue that
 // does not exist takes nothing.
 func (m *Model) headroom(g *Gang) (Amounts, int32) {

@@ -188,8 +188,8 @@ func (a *ask) occupy(on *node, n int32) {
 }
 
 // victimsInTurn finds victims for a gang of several shapes: each worker of a shape of its own gets its place first, then the
-// others theirs. Each part is served by the fewest victims; together they may be more than the fewest, but each is needed. Whom it
-// may take is what the whole gang may.
+// others theirs. Each part is served by the fewest victims; together they may be more than the fewest, but each is needed.
+// Whom it may take is what the whole gang may.
 func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	rest, rank := m.clone(), m.ranks(g, yields)
 	others := *g

@@ -43,8 +43,9 @@ func BenchmarkJudge(b *testing.B) {
 }
 
 // BenchmarkJudgePreempting has 500 running gangs of eight workers, of which two are surplus, on half of every node; the rest is
-// held by others. Every waiting gang preempts the tier of half of them. In the worst cases no gang of the line can be served, so
-// that each is judged with everybody gone; in the other all but the last are too large, and it takes nearly all whom it may.
+// held by others. Every waiting gang preempts the tier of half of them. In the worst cases no gang of the line can be
+// served, so that each is judged with everybody gone; in the other all but the last are too large, and it takes nearly all
+// whom it may.
 func BenchmarkJudgePreempting(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -12,11 +12,11 @@ type ceilings struct {
 	known map[string]*Answer
 }
 
-// Ceiling is nil for a gang that would fit if nothing else ran: with empty nodes, and with the books of its queue empty, so that
-// the queue is limited only by its capability and by what the guarantees of the others leave. For a gang that would not fit even
-// then it is what the model says of it there, so that Free is what the nodes have. It is nil as well where never is too strong a
-// word: for a gang of a queue that does not exist, and for one that the model does not cover. Gangs that ask for the same have
-// the same answer, which callers must not change.
+// Ceiling is nil for a gang that would fit if nothing else ran: with empty nodes, and with the books of its queue empty,
+// so that the queue is limited only by its capability and by what the guarantees of the others leave. For a gang that
+// would not fit even then it is what the model says of it there, so that Free is what the nodes have. It is nil as well
+// where never is too strong a word: for a gang of a queue that does not exist, and for one that the model does not cover.
+// Gangs that ask for the same have the same answer, which callers must not change.
 func (m *Model) Ceiling(g *Gang) *Answer {
 	if _, exists := m.queues[g.Queue]; !exists || g.unmodelled() != "" {
 		return nil

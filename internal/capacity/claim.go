@@ -23,8 +23,8 @@ type Standing struct {
 	Waiting []Waiter
 	// Gated counts pods without a node that scheduling gates keep from every scheduler.
 	Gated int32
-	// Hindered is true for a gang that waits for something else than room: its pods are refused, its attempt is in a back-off, or an
-	// administrator must act first.
+	// Hindered is true for a gang that waits for something else than room: its pods are refused, its attempt is in a
+	// back-off, or an administrator must act first.
 	Hindered bool
 	// QueueShut is true for a gang in a Queue that places nothing: closed, closing, or of an unknown state.
 	QueueShut bool
@@ -58,8 +58,8 @@ const (
 	ClaimIncomplete NoClaim = "fewer pods wait than members are missing"
 )
 
-// mostApart is how many workers of a gang may have a shape of their own. Beyond it the model does not cover the gang: each of them
-// is placed by itself, in each question.
+// mostApart is how many workers of a gang may have a shape of their own. Beyond it the model does not cover the gang: each
+// of them is placed by itself, in each question.
 const mostApart = 32
 
 // Claim completes the gang with what it waits for: how many workers, of which shapes, by which pods, since when. It returns why

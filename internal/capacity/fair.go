@@ -7,9 +7,10 @@ import (
 )
 
 // Fair lets surplus of queues that have less than their share have places of surplus of queues that have more than theirs:
-// Volcano takes back for gangs alone. Claims are surplus workers that wait, each as a gang of one; may tells of the surplus of a
-// job whether it leaves for a claim. A queue gives no more than what it has beyond its share, and takes no more than what it
-// misses, so that it is not taken back again. It returns who must leave, by job, and for which job, and the claims for which they do.
+// Volcano takes back for gangs alone. Claims are surplus workers that wait, each as a gang of one; may tells of the
+// surplus of a job whether it leaves for a claim. A queue gives no more than what it has beyond its share, and takes no
+// more than what it misses, so that it is not taken back again. It returns who must leave, by job, and for which job, and
+// the claims for which they do.
 func (m *Model) Fair(
 	claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool,
 ) (leave map[types.NamespacedName]Verdict, served []*Gang) {

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// makeRoomFor decides who leaves next. One gang of a queue is served by surplus at a time, and no gang stops while those that stopped
-// before still hold their places: who else needs room is judged when that is there.
+// makeRoomFor decides who leaves next. One gang of a queue is served by surplus at a time, and no gang stops while those
+// that stopped before still hold their places: who else needs room is judged when that is there.
 func (m *Model) makeRoomFor(r *Review) {
 	m.shrinkNext(r)
 	m.stopNext(r)
 }
 
-// shrinkNext finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs before it
-// that fit, or will once those who leave have gone, is theirs.
+// shrinkNext finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs
+// before it that fit, or will once those who leave have gone, is theirs.
 func (m *Model) shrinkNext(r *Review) {
 	if slices.ContainsFunc(r.next.Standing, func(p Promise) bool { return len(p.Victims) > 0 }) {
 		return
@@ -134,8 +134,8 @@ func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdic
 	}
 }
 
-// leaving lists who must leave for the promise: the victims that still hold a place and, until the gang is placed, surplus of its
-// queue and of theirs that waits, because it would take the places one by one while the gang needs them all.
+// leaving lists who must leave for the promise: the victims that still hold a place and, until the gang is placed, surplus
+// of its queue and of theirs that waits, because it would take the places one by one while the gang needs them all.
 func (m *Model) leaving(p *Promise, g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	queues := []string{g.Queue}
 	all := m.present(p.Victims)

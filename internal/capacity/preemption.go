@@ -46,8 +46,8 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 }
 
 // Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that claim room, once
-// surplus that it may take has left, as long as no claim would stop it again; nil for none. It is one at a time, because from then
-// on it is a gang that waits. It is returned on the model of accelerator on which it fits.
+// surplus that it may take has left, as long as no claim would stop it again; nil for none. It is one at a time, because
+// from then on it is a gang that waits. It is returned on the model of accelerator on which it fits.
 func (m *Model) Resume(preempted, claiming []*Gang) *Gang {
 	may := newReach(func(types.NamespacedName) bool { return true })
 	preempted = slices.Clone(preempted)
@@ -82,9 +82,9 @@ type standing struct {
 	rest *Model
 }
 
-// standing judges a tier. A gang that preempts the tier keeps it from going on while it can be served: it fits, or it would with
-// everybody gone whom it may stop. One that could not be served even so, or that the model does not cover, neither stops anybody
-// nor needs the room now; it can stop the tier once that would do.
+// standing judges a tier. A gang that preempts the tier keeps it from going on while it can be served: it fits, or it
+// would with everybody gone whom it may stop. One that could not be served even so, or that the model does not cover,
+// neither stops anybody nor needs the room now; it can stop the tier once that would do.
 func (m *Model) standing(of inQueue, claiming []*Gang, may *reach) *standing {
 	s := &standing{rest: m.clone()}
 	for _, g := range ordered(claiming) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Promise is room for one gang that waits: room that others make by leaving, room that is free, or surplus that Volcano may take.
-// It has an end, because something that the model does not see may keep the gang out:
+// Promise is room for one gang that waits: room that others make by leaving, room that is free, or surplus that Volcano
+// may take. It has an end, because something that the model does not see may keep the gang out:
 //
 //	others leave -> room is there (Free) -> the gang is placed
 //	                                     \-> not placed within Docket.PlacementTimeout -> the claim has ended
@@ -35,7 +35,8 @@ type Ended struct {
 	// At is when the claim ended, and Times how often in a row it has.
 	At    time.Time
 	Times int
-	// terms is the fingerprint of the gang's pods, Queue and nodes. While it stays the same a second promise would end as the first.
+	// terms is the fingerprint of the gang's pods, Queue and nodes. While it stays the same a second promise would end as the
+	// first.
 	terms uint64
 	// lifted is true once the gang claims room again; the entry then only counts.
 	lifted bool
@@ -47,8 +48,8 @@ type Promises struct {
 	Ended    []Ended
 }
 
-// longestPause bounds how long a gang whose claims end again and again pauses in between, whatever changes: a node that comes and
-// goes each minute must not cost others their places each minute.
+// longestPause bounds how long a gang whose claims end again and again pauses in between, whatever changes: a node that
+// comes and goes each minute must not cost others their places each minute.
 const longestPause = time.Hour
 
 // pause is how long after the end of a claim the next may begin.
@@ -118,8 +119,8 @@ func (m *Model) claims(r *Review, g *Gang, now time.Time) bool {
 	return kept.lifted
 }
 
-// advance is the gang's promise as it stands now; nil for a gang that there is no room for, and that none is made for. Rest is the
-// model in which gangs before it have their places.
+// advance is the gang's promise as it stands now; nil for a gang that there is no room for, and that none is made for.
+// Rest is the model in which gangs before it have their places.
 func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise {
 	p := Promise{For: g.Job, Workers: g.Workers}
 	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil && known.Workers == g.Workers {
@@ -142,8 +143,8 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	return &p
 }
 
-// isServed tells whether the gang has starved, surplus that Volcano takes by itself is enough for it, and it is the first such gang
-// in the queue.
+// isServed tells whether the gang has starved, surplus that Volcano takes by itself is enough for it, and it is the first
+// such gang in the queue.
 func (m *Model) isServed(r *Review, g *Gang) bool {
 	if starved, _ := r.docket.Starved(g); r.served || !starved || g.unmodelled() != "" {
 		return false
@@ -205,8 +206,8 @@ func (m *Model) terms(g *Gang) uint64 {
 	return h.Sum64() + m.fingerprint(g)
 }
 
-// fingerprint changes when a node that takes the gang's workers comes, goes, or gets another size. Labels and taints that decide
-// about that make it come or go.
+// fingerprint changes when a node that takes the gang's workers comes, goes, or gets another size. Labels and taints that
+// decide about that make it come or go.
 func (m *Model) fingerprint(g *Gang) uint64 {
 	var sum uint64
 	for on := range g.variants() {

@@ -3,8 +3,8 @@
 // room, and placement remains Volcano's.
 //
 // It models what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
-// required node affinity, the nodes of volumes, taints, and the limits of queues. What a pod asks beyond that (topology, affinity
-// between pods, volumes of one node at a time) makes the answer Unknown, never a guess.
+// required node affinity, the nodes of volumes, taints, and the limits of queues. What a pod asks beyond that (topology,
+// affinity between pods, volumes of one node at a time) makes the answer Unknown, never a guess.
 package capacity
 
 import (
@@ -136,8 +136,8 @@ type Volume struct {
 	Unmodelled string
 }
 
-// ShapeOf reads a pod template. Requests are given, because admission and schedulers count more than the containers. Of the pod's
-// PersistentVolumeClaims claimed tells, by name.
+// ShapeOf reads a pod template. Requests are given, because admission and schedulers count more than the containers. Of
+// the pod's PersistentVolumeClaims claimed tells, by name.
 func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(name string) Volume) Shape {
 	s := Shape{
 		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: unmodelled(spec),
@@ -193,8 +193,8 @@ func unmodelled(spec *corev1.PodSpec) string {
 	return ""
 }
 
-// isShare tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of it in
-// all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
+// isShare tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of
+// it in all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
 func isShare(name corev1.ResourceName) bool {
 	switch string(name) {
 	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
@@ -219,8 +219,8 @@ type Gang struct {
 	Pods []types.UID
 	// Shape is that of every worker that has none of its own.
 	Shape Shape
-	// Apart are the shapes of workers that have one of their own, one entry each: worker 0 of a training, the launcher of a Volcano
-	// Job. They get their places first.
+	// Apart are the shapes of workers that have one of their own, one entry each: worker 0 of a training, the launcher of a
+	// Volcano Job. They get their places first.
 	Apart []Shape
 	// Workers is how many must be placed together, those of Apart included.
 	Workers int32

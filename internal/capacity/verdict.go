@@ -30,8 +30,8 @@ type Verdict struct {
 	Preempt *Preemption
 	// Resume is true for a job that was preempted and may go on.
 	Resume bool
-	// Overdue is true for a gang that had room since Since and was not placed in time: its claim has ended. From are those who left
-	// for it in vain.
+	// Overdue is true for a gang that had room since Since and was not placed in time: its claim has ended. From are those
+	// who left for it in vain.
 	Overdue bool
 	Since   time.Time
 	// InVain is the gang for which workers of this job left, or the job stopped, in vain; zero for none.

@@ -13,8 +13,8 @@ import (
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
-// Training returns what was decided about a training from one written status to the next: from an empty one, all that the second
-// still tells of. It is called after the second was written, and again for what may not have been kept.
+// Training returns what was decided about a training from one written status to the next: from an empty one, all that the
+// second still tells of. It is called after the second was written, and again for what may not have been kept.
 func Training(
 	job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time,
 ) []ledger.Decision {
@@ -63,7 +63,8 @@ func (t *telling) attempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	if left := st.LeftInVain; left != nil {
 		t.add(left.Time, LeftInVain, stamp(left.Time), ledger.Decision{
 			Reason: v1alpha1.ReasonNotPlaced, Other: left.For,
-			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.", left.Workers, left.For),
+			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.",
+				left.Workers, left.For),
 		}, "workers", number(left.Workers))
 	}
 	if p := st.Preemption; p != nil {

@@ -16,7 +16,8 @@ const (
 )
 
 // Configuration is what the operator is told when it starts. docs/configuration.md lists its fields, with ranges; Defaults is
-// what they are when a file leaves them out. It is logged as a whole: what is secret never stands in it, only where it is found.
+// what they are when a file leaves them out. It is logged as a whole: what is secret never stands in it, only where it is
+// found.
 type Configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

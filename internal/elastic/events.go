@@ -122,7 +122,8 @@ func (s *story) tellInVain() {
 	if left.Whole {
 		who = "The job stopped"
 	}
-	s.add(corev1.EventTypeWarning, v1alpha1.EventLeftInVain, "%s for %s, which was not placed in time: it takes its room back.", who, left.For)
+	s.add(corev1.EventTypeWarning, v1alpha1.EventLeftInVain, "%s for %s, which was not placed in time: it takes its room back.",
+		who, left.For)
 }
 
 // tellAttempts says when the job stops, goes on, and starts anew.

@@ -69,8 +69,8 @@ func EvictionReasons() []string {
 // RestartCauses are all causes of restarts that Measure knows.
 func RestartCauses() []string { return []string{RestartError, RestartOOM, RestartDeleted} }
 
-// Loss is what a decision's status records of a worker for the first time: that it was taken away, or the restarts that it cost.
-// Status itself does not keep it: an attempt that ends takes its members with it.
+// Loss is what a decision's status records of a worker for the first time: that it was taken away, or the restarts that it
+// cost. Status itself does not keep it: an attempt that ends takes its members with it.
 type Loss struct {
 	// Worker is its index.
 	Worker int32
@@ -146,8 +146,8 @@ func (s *story) preempted(losses []Loss) []int32 {
 	})
 }
 
-// resizes lists why a training that goes on changed its size. The loss of a core worker is none: the training stands still until
-// it is back. Neither is a new attempt.
+// resizes lists why a training that goes on changed its size. The loss of a core worker is none: the training stands still
+// until it is back. Neither is a new attempt.
 func (s *story) resizes(losses []Loss) []string {
 	if s.before.RunningSince == nil || finished(s.after) || stopped(s.after) || s.newAttempt() {
 		return nil

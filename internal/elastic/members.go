@@ -125,8 +125,8 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 	return all
 }
 
-// happened judges a worker that is there, given the member that status knows at its index. Of a pod that status does not know, a
-// plain deletion is not counted: it may have been our own, when maxReplicas was lowered.
+// happened judges a worker that is there, given the member that status knows at its index. Of a pod that status does not
+// know, a plain deletion is not counted: it may have been our own, when maxReplicas was lowered.
 func (p *planner) happened(w *Worker, known v1alpha1.Member) (loss, bool) {
 	if l, lost := p.leaving(w); lost {
 		l.ran = w.UID == known.UID || w.Phase == corev1.PodRunning
@@ -225,8 +225,8 @@ func (p *planner) giveWay() {
 	}
 }
 
-// takeRoomBack lets surplus that left for a gang come back at once, if that gang was not placed in time: its cooldown would cost the
-// training room that serves no other job.
+// takeRoomBack lets surplus that left for a gang come back at once, if that gang was not placed in time: its cooldown
+// would cost the training room that serves no other job.
 func (p *planner) takeRoomBack() {
 	e, gang := p.st.Elasticity, p.o.Verdict.InVain.String()
 	if p.o.Verdict.InVain.Name == "" || e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != told || e.GaveWayTo != gang {
@@ -289,8 +289,8 @@ func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
 	}
 }
 
-// recordRestart books containers that restarted in place. Those of different workers that belong to one incident are one restart
-// of the job.
+// recordRestart books containers that restarted in place. Those of different workers that belong to one incident are one
+// restart of the job.
 func (p *planner) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
 	if m.UID != l.uid {
 		*m = v1alpha1.Member{Index: l.index, UID: l.uid}
@@ -331,8 +331,8 @@ func (p *planner) recordEviction(l *loss) {
 	e.LastEvictionTime, e.LastEvictionReason = &t, text.Clip(l.eviction, 256)
 }
 
-// replaceFailed deletes pods that ended badly, or that are stranded, so that their names are free for new ones: Volcano does not
-// count a failed pod as a member. The loss is in status first, and each worker has a back-off of its own.
+// replaceFailed deletes pods that ended badly, or that are stranded, so that their names are free for new ones: Volcano
+// does not count a failed pod as a member. The loss is in status first, and each worker has a back-off of its own.
 func (p *planner) replaceFailed() {
 	retry := map[int32]time.Duration{}
 	for _, m := range p.st.Members {

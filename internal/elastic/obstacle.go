@@ -108,8 +108,8 @@ func (p *planner) tierNotAllowed() *Obstacle {
 	}
 }
 
-// tier is the tier in effect: the one that the job asks for, or that is on record, or, for a job that has not begun, the default
-// of its profile. It is false for one that the job may not have.
+// tier is the tier in effect: the one that the job asks for, or that is on record, or, for a job that has not begun, the
+// default of its profile. It is false for one that the job may not have.
 func (p *planner) tier() (config.Tier, bool) {
 	if p.o.Job.Status.Attempt != nil {
 		return p.o.Config.Tiers.Of(p.spec.Tier, p.o.Job.Status.Tier)
@@ -119,7 +119,8 @@ func (p *planner) tier() (config.Tier, bool) {
 
 func (p *planner) owner() members.Owner { return members.OfTraining(p.o.Job, p.o.WebhooksOff) }
 
-// awaitingApproval holds a job that has not begun until its tier is approved. One that has goes on, whatever stops it meanwhile.
+// awaitingApproval holds a job that has not begun until its tier is approved. One that has goes on, whatever stops it
+// meanwhile.
 func (p *planner) awaitingApproval() *Obstacle {
 	tier, ok := p.tier()
 	if !ok || p.o.Job.Status.Attempt != nil {
@@ -247,8 +248,8 @@ func (p *planner) queueShut() *Obstacle {
 func (p *planner) backsOff(wait time.Duration) *Obstacle {
 	return &Obstacle{
 		Reason: v1alpha1.ReasonBackOff,
-		Message: fmt.Sprintf("Attempt %d creates its workers at %s, because attempts before it failed: restart %d of at most %d. Until "+
-			"then it claims no room.", p.st.Attempt.Number, p.now.Add(wait).UTC().Format("2006-01-02 15:04:05 MST"),
+		Message: fmt.Sprintf("Attempt %d creates its workers at %s, because attempts before it failed: restart %d of at most %d. "+
+			"Until then it claims no room.", p.st.Attempt.Number, p.now.Add(wait).UTC().Format("2006-01-02 15:04:05 MST"),
 			len(p.st.RestartTimes), ptr.Deref(p.spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)),
 	}
 }
@@ -263,8 +264,8 @@ func (p *planner) refused() *Obstacle {
 }
 
 // askAgain asks the API server for worker 0 alone, while the job has no gang: one that can have no workers would keep its
-// minResources in the books of its queue, and others would leave to make room for it. What status says stands until the worker is
-// there.
+// minResources in the books of its queue, and others would leave to make room for it. What status says stands until the
+// worker is there.
 func (p *planner) askAgain() {
 	if p.o.Core != nil || p.o.Surplus != nil {
 		p.deleteGroups()

@@ -209,8 +209,8 @@ func (p *planner) adoptRange() bool {
 	return true
 }
 
-// keepRunning brings the workers of the attempt to what the spec asks. What happened to them is settled first: an obstacle keeps
-// the job from creating anything, not from seeing the end or a loss.
+// keepRunning brings the workers of the attempt to what the spec asks. What happened to them is settled first: an obstacle
+// keeps the job from creating anything, not from seeing the end or a loss.
 func (p *planner) keepRunning() {
 	tier, _ := p.tier()
 	p.d.Blueprint = worker.Blueprint{
@@ -343,8 +343,8 @@ func order(b bool) int {
 }
 
 // createMissing creates the workers of [from, to) that have no pod, lowest index first. A pod that is still leaving holds its
-// name, and is waited for. A lost one is replaced once its loss is in status, which cannot be written of a job that was deleted:
-// the workers of such a job may be seen to go long before the job is.
+// name, and is waited for. A lost one is replaced once its loss is in status, which cannot be written of a job that was
+// deleted: the workers of such a job may be seen to go long before the job is.
 func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
 		if p.at[i] == nil && !p.hasLeft(i) && !p.strayAt(i) && !p.livesOnRecord(i) {

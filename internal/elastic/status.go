@@ -67,8 +67,8 @@ func (p *planner) sayAll() {
 	}
 }
 
-// sayLine says where the core stands in the line, and who makes room for it. The verdict is up to a second old, so a core that is
-// placed does not ask it.
+// sayLine says where the core stands in the line, and who makes room for it. The verdict is up to a second old, so a core
+// that is placed does not ask it.
 func (p *planner) sayLine() {
 	if p.minimum > 0 && p.corePlaced() {
 		p.st.Place, p.st.RoomFrom = 0, ""

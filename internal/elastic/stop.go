@@ -47,8 +47,8 @@ func (p *planner) stop() {
 	p.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
 }
 
-// stayStopped removes everything that holds or asks for room, and starts the next attempt once the job may run again and the last
-// pod is gone. The groups go too, because one that Volcano admitted keeps its minResources in the books of its queue.
+// stayStopped removes everything that holds or asks for room, and starts the next attempt once the job may run again and
+// the last pod is gone. The groups go too, because one that Volcano admitted keeps its minResources in the books of its queue.
 func (p *planner) stayStopped() {
 	for i := range p.o.Workers {
 		p.delete(&p.o.Workers[i])

@@ -135,7 +135,8 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	return w
 }
 
-// failure prefers what the container said that failed last, the training container among equals, to what the pod as a whole says.
+// failure prefers what the container said that failed last, the training container among equals, to what the pod as a
+// whole says.
 func failure(pod *corev1.Pod) Failure {
 	var last *corev1.ContainerStateTerminated
 	container := ""

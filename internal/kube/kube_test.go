@@ -214,7 +214,8 @@ func TestStripPodKeepsOfAPodThatWaitsWhereItMayGo(t *testing.T) {
 		NodeSelector: map[string]string{"gpu": "a100"}, Tolerations: []corev1.Toleration{{Key: "team"}}, HostNetwork: true,
 		ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu"}}, Volumes: []corev1.Volume{{Name: "data"}},
 		SchedulingGates: []corev1.PodSchedulingGate{{Name: "later"}},
-		InitContainers:  []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9001}}}}, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
+		InitContainers:  []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9001}}}},
+		Containers:      []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 9000}}}},
 	}}
 	NewWithT(t).Expect(StripPod("user")(pod.DeepCopy())).To(Equal(pod))
 }

@@ -18,7 +18,8 @@ func StripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// StripNode keeps of a node what the arbiter reads. Most of a node is the list of its images and what kubelet reports of itself.
+// StripNode keeps of a node what the arbiter reads. Most of a node is the list of its images and what kubelet reports of
+// itself.
 func StripNode(o any) (any, error) {
 	node, ok := o.(*corev1.Node)
 	if !ok {
@@ -71,8 +72,8 @@ func StripVolume(o any) (any, error) {
 	return stripped, nil
 }
 
-// VolumeTopology are labels of a PersistentVolume that name the zone or region from which it can be used, several by "__" between
-// them, where it does not say so by node affinity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone).
+// VolumeTopology are labels of a PersistentVolume that name the zone or region from which it can be used, several by "__"
+// between them, where it does not say so by node affinity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone).
 var VolumeTopology = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
 // named is the least that a cache must know of an object.
