@@ -245,8 +245,9 @@ histories: ## Hold Plan to its laws over HISTORIES (100000) random histories, wi
 	TIDELINE_HISTORIES=$$(( $(HISTORIES) / 20 )) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomPools$$' ./internal/merge
 
 .PHONY: fuzz
-fuzz: ## Have the fuzzer look for histories that break a law of Plan, for FUZZTIME (1m).
-	@exec go test -run='^$$' -fuzz='^FuzzPlan$$' -fuzztime=$(FUZZTIME) -fuzzminimizetime=100x ./internal/elastic
+fuzz: ## Have the fuzzer look for histories that break a law of Plan, and for reviews that hurt, for FUZZTIME (1m) each.
+	@go test -run='^$$' -fuzz='^FuzzPlan$$' -fuzztime=$(FUZZTIME) -fuzzminimizetime=100x ./internal/elastic
+	exec go test -run='^$$' -fuzz='^FuzzReview$$' -fuzztime=$(FUZZTIME) -fuzzminimizetime=100x ./internal/webhook
 
 .PHONY: test-all
 test-all: ## Run every suite this machine can run, and say what was not run and why.

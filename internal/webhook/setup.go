@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
 )
 
@@ -80,15 +82,25 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 		}
 	}
 	server := webhook.NewServer(served)
-	server.Register(defaultJobPath, &admission.Webhook{Handler: &completer{mgr.GetClient(), training}})
-	server.Register(defaultMergePath, &admission.Webhook{Handler: &completer{mgr.GetClient(), merging}})
-	server.Register(validateJobPath, &admission.Webhook{Handler: newJobValidator(mgr.GetClient(), cfg)})
-	server.Register(validateMergePath, &admission.Webhook{Handler: newMergeValidator(mgr.GetClient(), cfg)})
-	a := &approver{client: mgr.GetClient(), config: cfg, now: time.Now}
-	server.Register(approvePath, &admission.Webhook{Handler: admission.HandlerFunc(a.record)})
-	server.Register(validateApprovalPath, &admission.Webhook{Handler: admission.HandlerFunc(a.check)})
+	for path, hook := range hooks(mgr.GetClient(), cfg, newGate()) {
+		server.Register(path, hook)
+	}
 	if err := mgr.Add(server); err != nil {
 		return err
 	}
 	return mgr.AddReadyzCheck("webhooks", server.StartedChecker())
+}
+
+// hooks are all webhooks, by their paths.
+func hooks(c client.Client, cfg *config.Configuration, g *gate) map[string]http.Handler {
+	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
+	a := &approver{client: c, config: cfg, now: time.Now}
+	return map[string]http.Handler{
+		defaultJobPath:       g.guard(created, &completer{c, training}),
+		defaultMergePath:     g.guard(created, &completer{c, merging}),
+		validateJobPath:      g.guard(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg)),
+		validateMergePath:    g.guard(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
+		approvePath:          g.guard(changed, admission.HandlerFunc(a.record)),
+		validateApprovalPath: g.guard(changed, admission.HandlerFunc(a.check)),
+	}
 }
