@@ -1,14 +1,17 @@
 package project
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/kustomize/api/resource"
+	kustomize "sigs.k8s.io/kustomize/api/resource"
 )
 
 // The namespace enforces the strictest level of Pod Security. If the operator's pods asked for more, they would be refused, and
@@ -91,7 +94,24 @@ func TestOperatorAsksForLittle(t *testing.T) {
 	}
 }
 
-func deployment(t *testing.T, r *resource.Resource) *appsv1.Deployment {
+// Go collects garbage in time only where it knows the limit, with which a tenth is left for what is not Go's heap.
+func TestOperatorKnowsItsLimitOfMemory(t *testing.T) {
+	for name, all := range installations(t) {
+		c := deployment(t, named(t, all, "Deployment", manager)).Spec.Template.Spec.Containers[0]
+		i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+		if i < 0 {
+			t.Errorf("%s: Go is told no limit of memory", name)
+			continue
+		}
+		goal, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B"))
+		limit := c.Resources.Limits.Memory()
+		if share := float64(goal.Value()) / float64(limit.Value()); err != nil || share < 0.88 || share > 0.92 {
+			t.Errorf("%s: GOMEMLIMIT is %s (%v), which is %.2f of the limit, %s: want 0.9", name, c.Env[i].Value, err, share, limit)
+		}
+	}
+}
+
+func deployment(t *testing.T, r *kustomize.Resource) *appsv1.Deployment {
 	t.Helper()
 	var d appsv1.Deployment
 	decode(t, r, &d)
