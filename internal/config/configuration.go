@@ -148,6 +148,9 @@ type Webhooks struct {
 	BindAddress string `json:"bindAddress"`
 	// Certificates is where the certificate comes from.
 	Certificates Certificates `json:"certificates"`
+	// ClientCAFile is the absolute path of a file with certificates, in PEM, of the authorities that sign the API server's; whoever
+	// has none of theirs is not answered. Empty: whoever calls is. Default: "".
+	ClientCAFile string `json:"clientCAFile"`
 }
 
 // Where the certificate of the webhooks comes from.

@@ -36,7 +36,9 @@ func TestFlagsGoBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	want.Metrics.BindAddress, want.Health.BindAddress, want.ResyncPeriodSeconds = "0", ":1", 5
 	want.Merges.LocalStores = "/tmp/stores"
 	want.LeaderElection = LeaderElection{LeaseDurationSeconds: 8, RenewDeadlineSeconds: 6, RetryPeriodSeconds: 2}
-	want.Webhooks = Webhooks{Enabled: true, BindAddress: ":2", Certificates: Certificates{Mode: "rotate", Directory: "/mine"}}
+	want.Webhooks = Webhooks{
+		Enabled: true, BindAddress: ":2", Certificates: Certificates{Mode: "rotate", Directory: "/mine"}, ClientCAFile: "/callers.crt",
+	}
 	g.Expect(c).To(Equal(want))
 }
 

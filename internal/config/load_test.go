@@ -96,7 +96,9 @@ func other() *Configuration {
 		LeaderElection: LeaderElection{
 			Enabled: true, Namespace: "ops", LeaseDurationSeconds: 5, RenewDeadlineSeconds: 4, RetryPeriodSeconds: 1,
 		},
-		Webhooks: Webhooks{BindAddress: "localhost:1", Certificates: Certificates{Mode: "files", Directory: "/certs"}},
+		Webhooks: Webhooks{
+			BindAddress: "localhost:1", Certificates: Certificates{Mode: "files", Directory: "/certs"}, ClientCAFile: "/callers.crt",
+		},
 	}
 }
 

@@ -75,6 +75,7 @@ func (c *Configuration) validate() problems {
 	if c.Webhooks.Certificates.Directory == "" {
 		p.value("webhooks.certificates.directory", "", "it must be the path of a folder")
 	}
+	p.secretFile("webhooks.clientCAFile", c.Webhooks.ClientCAFile)
 	return p
 }
 

@@ -253,11 +253,13 @@ var wrongFiles = []struct {
 		"clientBurst is 5: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.",
 	}},
 	{"a burst below the rate", "clientQPS: 20\n", []string{"clientBurst is 0: it must be from 20 to 10000."}},
-	{"words", "log: {format: xml, level: warn}\nwebhooks: {certificates: {mode: olm, directory: \"\"}}\n", []string{
+	{"words", "log: {format: xml, level: warn}\n" +
+		"webhooks: {certificates: {mode: olm, directory: \"\"}, clientCAFile: ca.crt}\n", []string{
 		`log.format is "xml": it must be json or text.`,
 		`log.level is "warn": it must be error, info or debug.`,
 		`webhooks.certificates.mode is "olm": it must be rotate or files.`,
 		`webhooks.certificates.directory is "": it must be the path of a folder.`,
+		"webhooks.clientCAFile is no absolute path: it must be that of a file, or empty for none.",
 	}},
 	{"addresses", "metrics: {bindAddress: \"8080\"}\nhealth: {bindAddress: \":0\"}\nwebhooks: {bindAddress: \"0\"}\n", []string{
 		`metrics.bindAddress is "8080": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or "0" to serve none.`,

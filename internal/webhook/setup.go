@@ -4,9 +4,12 @@ package webhook
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
+	"os"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -15,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -81,6 +85,13 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 			return err
 		}
 	}
+	if cfg.Webhooks.ClientCAFile != "" {
+		require, err := requireClients(cfg.Webhooks.ClientCAFile)
+		if err != nil {
+			return err
+		}
+		served.TLSOpts = append(served.TLSOpts, require)
+	}
 	server := webhook.NewServer(served)
 	for path, hook := range hooks(mgr.GetClient(), cfg, newGate()) {
 		server.Register(path, hook)
@@ -88,7 +99,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 	if err := mgr.Add(server); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("webhooks", server.StartedChecker())
+	return mgr.AddReadyzCheck("webhooks", once(server.StartedChecker()))
 }
 
 // hooks are all webhooks, by their paths.
@@ -102,5 +113,34 @@ func hooks(c client.Client, cfg *config.Configuration, g *gate) map[string]http.
 		validateMergePath:    g.guard(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
 		approvePath:          g.guard(changed, admission.HandlerFunc(a.record)),
 		validateApprovalPath: g.guard(changed, admission.HandlerFunc(a.check)),
+	}
+}
+
+// requireClients has the server demand a certificate that an authority of this file signed. Without it a caller is cut off before
+// it can send anything.
+func requireClients(file string) (func(*tls.Config), error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks.clientCAFile: %w: mount it, or leave it out", err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("webhooks.clientCAFile: %s holds no certificate in PEM: write there the certificate of the authority "+
+			"that signs the API server's", file)
+	}
+	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = authorities, tls.RequireAndVerifyClientCert }, nil
+}
+
+// once asks until the answer is that all is well. The server asks itself by connecting, without a certificate, which it would log
+// each time where it demands one.
+func once(check healthz.Checker) healthz.Checker {
+	var well atomic.Bool
+	return func(r *http.Request) error {
+		if well.Load() {
+			return nil
+		}
+		err := check(r)
+		well.Store(err == nil)
+		return err
 	}
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"testing"
@@ -101,6 +102,29 @@ func TestPageNamesTheServerForMail(t *testing.T) {
 	decode(t, named(t, buildOwn(t, shown[1]), "NetworkPolicy", "tideline-mail"), &policy)
 	if rules := policy.Spec.Egress; len(rules) != 1 || len(rules[0].To) != 1 || len(rules[0].Ports) != 2 {
 		t.Errorf("egress by %v", rules)
+	}
+}
+
+// The page on security says how to let in the API server alone. Who follows it shuts out all others, and opens no other port.
+func TestPageNamesTheCallersOfWebhooks(t *testing.T) {
+	shown := regexp.MustCompile("(?s)```yaml\n(apiVersion: kustomize.*?)```").FindStringSubmatch(readPage(t, "docs/security.md"))
+	if shown == nil {
+		t.Fatal("docs/security.md shows no kustomization")
+	}
+	var before, after networkingv1.NetworkPolicy
+	decode(t, named(t, installation(t), "NetworkPolicy", manager), &before)
+	decode(t, named(t, buildOwn(t, shown[1]), "NetworkPolicy", manager), &after)
+	if len(after.Spec.Ingress) != 1 || len(after.Spec.Ingress[0].From) != 2 {
+		t.Fatalf("ingress by %v", after.Spec.Ingress)
+	}
+	for _, peer := range after.Spec.Ingress[0].From {
+		if peer.IPBlock == nil && (peer.PodSelector == nil || peer.NamespaceSelector == nil) {
+			t.Errorf("it lets in all of %v", peer)
+		}
+	}
+	after.Spec.Ingress[0].From = nil
+	if !reflect.DeepEqual(before.Spec, after.Spec) {
+		t.Errorf("besides, it makes %v of %v", after.Spec, before.Spec)
 	}
 }
 
