@@ -337,6 +337,9 @@ func (c *collector) docket(queue string) *capacity.Docket {
 
 // starved tells whether a gang has waited long enough for others to leave, and otherwise in what time it will have.
 func (c *collector) starved(g *capacity.Gang) (bool, time.Duration) {
+	if len(g.Pods) < int(g.Workers) {
+		return false, arriving // Its pods may be refused yet.
+	}
 	limit := starvation
 	if job := c.jobs[g.Job]; job != nil {
 		limit = time.Duration(ptr.Deref(job.Spec.Elasticity.StarvationSeconds, 60)) * time.Second

@@ -14,6 +14,10 @@ import (
 // away when it is deleted.
 const ManualAnnotation = "tideline.io/test-manual"
 
+// LingerAnnotation set to "true" on a pod keeps KWOK from removing it once it is deleted, as a kubelet does not before its grace is
+// over. A deletion without grace removes it.
+const LingerAnnotation = "tideline.io/test-lingers"
+
 // A stage is what KWOK does to objects that match its selector.
 const (
 	nodeInitializeStage = "kustomize/stage/node/fast/node-initialize.yaml"
@@ -34,12 +38,14 @@ var (
 	// KWOK completes the pods of every owner of kind Job, so also Volcano's.
 	ofBatchJob = requirement(".metadata.ownerReferences.[].apiVersion", "In", "batch/v1")
 
+	notLingering = requirement(`.metadata.annotations["`+LingerAnnotation+`"]`, "NotIn", "true")
+
 	// KWOK deletes by name, without a UID. Its own request changes the pod once more before the pod is gone, and would make it
 	// delete again: perhaps a pod that was created under the name meanwhile. As strings, because KWOK compares no numbers.
 	notBeingRemoved = requirement(".metadata.deletionGracePeriodSeconds | tostring", "NotIn", "0")
 
 	narrowed = map[string][]any{
-		podDeleteStage:   {notBeingRemoved},
+		podDeleteStage:   {notBeingRemoved, notLingering},
 		podReadyStage:    {notManual},
 		podCompleteStage: {notManual, ofBatchJob},
 	}
