@@ -14,8 +14,8 @@ import (
 // away when it is deleted.
 const ManualAnnotation = "tideline.io/test-manual"
 
-// LingerAnnotation set to "true" on a pod keeps KWOK from removing it once it is deleted, as a kubelet does not before its grace is
-// over. A deletion without grace removes it.
+// LingerAnnotation set to "true" on a pod keeps KWOK from removing it once it is deleted, as a kubelet does not before its
+// grace is over. A deletion without grace removes it.
 const LingerAnnotation = "tideline.io/test-lingers"
 
 // A stage is what KWOK does to objects that match its selector.

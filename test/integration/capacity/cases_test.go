@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	batchv1alpha1 "volcano.sh/apis/pkg/apis/batch/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	capacitymodel "github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -29,11 +31,23 @@ type question struct {
 	bound []*corev1.Pod
 	group *schedulingv1beta1.PodGroup
 	asks  []*corev1.Pod
+	// apart is how many of its pods have a shape of their own.
+	apart int32
+	// holder is a job whose surplus some of the bound pods are, in the eyes of the model alone.
+	holder  *v1alpha1.ElasticTrainingJob
+	surplus []*corev1.Pod
+	// hindered says what keeps every scheduler from placing the gang, however much room there is; empty for nothing.
+	hindered string
 
 	// What the model and Volcano say.
 	answer capacitymodel.Answer
+	claims bool
 	placed int
 	said   string
+	// unaided is true for a gang that Volcano placed before others left for it.
+	unaided bool
+	// victims are the pods that the model has leave for the gang.
+	victims []*corev1.Pod
 }
 
 // newQuestion draws question number n of a seed.
@@ -57,7 +71,27 @@ func newQuestion(seed uint64, n int, namespace string) *question {
 		q.fillNode(namespace, n)
 	}
 	q.drawGang(namespace)
+	q.hinder()
 	return q
+}
+
+// hinder draws what keeps the gang of some questions from being placed.
+func (q *question) hinder() {
+	gate := []corev1.PodSchedulingGate{{Name: "example.com/later"}}
+	switch {
+	case !q.chance(20):
+	case q.chance(35):
+		q.hindered = "every pod is gated"
+		for _, p := range q.asks {
+			p.Spec.SchedulingGates = gate
+		}
+	case q.chance(50):
+		q.hindered = "one pod is gated"
+		q.asks[q.random.IntN(len(q.asks))].Spec.SchedulingGates = gate
+	default:
+		q.hindered = "one pod is missing"
+		q.group.Spec.MinMember++
+	}
 }
 
 func (q *question) chance(percent int) bool { return q.random.IntN(100) < percent }
@@ -111,9 +145,24 @@ func (q *question) fillNode(namespace string, n *corev1.Node) {
 			}
 			q.held.Spec.MinMember++
 			join(p, q.held)
+			if q.chance(80) {
+				q.lend(p)
+			}
 		}
 		q.bound = append(q.bound, p)
 	}
+}
+
+// lend makes a bound pod surplus in the eyes of the model.
+func (q *question) lend(p *corev1.Pod) {
+	if q.holder == nil {
+		q.holder = testutil.Job(q.name+"-s").In(p.Namespace).Range(1, 100).ShrinkBy(v1alpha1.ShrinkByOperator).Obj()
+		q.holder.UID = types.UID(q.holder.Name)
+		q.holder.Status.Queue = q.queue.Name
+		q.holder.Status.Attempt = &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1, MaxReplicas: 100}
+	}
+	q.surplus = append(q.surplus, p)
+	p.Name = testutil.WorkerName(q.holder.Name, len(q.surplus))
 }
 
 // subtract takes requests off what is free, if they are there.
@@ -148,10 +197,19 @@ func (q *question) drawGang(namespace string) {
 		worker.Spec.Tolerations = []corev1.Toleration{q.drawToleration()}
 	}
 	join(worker, q.group)
+	// Some gangs have pods of a shape of their own, as a launcher or parameter servers.
+	launcher := corev1.ResourceList{corev1.ResourceCPU: *q.cores(1, 8)}
+	if q.chance(25) {
+		q.apart = min(1+q.random.Int32N(2), q.group.Spec.MinMember-1)
+	}
 	total := corev1.ResourceList{}
 	for i := range q.group.Spec.MinMember {
 		p := worker.DeepCopy()
 		p.Name = fmt.Sprintf("%s-%d", q.name, i)
+		if i < q.apart {
+			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: launcher}
+			p.Annotations[batchv1alpha1.TaskSpecKey] = "launcher"
+		}
 		q.asks = append(q.asks, p)
 		for name, amount := range p.Spec.Containers[0].Resources.Requests {
 			sum := total[name]
@@ -241,7 +299,7 @@ func join(p *corev1.Pod, g *schedulingv1beta1.PodGroup) {
 func (q *question) key() types.NamespacedName { return client.ObjectKeyFromObject(q.group) }
 
 // fits is what the model says, and isPlaced what Volcano did.
-func (q *question) fits() bool { return q.answer.Fits }
+func (q *question) fits() bool { return q.claims && q.answer.Fits }
 
 func (q *question) isPlaced() bool { return q.placed == len(q.asks) }
 
@@ -254,10 +312,13 @@ func (q *question) close() bool {
 func (q *question) explanation() string {
 	for _, n := range q.nodes {
 		for _, t := range q.asks[0].Spec.Tolerations {
-			if n.Spec.Unschedulable && t.Key == "" && t.Operator == corev1.TolerationOpExists && q.isPlaced() {
+			if n.Spec.Unschedulable && t.Key == "" && t.Operator == corev1.TolerationOpExists && q.unaided {
 				return "it tolerates everything, a cordon too; the model leaves cordoned nodes out"
 			}
 		}
+	}
+	if q.apart > 0 && !q.unaided {
+		return "Volcano places pods one after another, and one of another shape took the place that a worker needed"
 	}
 	return ""
 }
@@ -278,6 +339,10 @@ func (q *question) String() string {
 	for _, p := range q.bound {
 		fmt.Fprintf(&b, "  pod %s: %s, of %s\n", p.Name, amounts(p.Spec.Containers[0].Resources.Requests), p.Spec.SchedulerName)
 	}
+	if q.hindered != "" {
+		fmt.Fprintf(&b, "  hindered: %s; the model says that it claims room: %t\n", q.hindered, q.claims)
+	}
+	fmt.Fprintf(&b, "  the model has %d of %d surplus pods leave\n", len(q.victims), len(q.surplus))
 	fmt.Fprintf(&b, "  the model: fits %t, largest %d, free %v, limited by the queue %t\n", q.answer.Fits, q.answer.Largest,
 		q.answer.Free, q.answer.QueueLimit)
 	fmt.Fprintf(&b, "  Volcano: placed %d of %d: %s\n", q.placed, len(q.asks), q.said)

@@ -1,5 +1,5 @@
-// Package capacity holds what the model of capacity says to what a real Volcano does, and shows what people read of it: why a job
-// waits, and how much the operator writes while hundreds wait.
+// Package capacity holds what the model of capacity says to what a real Volcano does, and shows what people read of it:
+// why a job waits, and how much the operator writes while hundreds wait.
 package capacity
 
 import (
