@@ -72,6 +72,7 @@ type Reconciler struct {
 	guard    *guard.Guard
 	pacer    *kube.Pacer
 	memory   *memory
+	departed *departed
 	stores   *stores
 	metrics  *metrics
 	now      func() time.Time
@@ -98,12 +99,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		guard:    g,
 		pacer:    kube.NewPacer(),
 		memory:   newMemory(),
+		departed: newDeparted(time.Now),
 		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg),
 		now:      time.Now,
 		cores:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{})
 	if err != nil {
+		return err
+	}
+	if err := r.departed.watch(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	r.metrics = newMetrics(r.now, jobs, mgr.Elected())
@@ -135,17 +140,19 @@ func index(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("index MergeJobs by %s: %w", name, err)
 		}
 	}
-	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, jobsByModel, func(o client.Object) []string {
-		key, _, ours := ownerOf(o)
-		if !ours {
-			return nil
-		}
-		return []string{o.GetLabels()[v1alpha1.LabelModelHash], nameIndex(key)}
-	})
-	if err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, jobsByModel, modelsOfPod); err != nil {
 		return fmt.Errorf("index pods by model: %w", err)
 	}
 	return nil
+}
+
+// modelsOfPod are the model that a pod says it merges, and the name of the MergeJob that it says it is of.
+func modelsOfPod(o client.Object) []string {
+	key, _, ours := ownerOf(o)
+	if !ours {
+		return nil
+	}
+	return []string{o.GetLabels()[v1alpha1.LabelModelHash], nameIndex(key)}
 }
 
 // nameIndex finds pods of MergeJobs of a name, whichever of them made the pods.

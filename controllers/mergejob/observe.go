@@ -39,12 +39,11 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 	if err != nil {
 		return o, err
 	}
-	of, there := map[string]*v1alpha1.ResourceQuotaProfile{}, map[types.UID]bool{}
+	of := map[string]*v1alpha1.ResourceQuotaProfile{}
 	for i := range jobs.Items {
 		if jobs.Items[i].DeletionTimestamp != nil {
 			continue // What it has goes with it.
 		}
-		there[jobs.Items[i].UID] = true
 		profile, known := of[jobs.Items[i].Namespace]
 		if !known {
 			_, profile, err = profiles.Of(ctx, jobs.Items[i].Namespace)
@@ -62,24 +61,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 		}
 		o.Jobs = append(o.Jobs, job)
 	}
-	return o, r.observeLeaving(ctx, &o, there)
-}
-
-// observeLeaving counts the core gangs in the pool whose MergeJobs are none of those that are there.
-func (r *Reconciler) observeLeaving(ctx context.Context, o *merge.Observed, there map[types.UID]bool) error {
-	if o.VolcanoMissing != "" {
-		return nil
-	}
-	groups := gang.NewPodGroupList()
-	if err := r.client.List(ctx, groups, client.MatchingFields{coreByPool: o.Pool}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the gangs of pool %s: %w", o.Pool, err)
-	}
-	for _, g := range gang.AllMemberships(groups) {
-		if !there[g.Owner.UID] {
-			o.Leaving++
-		}
-	}
-	return nil
+	return o, r.observeLeaving(ctx, &o)
 }
 
 func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error {
@@ -167,27 +149,6 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merge.Job) error {
 		}
 	}
 	return r.observeStrangers(ctx, job)
-}
-
-// observeStrangers counts pods of other MergeJobs, gone ones included, that merge the model or have the names of the job's own.
-func (r *Reconciler) observeStrangers(ctx context.Context, job *merge.Job) error {
-	known := map[types.UID]bool{}
-	for _, of := range []string{mergepod.ModelHash(job.Object), nameIndex(job.Key())} {
-		pods := &corev1.PodList{}
-		if err := r.client.List(ctx, pods, client.MatchingFields{jobsByModel: of}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list the pods of the model: %w", err)
-		}
-		for i := range pods.Items {
-			pod := &pods.Items[i]
-			_, owner, _ := ownerOf(pod)
-			stays := owner != job.Object.UID && (of == nameIndex(job.Key()) || !readPod(pod).Ended())
-			if stays && !known[pod.UID] {
-				known[pod.UID] = true
-				job.Strangers++
-			}
-		}
-	}
-	return nil
 }
 
 // podsOf reads the pods of a MergeJob.

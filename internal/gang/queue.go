@@ -95,6 +95,8 @@ type Membership struct {
 	Queue     string
 	MinMember int32
 	Created   time.Time
+	// Deletion is when it should be gone; zero for one that is not being deleted.
+	Deletion time.Time
 	// Owner is the controller of the PodGroup, nil for one without.
 	Owner *metav1.OwnerReference
 	// PriorityClass orders it among the gangs of its queue.
@@ -107,11 +109,15 @@ func MembershipOf(o client.Object) Membership {
 	if !ok {
 		return Membership{}
 	}
-	return Membership{
+	m := Membership{
 		Key: client.ObjectKeyFromObject(pg), Queue: pg.Spec.Queue, MinMember: pg.Spec.MinMember,
 		Created: pg.CreationTimestamp.Time, Owner: metav1.GetControllerOf(pg),
 		PriorityClass: pg.Spec.PriorityClassName,
 	}
+	if pg.DeletionTimestamp != nil {
+		m.Deletion = pg.DeletionTimestamp.Time
+	}
+	return m
 }
 
 // AllMemberships reads the PodGroups of a list.

@@ -92,7 +92,7 @@ func (l *life) judge(o *Observed, d *Decision) {
 			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
 		}
 		if asks(jd.Status.Run) && !asks(was.Run) {
-			if o.Leaving > 0 {
+			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.Until()) }) {
 				l.breaks("%s asks beside the gang of a merge that is gone", jd.Job.Key())
 			}
 			l.judgeTurn(d, i)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -118,7 +119,7 @@ func (l *life) happen() string {
 		l.jobs = slices.Delete(l.jobs, i, i+1)
 		delete(l.models, m)
 		if m.core != nil {
-			l.leaving++
+			l.leaving = append(l.leaving, Leftover{Key: types.NamespacedName{Namespace: "ads", Name: m.object.Name}, Gone: l.now})
 		}
 		what = "is deleted"
 	default:
@@ -268,8 +269,8 @@ func (l *life) look(m *merger) {
 
 // nature lets pods end that were told to, places gangs that fit, and has pods start, some of them slowly.
 func (l *life) nature() {
-	if l.leaving > 0 && l.chance(2) {
-		l.leaving--
+	if len(l.leaving) > 0 && l.chance(2) {
+		l.leaving = l.leaving[1:]
 	}
 	used := int32(0)
 	for _, m := range l.jobs {

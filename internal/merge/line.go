@@ -63,7 +63,7 @@ func (p *planner) callHead(line []*turn) {
 	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
 		return
 	}
-	if p.o.Leaving > 0 || slices.ContainsFunc(p.turns, (*turn).unplaced) {
+	if leaving, _ := p.held(p.o.Leaving); len(leaving) > 0 || slices.ContainsFunc(p.turns, (*turn).unplaced) {
 		return
 	}
 	for _, t := range line {
@@ -151,7 +151,8 @@ func (t *turn) withdrawn() bool {
 }
 
 // unplaced tells whether the job has, or may have, a gang that waits for a place: also one that was placed or ended this very
-// moment, until that is on record.
+// moment, until that is on record. One that was told to go, and stays, wants no place: after a while it keeps no other from
+// asking.
 func (t *turn) unplaced() bool {
 	if written := t.job.Object.Status.Run; written != nil && written.Outcome == "" && written.PlaceTime == nil {
 		return true
@@ -160,7 +161,20 @@ func (t *turn) unplaced() bool {
 	if run == nil || run.PlaceTime != nil {
 		return false
 	}
-	return run.Outcome == "" || !t.cleared()
+	if run.Outcome == "" || run.EndTime == nil || t.cleared() {
+		return run.Outcome == ""
+	}
+	for i := range t.job.Pods {
+		if w := &t.job.Pods[i]; !w.Ended() && !w.Terminating {
+			return true
+		}
+	}
+	last := run.EndTime.Add(StopGraceSeconds*time.Second + leavingSlack)
+	if t.p.now.Before(last) {
+		t.p.wake(last)
+		return true
+	}
+	return false
 }
 
 // position is that of a merge in the line; nil for one that is not in it.

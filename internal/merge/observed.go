@@ -30,8 +30,8 @@ type Observed struct {
 	QueueState   string
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.
 	SchedulerObstacles []string
-	// Leaving is how many core gangs in the Queue belong to MergeJobs that are gone, or being deleted.
-	Leaving int
+	// Leaving are the core gangs in the Queue whose MergeJobs are gone, or being deleted.
+	Leaving []Leftover
 	// Jobs are the MergeJobs of the pool, in any order.
 	Jobs []*Job
 }
@@ -59,8 +59,9 @@ type Job struct {
 	Verdict capacity.Verdict
 	// Rivals are other MergeJobs of this model in this store.
 	Rivals []Rival
-	// Strangers is how many pods of other MergeJobs, also of such as are gone, may still merge this model in this store.
-	Strangers int
+	// Strangers are pods of MergeJobs that are gone, or go, which may still merge this model in this store; Namesakes are pods of
+	// earlier MergeJobs of this name that have names which this one needs.
+	Strangers, Namesakes []Leftover
 }
 
 // Key is the job's namespace and name.

@@ -190,9 +190,14 @@ func (t *turn) place() string {
 
 // predecessor has the first of several MergeJobs of one model wait until no other can have pods.
 func (t *turn) predecessor() *obstacle {
+	if namesake := t.namesake(); namesake != nil {
+		return namesake
+	}
 	waits := ""
-	if n := t.job.Strangers; n > 0 {
-		waits = count(int32(n), "pod") + " of another MergeJob of this model " + plural(int32(n), "is", "are") + " still there"
+	if held, until := t.p.held(t.job.Strangers); len(held) > 0 {
+		n := int32(len(held))
+		waits = fmt.Sprintf("%s of another MergeJob of this model %s still there (%s), waited for until %s at the latest",
+			count(n, "pod"), plural(n, "is", "are"), t.names(held), until.UTC().Format(time.RFC3339))
 	}
 	for _, r := range t.job.Rivals {
 		if !r.Yields {
@@ -204,6 +209,25 @@ func (t *turn) predecessor() *obstacle {
 	}
 	return &obstacle{reason: v1alpha1.ReasonPredecessorLeaving, short: "predecessor leaving",
 		message: "No model is merged twice at once, and " + waits + ": it goes on by itself."}
+}
+
+// namesake has a MergeJob wait until pods of an earlier one of its name are gone: it needs their names. Out of the line it keeps
+// nobody waiting, however long one of them stays.
+func (t *turn) namesake() *obstacle {
+	all := t.job.Namesakes
+	if len(all) == 0 {
+		return nil
+	}
+	n := int32(len(all))
+	if held, until := t.p.held(all); len(held) > 0 {
+		return &obstacle{reason: v1alpha1.ReasonPredecessorLeaving, short: "predecessor leaving", message: fmt.Sprintf(
+			"%s of an earlier MergeJob of this name %s still there (%s), whose names this one needs: it goes on by itself, and they "+
+				"should be gone by %s.", count(n, "pod"), plural(n, "is", "are"), t.names(all), until.UTC().Format(time.RFC3339))}
+	}
+	return &obstacle{reason: v1alpha1.ReasonNameTaken, short: "name taken", message: fmt.Sprintf(
+		"%s of an earlier MergeJob of this name %s still there (%s), whose names this one needs. %s should have left by %s: remove "+
+			"finalizers, or delete with --force what is on a node that is gone; the merge goes on by itself then.", count(n, "pod"),
+		plural(n, "is", "are"), t.names(all), plural(n, "It", "They"), all[0].Until().UTC().Format(time.RFC3339))}
 }
 
 // later tells whether the job was created after the rival. One whose store was never read, for want of credentials perhaps, comes

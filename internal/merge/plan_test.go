@@ -260,12 +260,12 @@ func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 8)
 	m := w.add("a").full(w, 12*time.Hour)
-	w.leaving = 1
+	w.leaving = []Leftover{{Gone: w.now}}
 	w.settle()
 	g.Expect(m.status().Run).To(BeNil())
 	g.Expect(m.status().Message).To(Equal("Place 1 of 1 in the line of pool tideline-merge, with weight 120: the gang of a " +
-		"MergeJob that was deleted has not left the pool yet."))
-	w.leaving = 0
+		"MergeJob that was deleted has not left the pool yet. It is waited for until 2026-11-22T06:10:00Z at the latest."))
+	w.leaving = nil
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }

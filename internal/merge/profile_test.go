@@ -152,7 +152,7 @@ func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
 func TestApprovalExpiresInTheLine(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4)
-	w.leaving = 1
+	w.leaving = []Leftover{{Gone: w.now}}
 	m := w.add("a").full(w, 12*time.Hour)
 	m.profile = approving()
 	m.approve(time.Minute)

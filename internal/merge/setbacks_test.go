@@ -197,10 +197,13 @@ func TestDuplicateModel(t *testing.T) {
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
 	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models", and a prefix holds ` +
 		`one model: delete one of the two, or give each model a prefix of its own.`))
-	second.rivals, second.strangers = nil, 4
+	second.rivals, second.strangers = nil, make([]Leftover, 4)
+	for i := range second.strangers {
+		second.strangers[i].Gone = w.now
+	}
 	w.settle()
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving), "pods of the first may still write")
-	second.strangers = 0
+	second.strangers = nil
 	w.settle()
 	g.Expect(second.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }

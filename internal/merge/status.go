@@ -83,7 +83,8 @@ func (t *turn) sayQueued(line []*turn) {
 	case t.asking():
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.short(), messageLimit)}
 		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s: %s of %s wait for "+
-			"their place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks))
+			"their place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks)+
+			t.outstayed(t.p.o.Leaving, "gang")+t.outstayed(t.job.Strangers, "pod"))
 	case t.position == 0:
 		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message+t.lingering())
 	default:
@@ -92,6 +93,7 @@ func (t *turn) sayQueued(line []*turn) {
 }
 
 func (t *turn) sayInLine(head *turn, length int) {
+	leaving, until := t.p.held(t.p.o.Leaving)
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
 		ptr.Deref(t.st.Weight, 0))
 	switch {
@@ -107,8 +109,9 @@ func (t *turn) sayInLine(head *turn, length int) {
 		message += fmt.Sprintf(": %s asks for its place, and one asks at a time.", name)
 	case t.p.shut() != nil:
 		message += ". " + t.p.shut().message
-	case t.p.o.Leaving > 0:
-		message += ": the gang of a MergeJob that was deleted has not left the pool yet."
+	case len(leaving) > 0:
+		message += fmt.Sprintf(": the gang of a MergeJob that was deleted has not left the pool yet. It is waited for until %s at "+
+			"the latest.", until.UTC().Format(time.RFC3339))
 	case t.position == 1 && t.d.ReadStore:
 		message += ": its store is read once more first."
 	default:
@@ -151,7 +154,7 @@ func (t *turn) sayStarting() {
 	t.st.Phase = v1alpha1.MergeStarting
 	n := t.running()
 	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1alpha1.ReasonStarting, fmt.Sprintf(
-		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n))
+		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.outstayed(t.job.Strangers, "pod"))
 }
 
 func (t *turn) sayRunning() {
@@ -162,7 +165,7 @@ func (t *turn) sayRunning() {
 		base = "full model " + run.Base
 	}
 	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full,
-		run.ID, count(t.running(), "pod"))
+		run.ID, count(t.running(), "pod")) + t.outstayed(t.job.Strangers, "pod")
 	switch beyond := run.MaxReplicas - run.MinReplicas; {
 	case beyond > 0 && len(t.p.o.SchedulerObstacles) > 0:
 		message += fmt.Sprintf(" The %d beyond minReplicas are not created, because Volcano's configuration does not let surplus give "+

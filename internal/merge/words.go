@@ -54,10 +54,18 @@ func (t *turn) asks() string {
 	return cmp.Or(strings.Join(words, ", "), "no resource requests")
 }
 
-// joinList writes a list for people.
+// joinList writes a list of which one holds, for people.
 func joinList(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + ", or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// joinAnd writes a list of which all hold.
+func joinAnd(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 	}
 	return strings.Join(words, "")
 }

@@ -37,8 +37,8 @@ type world struct {
 	webhooksOff bool
 	// obstacles are those of Volcano's configuration.
 	obstacles []string
-	// leaving is how many gangs of merges that are gone the garbage collector has yet to delete.
-	leaving int
+	// leaving are gangs of merges that are gone, which the garbage collector has yet to delete.
+	leaving []Leftover
 	uids    int
 	// calls are the names of merges in the order in which they were first placed.
 	calls []string
@@ -59,7 +59,8 @@ type merger struct {
 	history       *sizing.History
 	verdict       capacity.Verdict
 	rivals        []Rival
-	strangers     int
+	// strangers and namesakes are pods of others, as the observer finds them.
+	strangers, namesakes []Leftover
 }
 
 // store is what a model's store holds.
@@ -202,6 +203,7 @@ func (w *world) observed() Observed {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
 			Verdict: m.verdict, Profile: m.profile, History: m.history, Rivals: m.rivals, Strangers: m.strangers,
+			Namesakes: m.namesakes,
 		})
 	}
 	return o

@@ -1,0 +1,143 @@
+package mergejob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/mergepod"
+)
+
+// observeLeaving finds the core gangs in the pool whose MergeJobs are gone, or go.
+func (r *Reconciler) observeLeaving(ctx context.Context, o *merge.Observed) error {
+	if o.VolcanoMissing != "" {
+		return nil
+	}
+	groups := gang.NewPodGroupList()
+	if err := r.client.List(ctx, groups, client.MatchingFields{coreByPool: o.Pool}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the gangs of pool %s: %w", o.Pool, err)
+	}
+	for _, g := range gang.AllMemberships(groups) {
+		owner := types.NamespacedName{Namespace: g.Key.Namespace, Name: g.Owner.Name}
+		left, counts, err := r.leftover(ctx, owner, g.Owner.UID, func(job departure) bool {
+			return job.pool == o.Pool && g.Key.Name == mergepod.CoreName(job.Name)
+		})
+		if err != nil {
+			return err
+		}
+		if counts {
+			// Of none that this process knew, the Queue is all that says that it is of the pool: in whatever namespace it is.
+			_, known := r.departed.of(g.Owner.UID)
+			left.Claimed = !known
+			left.Key, left.Deletion = g.Key, g.Deletion
+			o.Leaving = append(o.Leaving, left)
+		}
+	}
+	return nil
+}
+
+// observeStrangers finds pods of MergeJobs that are gone which merge the model, or have the names of the job's own.
+func (r *Reconciler) observeStrangers(ctx context.Context, job *merge.Job) error {
+	own, places := job.Object, mergepod.Places(job.Object)
+	known := map[types.UID]bool{}
+	for uid, gone := range r.departed.at(places) {
+		if uid == own.UID {
+			continue
+		}
+		pods, err := r.pods(ctx, client.InNamespace(gone.Namespace), client.MatchingFields{elastictrainingjob.PodsByOwner: string(uid)})
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if _, named := mergepod.PodIndex(gone.Name, pods[i].Name); named && !readPod(&pods[i]).Ended() {
+				known[pods[i].UID] = true
+				job.Strangers = append(job.Strangers, leftoverPod(&pods[i], merge.Leftover{Gone: gone.since}))
+			}
+		}
+	}
+	// What this process did not see go says itself where it merges.
+	pods, err := r.pods(ctx, client.MatchingFields{jobsByModel: mergepod.ModelHash(own)})
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		pod := &pods[i]
+		key, uid, _ := ownerOf(pod)
+		if known[pod.UID] || uid == own.UID || readPod(pod).Ended() {
+			continue
+		}
+		left, counts, err := r.leftover(ctx, key, uid, func(departure) bool { return false })
+		if err != nil {
+			return err
+		}
+		if counts {
+			left.Claimed = pod.Namespace != own.Namespace
+			job.Strangers = append(job.Strangers, leftoverPod(pod, left))
+		}
+	}
+	return r.observeNamesakes(ctx, job)
+}
+
+// observeNamesakes finds pods of earlier MergeJobs of the job's name that have names of its own pods.
+func (r *Reconciler) observeNamesakes(ctx context.Context, job *merge.Job) error {
+	pods, err := r.pods(ctx, client.MatchingFields{jobsByModel: nameIndex(job.Key())})
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		_, uid, _ := ownerOf(&pods[i])
+		if _, named := mergepod.PodIndex(job.Object.Name, pods[i].Name); !named || uid == job.Object.UID {
+			continue
+		}
+		left := merge.Leftover{Gone: r.departed.started}
+		if gone, known := r.departed.of(uid); known {
+			left.Gone = gone.since
+		}
+		job.Namesakes = append(job.Namesakes, leftoverPod(&pods[i], left))
+	}
+	return nil
+}
+
+func (r *Reconciler) pods(ctx context.Context, of ...client.ListOption) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list the pods of the model: %w", err)
+	}
+	return pods.Items, nil
+}
+
+// leftover tells whether an object that names a MergeJob as its controller may be left of one that is gone. One that this process
+// saw go is taken for what it was then; one of a MergeJob that is there is none; any other may be of one that went before this
+// process started.
+func (r *Reconciler) leftover(
+	ctx context.Context, owner types.NamespacedName, uid types.UID, fits func(departure) bool,
+) (left merge.Leftover, counts bool, err error) {
+	if gone, known := r.departed.of(uid); known {
+		return merge.Leftover{Gone: gone.since}, gone.NamespacedName == owner && fits(gone), nil
+	}
+	job := &v1alpha1.MergeJob{}
+	switch err := r.client.Get(ctx, owner, job); {
+	case err != nil && !apierrors.IsNotFound(err):
+		return left, false, fmt.Errorf("read MergeJob %s: %w", owner, err)
+	case err == nil && job.UID == uid:
+		return left, false, nil
+	}
+	return merge.Leftover{Gone: r.departed.started}, true, nil
+}
+
+func leftoverPod(pod *corev1.Pod, l merge.Leftover) merge.Leftover {
+	l.Key, l.Deletion = client.ObjectKeyFromObject(pod), time.Time{}
+	if pod.DeletionTimestamp != nil {
+		l.Deletion = pod.DeletionTimestamp.Time
+	}
+	return l
+}
