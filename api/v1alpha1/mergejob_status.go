@@ -93,6 +93,16 @@ type MergeRun struct {
 	MinReplicas int32 `json:"minReplicas"`
 	// MaxReplicas is the largest number of pods of the attempt.
 	MaxReplicas int32 `json:"maxReplicas"`
+	// ByHand is true for a run that annotation tideline.io/run-now called for.
+	// +optional
+	ByHand bool `json:"byHand,omitempty"`
+	// Short is true while the attempt waits for room that the pool does not have, or for its Queue to open.
+	// +optional
+	Short bool `json:"short,omitempty"`
+	// FitTime is since when it does not, or nobody can tell; absent for since AskTime. An attempt that is not placed
+	// claims.placementTimeoutSeconds of the operator's configuration after that is set aside.
+	// +optional
+	FitTime *metav1.Time `json:"fitTime,omitempty"`
 	// PlaceTime is when all pods of the core were seen to be placed; startTimeoutSeconds counts from here.
 	// +optional
 	PlaceTime *metav1.Time `json:"placeTime,omitempty"`
@@ -151,6 +161,24 @@ type MergeBlock struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Shortfall string `json:"shortfall,omitempty"`
+}
+
+// MergeSetAside is how a merge was set aside that was not placed although nothing that is counted kept it from its place.
+type MergeSetAside struct {
+	// Times is how often in a row, while Volcano was seen at work; each doubles the time until RetryTime, up to 32 times as long.
+	Times int32 `json:"times"`
+	// Time is when it was last set aside. For a day from then on it goes behind all others of the line that can go.
+	Time metav1.Time `json:"time"`
+	// RetryTime is when it joins the line again, at the latest.
+	RetryTime metav1.Time `json:"retryTime"`
+	// Template tells what its pods were made from: one that was changed since joins the line at once.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Template string `json:"template,omitempty"`
+	// Message says for how long it was asked, and why it was set aside.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // MergeHistoryLimit is how many ended runs the status keeps.
@@ -235,6 +263,9 @@ type MergeJobStatus struct {
 	// RetryTime is when a merge that failed or timed out may join the line again.
 	// +optional
 	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+	// SetAside is how the merge was last set aside; absent once it was placed.
+	// +optional
+	SetAside *MergeSetAside `json:"setAside,omitempty"`
 	// RunNow is the value of annotation tideline.io/run-now that was last obeyed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

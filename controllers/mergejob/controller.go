@@ -41,6 +41,8 @@ import (
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
@@ -60,6 +62,8 @@ const (
 	// Indexes of the caches: of MergeJobs, of MergeJobs by where they merge and of their pods by that and by name, and of their core
 	// PodGroups.
 	jobsByPool, jobsByModel, coreByPool = "pool", "modelHash", "mergePool"
+	// Index of MergeJobs that are set aside, by namespace and all together.
+	setAside = "setAside"
 )
 
 // Reconciler reconciles the MergeJobs of a pool.
@@ -73,6 +77,7 @@ type Reconciler struct {
 	pacer    *kube.Pacer
 	memory   *memory
 	departed *departed
+	changes  *changes
 	stores   *stores
 	metrics  *metrics
 	now      func() time.Time
@@ -100,6 +105,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		pacer:    kube.NewPacer(),
 		memory:   newMemory(),
 		departed: newDeparted(time.Now),
+		changes:  newChanges(time.Now),
 		stores:   newStores(mgr.GetClient(), mgr.GetAPIReader(), cfg),
 		now:      time.Now,
 		cores:    make(chan struct{}, runtime.GOMAXPROCS(0)),
@@ -129,6 +135,7 @@ func index(ctx context.Context, mgr ctrl.Manager) error {
 	for name, values := range map[string]func(*v1alpha1.MergeJob) []string{
 		jobsByPool:  func(job *v1alpha1.MergeJob) []string { return []string{poolOf(job)} },
 		jobsByModel: mergepod.Places,
+		setAside:    asideIn,
 	} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MergeJob{}, name, func(o client.Object) []string {
 			if job, ok := o.(*v1alpha1.MergeJob); ok {
@@ -164,9 +171,11 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob").
 		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
-		Watches(&corev1.Pod{}, pools(r.poolsOfModel), podChanged()).
+		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.podChanged()).
 		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(kube.ProfileChanged())).
+		Watches(&corev1.Node{}, pools(r.poolsOfNode), changed(readNode)).
+		Watches(&corev1.PersistentVolumeClaim{}, pools(r.poolsOfClaim), changed(readClaim)).
 		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](r.shared.Scheduler, &corev1.ConfigMap{}, pools(r.allPools))).
 		WatchesRawSource(source.Channel(r.shared.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
@@ -197,6 +206,10 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		}
 		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), pools(poolOfQueue), gang.QueueChanged())); err != nil {
 			return fmt.Errorf("watch Queues: %w", err)
+		}
+		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), pools(r.poolsOfLimits), gang.QueueLimitsChanged())
+		if err := c.Watch(limits); err != nil {
+			return fmt.Errorf("watch limits of Queues: %w", err)
 		}
 		return nil
 	}

@@ -64,6 +64,10 @@ func (c *leftoverCluster) cached() {
 			}
 			return nil
 		}).
+		WithIndex(&v1alpha1.MergeJob{}, setAside, func(o client.Object) []string {
+			job, _ := o.(*v1alpha1.MergeJob)
+			return asideIn(job)
+		}).
 		WithIndex(gang.NewPodGroup(), coreByPool, poolsOfCore).Build()
 }
 

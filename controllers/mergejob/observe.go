@@ -22,6 +22,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, error) {
 	o := merge.Observed{
 		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.shared.Volcano.Missing(),
+		Changes: r.changes.of(pool),
 	}
 	var err error
 	if o.SchedulerObstacles, err = r.shared.SchedulerObstacles(ctx); err != nil {
@@ -86,7 +87,7 @@ func (r *Reconciler) observeJob(
 	key := client.ObjectKeyFromObject(object)
 	job := &merge.Job{
 		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
-		Problem: r.memory.problem(object),
+		Problem: r.memory.problem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
 	if usage := r.shared.Usage; usage.Collects() {
 		known := usage.History(object.Namespace, v1alpha1.MergeJobKind, object.Name)

@@ -39,6 +39,13 @@ func QueueChanged() predicate.Predicate {
 	}}
 }
 
+// QueueLimitsChanged passes on what changes how much fits into a Queue.
+func QueueLimitsChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !reflect.DeepEqual(QueueLimitsOf(e.ObjectOld), QueueLimitsOf(e.ObjectNew))
+	}}
+}
+
 // PodGroupChanged passes on what a job's reconciler reads of a PodGroup, and not the counts that Volcano updates all the time.
 func PodGroupChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +92,7 @@ func (l *life) judge(o *Observed, d *Decision) {
 		if asks(jd.Status.Run) && ptr.Deref(jd.Status.Position, 0) != 1 {
 			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
 		}
+		l.judgeAside(jd, l.jobs[i])
 		if asks(jd.Status.Run) && !asks(was.Run) {
 			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.Until()) }) {
 				l.breaks("%s asks beside the gang of a merge that is gone", jd.Job.Key())
@@ -102,6 +104,46 @@ func (l *life) judge(o *Observed, d *Decision) {
 
 func asks(run *v1alpha1.MergeRun) bool {
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
+}
+
+// judgeAside: nobody holds the line for long who is not placed although nothing that is counted is in the way; whoever is set
+// aside is told so, and asks again when the world has changed.
+func (l *life) judgeAside(d *JobDecision, m *merger) {
+	was, is, k := &d.Job.Object.Status, &d.Status, l.models[m]
+	v := d.Job.Verdict
+	if short := v.Waiting > 0 && !v.Answer.Fits && v.Answer.Unknown == ""; !asks(was.Run) || short {
+		k.fits = time.Time{}
+	} else if k.fits.IsZero() {
+		k.fits = l.now
+	}
+	timeout := time.Duration(l.config.Claims.PlacementTimeoutSeconds) * time.Second
+	if held := l.now.Sub(k.fits); !k.fits.IsZero() && asks(is.Run) && held > 2*timeout+2*time.Second {
+		l.breaks("%s holds the line for %s, and is not placed", d.Job.Key(), held)
+	}
+	if aside := is.SetAside; aside != nil && (was.SetAside == nil || *was.SetAside != *aside) {
+		most := timeout << min(aside.Times-1, 5)
+		if is.Run.Reason != v1alpha1.ReasonNotPlaced || aside.Message == "" || aside.RetryTime.Sub(aside.Time.Time) != most {
+			l.breaks("%s is set aside and is told %q, until %s", d.Job.Key(), aside.Message, aside.RetryTime)
+		}
+	}
+	if aside := was.SetAside; asks(is.Run) && !asks(was.Run) && aside != nil && l.now.Before(aside.RetryTime.Time) &&
+		!m.claims.After(aside.Time.Time) && !l.changes.Started.After(aside.Time.Time) && is.Run.Template == aside.Template {
+		l.breaks("%s was set aside until %s, and asks although nothing has changed", d.Job.Key(), aside.RetryTime)
+	}
+	if is.Reason != v1alpha1.ReasonNotPlaced {
+		return
+	}
+	if at := is.SetAside.RetryTime.UTC().Format(time.RFC3339); !strings.Contains(is.Message, at) {
+		l.breaks("%s is not told that it asks again at %s: %s", d.Job.Key(), at, is.Message)
+	}
+	if !l.now.Before(is.SetAside.RetryTime.Time) || m.claims.After(is.SetAside.Time.Time) {
+		l.breaks("%s is kept aside for too long", d.Job.Key())
+	}
+}
+
+// behind tells of a merge that was set aside within a day.
+func (l *life) behind(st *v1alpha1.MergeJobStatus) bool {
+	return st.SetAside != nil && l.now.Sub(st.SetAside.Time.Time) < 24*time.Hour
 }
 
 // judgeObjects: objects are made only of an attempt that is on record, and deleted when its end is.
@@ -138,7 +180,10 @@ func (l *life) judgeTurn(d *Decision, asker int) {
 		switch s := y.Job.Store; {
 		case asks(y.Status.Run):
 			l.breaks("%s asks while %s does", x.Job.Key(), y.Job.Key())
-		case s != nil && s.Trouble != nil, returns && !back:
+		case s != nil && s.Trouble != nil, l.behind(&y.Status) && !l.behind(&x.Status):
+		case l.behind(&x.Status) && !l.behind(&y.Status):
+			l.breaks("%s, which was set aside, asks before %s, which can go", x.Job.Key(), y.Job.Key())
+		case l.behind(&x.Status), returns && !back:
 		case back && !returns:
 			l.breaks("%s asks before the run of %s that was taken back", x.Job.Key(), y.Job.Key())
 		case !back && l.order(y) > l.order(x)+1e-6:
@@ -171,7 +216,8 @@ func (l *life) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
 		l.breaks("%s: the run that asked is not the one on record", name)
 	}
 	run := is.Run
-	if w := was.Run; w != nil && (run == nil || run.ID != w.ID) && (w.Outcome == "" || w.Outcome == v1alpha1.OutcomeWithdrawn) {
+	if w := was.Run; w != nil && (run == nil || run.ID != w.ID) && (w.Outcome == "" ||
+		w.Outcome == v1alpha1.OutcomeWithdrawn && w.Reason != v1alpha1.ReasonNotPlaced) {
 		l.breaks("%s: run %s is gone, and its end was not on record", name, w.ID)
 	}
 	if run == nil || m.list == nil || m.list.Run != run.ID || len(m.pods) == 0 {
@@ -230,10 +276,14 @@ func (l *life) rest() {
 	if l.operate(false) > 0 {
 		l.breaks("writes although nothing changed")
 	}
-	// By their weights alone, merges may pass each other in the line while time passes.
+	// By their weights alone, merges may pass each other in the line while time passes, and so may one that goes behind the others.
 	waiting := 0
 	for _, m := range l.jobs {
-		if m.status().Position != nil && m.status().Run == nil {
+		switch st := m.status(); {
+		case st.Position == nil:
+		case l.behind(st):
+			waiting += 2
+		case st.Run == nil:
 			waiting++
 		}
 	}
@@ -294,8 +344,9 @@ func (l *life) epilogue() {
 	suspended(false)
 	for _, m := range l.jobs {
 		m.object.Spec.MaxIncrementsPerRun = nil
+		m.unplaceable, m.claims = false, l.now.Add(time.Second)
 	}
-	l.room = 12
+	l.room, l.down = 12, false
 	l.forget()
 	for range 8 {
 		l.calm(true)

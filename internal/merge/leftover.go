@@ -31,9 +31,9 @@ type Leftover struct {
 	Claimed bool
 }
 
-// Until is how long the object keeps others waiting, at most. What that keeps safe, that no model is merged twice at once and that
-// one gang of a pool waits for its place, must not be a means to stop others for ever: a finalizer, a node that is gone, or a year
-// of grace would be enough.
+// Until is how long the object keeps others waiting, at most. What that keeps safe, that no model is merged twice at once and one
+// gang of a pool waits for its place, must not be a means to stop others for ever: a finalizer, a node that is gone, or a year of
+// grace would be enough.
 func (l Leftover) Until() time.Time {
 	last := l.Gone.Add(untoldLimit)
 	if !l.Deletion.IsZero() {
@@ -45,26 +45,34 @@ func (l Leftover) Until() time.Time {
 	return last
 }
 
-// held are those of some leftovers that keep others waiting still, and when the last of them no longer does.
-func (p *planner) held(all []Leftover) (held []Leftover, until time.Time) {
+// held are those of some leftovers that keep others waiting still, when the first of them no longer does, and when the last.
+func (p *planner) held(all []Leftover) (held []Leftover, next, until time.Time) {
 	for _, l := range all {
 		last := l.Until()
 		if !p.now.Before(last) {
 			continue
 		}
 		held = append(held, l)
-		p.wake(last)
+		if next.IsZero() || last.Before(next) {
+			next = last
+		}
 		if last.After(until) {
 			until = last
 		}
 	}
-	return held, until
+	return held, next, until
 }
 
 // outstayed says which leftovers should be gone, and are waited for no longer. Those that only claim to be a predecessor's are
 // not believed, so nothing is said of them.
 func (t *turn) outstayed(all []Leftover, what string) string {
-	late := slices.DeleteFunc(slices.Clone(all), func(l Leftover) bool { return l.Claimed || t.p.now.Before(l.Until()) })
+	late := slices.DeleteFunc(slices.Clone(all), func(l Leftover) bool {
+		early := t.p.now.Before(l.Until())
+		if early && !l.Claimed {
+			t.p.wake(l.Until())
+		}
+		return early || l.Claimed
+	})
 	if len(late) == 0 {
 		return ""
 	}

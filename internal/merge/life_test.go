@@ -24,7 +24,9 @@ type life struct {
 	// models are what is known of each merge's model beyond the world.
 	models map[*merger]*model
 	names  int
-	tell   func(string, ...any)
+	// down is true while Volcano's scheduler places nobody.
+	down bool
+	tell func(string, ...any)
 	// wrong is the first law that was broken.
 	wrong string
 }
@@ -35,6 +37,8 @@ type model struct {
 	content map[string]int
 	// foreign is true once others made or removed full models: what those hold nobody knows.
 	foreign bool
+	// fits is since when the head has asked, and is not short by Tideline's count.
+	fits time.Time
 	// late is a look at the store that has begun and whose result has not arrived.
 	late *Sighting
 	// refused is the attempt of which the API server refuses something.
@@ -66,6 +70,7 @@ func (l *life) join() {
 			s.Schedule = nil
 		}
 	})
+	m.unplaceable, m.unjudged = l.chance(5), l.chance(4)
 	if !l.chance(4) {
 		m.full(l.world, time.Duration(l.c.IntN(15))*time.Hour)
 	}
@@ -112,6 +117,12 @@ func (l *life) happen() string {
 		if run := m.status().Run; run != nil {
 			m.problem, l.models[m].refused = &Problem{Reason: v1alpha1.ReasonRejected, Message: "No."}, mergepod.Attempt(run)
 		}
+	case n == 18 && l.chance(3):
+		l.down = !l.down
+		return fmt.Sprintf("the scheduler is down: %t", l.down)
+	case n == 18 && l.chance(3):
+		m.unplaceable, m.claims = !m.unplaceable, l.now
+		what = fmt.Sprintf("unplaceable %t", m.unplaceable)
 	case n == 18:
 		l.room = l.c.IntN(13)
 		return fmt.Sprintf("room for %d", l.room)
@@ -292,12 +303,13 @@ func (l *life) nature() {
 		if m.surplus == nil {
 			surplus = nil
 		}
-		if m.core == nil || len(waiting) < l.missing(m) {
+		if m.core == nil || len(waiting) < l.missing(m) || m.unplaceable || l.down {
 			waiting = nil
 		}
 		for _, gang := range [][]*elastic.Worker{waiting, surplus} {
 			if n := int32(len(gang)); n > 0 && used+n <= int32(l.room) && !l.chance(4) {
 				used += n
+				l.changes.Placed = l.now
 				for _, p := range gang {
 					p.Scheduled = true
 				}
@@ -355,8 +367,10 @@ func (l *life) picture() string {
 
 // forget is what the operator does when it is killed.
 func (l *life) forget() {
+	l.changes = Changes{Started: l.now}
 	for _, m := range l.jobs {
 		m.sighting, m.problem, l.models[m].late, l.models[m].refused = nil, nil, nil, ""
+		l.models[m].fits = time.Time{}
 	}
 }
 

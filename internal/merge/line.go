@@ -14,7 +14,7 @@ import (
 )
 
 // line lists the merges that wait for their turn: first the one that asks, then runs whose attempt was taken back, then all that
-// are due, the heaviest first.
+// are due, the heaviest first, and last those that were not placed when they asked.
 func (p *planner) line() []*turn {
 	var line []*turn
 	for _, t := range p.turns {
@@ -38,10 +38,12 @@ func (t *turn) compare(o *turn) int {
 		switch {
 		case t.asking():
 			return 0
+		case t.behind():
+			return 3 //nolint:mnd // the last of four
 		case t.returning():
 			return 1
 		}
-		return 2 //nolint:mnd // the last of three
+		return 2 //nolint:mnd // the third of four
 	}
 	return cmp.Or(
 		cmp.Compare(rank(t), rank(o)), cmp.Compare(o.order, t.order), t.dueSince().Compare(o.dueSince()),
@@ -63,7 +65,11 @@ func (p *planner) callHead(line []*turn) {
 	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
 		return
 	}
-	if leaving, _ := p.held(p.o.Leaving); len(leaving) > 0 || slices.ContainsFunc(p.turns, (*turn).unplaced) {
+	if held, until := p.roomHeld(); held {
+		could := func(t *turn) bool { return t.job.Store == nil || t.job.Store.Trouble == nil }
+		if !until.IsZero() && slices.ContainsFunc(line, could) {
+			p.wake(until)
+		}
 		return
 	}
 	for _, t := range line {
@@ -105,6 +111,12 @@ func (t *turn) ask() {
 	if run := t.st.Run; run != nil {
 		t.st.Sizing = t.sized()
 		run.Attempt++
+		if changed := run.PlaceTime == nil && run.Reason == v1alpha1.ReasonAsking; !changed {
+			run.Short, run.FitTime = false, nil
+		} else if run.FitTime == nil && !run.Short {
+			run.FitTime = &run.AskTime // To edit it buys no time.
+			run.FitTime = run.FitTime.DeepCopy()
+		}
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message = "", "", ""
 		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.spec.MaxReplicas, t.template()
@@ -122,6 +134,7 @@ func (t *turn) ask() {
 		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas, Template: t.template(),
 	}
 	if t.calledByHand() {
+		t.st.Run.ByHand = true
 		t.st.RunNow = clip(t.job.Object.Annotations[v1alpha1.AnnotationRunNow], runNowLimit)
 	}
 	t.st.RetryTime = nil
@@ -143,38 +156,51 @@ func (t *turn) asking() bool {
 }
 
 // returning tells whether the run's last attempt was taken back, nothing of it is left, and it may ask again.
-func (t *turn) returning() bool { return t.withdrawn() && t.cleared() && t.job.Verdict.Never == nil }
+func (t *turn) returning() bool {
+	return t.withdrawn() && t.cleared() && t.job.Verdict.Never == nil && t.st.Run.Reason != v1alpha1.ReasonNotPlaced
+}
 
 // withdrawn tells whether the run's last attempt was taken back.
 func (t *turn) withdrawn() bool {
 	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 
+// roomHeld tells whether a gang of the pool waits for a place, or may, and when that ends by time alone; zero for never.
+func (p *planner) roomHeld() (held bool, until time.Time) {
+	for _, t := range p.turns {
+		if waits, last := t.unplaced(); waits && last.IsZero() {
+			return true, last
+		} else if waits && last.After(until) {
+			held, until = true, last
+		}
+	}
+	leaving, _, last := p.held(p.o.Leaving)
+	if last.After(until) {
+		until = last
+	}
+	return held || len(leaving) > 0, until
+}
+
 // unplaced tells whether the job has, or may have, a gang that waits for a place: also one that was placed or ended this very
-// moment, until that is on record. One that was told to go, and stays, wants no place: after a while it keeps no other from
-// asking.
-func (t *turn) unplaced() bool {
+// moment, until that is on record. One that was told to go, and stays, wants no place: it keeps others from asking until a time.
+func (t *turn) unplaced() (waits bool, until time.Time) {
 	if written := t.job.Object.Status.Run; written != nil && written.Outcome == "" && written.PlaceTime == nil {
-		return true
+		return true, until
 	}
 	run := t.st.Run
 	if run == nil || run.PlaceTime != nil {
-		return false
+		return false, until
 	}
 	if run.Outcome == "" || run.EndTime == nil || t.cleared() {
-		return run.Outcome == ""
+		return run.Outcome == "", until
 	}
 	for i := range t.job.Pods {
 		if w := &t.job.Pods[i]; !w.Ended() && !w.Terminating {
-			return true
+			return true, until
 		}
 	}
-	last := run.EndTime.Add(StopGraceSeconds*time.Second + leavingSlack)
-	if t.p.now.Before(last) {
-		t.p.wake(last)
-		return true
-	}
-	return false
+	until = run.EndTime.Add(StopGraceSeconds*time.Second + leavingSlack)
+	return t.p.now.Before(until), until
 }
 
 // position is that of a merge in the line; nil for one that is not in it.

@@ -32,6 +32,8 @@ type Observed struct {
 	SchedulerObstacles []string
 	// Leaving are the core gangs in the Queue whose MergeJobs are gone, or being deleted.
 	Leaving []Leftover
+	// Changes are when what may keep a gang from its place last changed.
+	Changes Changes
 	// Jobs are the MergeJobs of the pool, in any order.
 	Jobs []*Job
 }
@@ -57,6 +59,8 @@ type Job struct {
 	List *List
 	// Verdict is what the arbiter says of the job's gang.
 	Verdict capacity.Verdict
+	// ClaimsChanged is when claims of volumes in the job's namespace last changed, as far as this process saw.
+	ClaimsChanged time.Time
 	// Rivals are other MergeJobs of this model in this store.
 	Rivals []Rival
 	// Strangers are pods of MergeJobs that are gone, or go, which may still merge this model in this store; Namesakes are pods of

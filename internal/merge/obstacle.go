@@ -38,7 +38,7 @@ func (t *turn) findObstacle() *obstacle {
 	for _, check := range []func() *obstacle{
 		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.qosNotMet, t.limitExceeded,
 		t.poolNotAllowed, t.badSchedule, t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue,
-		t.awaitingApproval, t.neverFits, t.poolShut,
+		t.awaitingApproval, t.neverFits, t.poolShut, t.keptAside,
 	} {
 		if o := check(); o != nil {
 			return o
@@ -194,7 +194,8 @@ func (t *turn) predecessor() *obstacle {
 		return namesake
 	}
 	waits := ""
-	if held, until := t.p.held(t.job.Strangers); len(held) > 0 {
+	if held, next, until := t.p.held(t.job.Strangers); len(held) > 0 {
+		t.p.wake(next)
 		n := int32(len(held))
 		waits = fmt.Sprintf("%s of another MergeJob of this model %s still there (%s), waited for until %s at the latest",
 			count(n, "pod"), plural(n, "is", "are"), t.names(held), until.UTC().Format(time.RFC3339))
@@ -219,7 +220,8 @@ func (t *turn) namesake() *obstacle {
 		return nil
 	}
 	n := int32(len(all))
-	if held, until := t.p.held(all); len(held) > 0 {
+	if held, next, until := t.p.held(all); len(held) > 0 {
+		t.p.wake(next)
 		return &obstacle{reason: v1alpha1.ReasonPredecessorLeaving, short: "predecessor leaving", message: fmt.Sprintf(
 			"%s of an earlier MergeJob of this name %s still there (%s), whose names this one needs: it goes on by itself, and they "+
 				"should be gone by %s.", count(n, "pod"), plural(n, "is", "are"), t.names(all), until.UTC().Format(time.RFC3339))}

@@ -80,7 +80,8 @@ func PaceOf(written, wanted *v1alpha1.MergeJobStatus) elastic.Pace {
 func course(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 	c := &v1alpha1.MergeJobStatus{
 		ObservedGeneration: st.ObservedGeneration, Phase: st.Phase, Reason: st.Reason, Pool: st.Pool, Run: st.Run, RunNow: st.RunNow,
-		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, LastFull: st.LastFull, History: st.History,
+		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, SetAside: st.SetAside, LastFull: st.LastFull,
+		History: st.History,
 	}
 	if c.Phase == v1alpha1.MergeQueued && st.Run == nil {
 		c.Reason = ""

@@ -2,6 +2,7 @@ package merge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +76,7 @@ func (t *turn) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 	}
 	switch outcome { //nolint:exhaustive // a run that was suspended neither failed nor merged
 	case v1alpha1.OutcomeMerged:
-		t.st.Failures, t.st.RetryTime, t.st.MergeTime = 0, nil, &now
+		t.st.Failures, t.st.RetryTime, t.st.MergeTime, t.st.SetAside = 0, nil, &now, nil
 		t.st.LastFull = &v1alpha1.FullModel{Name: run.ID, Time: now, LastIncrement: run.LastIncrement}
 		t.st.Increments = max(t.st.Increments-run.Increments, 0)
 		t.fresh, t.d.ReadStore = nil, true
@@ -95,20 +96,29 @@ func (t *turn) clear() {
 		}
 	}
 	t.deleteGroups()
-	// A run that was set aside begins anew, with what spec and pool are by then.
-	withdrawn := t.withdrawn() && t.st.Run.Reason != v1alpha1.ReasonNeverFits
+	dropped := t.dropped()
+	withdrawn := t.withdrawn() && !dropped
 	if l := t.job.List; l != nil && !withdrawn {
 		t.d.DeleteList = l.UID
 	}
 	if !t.cleared() {
 		return
 	}
-	switch {
+	switch s := t.job.Store; {
+	case dropped && (!t.looked() || s.Trouble != nil):
+		// Its pods may have been placed the moment before they were told to go, and have merged.
+	case dropped && s.Run == t.st.Run.ID && s.RunComplete:
+		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, "The full model was complete when the attempt was taken back.")
 	case withdrawn && t.spec.Suspend:
 		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
 	case !withdrawn && t.job.List == nil:
 		t.st.Run = nil
 	}
+}
+
+// dropped tells of a run that was set aside: it begins anew, with what spec and pool are by then.
+func (t *turn) dropped() bool {
+	return t.withdrawn() && (t.st.Run.Reason == v1alpha1.ReasonNeverFits || t.st.Run.Reason == v1alpha1.ReasonNotPlaced)
 }
 
 func (t *turn) deleteGroups() {
@@ -149,6 +159,10 @@ func (t *turn) makeGang() {
 		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, t.neverFits().message)
 		return
 	}
+	if t.overdue() {
+		t.setAside()
+		return
+	}
 	if !t.cleanSlate() {
 		return
 	}
@@ -180,7 +194,8 @@ func (t *turn) makeGang() {
 	case broken != "":
 		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, broken)
 	case placed == run.MinReplicas:
-		run.PlaceTime = timePointer(t.p.now)
+		run.PlaceTime, t.st.SetAside = timePointer(t.p.now), nil
+		run.Short, run.FitTime = false, nil
 		t.watch()
 	}
 }
@@ -235,9 +250,13 @@ func (t *turn) makeList() bool {
 }
 
 // Over tells whether nothing more is to come of the run's attempt, so that a look at the store that begins now shows what came of
-// it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up.
+// it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up; of one
+// whose end is on record, that all pods have ended.
 func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []elastic.Worker, now time.Time) bool {
 	run := job.Status.Run
+	if run.Outcome != "" {
+		return !slices.ContainsFunc(pods, func(w elastic.Worker) bool { return !w.Ended() })
+	}
 	succeeded, there := int32(0), int32(0)
 	for i := range pods {
 		switch w := &pods[i]; {

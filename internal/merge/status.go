@@ -2,6 +2,7 @@ package merge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +82,7 @@ func (t *turn) sayQueued(line []*turn) {
 	}
 	switch {
 	case t.asking():
-		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.short(), messageLimit)}
+		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.shortfall(), messageLimit)}
 		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s: %s of %s wait for "+
 			"their place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks)+
 			t.outstayed(t.p.o.Leaving, "gang")+t.outstayed(t.job.Strangers, "pod"))
@@ -93,7 +94,7 @@ func (t *turn) sayQueued(line []*turn) {
 }
 
 func (t *turn) sayInLine(head *turn, length int) {
-	leaving, until := t.p.held(t.p.o.Leaving)
+	leaving, _, until := t.p.held(t.p.o.Leaving)
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
 		ptr.Deref(t.st.Weight, 0))
 	switch {
@@ -105,7 +106,7 @@ func (t *turn) sayInLine(head *turn, length int) {
 		if key.Namespace == t.job.Object.Namespace {
 			name = key.Name
 		}
-		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: name, Shortfall: clip(head.short(), messageLimit)}
+		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: name, Shortfall: clip(head.shortfall(), messageLimit)}
 		message += fmt.Sprintf(": %s asks for its place, and one asks at a time.", name)
 	case t.p.shut() != nil:
 		message += ". " + t.p.shut().message
@@ -117,12 +118,15 @@ func (t *turn) sayInLine(head *turn, length int) {
 	default:
 		message += "."
 	}
+	if t.behind() {
+		message += " It goes behind those that can go, because it was not placed when it last asked. " + t.st.SetAside.Message
+	}
 	message += t.hollow() + t.slow()
 	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1alpha1.ReasonInLine, message)
 }
 
 // short is what the gang lacks, in figures.
-func (t *turn) short() string {
+func (t *turn) shortfall() string {
 	a := t.job.Verdict.Answer
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
 		return ""
@@ -206,20 +210,21 @@ func (t *turn) sayStopping() {
 // lingering names a pod that should have left by now, and keeps the merge from going on.
 func (t *turn) lingering() string {
 	end := t.st.Run.EndTime
-	if end == nil {
+	at := slices.IndexFunc(t.job.Pods, func(w elastic.Worker) bool { return w.Terminating && !w.Ended() })
+	switch {
+	case end == nil:
+		return ""
+	case at < 0 && t.dropped() && t.cleared() && t.job.Store != nil && t.job.Store.Trouble != nil:
+		return " Whether it merged all the same shows when its store can be read: " + t.job.Store.Trouble.Message
+	case at < 0:
 		return ""
 	}
 	if late := end.Add(2 * StopGraceSeconds * time.Second); t.p.now.Before(late) {
 		t.p.wake(late)
 		return ""
 	}
-	for i := range t.job.Pods {
-		if w := &t.job.Pods[i]; w.Terminating && !w.Ended() {
-			return fmt.Sprintf(" It waits for pod %s to leave, which was told to: see whether its node is well, and delete it with "+
-				"--force if the node is gone for good.", mergepod.PodName(t.job.Object.Name, w.Index))
-		}
-	}
-	return ""
+	return fmt.Sprintf(" It waits for pod %s to leave, which was told to: see whether its node is well, and delete it with --force if "+
+		"the node is gone for good.", mergepod.PodName(t.job.Object.Name, t.job.Pods[at].Index))
 }
 
 // sayProgress is for a merge that is on its way.

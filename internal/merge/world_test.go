@@ -40,6 +40,8 @@ type world struct {
 	// leaving are gangs of merges that are gone, which the garbage collector has yet to delete.
 	leaving []Leftover
 	uids    int
+	// placed is when Volcano last placed a pod, and changes when the rest last changed.
+	changes Changes
 	// calls are the names of merges in the order in which they were first placed.
 	calls []string
 }
@@ -58,7 +60,13 @@ type merger struct {
 	profile       *v1alpha1.ResourceQuotaProfile
 	history       *sizing.History
 	verdict       capacity.Verdict
-	rivals        []Rival
+	// unplaceable is true for a merge whose pods Volcano does not place, and unjudged where Tideline does not know better.
+	unplaceable, unjudged bool
+	// noClaim is true where the arbiter sees nothing of it that waits, and says is what Volcano says of its gang.
+	noClaim bool
+	says    string
+	claims  time.Time
+	rivals  []Rival
 	// strangers and namesakes are pods of others, as the observer finds them.
 	strangers, namesakes []Leftover
 }
@@ -198,15 +206,51 @@ func (m *merger) workers() []elastic.Worker {
 
 func (w *world) observed() Observed {
 	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: queueOpen, SchedulerObstacles: w.obstacles,
-		Leaving: w.leaving, WebhooksOff: w.webhooksOff}
+		Leaving: w.leaving, WebhooksOff: w.webhooksOff, Changes: w.changes}
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{
 			Object: m.object, Store: m.sighting, Pods: m.workers(), Core: m.core, Surplus: m.surplus, List: m.list, Problem: m.problem,
-			Verdict: m.verdict, Profile: m.profile, History: m.history, Rivals: m.rivals, Strangers: m.strangers,
+			Verdict: m.judged(), ClaimsChanged: m.claims, Profile: m.profile, History: m.history, Rivals: m.rivals, Strangers: m.strangers,
 			Namesakes: m.namesakes,
 		})
 	}
 	return o
+}
+
+// judged is what the arbiter says of the merge: whether what waits of its core fits into what is free.
+func (m *merger) judged() capacity.Verdict {
+	v, run := m.verdict, m.status().Run
+	if m.noClaim || v.Waiting > 0 || v.Never != nil || m.core == nil || run == nil || len(m.unplaced()) == 0 {
+		return v
+	}
+	used := 0
+	for _, o := range m.world.jobs {
+		for _, p := range o.pods {
+			if p.Scheduled && !p.Ended() {
+				used++
+			}
+		}
+	}
+	v.Place, v.Waiting = 1, 1
+	if m.unjudged {
+		v.Answer.Unknown = "a volume"
+	} else if missing := int(run.MinReplicas) - len(m.placedPods()); used+missing <= m.world.room {
+		v.Answer.Fits = true
+	} else {
+		v.Answer.Short = capacity.Amounts{corev1.ResourcePods: int64(used + missing - m.world.room)}
+	}
+	return v
+}
+
+// placedPods are those of the core that have a place.
+func (m *merger) placedPods() []*elastic.Worker {
+	var all []*elastic.Worker
+	for _, p := range m.pods {
+		if p.Scheduled && p.Index < m.status().Run.MinReplicas {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 func (w *world) plan() Decision { return Plan(w.observed(), w.now) }
@@ -248,7 +292,7 @@ func (w *world) writes(m *merger, d *JobDecision) []func() {
 	for _, g := range d.CreateGroups {
 		all = append(all, func() {
 			state := gang.StateOf(g.PodGroup())
-			state.UID = w.uid()
+			state.UID, state.Unschedulable = w.uid(), m.says
 			m.core = &state
 		})
 	}
@@ -333,7 +377,8 @@ func (w *world) cluster() int {
 	}
 	for _, m := range w.jobs {
 		waiting := m.unplaced()
-		if m.core == nil || len(waiting) == 0 || len(m.pods) < int(m.status().Run.MinReplicas) || used+len(waiting) > w.room {
+		there := m.core != nil && len(waiting) > 0 && len(m.pods) >= int(m.status().Run.MinReplicas)
+		if !there || m.unplaceable || used+len(waiting) > w.room {
 			continue
 		}
 		for _, p := range waiting {
@@ -341,6 +386,7 @@ func (w *world) cluster() int {
 			n++
 		}
 		used += len(waiting)
+		w.changes.Placed = w.now
 		w.calls = append(w.calls, m.object.Name)
 	}
 	return n

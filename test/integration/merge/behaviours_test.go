@@ -70,6 +70,34 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.FetchMerge("heavy")).Should(haveReason(v1alpha1.ReasonAsking), "the next head asks")
 	})
 
+	It("sets a head aside whose claim of a volume is not there, and asks again when it is", func(ctx SpecContext) {
+		p := newPool("claims", 4)
+		p.Due("stuck", 90*time.Hour)
+		p.Due("second", 50*time.Hour)
+		p.Due("third", 40*time.Hour)
+		p.Create(p.merge("stuck").With(func(s *v1alpha1.MergeJobSpec) {
+			s.Template.Spec.Volumes = []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "model"},
+			}}}
+		}).Obj())
+		Eventually(p.FetchMerge("stuck")).Should(haveReason(v1alpha1.ReasonAsking))
+		p.Create(p.merge("second").Obj(), p.merge("third").Obj())
+		Eventually(p.FetchMerge("stuck"), time.Minute).Should(And(haveSummary("Waiting (not placed)"),
+			HaveField("Status.Message", And(ContainSubstring("4 pods of 1 nvidia.com/gpu, and 0 of them had one after 2"),
+				ContainSubstring("It asks again at ")))), "it has 20 s")
+		Expect(p.EventsOf(p.ReadMerge("stuck").UID)).To(ContainElement(ContainSubstring("Withdrawn: From ")))
+		Expect(p.MergePods(ctx, "stuck")).To(BeEmpty(), "it holds nothing")
+		for _, name := range []string{"second", "third"} {
+			Eventually(p.running(name), time.Minute).Should(Equal(4), "%s has its turn", name)
+			Eventually(p.FetchMerge(name)).Should(haveSummary("Running (4/4)"))
+			p.finish(ctx, p.ReadMerge(name))
+			Eventually(p.FetchMerge(name)).Should(lastOutcome(v1alpha1.OutcomeMerged))
+		}
+		p.Claim("model", "/tmp")
+		Eventually(p.running("stuck"), time.Minute).Should(Equal(4), "the claim is there")
+		Eventually(p.FetchMerge("stuck")).Should(And(haveSummary("Running (4/4)"), HaveField("Status.SetAside", BeNil())))
+	}, SpecTimeout(4*time.Minute))
+
 	It("says why a merge can never fit, and lets others pass", func() {
 		p := newPool("shapes", 4)
 		p.Due("huge", 90*time.Hour)

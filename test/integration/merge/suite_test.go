@@ -30,7 +30,7 @@ func TestMerge(t *testing.T) {
 // pools may be named by MergeJobs of this suite: each spec takes one for itself.
 var pools = []string{
 	"tideline-merge", "line", "sticky", "linger", "timeout", "exit", "lost", "stores", "outage", "many", "hand", "gone", "shapes",
-	"wrong", "twice", "rest", "restart", "surplus",
+	"wrong", "twice", "rest", "restart", "surplus", "claims",
 }
 
 // shared is what all processes of the suite know.
@@ -65,6 +65,8 @@ var _ = SynchronizedBeforeSuite(func(ctx context.Context) []byte {
 	configuration := filepath.Join(in.Logs(), "configuration.yaml")
 	Expect(os.WriteFile(configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
 kind: Configuration
+claims:
+  placementTimeoutSeconds: 20
 merges:
   pools: [%s]
   endpoints: [%q, "http://%s"]

@@ -1,0 +1,137 @@
+package mergejob
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/merge"
+)
+
+// everywhere is the entry of the index of MergeJobs that are set aside for all namespaces together: none has such a name.
+const everywhere = "*"
+
+// changes remembers when what may keep a gang from its place last changed. Losing it, as a restart does, counts as a change: who
+// was set aside may ask once more.
+type changes struct {
+	mu             sync.Mutex
+	now            func() time.Time
+	all            merge.Changes
+	queues, claims map[string]time.Time
+}
+
+func newChanges(now func() time.Time) *changes {
+	return &changes{now: now, all: merge.Changes{Started: now()}, queues: map[string]time.Time{}, claims: map[string]time.Time{}}
+}
+
+// of are the changes that concern a pool.
+func (c *changes) of(pool string) merge.Changes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.all
+	all.Queue = c.queues[pool]
+	return all
+}
+
+// claimsOf is when claims of volumes in a namespace last changed.
+func (c *changes) claimsOf(namespace string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.claims[namespace]
+}
+
+// seePod notes a pod that Volcano has placed.
+func (c *changes) seePod(before, after client.Object) {
+	was, isPod := before.(*corev1.Pod)
+	is, both := after.(*corev1.Pod)
+	if !isPod || !both || was.Spec.NodeName != "" || is.Spec.NodeName == "" || is.Spec.SchedulerName != gang.SchedulerName {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all.Placed = c.now()
+}
+
+func (c *changes) seeNode() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all.Nodes = c.now()
+}
+
+func (c *changes) seeClaim(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claims[namespace] = c.now()
+}
+
+func (c *changes) seeQueue(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues[name] = c.now()
+}
+
+// asideIn is where a MergeJob that is set aside may wait for a change.
+func asideIn(job *v1alpha1.MergeJob) []string {
+	if job.Status.Reason != v1alpha1.ReasonNotPlaced {
+		return nil
+	}
+	return []string{everywhere, job.Namespace}
+}
+
+// poolsOfNode notes that a node changed, and are the pools in which somebody may ask again for that.
+func (r *Reconciler) poolsOfNode(ctx context.Context, _ client.Object) []string {
+	r.changes.seeNode()
+	return r.poolsWhere(ctx, client.MatchingFields{setAside: everywhere})
+}
+
+// poolsOfClaim do the same for the claim of a volume, on which only merges of its namespace may wait.
+func (r *Reconciler) poolsOfClaim(ctx context.Context, claim client.Object) []string {
+	r.changes.seeClaim(claim.GetNamespace())
+	return r.poolsWhere(ctx, client.MatchingFields{setAside: claim.GetNamespace()})
+}
+
+// poolsOfLimits do the same for a Queue.
+func (r *Reconciler) poolsOfLimits(_ context.Context, queue client.Object) []string {
+	r.changes.seeQueue(queue.GetName())
+	return []string{queue.GetName()}
+}
+
+// changed passes on changes of what is read of an object.
+func changed(read func(client.Object) any) builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))
+	}})
+}
+
+// readNode is what of a node decides about who may be placed on it.
+func readNode(o client.Object) any {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	ready := corev1.ConditionUnknown
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			ready = c.Status
+		}
+	}
+	return []any{n.Labels, n.Spec.Taints, n.Spec.Unschedulable, n.Status.Allocatable, ready}
+}
+
+// readClaim is what of the claim of a volume decides whether its pods can be placed.
+func readClaim(o client.Object) any {
+	c, ok := o.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return nil
+	}
+	return []any{c.Spec.VolumeName, c.Status.Phase, c.DeletionTimestamp != nil}
+}
