@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
@@ -25,7 +24,7 @@ import (
 
 const testPool = "tideline-merge"
 
-// cluster is what the caches have, and a clock. Leftovers are judged by the reconciler of an operator that may start anew.
+// leftoverCluster is what the caches have, and a clock. Leftovers are judged by the reconciler of an operator that may restart.
 type leftoverCluster struct {
 	t       *testing.T
 	now     time.Time
@@ -51,7 +50,7 @@ func (c *leftoverCluster) add(objects ...client.Object) { c.objects = append(c.o
 func (c *leftoverCluster) cached() {
 	c.t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, schedulingv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
 		if err := add(scheme); err != nil {
 			c.t.Fatal(err)
 		}
@@ -130,14 +129,13 @@ func podOf(job *v1alpha1.MergeJob) *corev1.Pod {
 	}}
 }
 
-func coreGroupOf(job *v1alpha1.MergeJob) *schedulingv1beta1.PodGroup {
-	return &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: job.Namespace, Name: mergepod.CoreName(job.Name), OwnerReferences: controlledBy(job),
-			Finalizers: []string{"example.com/stays"},
-		},
-		Spec: schedulingv1beta1.PodGroupSpec{Queue: job.Spec.Pool},
-	}
+// coreGroupOf is a PodGroup with a finalizer, in the job's pool.
+func coreGroupOf(job *v1alpha1.MergeJob) client.Object {
+	group := gang.Group{
+		Namespace: job.Namespace, Name: mergepod.CoreName(job.Name), Owner: controlledBy(job)[0], Queue: job.Spec.Pool,
+	}.PodGroup()
+	group.SetFinalizers([]string{"example.com/stays"})
+	return group
 }
 
 // A pod may be given any label, and any owner: what the operator did not see go keeps others waiting for a moment after a start.
@@ -170,9 +168,9 @@ func TestForgedPodGroupsStopNoPool(t *testing.T) {
 	// One of a MergeJob that is there, of whatever pool, is none that leaves.
 	live := ran(mergeOf("evil", "own", "2"))
 	live.Status.Pool, live.Spec.Pool = "another", "another"
-	moved := coreGroupOf(live)
-	moved.Spec.Queue = testPool
-	c.add(live, moved)
+	moved := live.DeepCopy()
+	moved.Spec.Pool = testPool
+	c.add(live, coreGroupOf(moved))
 	c.restart()
 	g.Expect(c.leaving()).To(Equal([]string{mergepod.CoreName("x")}))
 }
@@ -204,7 +202,7 @@ func TestPredecessorsKeepOthersWaitingUntilTheyShouldBeGone(t *testing.T) {
 
 	pod.Finalizers = []string{"example.com/stays"}
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: c.now.Add(30 * time.Second)}, ptr.To[int64](30)
-	group.DeletionTimestamp = &metav1.Time{Time: c.now}
+	group.SetDeletionTimestamp(&metav1.Time{Time: c.now})
 	c.now = c.now.Add(89 * time.Second)
 	strangers, _ = c.held(job)
 	g.Expect(strangers).To(HaveLen(1), "its grace period, and a minute")

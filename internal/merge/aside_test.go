@@ -12,8 +12,8 @@ import (
 )
 
 // stuck adds a merge that is heavier than others, and that Volcano does not place.
-func (w *world) stuck(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger {
-	m := w.add(name, change...).full(w, 90*time.Hour)
+func (w *world) stuck(name string) *merger {
+	m := w.add(name).full(w, 90*time.Hour)
 	m.unplaceable = true
 	return m
 }
@@ -328,8 +328,8 @@ func TestHeadWhosePodsAreNotThereIsSetAside(t *testing.T) {
 	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }
 
-// Pods that were placed the moment before they were told to go may have merged: what they made is on record, or it would be merged
-// twice.
+// Pods that were placed the moment before they were told to go may have merged: what they made is on record, or it would be
+// merged twice.
 func TestARunThatMergedWhileItWasSetAsideHasMerged(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4)

@@ -126,8 +126,9 @@ func (l *life) judgeAside(d *JobDecision, m *merger) {
 			l.breaks("%s is set aside and is told %q, until %s", d.Job.Key(), aside.Message, aside.RetryTime)
 		}
 	}
-	if aside := was.SetAside; asks(is.Run) && !asks(was.Run) && aside != nil && l.now.Before(aside.RetryTime.Time) &&
-		!m.claims.After(aside.Time.Time) && !l.changes.Started.After(aside.Time.Time) && is.Run.Template == aside.Template {
+	anew := asks(is.Run) && (was.Run == nil || was.Run.Reason == v1alpha1.ReasonNotPlaced)
+	if aside := was.SetAside; anew && aside != nil && l.now.Before(aside.RetryTime.Time) && !m.claims.After(aside.Time.Time) &&
+		!l.changes.Started.After(aside.Time.Time) && is.Run.Template == aside.Template {
 		l.breaks("%s was set aside until %s, and asks although nothing has changed", d.Job.Key(), aside.RetryTime)
 	}
 	if is.Reason != v1alpha1.ReasonNotPlaced {
@@ -280,10 +281,10 @@ func (l *life) rest() {
 	waiting := 0
 	for _, m := range l.jobs {
 		switch st := m.status(); {
-		case st.Position == nil:
+		case st.Position == nil, asks(st.Run):
 		case l.behind(st):
 			waiting += 2
-		case st.Run == nil:
+		default:
 			waiting++
 		}
 	}

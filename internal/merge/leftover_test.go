@@ -11,7 +11,7 @@ import (
 )
 
 func TestHowLongLeftoversKeepOthersWaiting(t *testing.T) {
-	at := func(d time.Duration) time.Time { return morning.Add(d) }
+	at := morning.Add
 	for name, c := range map[string]struct {
 		left Leftover
 		want time.Time

@@ -117,15 +117,8 @@ func (l *life) happen() string {
 		if run := m.status().Run; run != nil {
 			m.problem, l.models[m].refused = &Problem{Reason: v1alpha1.ReasonRejected, Message: "No."}, mergepod.Attempt(run)
 		}
-	case n == 18 && l.chance(3):
-		l.down = !l.down
-		return fmt.Sprintf("the scheduler is down: %t", l.down)
-	case n == 18 && l.chance(3):
-		m.unplaceable, m.claims = !m.unplaceable, l.now
-		what = fmt.Sprintf("unplaceable %t", m.unplaceable)
 	case n == 18:
-		l.room = l.c.IntN(13)
-		return fmt.Sprintf("room for %d", l.room)
+		return l.change(m)
 	case l.chance(3):
 		l.jobs = slices.Delete(l.jobs, i, i+1)
 		delete(l.models, m)
@@ -138,6 +131,20 @@ func (l *life) happen() string {
 		what = "look"
 	}
 	return m.object.Name + ": " + what
+}
+
+// change has the cluster change: its room, its scheduler, or what keeps a merge from being placed.
+func (l *life) change(m *merger) string {
+	switch l.c.IntN(3) {
+	case 0:
+		l.down = !l.down
+		return fmt.Sprintf("the scheduler is down: %t", l.down)
+	case 1:
+		m.unplaceable, m.claims = !m.unplaceable, l.now
+		return fmt.Sprintf("%s: unplaceable %t", m.object.Name, m.unplaceable)
+	}
+	l.room = l.c.IntN(13)
+	return fmt.Sprintf("room for %d", l.room)
 }
 
 // meddle has others make or remove full models.

@@ -97,21 +97,25 @@ func (t *turn) clear() {
 	}
 	t.deleteGroups()
 	dropped := t.dropped()
-	withdrawn := t.withdrawn() && !dropped
-	if l := t.job.List; l != nil && !withdrawn {
+	if l := t.job.List; l != nil && (dropped || !t.withdrawn()) {
 		t.d.DeleteList = l.UID
 	}
-	if !t.cleared() {
-		return
+	if t.cleared() {
+		t.leave(dropped)
 	}
+}
+
+// leave ends a run of which nothing asks for room or holds any, unless it asks again.
+func (t *turn) leave(dropped bool) {
 	switch s := t.job.Store; {
-	case dropped && (!t.looked() || s.Trouble != nil):
-		// Its pods may have been placed the moment before they were told to go, and have merged.
-	case dropped && s.Run == t.st.Run.ID && s.RunComplete:
+	case dropped && s != nil && s.Run == t.st.Run.ID && s.RunComplete:
+		// Its pods were placed the moment before they were told to go.
 		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, "The full model was complete when the attempt was taken back.")
-	case withdrawn && t.spec.Suspend:
+	case t.withdrawn() && t.spec.Suspend:
 		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
-	case !withdrawn && t.job.List == nil:
+	case dropped && (!t.looked() || s.Trouble != nil):
+		// Nobody knows whether they merged.
+	case (dropped || !t.withdrawn()) && t.job.List == nil:
 		t.st.Run = nil
 	}
 }
@@ -250,8 +254,8 @@ func (t *turn) makeList() bool {
 }
 
 // Over tells whether nothing more is to come of the run's attempt, so that a look at the store that begins now shows what came of
-// it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up; of one
-// whose end is on record, that all pods have ended.
+// it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up; where
+// its end is on record, that all pods have ended.
 func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []elastic.Worker, now time.Time) bool {
 	run := job.Status.Run
 	if run.Outcome != "" {

@@ -223,8 +223,8 @@ func (t *turn) lingering() string {
 		t.p.wake(late)
 		return ""
 	}
-	return fmt.Sprintf(" It waits for pod %s to leave, which was told to: see whether its node is well, and delete it with --force if "+
-		"the node is gone for good.", mergepod.PodName(t.job.Object.Name, t.job.Pods[at].Index))
+	return fmt.Sprintf(" It waits for pod %s to leave, which was told to: see whether its node is well, and delete it with --force "+
+		"if the node is gone for good.", mergepod.PodName(t.job.Object.Name, t.job.Pods[at].Index))
 }
 
 // sayProgress is for a merge that is on its way.
