@@ -99,7 +99,7 @@ type MergeRun struct {
 	// Short is true while the attempt waits for room that the pool does not have, or for its Queue to open.
 	// +optional
 	Short bool `json:"short,omitempty"`
-	// FitTime is since when it does not, or nobody can tell; absent for since AskTime. An attempt that is not placed
+	// FitTime is since when it does not, or Tideline cannot tell; absent for since AskTime. An attempt that is not placed
 	// claims.placementTimeoutSeconds of the operator's configuration after that is set aside.
 	// +optional
 	FitTime *metav1.Time `json:"fitTime,omitempty"`

@@ -105,7 +105,7 @@ func (r *Reconciler) poolsOfLimits(_ context.Context, queue client.Object) []str
 	return []string{queue.GetName()}
 }
 
-// changed passes on changes of what is read of an object.
+// changed passes on an update that changes what is read.
 func changed(read func(client.Object) any) builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))

@@ -35,7 +35,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merge.Observed) erro
 			return err
 		}
 		if counts {
-			// Of none that this process knew, the Queue is all that says that it is of the pool: in whatever namespace it is.
+			// For an owner that this process never knew, only the Queue says that it is of the pool, in any namespace.
 			_, known := r.departed.of(g.Owner.UID)
 			left.Claimed = !known
 			left.Key, left.Deletion = g.Key, g.Deletion

@@ -70,7 +70,7 @@ func (c *leftoverCluster) cached() {
 		WithIndex(gang.NewPodGroup(), coreByPool, poolsOfCore).Build()
 }
 
-// held are the names of what keeps the job waiting at this moment.
+// held has the names of leftovers that keep the job waiting at this moment.
 func (c *leftoverCluster) held(job *v1alpha1.MergeJob) (strangers, namesakes []string) {
 	c.t.Helper()
 	c.cached()
@@ -139,7 +139,7 @@ func coreGroupOf(job *v1alpha1.MergeJob) client.Object {
 }
 
 // A pod may be given any label, and any owner: what the operator did not see go keeps others waiting for a moment after a start.
-func TestForgedPodsKeepNobodyWaiting(t *testing.T) {
+func TestForgedPodsHoldNoMergeBack(t *testing.T) {
 	g := NewWithT(t)
 	c := newLeftovers(t)
 	job := mergeOf("ads", "ctr", "1")
@@ -165,7 +165,7 @@ func TestForgedPodGroupsStopNoPool(t *testing.T) {
 	c.now = c.now.Add(2 * time.Minute)
 	g.Expect(c.leaving()).To(BeEmpty(), "although a finalizer keeps it there")
 
-	// One of a MergeJob that is there, of whatever pool, is none that leaves.
+	// One of a MergeJob that is there, of whatever pool, does not leave.
 	live := ran(mergeOf("evil", "own", "2"))
 	live.Status.Pool, live.Spec.Pool = "another", "another"
 	moved := live.DeepCopy()
@@ -208,11 +208,11 @@ func TestPredecessorsKeepOthersWaitingUntilTheyShouldBeGone(t *testing.T) {
 	g.Expect(strangers).To(HaveLen(1), "its grace period, and a minute")
 	c.now = c.now.Add(time.Second)
 	strangers, _ = c.held(job)
-	g.Expect(strangers).To(BeEmpty(), "a node that is gone keeps nobody waiting for ever")
+	g.Expect(strangers).To(BeEmpty(), "a node that is gone keeps no merge waiting for ever")
 	g.Expect(c.leaving()).To(BeEmpty())
 }
 
-func TestAYearOfGraceKeepsNobodyWaitingForAYear(t *testing.T) {
+func TestAYearOfGraceIsNotWaitedForAYear(t *testing.T) {
 	g := NewWithT(t)
 	c := newLeftovers(t)
 	job, old := mergeOf("ads", "ctr", "1"), ran(mergeOf("other", "old", "2"))

@@ -36,8 +36,8 @@ func (t *turn) short() bool {
 	return t.p.shut() != nil || (v.Waiting > 0 && !v.Answer.Fits && v.Answer.Unknown == "")
 }
 
-// overdue notes since when the attempt is not short, and tells whether it was not placed in time since. Pods of which some are
-// placed already have as long again: Volcano binds a gang one pod after another.
+// overdue notes since when the attempt is not short, and tells whether it was not placed in time since. A gang that has some pods
+// placed already has as long again: Volcano binds a gang one pod after another.
 func (t *turn) overdue() bool {
 	run := t.st.Run
 	switch short := t.short(); {

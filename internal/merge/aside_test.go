@@ -40,7 +40,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			func(m *merger) { m.unjudged = true }, "Whether there is room Tideline cannot tell, because they ask for a volume."},
 		"it asks for none":  {func(m *merger) { m.verdict.Never, m.noClaim = nil, true }, "They asked for no room."},
 		"Volcano says why":  {func(m *merger) { m.says = "claim x not found" }, "Volcano says: claim x not found."},
-		"nobody was placed": {func(*merger) {}, "Volcano placed no pod of anybody meanwhile: see whether its scheduler runs"},
+		"no pod was placed": {func(*merger) {}, "Volcano placed no pod of anybody meanwhile: see whether its scheduler runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -50,7 +50,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			w.settle()
 			g.Expect(asks(m.status().Run)).To(BeTrue())
 			g.Expect(w.plan().RequeueAfter).To(Equal(time.Minute))
-			if name != "nobody was placed" && m.says == "" {
+			if name != "no pod was placed" && m.says == "" {
 				w.changes.Placed = w.now.Add(time.Second) // In another pool.
 			}
 			w.now = w.now.Add(time.Minute)
@@ -79,7 +79,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 	}
 }
 
-// Before, an idle pool and three merges of the highest tier stood in the line for a month behind one that nobody places.
+// Before, an idle pool and three merges of the highest tier stood in the line for a month behind one that is never placed.
 func TestMergesThatAreNeverPlacedCostTheOthersMinutes(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4)
@@ -173,7 +173,7 @@ func TestTheTimeUntilItAsksAgainDoublesWhileVolcanoIsAtWork(t *testing.T) {
 	g.Expect(m.status().SetAside.Times).To(Equal(int32(7)))
 }
 
-func TestWhileTheSchedulerIsDownNobodysTimeGrows(t *testing.T) {
+func TestWhileTheSchedulerIsDownNoTimeGrows(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 40)
 	for i := range 10 {

@@ -106,7 +106,7 @@ func asks(run *v1alpha1.MergeRun) bool {
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
-// judgeAside: nobody holds the line for long who is not placed although nothing that is counted is in the way; whoever is set
+// judgeAside: no merge holds the line for long that is not placed although nothing that is counted is in the way; whoever is set
 // aside is told so, and asks again when the world has changed.
 func (l *life) judgeAside(d *JobDecision, m *merger) {
 	was, is, k := &d.Job.Object.Status, &d.Status, l.models[m]

@@ -11,7 +11,7 @@ import (
 const (
 	// leavingSlack is what an object that was told to go may take beyond its grace period: kubelet and API server take a moment.
 	leavingSlack = time.Minute
-	// untoldLimit is how long one that nobody told to go is waited for: the garbage collector finds what lost its MergeJob.
+	// untoldLimit is how long one that was not told to go is waited for: the garbage collector finds what lost its MergeJob.
 	untoldLimit = 10 * time.Minute
 	// leavingLimit is how long one is waited for at most, whatever grace period it was given.
 	leavingLimit = time.Hour
@@ -24,7 +24,7 @@ type Leftover struct {
 	Key types.NamespacedName
 	// Gone is when its MergeJob was seen to go; for one that this process never knew, when the process started: it went before.
 	Gone time.Time
-	// Deletion is when the object should have ended, its grace period included; zero for one that nobody told to go.
+	// Deletion is when the object should have ended, its grace period included; zero for one that was not told to go.
 	Deletion time.Time
 	// Claimed is true where nothing but the object itself, which a user may have written, says whose it is: its MergeJob is none
 	// that this process knew, and it is in a namespace of others.
@@ -81,7 +81,7 @@ func (t *turn) outstayed(all []Leftover, what string) string {
 		"nodes of %s.", count(n, what), late[0].Until().UTC().Format(time.RFC3339), plural(n, "is", "are"), t.names(late))
 }
 
-// names are those of leftovers in the job's own namespace, three at most: those of other namespaces are nobody's business.
+// names are those of leftovers in the job's own namespace, three at most: those of other namespaces are not told.
 func (t *turn) names(all []Leftover) string {
 	const most = 3
 	var names []string

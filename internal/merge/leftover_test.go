@@ -16,7 +16,7 @@ func TestHowLongLeftoversKeepOthersWaiting(t *testing.T) {
 		left Leftover
 		want time.Time
 	}{
-		"nobody told it to go":           {Leftover{Gone: morning}, at(10 * time.Minute)},
+		"it was not told to go":          {Leftover{Gone: morning}, at(10 * time.Minute)},
 		"its grace period, and a minute": {Leftover{Gone: morning, Deletion: at(30 * time.Second)}, at(90 * time.Second)},
 		"a year of grace":                {Leftover{Gone: morning, Deletion: at(365 * 24 * time.Hour)}, at(time.Hour)},
 		"it says so itself":              {Leftover{Gone: morning, Claimed: true}, at(2 * time.Minute)},
@@ -60,7 +60,7 @@ func TestAGangThatStaysStopsNoPool(t *testing.T) {
 		"is waited for no longer: see finalizers and nodes of old-merge."))
 }
 
-// A pod that has a name which the merge needs keeps it out of the line, and nobody else.
+// A pod that has a name which the merge needs keeps it alone out of the line.
 func TestPodsThatHaveTheNamesOfAMerge(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 4)

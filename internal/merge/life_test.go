@@ -24,7 +24,7 @@ type life struct {
 	// models are what is known of each merge's model beyond the world.
 	models map[*merger]*model
 	names  int
-	// down is true while Volcano's scheduler places nobody.
+	// down is true while Volcano's scheduler places no gang.
 	down bool
 	tell func(string, ...any)
 	// wrong is the first law that was broken.

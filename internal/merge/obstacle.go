@@ -213,7 +213,7 @@ func (t *turn) predecessor() *obstacle {
 }
 
 // namesake has a MergeJob wait until pods of an earlier one of its name are gone: it needs their names. Out of the line it keeps
-// nobody waiting, however long one of them stays.
+// no other waiting, however long one of them stays.
 func (t *turn) namesake() *obstacle {
 	all := t.job.Namesakes
 	if len(all) == 0 {

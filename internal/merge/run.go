@@ -105,7 +105,7 @@ func (t *turn) clear() {
 	}
 }
 
-// leave ends a run of which nothing asks for room or holds any, unless it asks again.
+// leave ends a run that asks for no room and holds none, unless it asks again.
 func (t *turn) leave(dropped bool) {
 	switch s := t.job.Store; {
 	case dropped && s != nil && s.Run == t.st.Run.ID && s.RunComplete:
@@ -114,7 +114,7 @@ func (t *turn) leave(dropped bool) {
 	case t.withdrawn() && t.spec.Suspend:
 		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
 	case dropped && (!t.looked() || s.Trouble != nil):
-		// Nobody knows whether they merged.
+		// Whether they merged is not known yet.
 	case (dropped || !t.withdrawn()) && t.job.List == nil:
 		t.st.Run = nil
 	}

@@ -54,7 +54,7 @@ func (t *turn) asks() string {
 	return cmp.Or(strings.Join(words, ", "), "no resource requests")
 }
 
-// joinList writes a list of which one holds, for people.
+// joinList writes a list for people, in which one item holds.
 func joinList(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + ", or " + words[n-1]
@@ -62,7 +62,7 @@ func joinList(words []string) string {
 	return strings.Join(words, "")
 }
 
-// joinAnd writes a list of which all hold.
+// joinAnd writes a list in which all items hold.
 func joinAnd(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
