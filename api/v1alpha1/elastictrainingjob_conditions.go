@@ -66,8 +66,9 @@ const (
 	ReasonBackOff = "BackOff"
 	// ReasonSchedulingGated: scheduling gates that somebody put on core workers keep every scheduler from placing them.
 	ReasonSchedulingGated = "SchedulingGated"
-	// ReasonNotPlaced: there was room for the gang, and Volcano did not place it within claims.placementTimeoutSeconds; no other
-	// worker leaves for it until something about it changes.
+	// ReasonNotPlaced: there was room for the gang, and Volcano did not place it within claims.placementTimeoutSeconds. No other
+	// worker leaves for a training until something about it changes; a merge is set aside, so that others have their turn, and
+	// asks again later.
 	ReasonNotPlaced = "NotPlaced"
 	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds, recovery included.
 	ReasonDeadlineExceeded = "DeadlineExceeded"

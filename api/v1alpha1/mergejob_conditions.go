@@ -22,9 +22,6 @@ const (
 	ReasonAsking = "Asking"
 	// ReasonNeverFits: the merge asks for more than its pool could ever give, and is set aside until queue or nodes change.
 	ReasonNeverFits = "NeverFits"
-	// ReasonNotPlaced: the merge asked for its place, nothing that is counted kept it from one, and it was not placed in time. It
-	// is set aside, so that others have their turn, and asks again later.
-	ReasonNotPlaced = "NotPlaced"
 	// ReasonMerging: all pods of the core run.
 	ReasonMerging = "Merging"
 	// ReasonMerged: the full model is complete.
