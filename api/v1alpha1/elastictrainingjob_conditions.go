@@ -70,6 +70,8 @@ const (
 	// worker leaves for a training until something about it changes; a merge is set aside, so that others have their turn, and
 	// asks again later.
 	ReasonNotPlaced = "NotPlaced"
+	// ReasonNodeUnreachable: a core worker has to leave a node that does not answer, and cannot be created anew before it has.
+	ReasonNodeUnreachable = "NodeUnreachable"
 	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds, recovery included.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonSchedulingTimeout: the core waited for schedulingTimeoutSeconds.
@@ -164,6 +166,8 @@ const (
 	EventGaveWay = "GaveWay"
 	// EventLeftInVain: workers left for a gang that was not placed in time, and come back.
 	EventLeftInVain = "LeftInVain"
+	// EventNodeRejected: the kubelet of a node did not take a worker.
+	EventNodeRejected = "NodeRejected"
 	// EventRoomMade: surplus of other jobs leaves for this one, on the operator's word.
 	EventRoomMade = "RoomMade"
 	// EventWorkerLost: a worker was deleted or failed, and is replaced.

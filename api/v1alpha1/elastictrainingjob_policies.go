@@ -54,13 +54,24 @@ type RunPolicy struct {
 	SchedulingTimeoutSeconds *int32 `json:"schedulingTimeoutSeconds,omitempty"`
 
 	// BelowMinTimeoutSeconds is how long a job whose core has run in the current attempt may be without a whole core, in seconds:
-	// fewer workers than minReplicas cannot train. Before the core ran, it is how long a core worker may be unable to start for its
+	// fewer workers than minReplicas cannot train. It stands while a node is to blame: one that does not answer, or that rejected a
+	// worker. Before the core ran, it is how long a core worker may be unable to start for its
 	// image or configuration. The job fails when it has passed. Default 1800, range 1 to 31536000.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	BelowMinTimeoutSeconds *int32 `json:"belowMinTimeoutSeconds,omitempty"`
+
+	// ForceDeleteAfterSeconds is how long a node must have been unreachable before the operator deletes pods of the job by force
+	// that have to leave it, in seconds; so that their workers can be created anew without an administrator. Danger: a machine that is
+	// cut off and still runs goes on with the old worker beside the new one, and both may write to the same checkpoint. Set it only
+	// where machines that do not answer are switched off, or where the storage lets one of the two write. Default: never, an
+	// administrator says that the node is gone. Range 60 to 86400.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=86400
+	ForceDeleteAfterSeconds *int32 `json:"forceDeleteAfterSeconds,omitempty"`
 
 	// MaxRestarts is how many restarts within windowSeconds the job may cost; one more fails it. Only losses that count are
 	// counted (status.restarts); reported progress (annotation tideline.io/progress on worker 0's pod) forgives those before it.
@@ -206,7 +217,7 @@ const (
 	OnPodFailed FailureEvent = "PodFailed"
 	// OnPodEvicted: the pod was evicted or preempted.
 	OnPodEvicted FailureEvent = "PodEvicted"
-	// OnNodeLost: the pod's node is gone.
+	// OnNodeLost: the pod's node is gone or does not answer, or its kubelet did not keep the pod when it started again.
 	OnNodeLost FailureEvent = "NodeLost"
 	// OnTaskCompleted: the worker succeeded. It has left, so that Ignore and RestartWorker change nothing; of worker 0 under
 	// successPolicy Master, whose success is the job's, only CompleteJob does.

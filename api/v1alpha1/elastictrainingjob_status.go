@@ -102,9 +102,40 @@ type Member struct {
 	// Failures in a row of the worker, which set its back-off. Reported progress, and ten minutes without a failure, reset it.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
-	// RetryTime is when the worker, failed, may be created anew.
+	// Rejections in a row of the worker by kubelets, which set its back-off. They are no failures: its node is to blame.
+	// +optional
+	Rejections int32 `json:"rejections,omitempty"`
+	// RetryTime is when the worker, failed or rejected, may be created anew.
 	// +optional
 	RetryTime *metav1.Time `json:"retryTime,omitempty"`
+}
+
+// MaxAvoidedNodes is how many nodes a job may avoid at a time.
+const MaxAvoidedNodes = 16
+
+// AvoidedNode is a node whose kubelet rejected workers of the job.
+type AvoidedNode struct {
+	// Name of the node.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Worker is the index of the worker that it rejected last.
+	Worker int32 `json:"worker"`
+	// Time is when it did so.
+	Time metav1.Time `json:"time"`
+	// Rejections by the node. An hour after the job may use it again they are forgotten.
+	Rejections int32 `json:"rejections"`
+	// Reason is the kubelet's word for the last, such as UnexpectedAdmissionError.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+	// Message is what the kubelet said of the last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+	// Until is when workers of the job may be placed on the node again: ten minutes after its first rejection, twice as long after
+	// each further one, an hour at most; absent once they may.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
 }
 
 // PreemptionStatus says why the job was stopped whole.
@@ -275,6 +306,12 @@ type ElasticTrainingJobStatus struct {
 	// LeftInVain says when workers of the job last left for a gang that was not placed in time; absent if they never did.
 	// +optional
 	LeftInVain *LeftInVain `json:"leftInVain,omitempty"`
+	// AvoidedNodes are nodes that rejected workers of the job; workers that are created keep off them for a time.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
 	// Checkpoint is the checkpoint that worker 0 was asked for; absent when nobody is about to leave.
 	// +optional
 	Checkpoint *CheckpointStatus `json:"checkpoint,omitempty"`
@@ -298,8 +335,8 @@ type ElasticTrainingJobStatus struct {
 	// activeDeadlineSeconds.
 	// +optional
 	ActiveSeconds int64 `json:"activeSeconds,omitempty"`
-	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole, or, before it ran,
-	// when one of its workers was first seen unable to start for its image or configuration.
+	// BelowMinSince is when the core, having run in the current attempt, was first seen not to be whole while no node was to blame;
+	// or, before it ran, when one of its workers was first seen unable to start for its image or configuration.
 	// +optional
 	BelowMinSince *metav1.Time `json:"belowMinSince,omitempty"`
 	// WaitSeconds is the time from the job's creation until its core first ran, in seconds.

@@ -17,7 +17,7 @@ import (
 // apply carries out a decision in its order and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, o elastic.Observed, d elastic.Decision) *kube.Problem {
 	for _, step := range []func(context.Context, elastic.Observed, elastic.Decision) *kube.Problem{
-		r.requestCheckpoint, r.deletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createNetworkPolicy,
+		r.requestCheckpoint, r.deletePods, r.forceDeletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createNetworkPolicy,
 		r.createGroups, r.restoreGroups, r.createWorkers, r.deleteGroups, r.deleteService, r.deleteJob,
 	} {
 		if p := step(ctx, o, d); p != nil {
@@ -32,6 +32,17 @@ func (r *Reconciler) deletePods(ctx context.Context, o elastic.Observed, d elast
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
 		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name)
+		}
+	}
+	return nil
+}
+
+// forceDeletePods takes pods out of the API server whose kubelet does not answer.
+func (r *Reconciler) forceDeletePods(ctx context.Context, o elastic.Observed, d elastic.Decision) *kube.Problem {
+	for _, w := range d.ForceDeletePods {
+		name := rendezvous.WorkerName(o.Job.Name, w.Index)
+		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(0)); err != nil {
+			return kube.ProblemOf(err, "delete by force pod "+name)
 		}
 	}
 	return nil
@@ -121,9 +132,11 @@ func (r *Reconciler) create(ctx context.Context, o elastic.Observed, child clien
 }
 
 // delete deletes exactly the object that was observed.
-func (r *Reconciler) delete(ctx context.Context, o elastic.Observed, child client.Object, name string, uid types.UID) error {
+func (r *Reconciler) delete(
+	ctx context.Context, o elastic.Observed, child client.Object, name string, uid types.UID, options ...client.DeleteOption,
+) error {
 	child.SetNamespace(o.Job.Namespace)
 	child.SetName(name)
 	child.SetUID(uid)
-	return r.applier.Delete(ctx, client.ObjectKeyFromObject(o.Job), child)
+	return r.applier.Delete(ctx, client.ObjectKeyFromObject(o.Job), child, options...)
 }

@@ -66,6 +66,8 @@ const (
 	jobsByQueue = "queue"
 	// PodsByOwner is the index of pods by the UID of their controller, which all reconcilers share.
 	PodsByOwner = "ownerUID"
+	// workersByNode is the index of pods of jobs by the name of their node.
+	workersByNode = "nodeName"
 )
 
 // Reconciler reconciles ElasticTrainingJobs.
@@ -168,6 +170,16 @@ func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("index pods by owner: %w", err)
 	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, workersByNode, func(o client.Object) []string {
+		pod, isPod := o.(*corev1.Pod)
+		if _, _, ours := jobOf(o); !isPod || !ours || pod.Spec.NodeName == "" {
+			return nil
+		}
+		return []string{pod.Spec.NodeName}
+	})
+	if err != nil {
+		return fmt.Errorf("index workers by node: %w", err)
+	}
 	err = mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ElasticTrainingJob{}, jobsByQueue, func(o client.Object) []string {
 		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.Queue != "" {
 			return []string{job.Status.Queue}
@@ -189,6 +201,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Owns(&corev1.Service{}).
 		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.Pod{}, r.podHandler()).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsOnNode), builder.WithPredicates(answersChanged())).
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
@@ -312,6 +325,39 @@ func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Objec
 // allJobs wakes every job: Volcano's configuration and profiles may concern them all, and change once in a blue moon.
 func (r *Reconciler) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.requests(ctx)
+}
+
+// jobsOnNode wakes the jobs that have workers on a node.
+func (r *Reconciler) jobsOnNode(ctx context.Context, node client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	err := r.client.List(ctx, pods, client.MatchingFields{workersByNode: node.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil // The cache of pods is not there yet; each job is reconciled when it comes.
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if job, _, ok := jobOf(&pods.Items[i]); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: job})
+		}
+	}
+	return requests
+}
+
+// answersChanged passes a node that no longer answers, or does so again.
+func answersChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return silent(e.ObjectOld) != silent(e.ObjectNew) },
+	}
+}
+
+func silent(o client.Object) bool {
+	node, ok := o.(*corev1.Node)
+	if !ok {
+		return false
+	}
+	_, is := elastic.UnreachableSince(node)
+	return is
 }
 
 func (r *Reconciler) jobsOfQueue(ctx context.Context, queue client.Object) []reconcile.Request {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,9 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	var complete bool
 	if o.Departures, complete = r.memory.news(job, listed); !complete {
 		return o, false, nil
+	}
+	if o.Unreachable, err = r.unreachable(ctx, o.Workers); err != nil {
+		return o, false, err
 	}
 	service := &corev1.Service{}
 	found, err := kube.Owned(ctx, r.client, job, rendezvous.ServiceName(job.Name), service)
@@ -102,6 +106,24 @@ func (r *Reconciler) workers(
 		}
 	}
 	return workers, listed, nil
+}
+
+// unreachable lists nodes of workers that do not answer, and since when. While all workers are ready it reads none.
+func (r *Reconciler) unreachable(ctx context.Context, workers []elastic.Worker) (map[string]time.Time, error) {
+	silent := map[string]time.Time{}
+	for _, name := range elastic.Silent(workers) {
+		node := &corev1.Node{}
+		switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read node %s: %w", name, err)
+		default:
+			if since, is := elastic.UnreachableSince(node); is {
+				silent[name] = since
+			}
+		}
+	}
+	return silent, nil
 }
 
 // schedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.

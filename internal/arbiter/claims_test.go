@@ -113,7 +113,8 @@ func TestWhoClaimsRoom(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("gang")).Waiting > 0).To(Equal(c.waits))
+			waits := a.Verdict(key("gang")).Waiting > 0
+			g.Expect(waits).To(Equal(c.waits))
 			if c.served {
 				g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
 				return

@@ -10,11 +10,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // apply carries a decision out, as the controller does, until a request fails.
 func (w *world) apply(d *Decision) bool {
-	return w.applyCheckpoint(d) && w.deletePods(d) && w.createShared(d) && w.applyGroups(d) && w.createWorkers(d) && w.cleanUp(d)
+	return w.applyCheckpoint(d) && w.deletePods(d) && w.forceDeletePods(d) && w.createShared(d) && w.applyGroups(d) &&
+		w.createWorkers(d) && w.cleanUp(d)
 }
 
 // do makes a request to the API server, unless it fails.
@@ -41,6 +43,16 @@ func (w *world) applyCheckpoint(d *Decision) bool {
 func (w *world) deletePods(d *Decision) bool {
 	for i := range d.DeletePods {
 		if !w.do(func() { w.leave(d.DeletePods[i].UID) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// forceDeletePods takes pods away at once, whatever their node does.
+func (w *world) forceDeletePods(d *Decision) bool {
+	for i := range d.ForceDeletePods {
+		if !w.do(func() { w.remove(d.ForceDeletePods[i].UID) }) {
 			return false
 		}
 	}
@@ -94,6 +106,7 @@ func (w *world) createWorkers(d *Decision) bool {
 		if w.worker(i) != nil || w.refuses != "" || !w.do(func() {
 			w.o.Workers = append(w.o.Workers, Worker{
 				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
+				Avoids: worker.AvoidedBy(worker.Spec(d.Blueprint.Job, nil, "", i)),
 			})
 		}) {
 			return false
@@ -141,10 +154,10 @@ func (w *world) leave(uid types.UID) {
 	}
 }
 
-// endPods takes away the pods that were asked to leave.
+// endPods takes away the pods that were asked to leave, but for those of nodes that do not answer.
 func (w *world) endPods() {
 	for i := len(w.o.Workers) - 1; i >= 0; i-- {
-		if w.o.Workers[i].Terminating {
+		if _, silent := w.o.Unreachable[w.o.Workers[i].Node]; w.o.Workers[i].Terminating && !silent {
 			w.remove(w.o.Workers[i].UID)
 		}
 	}

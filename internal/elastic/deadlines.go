@@ -10,9 +10,12 @@ import (
 	"github.com/tideline-io/tideline/internal/text"
 )
 
-// keepTime notes when the core began to run, and since when it is not whole.
+// keepTime notes when the core began to run, and since when it is not whole. That time begins only when no node is to blame, and
+// anew after one was: what a node does is no fault of the job's.
 func (p *planner) keepTime() {
 	switch {
+	case p.heldByNode():
+		p.st.BelowMinSince = nil
 	case p.coreRuns():
 		p.st.BelowMinSince = nil
 		if p.st.RunningSince == nil {

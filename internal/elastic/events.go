@@ -97,6 +97,7 @@ func (s *story) tellWorkers() {
 			strings.ToUpper(why[:1])+why[1:], workersNamed(gone), after.ReadyReplicas)
 	}
 	s.tellInVain()
+	s.tellRejections()
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
 		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s worker %d%s, which counts as restart %d; %s.",
 			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker,
@@ -124,6 +125,20 @@ func (s *story) tellInVain() {
 	}
 	s.add(corev1.EventTypeWarning, v1alpha1.EventLeftInVain, "%s for %s, which was not placed in time: it takes its room back.",
 		who, left.For)
+}
+
+// tellRejections says which nodes rejected workers.
+func (s *story) tellRejections() {
+	for i := range s.after.AvoidedNodes {
+		n := &s.after.AvoidedNodes[i]
+		if n.Until == nil || slices.ContainsFunc(s.before.AvoidedNodes, func(b v1alpha1.AvoidedNode) bool {
+			return b.Name == n.Name && b.Rejections == n.Rejections
+		}) {
+			continue
+		}
+		s.add(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s That costs the job no restart. The worker is created anew, and "+
+			"the job avoids the node until %s.", rejectedWords(n), clock(n.Until.Time))
+	}
 }
 
 // tellAttempts says when the job stops, goes on, and starts anew.

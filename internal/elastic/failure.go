@@ -48,7 +48,7 @@ type ruling struct {
 // later. Nor did a stranded worker complete its task.
 func (p *planner) ruleOn(l *loss) ruling {
 	switch {
-	case l.stranded, !l.ran && l.disruption != "":
+	case l.stranded, !l.ran && (l.disruption != "" || l.rejected):
 		return ruling{action: v1alpha1.ActionRestartWorker}
 	case p.starved(l):
 		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
@@ -241,7 +241,7 @@ func (l *loss) event() v1alpha1.FailureEvent {
 	switch {
 	case l.completed:
 		return v1alpha1.OnTaskCompleted
-	case l.disruption == reasonNodeGone, l.disruption == reasonTaint:
+	case l.disruption == reasonNodeGone, l.disruption == reasonTaint, l.rejected:
 		return v1alpha1.OnNodeLost
 	case l.disruption != "":
 		return v1alpha1.OnPodEvicted
@@ -287,6 +287,8 @@ func (l *loss) describe() string {
 		return who + " succeeded"
 	case l.disruption != "":
 		return who + " was evicted (" + l.disruption + ")"
+	case l.rejected:
+		return who + " was rejected by node " + l.node + l.failure.String()
 	case l.failure == (Failure{}):
 		return who + " was deleted"
 	}

@@ -81,6 +81,9 @@ func somePolicies(w *world, c chance) {
 func someLimits(run *v1alpha1.RunPolicy, c chance) {
 	run.MaxRestarts = ptr.To(int32N(c, 20))
 	run.WindowSeconds = ptr.To(pick[int32](c, 86400, 600))
+	if oneIn(c, 3) {
+		run.ForceDeleteAfterSeconds = ptr.To(pick[int32](c, 60, 600))
+	}
 	run.CleanPodPolicy = pick(c, v1alpha1.CleanPodPolicyRunning, v1alpha1.CleanPodPolicyNone, v1alpha1.CleanPodPolicyAll)
 	for _, limit := range []**int32{
 		&run.ActiveDeadlineSeconds, &run.SchedulingTimeoutSeconds, &run.BelowMinTimeoutSeconds, &run.TTLSecondsAfterFinished,
@@ -221,9 +224,16 @@ func report(w *world, c chance) string {
 // loseNode takes every second worker, or its neighbours, from the job with their node.
 func loseNode(w *world, c chance) string {
 	reason, node := pick(c, reasonTaint, reasonNodeGone), int32N(c, 2)
+	if oneIn(c, 4) {
+		w.o.Unreachable = nil
+		return "nodes answer again"
+	}
 	for i := range w.o.Workers {
 		if p := &w.o.Workers[i]; p.Scheduled && p.Index%2 == node {
 			p.Disruption, p.Terminating, p.Ready = reason, true, false
+			if reason == reasonTaint {
+				w.silence(p.Index)
+			}
 		}
 	}
 	if reason == reasonNodeGone {
@@ -234,7 +244,10 @@ func loseNode(w *world, c chance) string {
 
 // befall lets one thing happen to a worker.
 func befall(w *world, c chance, p Worker) string {
-	switch c.IntN(9) {
+	switch c.IntN(10) {
+	case 9:
+		w.reject(p.Index, pick(c, "UnexpectedAdmissionError", "OutOfcpu", hostile))
+		return "a node rejects a worker"
 	case 0:
 		if oneIn(c, 2) {
 			w.change(p.Index, func(p *Worker) { p.Scheduled = true })

@@ -103,6 +103,7 @@ func (w *world) picture() string {
 // calmDown takes away what is in the way of the job, gives it time, and tells whether it came to rest each time.
 func (w *world) calmDown() bool {
 	w.open()
+	w.o.Unreachable = nil
 	w.endPods()
 	for i := range w.o.Workers {
 		w.o.Workers[i].Waiting = ""

@@ -33,6 +33,7 @@ var laws = []struct {
 	{"worker 0 is never chosen to leave", (*moment).masterStays},
 	{"nobody is deleted who is a living member in the written status", (*moment).memoryComesFirst},
 	{"nobody is replaced who is a living member in the written status", (*moment).lossComesFirst},
+	{"a pod is deleted by force only once its loss is written, on a node that does not answer", (*moment).forcesTheStuck},
 	{"workers are deleted once, and by the name that they have", (*moment).deletesWhatIsThere},
 	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*moment).lastInFirstOut},
 	{"surplus within the maximum leaves only when status says that it does", (*moment).choosesNobodyElse},
@@ -85,11 +86,27 @@ func (m *moment) maximum() int32 {
 func (m *moment) victims() []*Worker {
 	var all []*Worker
 	for i := range m.d.DeletePods {
-		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && (!p.Ended() || (p.Succeeded() && !calledBack(m.was, p))) {
+		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) &&
+			(!p.Ended() || (p.Succeeded() && !calledBack(m.was, p))) {
 			all = append(all, p)
 		}
 	}
 	return all
+}
+
+// movesOn tells whether a worker without a node avoids one that may be used again.
+func (m *moment) movesOn(p *Worker) bool {
+	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+		return n.Until == nil && slices.Contains(p.Avoids, n.Name)
+	})
+}
+
+func (m *moment) forcesTheStuck() bool {
+	after := m.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds
+	return !slices.ContainsFunc(m.d.ForceDeletePods, func(p Worker) bool {
+		since, silent := m.o.Unreachable[p.Node]
+		return after == nil || !silent || !p.Terminating || m.alive(&p) || m.now.Sub(since) < time.Duration(*after)*time.Second
+	})
 }
 
 // calledBack tells whether a worker that succeeded is needed again.
@@ -387,6 +404,11 @@ func (m *moment) speaks() bool {
 	if f := m.st.LastFailure; f != nil && (!speakable(f.Reason, 256) || !speakable(f.Message, 1024)) {
 		return false
 	}
+	for i := range m.st.AvoidedNodes {
+		if n := &m.st.AvoidedNodes[i]; !speakable(n.Reason, 256) || !speakable(n.Message, 512) || n.Time.After(m.now) {
+			return false
+		}
+	}
 	for _, e := range Events(m.was, m.st) {
 		if !speakable(e.Message, noteLimit) {
 			return false
@@ -444,7 +466,7 @@ func busy(o *Observed, d *Decision) string {
 	switch {
 	case PaceOf(&o.Job.Status, &d.Status) != PaceNever:
 		return "writes its status"
-	case len(d.DeletePods)+len(d.CreateWorkers) > 0:
+	case len(d.DeletePods)+len(d.ForceDeletePods)+len(d.CreateWorkers) > 0:
 		return "creates or deletes pods"
 	case len(d.CreateGroups)+len(d.RestoreGroups)+len(d.DeleteGroups) > 0:
 		return "writes its groups"

@@ -39,6 +39,8 @@ const (
 	EvictionDrained = "drained"
 	// EvictionKubelet: the kubelet ended the pod, for pressure on the node or its shutdown.
 	EvictionKubelet = "kubelet"
+	// EvictionRejected: a kubelet did not take the pod, or did not keep it when it started again.
+	EvictionRejected = "rejected"
 	// EvictionUnseen: surplus left while the operator was down.
 	EvictionUnseen = "unseen"
 	// EvictionOther: condition DisruptionTarget had another reason.
@@ -61,8 +63,8 @@ func ResizeCauses() []string { return []string{ResizeGrowth, ResizeEviction, Res
 // EvictionReasons are all reasons of evictions that Measure knows.
 func EvictionReasons() []string {
 	return []string{
-		EvictionScheduler, EvictionTold, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionUnseen,
-		EvictionOther,
+		EvictionScheduler, EvictionTold, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionRejected,
+		EvictionUnseen, EvictionOther,
 	}
 }
 
@@ -191,6 +193,11 @@ func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobS
 // noteEviction notes, for those who count, that a worker was taken away.
 func (p *planner) noteEviction(index int32, reason string) {
 	p.d.Losses = append(p.d.Losses, Loss{Worker: index, Surplus: p.isSurplus(index), Eviction: evictionReason(reason)})
+}
+
+// noteRejection notes, for those who count, that a node rejected a worker.
+func (p *planner) noteRejection(index int32) {
+	p.d.Losses = append(p.d.Losses, Loss{Worker: index, Surplus: p.isSurplus(index), Eviction: EvictionRejected})
 }
 
 // noteRestarts notes, for those who count, restarts that status counts.

@@ -41,6 +41,9 @@ type loss struct {
 	ended time.Time
 	// inPlace is true when the pod lives on, and its containers restarted.
 	inPlace bool
+	// rejected losses are the fault of node, which did not take the pod.
+	rejected bool
+	node     string
 	// eviction is why surplus gave way, which then waits for the cooldown; empty otherwise.
 	eviction string
 	// disruption is why the pod was asked to leave, if not by a plain deletion.
@@ -89,7 +92,7 @@ func (p *planner) settleLosses() {
 	for i := range members {
 		p.left[i], p.completed[i] = members[i].Left, members[i].Completed
 		if p.progressed && !members[i].Lost {
-			members[i].Failures, members[i].RetryTime = 0, nil
+			members[i].Failures, members[i].Rejections, members[i].RetryTime = 0, 0, nil
 		}
 	}
 	p.st.Members = slices.DeleteFunc(members, func(m v1alpha1.Member) bool { return m.UID == "" })
@@ -149,7 +152,7 @@ func (p *planner) leaving(w *Worker) (loss, bool) {
 	case w.Terminating:
 		l.counted = true
 	case w.Failed():
-		l.counted, l.failure = true, w.Failure
+		l.counted, l.failure, l.rejected, l.node = !w.Rejected, w.Failure, w.Rejected, w.Node
 	case w.Succeeded() && (w.Index > 0 || !p.masterDecides()):
 		l.completed, l.left, l.ended = true, true, w.FinishedAt.Time
 	default:
@@ -184,7 +187,7 @@ func (p *planner) gone(index int32, uid types.UID) loss {
 	case d.Succeeded:
 		l.completed, l.left = true, index > 0 || !p.masterDecides()
 	default:
-		l.counted = true
+		l.counted, l.rejected, l.node = !d.Rejected, d.Rejected, d.Node
 		if d.Failed {
 			l.failure = d.Failure
 		}
@@ -273,7 +276,10 @@ func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
 		}
 		p.countRestarts(l, r, 1, m.Failures > 0)
 	}
-	if l.failure != (Failure{}) && !r.starved {
+	if l.rejected {
+		p.recordRejection(l, m)
+		p.noteRejection(l.index)
+	} else if l.failure != (Failure{}) && !r.starved {
 		if p.progressed || (m.RetryTime != nil && p.now.Sub(m.RetryTime.Time) > sameFailureWindow) {
 			m.Failures = 0
 		}

@@ -3,6 +3,8 @@
 package elastic
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -43,6 +45,8 @@ type Observed struct {
 	History *sizing.History
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
+	// Unreachable are nodes that do not answer, and since when, among those that [Silent] lists of the workers.
+	Unreachable map[string]time.Time
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []Departure
 }

@@ -22,6 +22,8 @@ import (
 type Decision struct {
 	// DeletePods are deleted first, in this order.
 	DeletePods []Worker
+	// ForceDeletePods are taken out of the API server although no kubelet says that they have ended.
+	ForceDeletePods []Worker
 	// Blueprint makes what is created; it is set when anything is.
 	Blueprint worker.Blueprint
 	// CreateService is true when the headless Service is missing.
@@ -76,6 +78,10 @@ func Plan(o Observed, now time.Time) Decision {
 		return Decision{Status: o.Job.Status}
 	}
 	p := newPlanner(o, now)
+	p.forceDelete()
+	if !finished(&o.Job.Status) {
+		p.reviewAvoidedNodes()
+	}
 	switch {
 	case finished(&o.Job.Status):
 		p.cleanUp()
@@ -240,6 +246,7 @@ func (p *planner) keepRunning() {
 		return
 	}
 	p.replaceFailed()
+	p.releaseNodes()
 	p.shrinkToMaximum()
 	if wait := p.restartBackoff(); wait > 0 {
 		p.obstacle = p.backsOff(wait)

@@ -299,15 +299,10 @@ func (p *planner) waiting() (reason, message string) {
 	switch w := p.cannotStart(); {
 	case w != nil:
 		return startErrors[w.Waiting], p.startError(w)
+	case p.stuck() != nil:
+		return v1alpha1.ReasonNodeUnreachable, p.sayUnreachable(p.stuck())
 	case p.st.RunningSince != nil:
-		message := fmt.Sprintf("%d of %s run; whoever was lost is created anew in queue %s and takes part again once it is placed.",
-			running, workers(p.minimum), p.queue())
-		if p.o.Verdict.Waiting > 0 && !p.corePlaced() {
-			message += " " + p.why("what is missing of "+asks)
-		} else if p.o.Core != nil && !p.corePlaced() {
-			message += p.volcanoSays()
-		}
-		return v1alpha1.ReasonRecovering, message
+		return v1alpha1.ReasonRecovering, p.sayRecovering(running, asks)
 	case p.corePlaced():
 		return v1alpha1.ReasonStarting, fmt.Sprintf("Volcano placed %s; %d run.", asks, running)
 	case p.o.Core == nil:
@@ -317,9 +312,21 @@ func (p *planner) waiting() (reason, message string) {
 		if p.o.Core.Unschedulable != "" {
 			reason = v1alpha1.ReasonUnschedulable
 		}
-		return reason, p.why(asks)
+		return reason, p.why(asks) + p.sayAvoided()
 	}
 	return v1alpha1.ReasonQueued, fmt.Sprintf("Waiting in queue %s for Volcano to place %s.", p.queue(), asks)
+}
+
+// sayRecovering says how many of a core that ran before do, and what the others wait for.
+func (p *planner) sayRecovering(running int32, asks string) string {
+	message := fmt.Sprintf("%d of %s run; whoever was lost is created anew in queue %s and takes part again once it is placed.",
+		running, workers(p.minimum), p.queue())
+	if p.o.Verdict.Waiting > 0 && !p.corePlaced() {
+		message += " " + p.why("what is missing of "+asks)
+	} else if p.o.Core != nil && !p.corePlaced() {
+		message += p.volcanoSays()
+	}
+	return message + p.sayAvoided()
 }
 
 // coreAsk lists what the core asks together: GPUs and other extended resources first, then CPU and memory.

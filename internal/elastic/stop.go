@@ -93,6 +93,9 @@ func (p *planner) sayStopped() {
 	switch {
 	case leaving:
 		reason, message = leavingReason, fmt.Sprintf("The job stops %s; pods still to leave: %d.", why, len(p.o.Workers))
+		if stuck := p.stuckPod(); stuck != nil {
+			message += " " + p.sayUnreachable(stuck)
+		}
 		p.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
 	case !p.mustStop():
 		if p.obstacle != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // Worker is one pod of the job.
@@ -23,7 +24,11 @@ type Worker struct {
 	Phase   corev1.PodPhase
 	// Scheduled is true once the pod is bound to a node.
 	Scheduled bool
-	Ready     bool
+	// Node is the node that the pod is bound to; empty before.
+	Node string
+	// Avoids are nodes that a pod without a node excludes by name.
+	Avoids []string
+	Ready  bool
 	// Gates are the scheduling gates that keep every scheduler from placing the pod.
 	Gates []string
 	// Terminating is true once deletion was requested.
@@ -33,6 +38,8 @@ type Worker struct {
 	Disruption string
 	// Conditions are the types of the pod's conditions that are True.
 	Conditions []string
+	// Rejected is true for a pod that failed for its node.
+	Rejected bool
 	// Failure says why a failed pod failed, or why containers of a pod that lives last restarted in place.
 	Failure Failure
 	// ContainerRestarts is how often containers of the pod restarted in place.
@@ -68,8 +75,10 @@ type Departure struct {
 	Conditions []string
 	Failure    Failure
 	Progress   int64
-	// Succeeded is true when the pod was seen to have succeeded before anybody asked it to leave, and Failed when it failed.
-	Succeeded, Failed bool
+	// Succeeded is true when the pod was seen to have succeeded before anybody asked it to leave, Failed when it failed, and
+	// Rejected when it did for its node.
+	Succeeded, Failed, Rejected bool
+	Node                        string
 }
 
 // WorkerOf reads a pod. It returns false for a pod that is no worker of the job that controls it. The index is read from the
@@ -94,6 +103,9 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 		Attempt:     pod.Labels[v1alpha1.LabelAttempt],
 		Phase:       pod.Status.Phase,
 		Scheduled:   pod.Spec.NodeName != "",
+		Node:        pod.Spec.NodeName,
+		Avoids:      worker.AvoidedBy(&pod.Spec),
+		Rejected:    rejectedByNode(pod),
 		Terminating: pod.DeletionTimestamp != nil,
 		Failure:     failure(pod),
 	}
@@ -169,6 +181,7 @@ func (w Worker) Departed(succeeded bool) Departure {
 	return Departure{
 		Index: w.Index, UID: w.UID, Attempt: w.Attempt, Disruption: w.Disruption, Conditions: w.Conditions, Failure: w.Failure,
 		Progress: w.Progress, Succeeded: succeeded, Failed: w.Phase == corev1.PodFailed && w.Disruption == "",
+		Rejected: w.Rejected && w.Disruption == "", Node: w.Node,
 	}
 }
 

@@ -106,6 +106,7 @@ func (w *world) look() view { return view{w.o.deepCopy(), w.version()} }
 func (o Observed) deepCopy() Observed {
 	o.Job = o.Job.DeepCopy()
 	o.Workers, o.Departures = slices.Clone(o.Workers), slices.Clone(o.Departures)
+	o.Unreachable = maps.Clone(o.Unreachable)
 	for _, group := range []**gang.State{&o.Core, &o.Surplus} {
 		if *group != nil {
 			*group = ptr.To(**group)
@@ -214,6 +215,9 @@ func (w *world) run(indices ...int32) *world {
 		p := &w.o.Workers[i]
 		if !p.Ended() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
 			p.Scheduled, p.Phase, p.Ready = true, corev1.PodRunning, true
+			if p.Node == "" {
+				p.Node = w.freeNode(p)
+			}
 		}
 	}
 	return w

@@ -18,8 +18,8 @@ func StripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// StripNode keeps of a node what the arbiter reads. Most of a node is the list of its images and what kubelet reports of
-// itself.
+// StripNode keeps of a node what the arbiter reads, and since when it is ready or not. Most of a node is the list of its images
+// and what kubelet reports of itself.
 func StripNode(o any) (any, error) {
 	node, ok := o.(*corev1.Node)
 	if !ok {
@@ -35,7 +35,9 @@ func StripNode(o any) (any, error) {
 	}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			stripped.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+			stripped.Status.Conditions = []corev1.NodeCondition{{
+				Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime,
+			}}
 		}
 	}
 	return stripped, nil

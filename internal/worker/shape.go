@@ -39,6 +39,11 @@ func Spec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model st
 			require(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
 		}
 	}
+	for _, n := range job.Status.AvoidedNodes {
+		if n.Until != nil {
+			avoid(spec, n.Name)
+		}
+	}
 	return spec
 }
 
@@ -63,30 +68,6 @@ func asks(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	_, limited := r.Limits[name]
 	_, requested := r.Requests[name]
 	return limited || requested
-}
-
-// require adds a requirement to every alternative of the pod's required node affinity. An alternative that says nothing matches
-// no node, and stays so.
-func require(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
-	if spec.Affinity == nil {
-		spec.Affinity = &corev1.Affinity{}
-	}
-	if spec.Affinity.NodeAffinity == nil {
-		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if *required == nil {
-		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{r},
-		}}}
-		return
-	}
-	terms := (*required).NodeSelectorTerms
-	for i := range terms {
-		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 {
-			terms[i].MatchExpressions = append(terms[i].MatchExpressions, r)
-		}
-	}
 }
 
 // Requests is what a pod asks for, as the scheduler counts it: init containers, sidecars and pod overhead included, limits

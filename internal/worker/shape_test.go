@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -155,4 +156,30 @@ func TestTemplatePassesThrough(t *testing.T) {
 	made.SchedulerName, made.PriorityClassName = "", ""
 	made.Containers[0].Env, made.Containers[0].TerminationMessagePolicy = nil, ""
 	g.Expect(made).To(Equal(given))
+}
+
+func TestWorkersKeepOffNodesThatRejectedThem(t *testing.T) {
+	g := NewWithT(t)
+	b := blueprint()
+	until := metav1.Now()
+	b.Job.Status.AvoidedNodes = []v1alpha1.AvoidedNode{{Name: "n1", Until: &until}, {Name: "n2"}, {Name: "n3", Until: &until}}
+	off := func(node string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}}
+	}
+	g.Expect(required(b, 1)).To(Equal([]corev1.NodeSelectorTerm{
+		{MatchFields: []corev1.NodeSelectorRequirement{off("n1"), off("n3")}},
+	}), "one requirement for each, as the API server wants it")
+	g.Expect(AvoidedBy(&b.Pod(1).Spec)).To(Equal([]string{"n1", "n3"}))
+	g.Expect(AvoidedBy(&corev1.PodSpec{})).To(BeEmpty())
+
+	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
+	b.Job.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}, {},
+		}},
+	}}
+	g.Expect(required(b, 1)).To(Equal([]corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{zone},
+		MatchFields:      []corev1.NodeSelectorRequirement{off("n1"), off("n3")},
+	}, {}}), "beside what the user requires; an alternative that matches nothing stays so")
 }

@@ -157,7 +157,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 			Expect(s.Client.Delete(ctx, class)).To(Succeed(), "the class goes with the scenario")
 		})
 		s.Submit(urgent(s, "boxed").Template(func(t *corev1.PodTemplateSpec) { t.Spec.RuntimeClassName = ptr.To(class.Name) }))
-		Eventually(s.Fetch("boxed")).Should(HaveField("Status.Message", ContainSubstring("No node would take its workers")), "it says so")
+		Eventually(s.Fetch("boxed")).Should(HaveField("Status.Message", ContainSubstring("No node would take its workers")))
 		unharmed()
 	})
 })
@@ -211,7 +211,7 @@ func linger(s *testutil.Scenario, job string, grace time.Duration) {
 	Expect(err).NotTo(HaveOccurred(), "the pods are listed")
 	for i := range pods {
 		s.Patch(&pods[i], `{"metadata":{"annotations":{"`+cluster.LingerAnnotation+`":"true"}}}`)
-		Expect(s.Client.Delete(s.Context(), &pods[i], client.GracePeriodSeconds(int64(grace/time.Second)))).To(Succeed(), "it is deleted")
+		Expect(s.Client.Delete(s.Context(), &pods[i], client.GracePeriodSeconds(int64(grace/time.Second)))).To(Succeed())
 	}
 }
 
@@ -226,7 +226,7 @@ var _ = Describe("A promise has an end", Ordered, func() {
 		in = shared.Own(ctx, cluster.Options{GPUNodes: 1}, "--config="+file)
 	})
 
-	It("scenario 17: a job that stopped for a gang that Volcano does not place goes on, and stops for it only once it changes", func() {
+	It("scenario 17: a job that stopped for a gang that Volcano does not place goes on, until the gang changes", func() {
 		s := in.NewScenario(GinkgoT(), "promise", 2)
 		s.Submit(s.Job("victim").Range(2, 2))
 		Eventually(s.Fetch("victim")).Should(testutil.Train(2), "a job trains")

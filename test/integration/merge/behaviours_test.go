@@ -38,7 +38,7 @@ var _ = Describe("the line of a pool", func() {
 		}
 		p.run(ctx)
 		for i := range merges {
-			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i)), 5*time.Minute).Should(lastOutcome(v1alpha1.OutcomeMerged))
+			Eventually(p.FetchMerge(fmt.Sprintf("m%02d", i)), 5*time.Minute).Should(haveMerged())
 		}
 		asked, most, idle := seen.saw()
 		Expect(asked).To(HaveLen(merges), "each asked once")
@@ -91,7 +91,7 @@ var _ = Describe("the line of a pool", func() {
 			Eventually(p.running(name), time.Minute).Should(Equal(4), "%s has its turn", name)
 			Eventually(p.FetchMerge(name)).Should(haveSummary("Running (4/4)"))
 			p.finish(ctx, p.ReadMerge(name))
-			Eventually(p.FetchMerge(name)).Should(lastOutcome(v1alpha1.OutcomeMerged))
+			Eventually(p.FetchMerge(name)).Should(haveMerged())
 		}
 		p.Claim("model", "/tmp")
 		Eventually(p.running("stuck"), time.Minute).Should(Equal(4), "the claim is there")
@@ -137,7 +137,7 @@ var _ = Describe("the life of a merge", func() {
 		Expect(names(list)).To(Equal([]string{"000001", "000002", "000003"}), "exactly the increments that were counted")
 		p.Increments("a", 4, 4)
 		Expect(p.Complete(ctx, p.ReadMerge("a"))).To(Succeed())
-		Eventually(p.FetchMerge("a")).Should(And(lastOutcome(v1alpha1.OutcomeMerged), HaveField("Status.LastFull.Name", run.ID),
+		Eventually(p.FetchMerge("a")).Should(And(haveMerged(), HaveField("Status.LastFull.Name", run.ID),
 			HaveField("Status.Increments", int32(1)), haveSummary("Waiting (weight 0 < 100)")), "one more was written meanwhile")
 		Eventually(p.running("b")).Should(Equal(4), "the room is free")
 		Expect(p.MergePods(ctx, "a")).To(BeEmpty())
@@ -192,7 +192,7 @@ var _ = Describe("the life of a merge", func() {
 		Expect(p.ReadMerge("a").Status.Run.ID).To(Equal(run))
 		Expect(p.ReadMerge("a").Status.Failures).To(BeZero())
 		p.finish(ctx, p.ReadMerge("a"))
-		Eventually(p.FetchMerge("a")).Should(lastOutcome(v1alpha1.OutcomeMerged))
+		Eventually(p.FetchMerge("a")).Should(haveMerged())
 	})
 
 	It("grows by surplus that gives way to the head of the line", func() {

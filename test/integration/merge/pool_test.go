@@ -175,9 +175,9 @@ func havePhase(phase v1alpha1.MergePhase) OmegaMatcher { return HaveField("Statu
 
 func haveReason(reason string) OmegaMatcher { return HaveField("Status.Reason", reason) }
 
-// lastOutcome matches a merge whose last run ended so.
-func lastOutcome(outcome v1alpha1.MergeOutcome) OmegaMatcher {
-	return HaveField("Status.History", ContainElement(HaveField("Outcome", outcome)))
+// haveMerged matches a merge that has merged at least once.
+func haveMerged() OmegaMatcher {
+	return HaveField("Status.History", ContainElement(HaveField("Outcome", v1alpha1.OutcomeMerged)))
 }
 
 // haveCondition matches a merge with a condition that is True.
