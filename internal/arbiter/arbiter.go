@@ -56,8 +56,10 @@ type Arbiter struct {
 	jobs, merges board[capacity.Verdict]
 	// turns has whose turn it is under the limits of profiles.
 	turns board[caps.Turn]
-	// wakeMerges is nil as long as nobody reads it.
-	wakeMerges chan event.GenericEvent
+	// claims tells of each training whether it claims room, as Claims says.
+	claims map[types.NamespacedName]bool
+	// wakeMerges and wakeProfiles are nil as long as nobody reads them.
+	wakeMerges, wakeProfiles chan event.GenericEvent
 }
 
 // New returns an Arbiter over the caches that reader reads.
@@ -86,6 +88,15 @@ func (a *Arbiter) MergeVerdict(job types.NamespacedName) capacity.Verdict {
 	return a.merges.verdicts[job]
 }
 
+// Claims tells whether the gang of a training waits for room and can be served, or has it already. Judged is false for a training
+// that was not looked at yet.
+func (a *Arbiter) Claims(job types.NamespacedName) (claims, judged bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	claims, judged = a.claims[job]
+	return claims, judged
+}
+
 // Changed tells the arbiter that something it reads has changed.
 func (a *Arbiter) Changed() {
 	select {
@@ -106,6 +117,16 @@ func (a *Arbiter) WokenMerges() <-chan event.GenericEvent {
 		a.wakeMerges = make(chan event.GenericEvent)
 	}
 	return a.wakeMerges
+}
+
+// WokenProfiles yields an event when other trainings than before claim room. As with WokenMerges, who asks must read.
+func (a *Arbiter) WokenProfiles() <-chan event.GenericEvent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wakeProfiles == nil {
+		a.wakeProfiles = make(chan event.GenericEvent)
+	}
+	return a.wakeProfiles
 }
 
 // Start evaluates until ctx ends, when inputs changed or when time alone changes a judgement, at most once per interval.
@@ -150,14 +171,20 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 		}
 	}
 	a.grants = inputs.grants
+	claims := inputs.claimsOf(judged)
 	if len(judged)+len(merges)+len(inputs.turns) > 0 && (again == 0 || again > figuresInterval) {
 		again = figuresInterval // Figures that changed meanwhile are told then.
 	}
 	a.mu.Lock()
-	jobs, wakeMerges := a.jobs.replace(judged, now), a.wakeMerges
+	jobs, wakeMerges, wakeProfiles := a.jobs.replace(judged, now), a.wakeMerges, a.wakeProfiles
 	mergeJobs := a.merges.replace(merges, now)
 	jobs = append(jobs, a.turns.replace(inputs.turns, now)...)
+	others := !maps.Equal(a.claims, claims)
+	a.claims = claims
 	a.mu.Unlock()
+	if others && wakeProfiles != nil && !wake(ctx, wakeProfiles, &v1alpha1.ResourceQuotaProfile{}) {
+		return 0, nil
+	}
 	for _, job := range jobs {
 		if !inputs.jobs[job] {
 			continue // A gang that is not ours has nobody to wake.

@@ -130,6 +130,7 @@ func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alp
 	placed := r.bound + c.completed(r, job)
 	missing := st.Attempt.MinReplicas - placed
 	if missing <= 0 {
+		c.in.placed[key] = true
 		c.grow(key, queue, job)
 		return
 	}
@@ -140,6 +141,16 @@ func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alp
 		Hindered: hindered(job), Began: st.Attempt.StartTime.Time, Arriving: c.arrives(job),
 		Expected: func() (capacity.Shape, []capacity.Shape) { return c.shapesOf(job, ask.Model, missing, !c.masters[key]) },
 	})
+}
+
+// claimsOf tells of each training whether its gang claims room, by what was judged, or has it already.
+func (in *inputs) claimsOf(judged verdicts) map[types.NamespacedName]bool {
+	claims := make(map[types.NamespacedName]bool, len(in.jobs))
+	for job := range in.jobs {
+		v := judged[job]
+		claims[job] = in.placed[job] || v.Waiting > 0 && !v.Overdue
+	}
+	return claims
 }
 
 // completed counts the core workers that have completed, by their pods and by what status remembers of pods that are gone.

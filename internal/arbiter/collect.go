@@ -39,6 +39,8 @@ type inputs struct {
 	// dockets are those of queues in which somebody waits.
 	dockets map[string]*capacity.Docket
 	jobs    map[types.NamespacedName]bool
+	// placed are the trainings whose gangs have all places.
+	placed map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
 	// preempted are the gangs that were stopped whole, and may go on when there is room.
@@ -116,7 +118,7 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 	c := &collector{
 		arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
 		in: inputs{
-			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{},
+			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}, placed: map[types.NamespacedName]bool{},
 			mergeCores: map[types.NamespacedName]types.NamespacedName{},
 		},
 		jobs:    map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},

@@ -1,0 +1,93 @@
+package arbiter
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func TestWhichTrainingsClaimRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scene, j *v1alpha1.ElasticTrainingJob)
+		after  time.Duration
+		claims bool
+	}{
+		"its pods wait": {change: func(*scene, *v1alpha1.ElasticTrainingJob) {}, claims: true},
+		"it has its places, and has not begun": {
+			change: func(s *scene, j *v1alpha1.ElasticTrainingJob) { s.bind(j, 2) }, claims: true,
+		},
+		"it is suspended": {change: func(_ *scene, j *v1alpha1.ElasticTrainingJob) { j.Spec.RunPolicy.Suspend = true }},
+		"it is suspended, and still has its places": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.bind(j, 2)
+			j.Spec.RunPolicy.Suspend = true
+		}},
+		"scheduling gates hold its pods": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
+		}},
+		"a quota refuses its pods": {change: func(s *scene, _ *v1alpha1.ElasticTrainingJob) {
+			s.bare = map[string]bool{"gang": true}
+		}},
+		"it had room, and not for long":        {change: hasRoom, after: 59 * time.Second, claims: true},
+		"it had room, and its claim has ended": {change: hasRoom, after: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			c.change(s, s.claimant())
+			a := s.arbiter()
+			claims, judged := a.Claims(key("gang"))
+			g.Expect([]bool{claims, judged}).To(Equal([]bool{false, false}), "it was not looked at yet")
+			for _, at := range []time.Duration{0, c.after} {
+				_, err := a.evaluate(t.Context(), now.Add(at))
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			claims, judged = a.Claims(key("gang"))
+			g.Expect([]bool{claims, judged}).To(Equal([]bool{c.claims, true}))
+		})
+	}
+}
+
+// hasRoom makes room for the claimant.
+func hasRoom(s *scene, _ *v1alpha1.ElasticTrainingJob) {
+	node, _ := s.objects[0].(*corev1.Node)
+	node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("10")
+}
+
+func TestProfilesAreWokenWhenOtherTrainingsClaimRoom(t *testing.T) {
+	g := NewWithT(t)
+	s := newScene(t)
+	j := s.claimant()
+	a := s.arbiter()
+	// An arbiter that waits for a reader waits until then.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	evaluate := func(why string) {
+		_, err := a.evaluate(ctx, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(ctx.Err()).NotTo(HaveOccurred(), why)
+	}
+	evaluate("nobody has asked to be told")
+	events := a.WokenProfiles()
+	g.Expect(a.WokenProfiles()).To(BeIdenticalTo(events))
+	evaluate("nothing changed")
+
+	cl, _ := a.reader.(client.Client)
+	g.Expect(cl.Get(ctx, client.ObjectKeyFromObject(j), j)).To(Succeed())
+	j.Spec.RunPolicy.Suspend = true
+	g.Expect(cl.Update(ctx, j)).To(Succeed())
+	woken := make(chan client.Object, 1)
+	go func() {
+		e := <-events
+		woken <- e.Object
+	}()
+	evaluate("somebody reads")
+	g.Eventually(woken).Should(Receive(BeAssignableToTypeOf(&v1alpha1.ResourceQuotaProfile{})))
+	evaluate("nothing changed")
+}
