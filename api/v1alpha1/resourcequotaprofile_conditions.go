@@ -34,4 +34,6 @@ const (
 	ReasonLedgerUnavailable = "LedgerUnavailable"
 	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
+	// ReasonOtherOwner: a training has the name that a reservation is for, and is of somebody else.
+	ReasonOtherOwner = "OtherOwner"
 )

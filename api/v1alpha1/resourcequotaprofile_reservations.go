@@ -29,11 +29,18 @@ type ProfileReservation struct {
 	// +required
 	Until metav1.Time `json:"until"`
 
-	// ForTask is the name of the ElasticTrainingJob, in a namespace of the profile, that takes the room when it is created.
+	// ForTask is the name of the ElasticTrainingJob, in a namespace of the profile, that takes the room once it waits for room.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	ForTask string `json:"forTask"`
+
+	// ForOwner is who takes the room, as the API server knows them: the owner of that ElasticTrainingJob. One of the same name that
+	// is of somebody else gets nothing.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ForOwner string `json:"forOwner"`
 
 	// Tier by whose priority room is gathered. Default: that of jobs of the profile that name none.
 	// +optional
@@ -53,7 +60,7 @@ const (
 	ReservationGathering ReservationPhase = "Gathering"
 	// ReservationHeld: all of the room is held.
 	ReservationHeld ReservationPhase = "Held"
-	// ReservationHandingOver: the task is there, and its gang goes first from now on.
+	// ReservationHandingOver: the task's gang claims room, and goes first from now on.
 	ReservationHandingOver ReservationPhase = "HandingOver"
 	// ReservationHandedOver: the room is the task's. The reservation holds nothing any more.
 	ReservationHandedOver ReservationPhase = "HandedOver"
@@ -77,11 +84,11 @@ type ReservationStatus struct {
 	// Since is when the reservation was first seen. It is for a training that is created from then on.
 	// +optional
 	Since metav1.Time `json:"since,omitempty"`
-	// Reason says in one word why the room cannot be gathered; empty while nothing refuses it.
+	// Reason says in one word why the room cannot be gathered, or why a training of that name does not get it; empty for nothing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
-	// Message says what the API server said against it, and what to do.
+	// Message says what the API server said against the room, or what keeps the training from it, and what to do.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

@@ -88,6 +88,8 @@ type Reconciler struct {
 	// moment.
 	offered func(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
 	stale   bool
+	// claims tells whether the gang of a training claims room, or has it, once that was judged.
+	claims  func(training types.NamespacedName) (claims, judged bool)
 	guard   *guard.Guard
 	volcano *kube.Kinds
 	pacer   *kube.Pacer
@@ -107,20 +109,20 @@ func Setup(
 	r := &Reconciler{
 		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
 		config: cfg, namespace: namespace, spent: ledger.Spent, offered: shared.Arbiter.Offers, guard: g,
-		volcano: shared.Volcano, pacer: kube.NewPacer(),
-		memory: newMemory(), now: time.Now,
+		claims: shared.Arbiter.Claims, volcano: shared.Volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
 	}
 	if err := registerMetrics(ctx, mgr); err != nil {
 		return err
 	}
-	c, err := r.build(mgr)
+	c, err := r.build(mgr, shared.Arbiter.WokenProfiles())
 	if err != nil {
 		return fmt.Errorf("set up the controller of ResourceQuotaProfile: %w", err)
 	}
 	return r.watchVolcano(ctx, mgr, c)
 }
 
-func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+// build builds the controller, which is also woken when other trainings claim room.
+func (r *Reconciler) build(mgr ctrl.Manager, claims <-chan event.GenericEvent) (controller.Controller, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
@@ -131,6 +133,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Watches(&corev1.Pod{}, wake(gathering), changed(readPod)).
 		Watches(&v1alpha1.ElasticTrainingJob{}, wake(gathering), changed(readTraining)).
 		Watches(&v1alpha1.MergeJob{}, wake(gathering), changed(readMerge)).
+		WatchesRawSource(source.Channel(claims, wake(gathering))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

@@ -296,7 +296,7 @@ func readPod(o client.Object) any {
 
 func readTraining(o client.Object) any {
 	if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
-		return []any{standingOfTraining(job), job.Status.StartTime != nil}
+		return []any{standingOfTraining(job), job.Status.StartTime != nil, job.Status.Reason}
 	}
 	return nil
 }

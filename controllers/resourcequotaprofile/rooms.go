@@ -38,7 +38,7 @@ func placeholderOf(p *corev1.Pod) quota.Placeholder {
 	}
 }
 
-// tasks reads the trainings that reservations are for.
+// tasks reads the trainings that have the names for which there are reservations.
 func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 	wanted := map[string]bool{}
 	for _, p := range o.Profiles {
@@ -69,9 +69,11 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 		}
 		core := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
 		there := core.Owner != nil && core.Owner.UID == job.UID
+		claims, judged := r.claims(client.ObjectKeyFromObject(job))
 		o.Tasks = append(o.Tasks, quota.Task{
-			Namespace: job.Namespace, Name: job.Name, Created: job.CreationTimestamp.Time, Gang: there,
-			Asks: there && core.PriorityClass == config.HandoverClass, Placed: job.Status.StartTime != nil,
+			Namespace: job.Namespace, Name: job.Name, Owner: job.Spec.Owner, Created: job.CreationTimestamp.Time,
+			Claims: there && claims, Unjudged: !judged, Asks: there && core.PriorityClass == config.HandoverClass,
+			Placed: job.Status.StartTime != nil, Reason: job.Status.Reason, Message: job.Status.Message,
 		})
 	}
 	return nil

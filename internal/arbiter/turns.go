@@ -261,8 +261,8 @@ func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
 	if name, reserved := p.Labels[v1alpha1.LabelReservation]; reserved {
 		for i := range team.profile.Spec.Reservations {
 			r := &team.profile.Spec.Reservations[i]
-			for key := range team.claimants {
-				if r.Name == name && key.Name == r.ForTask {
+			for key, c := range team.claimants {
+				if r.Name == name && key.Name == r.ForTask && c.User == r.ForOwner {
 					return
 				}
 			}

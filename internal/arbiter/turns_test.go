@@ -269,15 +269,20 @@ func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 
 func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
 	for name, c := range map[string]struct {
-		task     string
-		admitted bool
-	}{"for another task": {"launch", false}, "for the one that asks": {"first", true}} {
+		task, owner string
+		admitted    bool
+	}{
+		"for another task": {"launch", "alice", false}, "for the one that asks": {"first", "alice", true},
+		"for one of its name, of another owner": {"first", "bob", false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			s.capped(8, "")
 			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
 			profile.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
-			profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", ForTask: c.task}}
+			profile.Spec.Reservations = []v1alpha1.ProfileReservation{{
+				Name: "room", ForTask: c.task, ForOwner: c.owner,
+			}}
 			group := gang.Group{Namespace: "tideline-system", Name: "room", Queue: "ads", MinMember: 1}
 			p := notebook()
 			p.Namespace, p.Labels = "tideline-system", map[string]string{v1alpha1.LabelReservation: "room"}

@@ -46,7 +46,7 @@ type Observed struct {
 	Offers   map[string][]v1alpha1.AvailableStatus
 	// Budgets are what was used of each profile's budgets.
 	Budgets map[string][]Budget
-	// Tasks are the trainings that reservations are for.
+	// Tasks are the trainings that have the names for which there are reservations.
 	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -53,14 +51,6 @@ type Placeholder struct {
 	Placed, Ended, Leaving bool
 }
 
-// Task is a training that a reservation may be for.
-type Task struct {
-	Namespace, Name string
-	Created         time.Time
-	// Gang is true while it has a gang, Asks while that waits for places before everybody else's, and Placed once it had them.
-	Gang, Asks, Placed bool
-}
-
 // RoomDecision is what is done about one reservation.
 type RoomDecision struct {
 	ReservationKey
@@ -91,7 +81,7 @@ func (r *review) reserve() {
 				st.Placed++
 			}
 		}
-		r.advance(&st, spec)
+		taker := r.advance(&st, spec)
 		if refused := room.Refused; refused != nil && !over(st.Phase) {
 			st.Reason, st.Message = refused.Reason, text.Clip(fmt.Sprintf("%s. Correct the reservation, or have changed what refuses it; "+
 				"it is tried again and again.", text.Clip(refused.Said, saidLimit)), messageLimit)
@@ -101,7 +91,7 @@ func (r *review) reserve() {
 		case over(written.Phase):
 			d.release(room) // Not before the status says so: the room is not gathered anew then, whatever happens.
 		case !over(st.Phase) && r.obstacle == nil:
-			r.hold(&d, spec, room, st.Phase)
+			r.hold(&d, spec, room, taker)
 		}
 		r.d.Rooms = append(r.d.Rooms, d)
 		all = append(all, st)
@@ -123,50 +113,43 @@ func over(phase v1alpha1.ReservationPhase) bool {
 	return phase == v1alpha1.ReservationHandedOver || phase == v1alpha1.ReservationExpired
 }
 
-// advance is what becomes of the reservation. One whose time was prolonged after it had expired begins anew.
-func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) {
+// advance is what becomes of the reservation, and the training to which it hands its room over now, nil for none. A reservation
+// whose time was prolonged after it had expired begins anew.
+func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) *Task {
+	if st.Phase == v1alpha1.ReservationHandedOver {
+		return nil
+	}
 	left := spec.Until.Sub(r.p.now.Time)
-	task := r.task(spec.ForTask, st.Since)
-	switch held := st.Placed >= spec.Replicas; {
-	case st.Phase == v1alpha1.ReservationHandedOver:
-		return
-	case left <= 0:
+	if left <= 0 {
 		st.Phase, st.Job = v1alpha1.ReservationExpired, ""
-		return
-	case task == nil && held:
-		st.Phase, st.Job = v1alpha1.ReservationHeld, ""
-	case task == nil:
+		return nil
+	}
+	taker, other := r.candidates(spec, st)
+	switch held := st.Placed >= spec.Replicas; {
+	case taker == nil:
 		st.Phase, st.Job = v1alpha1.ReservationGathering, ""
-	case task.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
+		if held {
+			st.Phase = v1alpha1.ReservationHeld
+		}
+		if other != nil {
+			st.Reason, st.Message = other.keptFrom(spec)
+		}
+	case taker.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
 		// It has its places; or there are none to hand over, and its gang waits as well as ours did.
-		st.Phase, st.Job = v1alpha1.ReservationHandedOver, task.Namespace+"/"+task.Name
-		return
+		st.Phase, st.Job = v1alpha1.ReservationHandedOver, taker.key()
+		return nil
 	default:
-		st.Phase, st.Job = v1alpha1.ReservationHandingOver, task.Namespace+"/"+task.Name
+		st.Phase, st.Job = v1alpha1.ReservationHandingOver, taker.key()
 	}
 	if r.p.again == 0 || left < r.p.again {
 		r.p.again = left
 	}
+	return taker
 }
 
-// task is the oldest training of that name in the profile's namespaces that has a gang, or had its places; nil for none. Those
-// that were there before the reservation do not count: it is for one to come.
-func (r *review) task(name string, since metav1.Time) *Task {
-	var first *Task
-	for i := range r.p.o.Tasks {
-		t := &r.p.o.Tasks[i]
-		ours := t.Name == name && (t.Gang || t.Placed) && !t.Created.Before(since.Time) &&
-			slices.Contains(r.p.namespaces[r.profile.Name], t.Namespace)
-		if ours && (first == nil || cmp.Or(t.Created.Compare(first.Created), cmp.Compare(t.Namespace, first.Namespace)) < 0) {
-			first = t
-		}
-	}
-	return first
-}
-
-// hold gathers and holds the room. One that was asked for otherwise before is given back. Once the task's gang comes before all
+// hold gathers and holds the room. One that was asked for otherwise before is given back. Once the taker's gang comes before all
 // others, Volcano may take the room for it: in one cycle, and whole or not at all.
-func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room, phase v1alpha1.ReservationPhase) {
+func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room, taker *Task) {
 	tier, known := r.p.o.Config.Tiers.For(r.profile, members.Owner{}).Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
@@ -174,10 +157,9 @@ func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room R
 	b := placeholders{
 		namespace: r.p.o.Namespace, profile: r.profile, spec: spec, tier: tier, image: r.p.o.Config.Reservations.Image,
 	}
-	g, task := b.group(), r.task(spec.ForTask, r.written(spec.Name).Since)
-	// Once it yields it goes on so: the task's gang is as any other again when it is placed, which is seen a little later.
-	yields := phase == v1alpha1.ReservationHandingOver && task != nil &&
-		(task.Asks || room.Group != nil && room.Group.MinMember == 0)
+	g := b.group()
+	// Once it yields it goes on so: the taker's gang is as any other again when it is placed, which is seen a little later.
+	yields := taker != nil && (taker.Asks || room.Group != nil && room.Group.MinMember == 0)
 	if yields {
 		g = b.yielding(g)
 	}

@@ -31,7 +31,7 @@ func newBooking() *booking {
 	p.Spec.NamespaceSelector.MatchLabels = map[string]string{"team": "ads"}
 	p.Spec.Reservations = []v1alpha1.ProfileReservation{{
 		Name: "launch", Replicas: 2, Resources: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
-		Until: metav1.NewTime(b.now.Add(time.Hour)), ForTask: "launch",
+		Until: metav1.NewTime(b.now.Add(time.Hour)), ForTask: "launch", ForOwner: "alice",
 	}}
 	b.o = Observed{
 		Config: config.Defaults(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
@@ -93,6 +93,11 @@ func (b *booking) place() *booking {
 	return b.step()
 }
 
+// launch is the task of the reservation, which claims room.
+func (b *booking) launch() Task {
+	return Task{Namespace: "ads-dev", Name: "launch", Owner: "alice", Created: b.now, Claims: true}
+}
+
 func (b *booking) says() v1alpha1.ReservationStatus { return b.last.Status.Reservations[0] }
 
 func TestReservationSaysWhatRefusesIt(t *testing.T) {
@@ -134,7 +139,7 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 		Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2, Since: since,
 	}))
 
-	b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch"}}
+	b.o.Tasks = []Task{b.launch()}
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
 	g.Expect(b.says().Job).To(Equal("ads-dev/launch"))
@@ -163,51 +168,146 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g.Expect(b.room()).To(Equal(Room{}))
 }
 
-func TestTasksThatDoNotTakeTheRoom(t *testing.T) {
+func TestWhoTakesTheRoom(t *testing.T) {
+	const held, handingOver, handedOver = v1alpha1.ReservationHeld, v1alpha1.ReservationHandingOver, v1alpha1.ReservationHandedOver
 	for name, c := range map[string]struct {
-		task  Task
-		phase v1alpha1.ReservationPhase
-		age   time.Duration
+		change          func(*Task)
+		phase           v1alpha1.ReservationPhase
+		reason, message string
 	}{
-		"of another name":      {task: Task{Gang: true, Namespace: "ads-dev", Name: "other"}, phase: v1alpha1.ReservationHeld},
-		"of another team":      {task: Task{Gang: true, Namespace: "search", Name: "launch"}, phase: v1alpha1.ReservationHeld},
-		"that has no gang yet": {task: Task{Namespace: "ads-dev", Name: "launch"}, phase: v1alpha1.ReservationHeld},
-		"that was there before": {
-			task: Task{Namespace: "ads-dev", Name: "launch", Placed: true}, phase: v1alpha1.ReservationHeld, age: -time.Second,
+		"one that claims room":   {change: func(*Task) {}, phase: handingOver},
+		"one that has places":    {change: func(t *Task) { t.Placed, t.Claims = true, false }, phase: handedOver},
+		"one of another name":    {change: func(t *Task) { t.Name = "other" }, phase: held},
+		"one of another team":    {change: func(t *Task) { t.Namespace = "search" }, phase: held},
+		"one that came before":   {change: func(t *Task) { t.Created = t.Created.Add(-time.Second) }, phase: held},
+		"one that has just come": {change: func(t *Task) { t.Claims, t.Unjudged = false, true }, phase: held},
+		"one that claims nothing": {
+			change: func(t *Task) {
+				t.Claims, t.Reason, t.Message = false, v1alpha1.ReasonBackOff, "Attempt 2 creates its workers at ten."
+			},
+			phase: held, reason: v1alpha1.ReasonBackOff,
+			message: "Job ads-dev/launch, which the room is for, claims none now. Its status says BackOff: Attempt 2 creates its " +
+				"workers at ten.",
 		},
-		"that has places": {
-			task: Task{Gang: true, Namespace: "ads-dev", Name: "launch", Placed: true}, phase: v1alpha1.ReservationHandedOver,
+		"one without a status": {
+			change: func(t *Task) { t.Claims = false }, phase: held,
+			message: "Job ads-dev/launch, which the room is for, claims none now.",
 		},
-		"that does not ask first": {
-			task: Task{Gang: true, Namespace: "ads-dev", Name: "launch"}, phase: v1alpha1.ReservationHandingOver,
+		"one of somebody else": {
+			change: func(t *Task) { t.Owner = "mallory" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
+			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice: the job gets none of its room. Have " +
+				"mallory delete the job, or correct forTask or forOwner of the reservation.",
+		},
+		"one of somebody else that came before": {
+			change: func(t *Task) { t.Owner, t.Created = "mallory", t.Created.Add(-time.Hour) }, phase: held,
+			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice: the " +
+				"job gets none of its room. Have mallory delete the job, or correct forTask or forOwner of the reservation.",
+		},
+		"one of somebody else that has places": {
+			change: func(t *Task) { t.Owner, t.Placed = "Alice", true }, phase: held, reason: v1alpha1.ReasonOtherOwner,
+			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice: the job gets none of its room. Have " +
+				"Alice delete the job, or correct forTask or forOwner of the reservation.",
+		},
+		"one that names no owner": {
+			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
+			message: "Job ads-dev/launch names no owner, and the reservation is for alice: the job gets none of its room. Create it " +
+				"anew with spec.owner alice, or correct forTask of the reservation.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			b := newBooking().step().place()
-			c.task.Created = b.now.Add(c.age)
-			b.o.Tasks = []Task{c.task}
-			g.Expect(b.step().says().Phase).To(Equal(c.phase))
+			task := b.launch()
+			c.change(&task)
+			b.o.Tasks = []Task{task}
+			b.step()
+			g.Expect(b.says().Phase).To(Equal(c.phase))
+			g.Expect(b.says().Reason).To(Equal(c.reason))
+			g.Expect(b.says().Message).To(Equal(c.message))
+			b.step()
+			if c.phase == held {
+				g.Expect(b.says().Job).To(BeEmpty())
+				g.Expect(b.room()).To(And(HaveField("Pods", HaveLen(2)), HaveField("Group.MinMember", int32(2))), "all is kept")
+			}
 		})
 	}
+}
+
+func TestTheTaskTakesTheRoomWhoeverElseHasItsName(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking()
+	b.o.Namespaces = append(b.o.Namespaces, Namespace{Name: "ads-prod", Labels: map[string]string{"team": "ads"}})
+	b.step().place()
+	other, idle := b.launch(), b.launch()
+	other.Namespace, other.Owner, other.Created = "ads-prod", "mallory", b.now.Add(-time.Hour)
+	idle.Claims, idle.Reason = false, v1alpha1.ReasonSuspended
+	b.o.Tasks = []Task{other, idle}
+	g.Expect(b.step().says().Reason).To(Equal(v1alpha1.ReasonSuspended), "what keeps the task itself is told first")
+	b.o.Tasks[1].Claims = true
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHandingOver), HaveField("Job", "ads-dev/launch"),
+		HaveField("Message", "")))
+	later := b.launch()
+	later.Namespace, later.Created = "ads-prod", b.now.Add(time.Minute)
+	for _, tasks := range [][]Task{{b.launch(), later}, {later, b.launch()}} {
+		b.o.Tasks = tasks
+		g.Expect(b.step().says().Job).To(Equal("ads-dev/launch"), "the older goes first")
+	}
+	later.Claims, later.Unjudged = false, true
+	b.o.Tasks = []Task{later}
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Message", "")),
+		"what was handed over to one job does not go on to another unjudged")
+	later.Claims, later.Unjudged = true, false
+	b.o.Tasks = []Task{later, idle}
+	g.Expect(b.step().says().Job).To(Equal("ads-prod/launch"), "a later one that claims room goes before one that does not")
+}
+
+// A gang whose claim ends while the room is handed over to it must not keep everybody from the room.
+func TestRoomIsHeldAgainWhenTheTaskClaimsItNoMore(t *testing.T) {
+	g := NewWithT(t)
+	b := newBooking().step().place()
+	b.o.Tasks = []Task{b.launch()}
+	b.o.Tasks[0].Asks = true
+	b.step().step()
+	g.Expect(b.room().Group.MinMember).To(BeZero())
+	b.o.Tasks[0].Claims, b.o.Tasks[0].Unjudged = false, true
+	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandingOver), "an operator that has just begun knows nothing yet")
+	g.Expect(b.room().Group.MinMember).To(BeZero())
+	b.o.Tasks[0].Unjudged, b.o.Tasks[0].Reason = false, v1alpha1.ReasonNotPlaced
+	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", v1alpha1.ReasonNotPlaced),
+		HaveField("Job", "")))
+	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "Volcano lets nobody take it again")
+	b.o.Tasks[0].Unjudged = true
+	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHeld), "nor does one that has just begun hand it over again")
+}
+
+func TestTasksThatFindNothingToTake(t *testing.T) {
 	t.Run("while nothing is held", func(t *testing.T) {
 		g := NewWithT(t)
 		b := newBooking().step()
-		b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch"}}
+		b.o.Tasks = []Task{b.launch()}
 		g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "its gang waits as well as that of the reservation")
 		g.Expect(b.step().room()).To(Equal(Room{}))
+	})
+	t.Run("while nothing is held, and that claims nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		b := newBooking().step()
+		b.o.Tasks = []Task{b.launch()}
+		b.o.Tasks[0].Claims, b.o.Tasks[0].Reason = false, v1alpha1.ReasonSuspended
+		g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationGathering),
+			HaveField("Reason", v1alpha1.ReasonSuspended)), "the room is gathered for it meanwhile")
 	})
 	t.Run("that goes before it took the room", func(t *testing.T) {
 		g := NewWithT(t)
 		b := newBooking().step().place()
 		since := metav1.NewTime(b.now)
-		b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch"}}
+		b.o.Tasks = []Task{b.launch()}
 		b.step()
 		b.o.Tasks = nil
 		g.Expect(b.step().says()).To(Equal(v1alpha1.ReservationStatus{
 			Name: "launch", Phase: v1alpha1.ReservationHeld, Placed: 2, Since: since,
 		}))
-		b.o.Tasks = []Task{{Gang: true, Created: b.now, Namespace: "ads-dev", Name: "launch", Asks: true}}
+		b.o.Tasks = []Task{b.launch()}
+		b.o.Tasks[0].Asks = true
 		b.step().step()
 		b.o.Tasks = nil
 		g.Expect(b.step().room().Group.MinMember).To(Equal(int32(2)), "and nobody may take it again")

@@ -26,6 +26,9 @@ const firstTeam, otherTeam = "ads", "search"
 // Names of the jobs of a user who may run one at a time, in the order in which they are created after the story's own.
 const secondJob, thirdJob = "b", "c"
 
+// owner is that user.
+const owner = "alice"
+
 // profileStories are told as stories are. Their operators see the nodes of their sites alone, of which the shares are.
 var profileStories = []*story{sharing, dissolving, inheriting, gathering, handingOver, capping}
 
@@ -97,7 +100,7 @@ var (
 			s.reserve(time.Now().Add(time.Hour))
 			s.awaitReservation(v1alpha1.ReservationHeld)
 		},
-		strike: func(s *site) { s.Submit(s.Job(jobName).Range(2, 2).GPUs(2)) },
+		strike: func(s *site) { s.Submit(s.Job(jobName).Range(2, 2).GPUs(2).Owner(owner)) },
 		sequel: func(s *site) {
 			s.trains(2, "the job has the room")
 			s.awaitReservation(v1alpha1.ReservationHandedOver)
@@ -149,7 +152,7 @@ func (s *site) hasTeam(b *testutil.ProfileBuilder) {
 }
 
 // submitPair creates a job of exactly two workers.
-func (s *site) submitPair(name string) { s.Submit(s.Job(name).Range(2, 2).Owner("alice")) }
+func (s *site) submitPair(name string) { s.Submit(s.Job(name).Range(2, 2).Owner(owner)) }
 
 // fetchProfile reads the profile of a team.
 func (s *site) fetchProfile(team string) (*v1alpha1.ResourceQuotaProfile, error) {
@@ -190,7 +193,7 @@ func (s *site) resource() corev1.ResourceName {
 
 // reserve has the first team's profile ask for all GPUs of the site, for the story's job.
 func (s *site) reserve(until time.Time) {
-	asked := s.profile(firstTeam).Reserve(2, 2, jobName, until).Obj()
+	asked := s.profile(firstTeam).Reserve(2, 2, jobName, owner, until).Obj()
 	asked.Spec.Reservations[0].Resources[s.resource()] = resource.MustParse("1")
 	reservations, err := json.Marshal(asked.Spec.Reservations)
 	s.Expect(err).NotTo(HaveOccurred(), "the reservation is written")

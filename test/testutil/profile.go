@@ -65,11 +65,11 @@ func (b *ProfileBuilder) PerUser(n int64) *ProfileBuilder {
 	return b
 }
 
-// Reserve holds room of n GPUs so many times, for a task.
-func (b *ProfileBuilder) Reserve(replicas int32, n int64, task string, until time.Time) *ProfileBuilder {
+// Reserve holds room of n GPUs so many times, for a task of an owner.
+func (b *ProfileBuilder) Reserve(replicas int32, n int64, task, owner string, until time.Time) *ProfileBuilder {
 	b.profile.Spec.Reservations = append(b.profile.Spec.Reservations, v1alpha1.ProfileReservation{
 		Name: task, Replicas: replicas, Resources: corev1.ResourceList{GPUResource: *resource.NewQuantity(n, resource.DecimalSI)},
-		Until: metav1.NewTime(until.Truncate(time.Second)), ForTask: task,
+		Until: metav1.NewTime(until.Truncate(time.Second)), ForTask: task, ForOwner: owner,
 	})
 	return b
 }

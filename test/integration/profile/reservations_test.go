@@ -20,7 +20,7 @@ var _ = Describe("Reservations", Serial, func() {
 		profile(testutil.Profile("ads"))
 		ads.Submit(ads.job("busy", 1, 16))
 		Eventually(ads.Fetch("busy")).Should(testutil.Train(16), "nothing is free")
-		reserve("ads", testutil.Profile("ads").Reserve(2, 7, "launch", time.Now().Add(time.Hour)))
+		reserve("ads", testutil.Profile("ads").Reserve(2, 7, "launch", "alice", time.Now().Add(time.Hour)))
 		Eventually(read("ads")).WithTimeout(3*time.Minute).Should(reserved(v1alpha1.ReservationHeld), "surplus gave way for it")
 		Eventually(read("ads")).Should(HaveField("Status.Accelerators", "16/16/-"), "what is held is the team's use")
 		Expect(ads.Read("busy")).To(testutil.HaveRestarts(0))
@@ -29,7 +29,7 @@ var _ = Describe("Reservations", Serial, func() {
 		Eventually(ads.Fetch("other")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
 		Consistently(ads.Fetch("other")).WithTimeout(several).
 			Should(testutil.Wait(v1alpha1.ReasonUnschedulable), "nobody else has the room")
-		ads.Submit(ads.job("launch", 12, 12))
+		ads.Submit(ads.job("launch", 12, 12).Owner("alice"))
 		Eventually(ads.Fetch("launch")).Should(testutil.Train(12), "it came later, and has the room")
 		Eventually(read("ads")).Should(And(reserved(v1alpha1.ReservationHandedOver),
 			HaveField("Status.Reservations", ContainElement(HaveField("Job", ads.Namespace+"/launch")))))
@@ -41,10 +41,30 @@ var _ = Describe("Reservations", Serial, func() {
 			Should(Equal("tideline-exploratory"), "the gang stands where its tier stands")
 	})
 
+	It("behaviour 10: keeps the room from a job of the name that is of somebody else, or claims none", func() {
+		ads := newTeam("ads")
+		profile(testutil.Profile("ads").Reserve(2, 8, "launch", "alice", time.Now().Add(time.Hour)))
+		Eventually(read("ads")).Should(reserved(v1alpha1.ReservationHeld))
+		ads.Submit(ads.job("launch", 16, 16).Owner("bob"))
+		Eventually(ads.Fetch("launch")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
+		Eventually(read("ads")).Should(heldFrom(v1alpha1.ReasonOtherOwner))
+		Consistently(ads.Fetch("launch")).WithTimeout(several).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
+		Expect(placeholders()).To(Equal(16), "the room is held as before")
+
+		ads.DeleteJob("launch")
+		ads.Submit(ads.job("launch", 16, 16).Owner("alice").
+			With(func(job *v1alpha1.ElasticTrainingJob) { job.Spec.RunPolicy.Suspend = true }))
+		Eventually(read("ads")).Should(heldFrom(v1alpha1.ReasonSuspended))
+		Expect(placeholders()).To(Equal(16))
+		ads.Patch(ads.Read("launch"), `{"spec":{"runPolicy":{"suspend":false}}}`)
+		Eventually(ads.Fetch("launch")).Should(testutil.Train(16), "it claims the room now")
+		Eventually(read("ads")).Should(reserved(v1alpha1.ReservationHandedOver))
+	})
+
 	It("behaviour 10: gives the room back when its time is over, or its profile is deleted", func(ctx SpecContext) {
 		ads := newTeam("ads")
 		profile(testutil.Profile("ads").
-			Reserve(1, 4, "never", time.Now().Add(30*time.Second)).Reserve(1, 4, "later", time.Now().Add(time.Hour)))
+			Reserve(1, 4, "never", "alice", time.Now().Add(30*time.Second)).Reserve(1, 4, "later", "alice", time.Now().Add(time.Hour)))
 		Eventually(placeholders).Should(Equal(8), "both are held")
 		ads.Submit(ads.job("a", 12, 12))
 		Eventually(ads.Fetch("a")).Should(testutil.Train(12), "one has expired")
@@ -58,13 +78,13 @@ var _ = Describe("Reservations", Serial, func() {
 
 	It("behaviour 10: an operator that is killed holds the room all the same", func(ctx SpecContext) {
 		ads := newTeam("ads")
-		profile(testutil.Profile("ads").Reserve(2, 8, "launch", time.Now().Add(time.Hour)))
+		profile(testutil.Profile("ads").Reserve(2, 8, "launch", "alice", time.Now().Add(time.Hour)))
 		Eventually(read("ads")).Should(reserved(v1alpha1.ReservationHeld))
 		shared.Operator().Kill()
 		Expect(shared.Operator().Start(ctx)).To(Succeed())
 		ads.Submit(ads.job("other", 16, 16))
 		Eventually(ads.Fetch("other")).Should(testutil.Wait(v1alpha1.ReasonUnschedulable))
-		ads.Submit(ads.job("launch", 16, 16))
+		ads.Submit(ads.job("launch", 16, 16).Owner("alice"))
 		Eventually(ads.Fetch("launch")).Should(testutil.Train(16))
 	})
 })
@@ -82,6 +102,12 @@ func reserve(name string, like *testutil.ProfileBuilder) {
 // reserved matches a profile with a reservation of that phase.
 func reserved(phase v1alpha1.ReservationPhase) types.GomegaMatcher {
 	return HaveField("Status.Reservations", ContainElement(HaveField("Phase", phase)))
+}
+
+// heldFrom matches a profile with a reservation that is held, and says in a word why a job of its name does not get its room.
+func heldFrom(reason string) types.GomegaMatcher {
+	return HaveField("Status.Reservations", ContainElement(And(
+		HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", reason), HaveField("Job", ""))))
 }
 
 // placeholders counts the GPUs that reservations hold on nodes.

@@ -188,7 +188,7 @@ func caps() []Case {
 // reservations are mistakes in what is held for somebody.
 func reservations() []Case {
 	const list, tier, label = "spec.reservations", "^[a-z]([-a-z0-9]*[a-z0-9])?$", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-	const whole = `"name":"a","replicas":1,"resources":{"cpu":1},"until":"2026-12-01T00:00:00Z","forTask":"t"`
+	const whole = `"name":"a","replicas":1,"resources":{"cpu":1},"until":"2026-12-01T00:00:00Z","forTask":"t","forOwner":"ivy"`
 	one := func(what, from, to, says string) Case {
 		return refused("a reservation with "+what, setting(list, "[{"+strings.Replace(whole, from, to, 1)+"}]"), list+"[0]."+says)
 	}
@@ -208,6 +208,12 @@ func reservations() []Case {
 			list + `[0].replicas: Invalid value: 0: ` + list + `[0].replicas in body should be greater than or equal to 1`),
 		one("resources missing", `"resources":{"cpu":1},`, ``, "resources: Required value").blind(),
 		one("no end", `"until":"2026-12-01T00:00:00Z",`, ``, "until: Required value").blind(),
+		one("no owner", `,"forOwner":"ivy"`, ``, "forOwner: Required value").blind().decoded(
+			list + `[0].forOwner: Invalid value: "": ` + list + "[0].forOwner in body should be at least 1 chars long"),
+		one("an owner without a name", `"ivy"`, `""`,
+			`forOwner: Invalid value: "": `+list+"[0].forOwner in body should be at least 1 chars long"),
+		one("an owner of 254 letters", `"ivy"`, `"`+strings.Repeat("i", 254)+`"`,
+			"forOwner: Too long: may not be more than 253 bytes").blind(),
 		one("no task", `,"forTask":"t"`, ``, "forTask: Required value").blind().decoded(
 			list + `[0].forTask: Invalid value: "": ` + list + "[0].forTask in body should be at least 1 chars long"),
 		one("an end that is no time", `2026-12-01T00:00:00Z`, `tomorrow`,

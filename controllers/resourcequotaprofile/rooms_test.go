@@ -1,0 +1,97 @@
+package resourcequotaprofile
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/quota"
+)
+
+// training is one of the name that the reservation of the test is for, with its gang.
+func training(namespace string, change func(*v1alpha1.ElasticTrainingJob, *gang.Group)) []client.Object {
+	job := &v1alpha1.ElasticTrainingJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "launch", UID: types.UID(namespace), CreationTimestamp: metav1.NewTime(now),
+		},
+		Spec: v1alpha1.ElasticTrainingJobSpec{Owner: "alice"},
+		Status: v1alpha1.ElasticTrainingJobStatus{
+			Reason: v1alpha1.ReasonQueued, Message: "Place 1 of 1.",
+		},
+	}
+	group := gang.Group{Namespace: namespace, Name: gang.CoreName("launch"), MinMember: 2}
+	change(job, &group)
+	pg := group.PodGroup()
+	owner := metav1.NewControllerRef(job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+	pg.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	if group.MinMember == 0 {
+		return []client.Object{job}
+	}
+	return []client.Object{job, pg}
+}
+
+func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
+	g := NewWithT(t)
+	var objects []client.Object
+	add := func(namespace string, change func(*v1alpha1.ElasticTrainingJob, *gang.Group)) {
+		objects = append(objects, training(namespace, change)...)
+	}
+	add("asks", func(_ *v1alpha1.ElasticTrainingJob, group *gang.Group) { group.PriorityClass = config.HandoverClass })
+	add("claims", func(*v1alpha1.ElasticTrainingJob, *gang.Group) {})
+	add("claims-without-gang", func(_ *v1alpha1.ElasticTrainingJob, group *gang.Group) { group.MinMember = 0 })
+	add("ended", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) {
+		job.Status.CompletionTime = &job.CreationTimestamp
+	})
+	add("idle", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) {
+		job.Spec.Owner, job.Status.Reason, job.Status.Message = "bob", v1alpha1.ReasonSchedulingGated, "Worker 0 carries a gate."
+	})
+	add("new", func(*v1alpha1.ElasticTrainingJob, *gang.Group) {})
+	add("other", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) { job.Name = "other" })
+	add("started", func(job *v1alpha1.ElasticTrainingJob, _ *gang.Group) { job.Status.StartTime = &job.CreationTimestamp })
+	claims := map[string]bool{
+		"asks": true, "claims": true, "claims-without-gang": true, "ended": true, "idle": false, "other": true, "started": false,
+	}
+	scheme := runtime.NewScheme()
+	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(gang.AddToScheme(scheme)).To(Succeed())
+	r := &Reconciler{
+		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
+		claims: func(training types.NamespacedName) (bool, bool) {
+			claims, judged := claims[training.Namespace]
+			return claims, judged
+		},
+	}
+	profile := &v1alpha1.ResourceQuotaProfile{}
+	profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", ForTask: "launch", ForOwner: "alice"}}
+	o := quota.Observed{Profiles: []quota.Profile{{Object: profile}}}
+	g.Expect(r.tasks(t.Context(), &o)).To(Succeed())
+	task := func(namespace string, change func(*quota.Task)) quota.Task {
+		t := quota.Task{
+			Namespace: namespace, Name: "launch", Owner: "alice", Created: now, Reason: v1alpha1.ReasonQueued, Message: "Place 1 of 1.",
+		}
+		change(&t)
+		return t
+	}
+	for i := range o.Tasks {
+		o.Tasks[i].Created = o.Tasks[i].Created.In(time.UTC)
+	}
+	g.Expect(o.Tasks).To(ConsistOf(
+		task("asks", func(t *quota.Task) { t.Claims, t.Asks = true, true }),
+		task("claims", func(t *quota.Task) { t.Claims = true }),
+		task("claims-without-gang", func(*quota.Task) {}),
+		task("idle", func(t *quota.Task) {
+			t.Owner, t.Reason, t.Message = "bob", v1alpha1.ReasonSchedulingGated, "Worker 0 carries a gate."
+		}),
+		task("new", func(t *quota.Task) { t.Unjudged = true }),
+		task("started", func(t *quota.Task) { t.Placed = true }),
+	))
+}
