@@ -66,8 +66,8 @@ func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 	r := &Reconciler{
 		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 		claims: func(training types.NamespacedName) (bool, bool) {
-			claims, judged := claims[training.Namespace]
-			return claims, judged
+			claim, judged := claims[training.Namespace]
+			return claim, judged
 		},
 	}
 	profile := &v1alpha1.ResourceQuotaProfile{}
