@@ -91,12 +91,18 @@ func (s *Scenario) DeleteWorker(job string, i int) {
 func (s *Scenario) Evict(job string, i int) {
 	s.t.Helper()
 	pod := s.Worker(job, i)
+	s.announce(pod, corev1.PodReasonPreemptionByScheduler)
+	s.Delete(pod)
+}
+
+// announce writes on a pod why it is about to be deleted.
+func (s *Scenario) announce(pod *corev1.Pod, reason string) {
+	s.t.Helper()
 	// Without a time, Kubernetes would take the announcement for one that came to nothing long ago, and take it back.
 	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
 		`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":%q,"lastTransitionTime":%q}]}}`,
-		corev1.PodReasonPreemptionByScheduler, time.Now().UTC().Format(time.RFC3339)))
-	s.must(s.Client.Status().Patch(s.ctx, pod, patch), "announce the eviction of "+pod.Name)
-	s.Delete(pod)
+		reason, time.Now().UTC().Format(time.RFC3339)))
+	s.must(s.Client.Status().Patch(s.ctx, pod, patch), "announce the end of "+pod.Name)
 }
 
 // holder is a finalizer that keeps a deleted pod's object, as one who collects logs does.
@@ -145,6 +151,12 @@ func (s *Scenario) SucceedAll(job string) {
 func (s *Scenario) Fail(job string, i int, exitCode int, lastWords string) {
 	s.t.Helper()
 	s.setStatus(job, i, corev1.PodFailed, `{"type":"Ready","status":"False","reason":"PodFailed"}`, terminated(exitCode, lastWords))
+}
+
+// Reject does what a kubelet does that does not take worker i's pod: no container of it ever runs.
+func (s *Scenario) Reject(job string, i int, reason, message string) {
+	s.t.Helper()
+	s.patchStatus(job, i, fmt.Sprintf(`"phase":"Failed","reason":%q,"message":%q`, reason, message))
 }
 
 func terminated(exitCode int, message string) string {

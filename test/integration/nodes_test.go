@@ -1,0 +1,62 @@
+package integration
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/testutil"
+)
+
+var _ = Describe("A node at fault", func() {
+	It("that rejects a worker costs its job no restart, and is avoided", func() {
+		s := newScenario("rejected", 2, 2, 2)
+		s.Submit(s.Job("a").Range(2, 2).Manual())
+		Eventually(s.Workers("a", testutil.Bound)).Should(HaveLen(2), "A is placed")
+		s.MakeReady("a", 0)
+		s.MakeReady("a", 1)
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+
+		s.DeleteWorker("a", 1)
+		Eventually(s.Fetch("a")).Should(testutil.HaveRestarts(1), "somebody deleted a worker")
+		var nodes []string
+		for n := 1; n <= 2; n++ {
+			alive := func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending && p.DeletionTimestamp == nil }
+			Eventually(s.Workers("a", testutil.Bound, alive)).Should(Equal([]int{1}), "worker 1 is placed, time %d", n)
+			nodes = append(nodes, s.Worker("a", 1).Spec.NodeName)
+			s.Reject("a", 1, "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present")
+			Eventually(s.Fetch("a")).Should(HaveField("Status.AvoidedNodes", HaveLen(n)), "node %s is avoided", nodes[n-1])
+		}
+		Eventually(s.Workers("a", testutil.Bound, testutil.Running)).Should(Equal([]int{0}), "the second back-off passes")
+		Eventually(func() string { return s.Worker("a", 1).Spec.NodeName }).WithTimeout(time.Minute).ShouldNot(
+			Or(BeEmpty(), BeElementOf(nodes)), "the third node is neither of the two")
+		Expect(nodes[0]).NotTo(Equal(nodes[1]), "nor was the second the first")
+		Expect(s.Read("a")).To(And(testutil.HaveRestarts(1), testutil.HaveReason(v1alpha1.ReasonRecovering),
+			HaveField("Status.Message", ContainSubstring("rejected worker 1 (UnexpectedAdmissionError): Allocate failed"))))
+		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("NodeRejected: Node " + nodes[1] + " rejected worker 1")))
+		s.MakeReady("a", 1)
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(1)), "A trains on")
+	})
+
+	It("that does not answer is named, and its pods are deleted by force if the user wants that", func() {
+		s := newScenario("silent", 1, 1, 1)
+		s.Submit(s.Job("a").Range(2, 2))
+		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
+		dead := s.Worker("a", 1)
+		s.Silence(dead.Spec.NodeName, time.Now())
+		s.LoseNode("a", 1)
+		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1alpha1.ReasonNodeUnreachable), testutil.HaveRestarts(0),
+			HaveField("Status.Message", ContainSubstring(fmt.Sprintf("Node %s has not answered since", dead.Spec.NodeName)))))
+		Expect(s.Worker("a", 1).UID).To(Equal(dead.UID), "its name is taken")
+
+		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"forceDeleteAfterSeconds":60}}}`)
+		Eventually(s.Fetch("a")).Should(HaveField("Status.Message", ContainSubstring("deletes the pod by force at")))
+		s.Silence(dead.Spec.NodeName, time.Now().Add(-2*time.Minute))
+		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(0)), "A trains on")
+		Expect(s.Worker("a", 1).UID).NotTo(Equal(dead.UID), "with a new worker")
+	})
+})
