@@ -37,10 +37,10 @@ type ElasticTrainingJobSpec struct {
 
 	// Template is the worker pod. Its container named "trainer", else its first, is the training container: it alone gets the
 	// torchrun variables (PET_*). What Tideline decides is refused here: schedulerName, priorityClassName, priority,
-	// preemptionPolicy, nodeName, hostname, subdomain, a restartPolicy other than OnFailure, and, unless rendezvous.backend is None,
-	// the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the rendezvous. A sidecar must stand
-	// among the init containers with restartPolicy Always: one among the containers that never exits keeps worker 0 from
-	// succeeding. Immutable.
+	// preemptionPolicy, nodeName, schedulingGates, hostname, subdomain, a restartPolicy other than OnFailure, and, unless
+	// rendezvous.backend is None, the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the
+	// rendezvous. A sidecar must stand among the init containers with restartPolicy Always: one among the containers that never
+	// exits keeps worker 0 from succeeding. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it anew"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
@@ -48,6 +48,7 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priority)",fieldPath=".spec.priority",messageExpression="'priority (%d) follows from the tier: remove it and set spec.tier'.format([self.spec.priority])"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.preemptionPolicy)",fieldPath=".spec.preemptionPolicy",messageExpression="'preemptionPolicy (' + self.spec.preemptionPolicy + ') follows from the tier: remove it and set spec.tier'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.nodeName)",fieldPath=".spec.nodeName",messageExpression="'nodeName (' + self.spec.nodeName + ') would bypass the scheduler: remove it and use nodeSelector'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulingGates) || self.spec.schedulingGates.size() == 0",fieldPath=".spec.schedulingGates",messageExpression="'schedulingGates (' + self.spec.schedulingGates[0].name + ') keep the gang from being placed, because Volcano places no pod that a gate holds: remove schedulingGates; to hold the job back, set runPolicy.suspend'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.hostname)",fieldPath=".spec.hostname",messageExpression="'hostname (' + self.spec.hostname + ') is set by Tideline to the name of each worker: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.subdomain)",fieldPath=".spec.subdomain",messageExpression="'subdomain (' + self.spec.subdomain + ') is set by Tideline to the job\\'s headless Service: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'OnFailure'",fieldPath=".spec.restartPolicy",messageExpression="'restartPolicy (' + self.spec.restartPolicy + ') must be OnFailure, so that containers restart in place and keep their node and GPUs: remove it or set OnFailure'"

@@ -145,9 +145,9 @@ type MergeJobSpec struct {
 
 	// Template is the pod of the merge. All its containers get the variables TIDELINE_* and the file
 	// /etc/tideline/increments/increments.gz with the names of the increments of the run. What Tideline decides is refused here:
-	// schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, and a restartPolicy other than Never. A change
-	// takes an attempt that still asks for its place back, to ask anew, and leaves one that is placed as it is; the ServiceAccount
-	// cannot change.
+	// schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other than
+	// Never. A change takes an attempt that still asks for its place back, to ask anew, and leaves one that is placed as it is; the
+	// ServiceAccount cannot change.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.spec.serviceAccountName) ? self.spec.serviceAccountName : '') == (has(oldSelf.spec.serviceAccountName) ? oldSelf.spec.serviceAccountName : '') && (has(self.spec.serviceAccount) ? self.spec.serviceAccount : '') == (has(oldSelf.spec.serviceAccount) ? oldSelf.spec.serviceAccount : '')",fieldPath=".spec.serviceAccountName",message="serviceAccountName cannot change, because who creates the job is checked for it: delete the job and create it anew"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
@@ -155,6 +155,7 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priority)",fieldPath=".spec.priority",messageExpression="'priority (%d) follows from the tier: remove it and set spec.tier'.format([self.spec.priority])"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.preemptionPolicy)",fieldPath=".spec.preemptionPolicy",messageExpression="'preemptionPolicy (' + self.spec.preemptionPolicy + ') follows from the tier: remove it and set spec.tier'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.nodeName)",fieldPath=".spec.nodeName",messageExpression="'nodeName (' + self.spec.nodeName + ') would bypass the scheduler: remove it and use nodeSelector'"
+	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulingGates) || self.spec.schedulingGates.size() == 0",fieldPath=".spec.schedulingGates",messageExpression="'schedulingGates (' + self.spec.schedulingGates[0].name + ') keep the gang from being placed, because Volcano places no pod that a gate holds: remove schedulingGates; to hold the job back, set suspend'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Never'",fieldPath=".spec.restartPolicy",messageExpression="'restartPolicy (' + self.spec.restartPolicy + ') must be Never, so that a merge that fails makes room for the next: remove it or set Never'"
 	// +kubebuilder:validation:XValidation:rule="self.spec.containers.all(c, !has(c.env) || c.env.all(e, !e.name.startsWith('TIDELINE_')))",fieldPath=".spec.containers",messageExpression="self.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name.startsWith('TIDELINE_')), 'env %s of container %s is reserved: variables that begin with TIDELINE_ are set by Tideline; remove it'.format([c.env.filter(e, e.name.startsWith('TIDELINE_'))[0].name, c.name]))[0]"
 	// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(k, k.startsWith('volcano.sh/') || k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))",fieldPath=".metadata.annotations",messageExpression="'annotation %s is set by Tideline, which speaks to Volcano: remove it'.format([self.metadata.annotations.filter(k, k.startsWith('volcano.sh/') || k.startsWith('scheduling.volcano.sh/') || k.startsWith('scheduling.k8s.io/'))[0]])"

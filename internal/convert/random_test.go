@@ -86,6 +86,7 @@ func (d dice) replicaSpec(r kubeflowv1.ReplicaType) *kubeflowv1.ReplicaSpec {
 	p.SchedulerName, p.PriorityClassName = one(d, "", "volcano", "x"), one(d, "", "high")
 	p.Priority, p.PreemptionPolicy = maybe[int32](d, 0, 7), maybe(d, corev1.PreemptNever)
 	p.NodeName, p.Hostname, p.Subdomain = one(d, "", "n"), one(d, "", "h"), one(d, "", "s")
+	p.SchedulingGates = one(d, nil, nil, []corev1.PodSchedulingGate{{Name: "example.com/later"}})
 	p.RestartPolicy = one(d, "", corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)
 	p.NodeSelector = d.words("zone", "disk")
 	if d.IntN(20) == 0 {

@@ -113,6 +113,11 @@ func (c *conversion) decidedFields(path string, spec *corev1.PodSpec) {
 	}
 	drop("nodeName", &spec.NodeName, "it would bypass the scheduler; it is left out",
 		"use nodeSelector, for example kubernetes.io/hostname")
+	if len(spec.SchedulingGates) > 0 {
+		c.note(path+".schedulingGates", spec.SchedulingGates, "Volcano places no pod that a gate holds; they are left out",
+			"set runPolicy.suspend to hold the job back")
+		spec.SchedulingGates = nil
+	}
 	drop("hostname", &spec.Hostname, "each worker has the name of its pod, NAME-worker-INDEX; it is left out", "")
 	drop("subdomain", &spec.Subdomain, "it is the job's headless Service, NAME-workers; it is left out", "")
 	if spec.RestartPolicy != corev1.RestartPolicyOnFailure && spec.RestartPolicy != "" {

@@ -48,6 +48,10 @@ func TestTemplate(t *testing.T) {
 		"node": {pod(func(s *corev1.PodSpec) { s.NodeName = "n1" }), map[string]string{spec + ".nodeName": "null"},
 			[]string{podPath + ".nodeName = n1: it would bypass the scheduler; it is left out; use nodeSelector, for example " +
 				"kubernetes.io/hostname"}},
+		"gates": {pod(func(s *corev1.PodSpec) { s.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} }),
+			map[string]string{spec + ".schedulingGates": "null"},
+			[]string{podPath + `.schedulingGates = [{"name":"example.com/later"}]: Volcano places no pod that a gate holds; they are ` +
+				`left out; set runPolicy.suspend to hold the job back`}},
 		"host name": {pod(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain = "h", "d" }),
 			map[string]string{spec + ".hostname": "null", spec + ".subdomain": "null"},
 			[]string{podPath + ".hostname = h: each worker has the name of its pod, NAME-worker-INDEX; it is left out",

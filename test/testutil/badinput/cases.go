@@ -46,6 +46,7 @@ func numbers() []Case {
 // workers are fields of the pod that Tideline decides for workers, and not for every pod.
 func workers() []Case {
 	return []Case{
+		decided("schedulingGates", oneGate, gated+"runPolicy.suspend"),
 		decided("hostname", `"h"`, "hostname (h) is set by Tideline to the name of each worker: remove it"),
 		decided("subdomain", `"s"`, "subdomain (s) is set by Tideline to the job's headless Service: remove it"),
 		decided("restartPolicy", `"Always"`, "restartPolicy (Always) must be OnFailure, so that containers restart in place and "+

@@ -35,6 +35,13 @@ func replicas() []Case {
 // quantity is the pattern of quantities.
 const quantity = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
 
+// A gate of the user's, and what is said of it but for how else a job of its kind is held back.
+const (
+	oneGate = `[{"name":"example.com/later"}]`
+	gated   = "schedulingGates (example.com/later) keep the gang from being placed, because Volcano places no pod that a gate " +
+		"holds: remove schedulingGates; to hold the job back, set "
+)
+
 // templates are mistakes in the pod of a job.
 func templates() []Case {
 	const (

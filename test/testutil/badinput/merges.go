@@ -84,6 +84,7 @@ func mergePods() []Case {
 	const containers = `[{"name":"side","image":"x"},{"name":"merge","image":"x",` +
 		`"env":[{"name":"A","value":"1"},{"name":"TIDELINE_RUN","value":"1"}]}]`
 	return []Case{
+		decided("schedulingGates", oneGate, gated+"suspend"),
 		decided("restartPolicy", `"OnFailure"`, "restartPolicy (OnFailure) must be Never, so that a merge that fails makes room "+
 			"for the next: remove it or set Never"),
 		refused("variable TIDELINE_RUN", inPod("containers", containers), "spec.template.spec.containers: Invalid value: "+
