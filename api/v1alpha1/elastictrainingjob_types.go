@@ -177,8 +177,10 @@ type Elasticity struct {
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 
 	// MinSurplusRunSeconds is how long a surplus worker, once placed, is left alone before Volcano may evict it, in seconds;
-	// gangs wait that long for its place. It needs Volcano's plugin cdp, and a change concerns pods created from then on. Default 0,
-	// range 0 to 86400.
+	// gangs of all tiers wait that long for its place. A job that asks for more than its tier allows
+	// (tiers[].maxMinSurplusRunSeconds of the operator's configuration, which is 0 unless it says otherwise) is refused, and one
+	// that was admitted is given as much as its tier allows. It needs Volcano's plugin cdp, and a change concerns pods created from
+	// then on. Default 0, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0

@@ -231,7 +231,7 @@ func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 	g := NewWithT(t)
 	s := newScene(t)
 	holder := s.job("ctr", 8, 8)
-	holder.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](600)
+	holder.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](86400)
 	for _, o := range s.objects {
 		if pod, ok := o.(*corev1.Pod); ok {
 			pod.Status.Conditions = []corev1.PodCondition{{
@@ -241,10 +241,11 @@ func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 	}
 	waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
 	a := s.arbiter()
+	a.config.Tiers[0].MaxMinSurplusRunSeconds = 600
 	again, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
-	g.Expect(again).To(Equal(time.Minute))
+	g.Expect(again).To(Equal(time.Minute), "its tier allows it ten minutes of the day that it asks for")
 	_, err = a.evaluate(t.Context(), now.Add(again))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))

@@ -17,6 +17,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/rendezvous"
@@ -273,7 +274,7 @@ func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) 
 // job takes in a job that runs, that was preempted, or that is being stopped.
 func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	tier, _ := c.arbiter.config.Tiers.Of(job.Spec.Tier, job.Status.Tier)
+	tier := c.tier(job)
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
 		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
@@ -291,12 +292,13 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 	}
 }
 
-// mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet.
+// mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet, as far as its tier allows them.
 func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
-	if c.jobs[job] == nil {
+	j := c.jobs[job]
+	if j == nil {
 		return false // Surplus of a merge has no such time.
 	}
-	stay := time.Duration(ptr.Deref(c.jobs[job].Spec.Elasticity.MinSurplusRunSeconds, 0)) * time.Second
+	stay := c.tier(j).SurplusProtection(ptr.Deref(j.Spec.Elasticity.MinSurplusRunSeconds, 0))
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
@@ -318,13 +320,14 @@ func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 		return nil
 	}
 	return &capacity.Surplus{
-		Job: key, UID: p.UID, Index: index, Tier: c.priority(c.jobs[key]), Created: c.jobs[key].CreationTimestamp.Time,
+		Job: key, UID: p.UID, Index: index, Tier: c.tier(c.jobs[key]).Priority, Created: c.jobs[key].CreationTimestamp.Time,
 	}
 }
 
-func (c *collector) priority(job *v1alpha1.ElasticTrainingJob) int32 {
+// tier is the one that a job asks for or has on record; one with nothing to it if the configuration does not know it any more.
+func (c *collector) tier(job *v1alpha1.ElasticTrainingJob) config.Tier {
 	tier, _ := c.arbiter.config.Tiers.Of(job.Spec.Tier, job.Status.Tier)
-	return tier.Priority
+	return tier
 }
 
 func (c *collector) docket(queue string) *capacity.Docket {

@@ -15,7 +15,7 @@ import (
 
 // ask is a gang of the job, of which its shape and size are still to be said.
 func (c *collector) ask(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
-	tier, _ := c.arbiter.config.Tiers.Of(job.Spec.Tier, job.Status.Tier)
+	tier := c.tier(job)
 	return &capacity.Gang{
 		Job: key, Queue: queue, Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
 		Created: job.CreationTimestamp.Time, Model: job.Status.Attempt.Model,

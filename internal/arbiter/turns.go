@@ -151,7 +151,7 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	core := worker.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
 	owner := members.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &caps.Claimant{
-		Job: key, User: owner.User, Priority: t.c.priority(job), Standing: caps.StandingOf(team.profile, owner),
+		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: caps.StandingOf(team.profile, owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        caps.AmountsOf(core),
 		Worker:      caps.AmountsOf(worker.EachCounted(job, cfg.Sharing)),

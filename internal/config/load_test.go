@@ -68,7 +68,7 @@ func other() *Configuration {
 	return &Configuration{
 		APIVersion: APIVersion, Kind: Kind,
 		Tiers: Tiers{
-			{Name: "low", Priority: 1, SurplusPriority: -12, QoS: "Burstable", LongestRunSeconds: 60,
+			{Name: "low", Priority: 1, SurplusPriority: -12, QoS: "Burstable", LongestRunSeconds: 60, MaxMinSurplusRunSeconds: 30,
 				Sizing: Sizing{50, 101, 102, "1m", "1Mi", "2Ti"}},
 			{Name: "high", Priority: 2, SurplusPriority: -11, QoS: "Guaranteed", Preempts: []string{"low"}, Default: true,
 				Sizing: Sizing{51, 103, 104, "2m", "2Mi", "3Ti"}},

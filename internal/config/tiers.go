@@ -34,6 +34,9 @@ type Tier struct {
 	// LongestRunSeconds is how long a job of the tier may train, over all attempts, and a run of a merge may run, where the job
 	// itself does not say less; from 0 to 31536000 (a year), 0 for no bound. Default: 0.
 	LongestRunSeconds int32 `json:"longestRunSeconds"`
+	// MaxMinSurplusRunSeconds is how long a job of the tier may have its surplus left alone after it was placed
+	// (elasticity.minSurplusRunSeconds), from 0 to 86400; gangs of all tiers wait for it. Default: 0, not at all.
+	MaxMinSurplusRunSeconds int32 `json:"maxMinSurplusRunSeconds"`
 	// Sizing is how much more than what was used containers of the tier may request.
 	Sizing Sizing `json:"sizing"`
 	// Default marks the tier of jobs that name none. Default: the first tier.
@@ -61,6 +64,12 @@ func (t Tier) SurplusClassName() string { return t.ClassName() + "-surplus" }
 
 // LongestRun is how long a job of the tier may train; 0 for no bound.
 func (t Tier) LongestRun() time.Duration { return Seconds(t.LongestRunSeconds) }
+
+// SurplusProtection is for how long after it was placed surplus of a job is left alone that asks for so many seconds: no longer
+// than the tier allows, whatever the job was changed to since it was admitted.
+func (t Tier) SurplusProtection(asked int32) time.Duration {
+	return Seconds(min(asked, t.MaxMinSurplusRunSeconds))
+}
 
 // Classes are the PriorityClasses that the tier needs, that of the core first.
 func (t Tier) Classes() []schedulingv1.PriorityClass {

@@ -3,6 +3,7 @@ package config
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -166,5 +167,15 @@ func TestTierOnRecord(t *testing.T) {
 		tier, ok := DefaultTiers().Of(asked, "small-traffic")
 		g.Expect(ok).To(BeTrue())
 		g.Expect(tier.Name).To(Equal(want))
+	}
+}
+
+func TestSurplusIsProtectedForAsLongAsTheTierAllows(t *testing.T) {
+	for _, c := range []struct {
+		asked, most int32
+		want        time.Duration
+	}{{0, 0, 0}, {600, 0, 0}, {600, 300, 5 * time.Minute}, {300, 600, 5 * time.Minute}, {86400, 86400, 24 * time.Hour}} {
+		tier := Tier{MaxMinSurplusRunSeconds: c.most}
+		NewWithT(t).Expect(tier.SurplusProtection(c.asked)).To(Equal(c.want), "%d of at most %d", c.asked, c.most)
 	}
 }

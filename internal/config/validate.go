@@ -100,6 +100,7 @@ func (p *problems) tiers(ts Tiers) {
 		p.preempts(path+".preempts", t.Preempts, ts[:i])
 		p.oneOf(path+".qos", string(t.QoS), string(QoSBurstable), string(QoSMemoryGuaranteed), string(QoSGuaranteed))
 		p.between(path+".longestRunSeconds", t.LongestRunSeconds, 0, maxRun)
+		p.between(path+".maxMinSurplusRunSeconds", t.MaxMinSurplusRunSeconds, 0, maxDay)
 		p.sizing(path+".sizing", t.Sizing)
 		if t.Default && byDefault != "" {
 			p.value(path+".default", true, fmt.Sprintf("tier %s is the default already: leave one", quote(byDefault)))

@@ -154,6 +154,11 @@ var wrongFiles = []struct {
 		`tiers[1].qos is "BestEffort": it must be Burstable, MemoryGuaranteed or Guaranteed.`,
 		`tiers[1].longestRunSeconds is 31536001: it must be from 0 to 31536000.`,
 	}},
+	{"how long surplus of a tier may be left alone", "tiers:\n- {name: a, priority: 1, surplusPriority: -20, " +
+		"maxMinSurplusRunSeconds: -1}\n- {name: b, priority: 2, surplusPriority: -19, maxMinSurplusRunSeconds: 86401}\n", []string{
+		`tiers[0].maxMinSurplusRunSeconds is -1: it must be from 0 to 86400.`,
+		`tiers[1].maxMinSurplusRunSeconds is 86401: it must be from 0 to 86400.`,
+	}},
 	{"accelerators", "accelerators: {\"a b\": x, example.com/npu: \"\"}\n", []string{
 		`accelerators["a b"] does not name a resource: write it as nodes do, for example example.com/npu.`,
 		`accelerators["example.com/npu"] is "": it must be the name of a node label, for example example.com/npu.product.`,

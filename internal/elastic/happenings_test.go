@@ -58,6 +58,9 @@ func somePolicies(w *world, c chance) {
 	spec.Elasticity.OnRangeChange = pick(c, v1alpha1.RangeChangeWait, v1alpha1.RangeChangeRestart)
 	spec.Elasticity.CooldownSeconds = ptr.To(pick[int32](c, 300, 10, 0))
 	spec.Elasticity.MinSurplusRunSeconds = ptr.To(pick[int32](c, 0, 600))
+	for i := range w.o.Config.Tiers {
+		w.o.Config.Tiers[i].MaxMinSurplusRunSeconds = 600
+	}
 	spec.Elasticity.Surplus = pick(c, v1alpha1.SurplusAll, v1alpha1.SurplusAll, v1alpha1.SurplusFitting)
 	spec.Checkpoint.GraceSeconds = ptr.To(pick[int32](c, 0, 0, 30, 300))
 	if oneIn(c, 4) {

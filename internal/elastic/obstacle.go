@@ -31,7 +31,8 @@ type Obstacle struct {
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
 		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.tierNotAllowed, p.qosNotMet,
-		p.unknownAccelerator, p.uncountableRequests, p.awaitingApproval, p.volcanoMissing, p.profileNotReady, p.queueRefuses,
+		p.protectedTooLong, p.unknownAccelerator, p.uncountableRequests, p.awaitingApproval, p.volcanoMissing, p.profileNotReady,
+		p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -155,6 +156,19 @@ func (p *planner) qosNotMet() *Obstacle {
 			"of another tier.",
 		Stalled: true,
 	}
+}
+
+// protectedTooLong refuses surplus that would be left alone for longer than the tier allows. Of a job that has begun, as much as
+// the tier allows is heeded, and no more.
+func (p *planner) protectedTooLong() *Obstacle {
+	if p.o.Core != nil || p.o.Job.Status.Attempt != nil {
+		return nil
+	}
+	tier, _ := p.tier()
+	if long := worker.CheckProtection(p.spec, tier); long != nil {
+		return &Obstacle{Reason: v1alpha1.ReasonLimitExceeded, Message: long.Error() + ".", Stalled: true}
+	}
+	return nil
 }
 
 // profileNotReady waits for the Queue of the profile.

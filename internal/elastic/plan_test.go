@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/text"
@@ -176,6 +177,12 @@ func TestObstacles(t *testing.T) {
 		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "more than can be counted"}},
 		{"limit", func(o *Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
 			[]string{"spec.maxReplicas: 4 is more than the 3 workers", "limits.maxWorkersPerJob", "lower maxReplicas"}},
+		{"protection of surplus", func(o *Observed) {
+			o.Job.Spec.Elasticity.MinSurplusRunSeconds, o.Config.Tiers[0].MaxMinSurplusRunSeconds = ptr.To[int32](86400), 600
+		}, true, v1alpha1.ReasonLimitExceeded, []string{
+			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: is more than the 600 s", "surplus of tier exploratory",
+			"(tiers[].maxMinSurplusRunSeconds): lower it, or ask for the limit to be raised.",
+		}},
 		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
 		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},

@@ -4,6 +4,7 @@ package gang
 
 import (
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -178,8 +179,8 @@ type Member struct {
 	PriorityClass string
 	// Preemptable pods give way to waiting gangs.
 	Preemptable bool
-	// MinRunSeconds is how long a placed, preemptable pod is left alone; 0 for no time.
-	MinRunSeconds int32
+	// MinRun is how long a placed, preemptable pod is left alone, in whole seconds; 0 for no time.
+	MinRun time.Duration
 }
 
 // Join makes the pod a member. It must happen at creation: Volcano reads these keys when it first sees the pod.
@@ -197,7 +198,7 @@ func (m Member) Join(pod *corev1.Pod) {
 	pod.Annotations[batchv1alpha1.TaskSpecKey] = task
 	pod.Annotations[taskPriority] = strconv.Itoa(highestTaskPriority - int(m.Index))
 	pod.Annotations[schedulingv1beta1.PodPreemptable] = strconv.FormatBool(m.Preemptable)
-	if m.Preemptable && m.MinRunSeconds > 0 {
-		pod.Annotations[schedulingv1beta1.CooldownTime] = strconv.Itoa(int(m.MinRunSeconds)) + "s"
+	if m.Preemptable && m.MinRun > 0 {
+		pod.Annotations[schedulingv1beta1.CooldownTime] = strconv.Itoa(int(m.MinRun.Seconds())) + "s"
 	}
 }

@@ -77,6 +77,9 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, training, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
+		if long := worker.CheckProtection(spec, tier); long != nil {
+			d.Refused = append(d.Refused, long)
+		}
 	}
 	d.cap(job, rules)
 	d.budget(job, rules)

@@ -81,7 +81,7 @@ func (b Blueprint) member(i int32) gang.Member {
 	}
 	return gang.Member{
 		Group: gang.SurplusName(b.Job.Name), Index: i, PriorityClass: b.Tier.SurplusClassName(),
-		Preemptable: true, MinRunSeconds: ptr.Deref(b.Job.Spec.Elasticity.MinSurplusRunSeconds, 0),
+		Preemptable: true, MinRun: b.Tier.SurplusProtection(ptr.Deref(b.Job.Spec.Elasticity.MinSurplusRunSeconds, 0)),
 	}
 }
 

@@ -70,7 +70,8 @@ func TestCorePod(t *testing.T) {
 func TestSurplusPod(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	b.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](120)
+	b.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](86400)
+	b.Tier.MaxMinSurplusRunSeconds = 120
 	b.Job.Spec.Template.Spec.ShareProcessNamespace = ptr.To(false)
 	pod := b.Pod(3)
 	g.Expect(pod.Annotations).To(Equal(map[string]string{
@@ -80,6 +81,8 @@ func TestSurplusPod(t *testing.T) {
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic-surplus"))
 	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
 	g.Expect(*pod.Spec.ShareProcessNamespace).To(BeFalse(), "the user's word stands")
+	b.Tier.MaxMinSurplusRunSeconds = 0
+	g.Expect(b.Pod(3).Annotations).NotTo(HaveKey("volcano.sh/cooldown-time"), "a tier that protects no surplus")
 }
 
 func TestGroups(t *testing.T) {

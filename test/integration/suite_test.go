@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"
@@ -32,12 +33,19 @@ func TestIntegration(t *testing.T) {
 // OwnerReferencesPermissionEnforcement is on, as on OpenShift. ConfigMaps are deleted for merges alone, Queues written for
 // profiles, and CostReports told of where there are any, and the suites of these see that they are; profiles and CostReports are
 // read live after a conflict alone.
+//
+// Tiers let surplus be left alone for a while, which none does by default, so that pods are seen to carry it.
 var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256}).
 	UseEveryRight(
 		"update elastictrainingjobs/finalizers.tideline.io", "update mergejobs/finalizers.tideline.io", "delete configmaps",
 		"create queues.scheduling.volcano.sh", "patch queues.scheduling.volcano.sh", "delete queues.scheduling.volcano.sh",
 		"patch resourcequotaprofiles/status.tideline.io", "get resourcequotaprofiles.tideline.io",
-		"patch costreports/status.tideline.io", "get costreports.tideline.io")
+		"patch costreports/status.tideline.io", "get costreports.tideline.io").
+	Configured(func(c *config.Configuration) {
+		for i := range c.Tiers {
+			c.Tiers[i].MaxMinSurplusRunSeconds = 60
+		}
+	})
 
 func newScenario(name string, gpus ...int64) *testutil.Scenario {
 	GinkgoHelper()

@@ -13,8 +13,10 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/config/rbac"
+	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -29,6 +31,8 @@ type Suite struct {
 	// rights are set where every right of the operator's role must be used, and must lists those of it that must be.
 	rights *rights
 	must   []string
+	// configure changes the default configuration of the operator; nil for an operator without a file.
+	configure func(*config.Configuration)
 }
 
 // rights say what is known of rights that may be unused.
@@ -38,6 +42,12 @@ type rights struct{ except []string }
 // needed, on any of the clusters of the suite. What except names need not be used.
 func (s *Suite) UseEveryRight(except ...string) *Suite {
 	s.rights = &rights{except}
+	return s
+}
+
+// Configured has the operator started with its default configuration, changed so.
+func (s *Suite) Configured(configure func(*config.Configuration)) *Suite {
+	s.configure = configure
 	return s
 }
 
@@ -171,8 +181,22 @@ func stopAtTheEnd(in *testutil.Installation, keep func(*testutil.Installation) e
 
 func (s *Suite) start(ctx context.Context, o cluster.Options) ([]byte, error) {
 	o.Log = ginkgo.GinkgoWriter
+	var flags []string
+	if s.configure != nil {
+		c := config.Defaults()
+		s.configure(c)
+		content, err := yaml.Marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(ginkgo.GinkgoT().TempDir(), "configuration.yaml")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return nil, err
+		}
+		flags = []string{"--config=" + file}
+	}
 	var err error
-	if s.installation, err = testutil.Start(ctx, o); err != nil {
+	if s.installation, err = testutil.Start(ctx, o, flags...); err != nil {
 		return nil, err
 	}
 	return json.Marshal(paths{s.installation.Kubeconfig, s.installation.AuditLog})
