@@ -39,8 +39,9 @@ type ElasticTrainingJobSpec struct {
 	// torchrun variables (PET_*). What Tideline decides is refused here: schedulerName, priorityClassName, priority,
 	// preemptionPolicy, nodeName, schedulingGates, hostname, subdomain, a restartPolicy other than OnFailure, and, unless
 	// rendezvous.backend is None, the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and those PET_ ones that carry the
-	// rendezvous. A sidecar must stand among the init containers with restartPolicy Always: one among the containers that never
-	// exits keeps worker 0 from succeeding. Immutable.
+	// rendezvous. A terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration, which is
+	// 600 unless it says otherwise, is refused too. A sidecar must stand among the init containers with restartPolicy Always: one
+	// among the containers that never exits keeps worker 0 from succeeding. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it anew"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"

@@ -146,8 +146,9 @@ type MergeJobSpec struct {
 	// Template is the pod of the merge. All its containers get the variables TIDELINE_* and the file
 	// /etc/tideline/increments/increments.gz with the names of the increments of the run. What Tideline decides is refused here:
 	// schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other than
-	// Never. A change takes an attempt that still asks for its place back, to ask anew, and leaves one that is placed as it is; the
-	// ServiceAccount cannot change.
+	// Never; and a terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration. A change
+	// takes an attempt that still asks for its place back, to ask anew, and leaves one that is placed as it is; the ServiceAccount
+	// cannot change.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.spec.serviceAccountName) ? self.spec.serviceAccountName : '') == (has(oldSelf.spec.serviceAccountName) ? oldSelf.spec.serviceAccountName : '') && (has(self.spec.serviceAccount) ? self.spec.serviceAccount : '') == (has(oldSelf.spec.serviceAccount) ? oldSelf.spec.serviceAccount : '')",fieldPath=".spec.serviceAccountName",message="serviceAccountName cannot change, because who creates the job is checked for it: delete the job and create it anew"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"

@@ -84,6 +84,9 @@ func (c Claims) PlacementTimeout() time.Duration {
 type Limits struct {
 	// MaxWorkersPerJob is the largest maxReplicas of a job, from 1 to 4096, which is the schema's bound. Default: 4096.
 	MaxWorkersPerJob int32 `json:"maxWorkersPerJob"`
+	// MaxGraceSeconds is the largest terminationGracePeriodSeconds of a template and checkpoint.graceSeconds of a job, from 30,
+	// which Kubernetes gives a pod that says nothing, to 86400: others wait that long for the room of who leaves. Default: 600.
+	MaxGraceSeconds int32 `json:"maxGraceSeconds"`
 }
 
 // Concurrency is how much is done at a time.
@@ -176,7 +179,7 @@ func Defaults() *Configuration {
 		Accelerators:        DefaultAccelerators(),
 		Sharing:             Sharing{},
 		Claims:              Claims{PlacementTimeoutSeconds: 60},
-		Limits:              Limits{MaxWorkersPerJob: maxWorkers},
+		Limits:              Limits{MaxWorkersPerJob: maxWorkers, MaxGraceSeconds: 600},
 		Merges:              DefaultMerges(),
 		Reservations:        Reservations{Image: "registry.k8s.io/pause:3.10"},
 		Ledger:              DefaultLedger(),

@@ -31,7 +31,7 @@ func TestDefaults(t *testing.T) {
 		"volcano.sh/vgpu-number": "nvidia.com/gpu.product", "amd.com/gpu": "amd.com/gpu.product-name",
 	}))
 	g.Expect(c.Claims).To(Equal(Claims{PlacementTimeoutSeconds: 60}))
-	g.Expect(c.Limits.MaxWorkersPerJob).To(Equal(int32(4096)))
+	g.Expect(c.Limits).To(Equal(Limits{MaxWorkersPerJob: 4096, MaxGraceSeconds: 600}))
 	g.Expect(c.Merges).To(Equal(Merges{
 		Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
 	}))
@@ -76,7 +76,7 @@ func other() *Configuration {
 		Accelerators: Accelerators{"example.com/npu": "example.com/npu.product"},
 		Sharing:      Sharing{{Resource: "example.com/part", CountsAs: "example.com/npu", Whole: 4, Times: "example.com/parts"}},
 		Claims:       Claims{PlacementTimeoutSeconds: 90},
-		Limits:       Limits{MaxWorkersPerJob: 64},
+		Limits:       Limits{MaxWorkersPerJob: 64, MaxGraceSeconds: 45},
 		Merges: Merges{
 			Pools: []string{"night"}, Endpoints: []string{}, LocalStores: "/stores", WaitingIntervalSeconds: 60, RunningIntervalSeconds: 5,
 		},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/internal/endpoint"
@@ -53,6 +54,7 @@ func (c *Configuration) validate() problems {
 	p.sharing(c.Sharing, c.Accelerators)
 	p.between("claims.placementTimeoutSeconds", c.Claims.PlacementTimeoutSeconds, 5, maxHour)
 	p.between("limits.maxWorkersPerJob", c.Limits.MaxWorkersPerJob, 1, maxWorkers)
+	p.between("limits.maxGraceSeconds", c.Limits.MaxGraceSeconds, corev1.DefaultTerminationGracePeriodSeconds, maxDay)
 	p.merges(c.Merges)
 	if c.Reservations.Image == "" {
 		p.value("reservations.image", "", "it must name an image; leave it out for "+Defaults().Reservations.Image)

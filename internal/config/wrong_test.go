@@ -202,6 +202,12 @@ var wrongFiles = []struct {
 		"clientQPS is -1: it must be from 0 to 10000.",
 		"resyncPeriodSeconds is 604801: it must be from 1 to 604800.",
 	}},
+	{"less grace than Kubernetes gives", "limits: {maxGraceSeconds: 29}\n", []string{
+		"limits.maxGraceSeconds is 29: it must be from 30 to 86400.",
+	}},
+	{"more grace than the schema allows", "limits: {maxGraceSeconds: 86401}\n", []string{
+		"limits.maxGraceSeconds is 86401: it must be from 30 to 86400.",
+	}},
 	{"no pools", "merges: {pools: []}\n", []string{
 		"merges.pools is []: it must list one Queue at least; leave it out for tideline-merge.",
 	}},

@@ -14,9 +14,10 @@ func TestJobThatHasBegunOutlivesTighterBounds(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4)
 	w.o.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](600)
+	w.o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
 	w.o.Config.Tiers[0].MaxMinSurplusRunSeconds = 600
 	w.trains()
-	w.o.Config.Tiers[0].MaxMinSurplusRunSeconds = 0
+	w.o.Config.Tiers[0].MaxMinSurplusRunSeconds, w.o.Config.Limits.MaxGraceSeconds = 0, 30
 	w.settle()
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
 	w.deletePod(1).settle()

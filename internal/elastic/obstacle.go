@@ -31,8 +31,8 @@ type Obstacle struct {
 func (p *planner) blocked() bool {
 	for _, check := range []func() *Obstacle{
 		p.invalidSpec, p.managedByKueue, p.limitExceeded, p.unknownTier, p.tierNotAllowed, p.qosNotMet,
-		p.protectedTooLong, p.unknownAccelerator, p.uncountableRequests, p.awaitingApproval, p.volcanoMissing, p.profileNotReady,
-		p.queueRefuses,
+		p.protectedTooLong, p.graceTooLong, p.unknownAccelerator, p.uncountableRequests, p.awaitingApproval, p.volcanoMissing,
+		p.profileNotReady, p.queueRefuses,
 	} {
 		if p.obstacle = check(); p.obstacle != nil {
 			return true
@@ -152,7 +152,7 @@ func (p *planner) qosNotMet() *Obstacle {
 	}
 	return &Obstacle{
 		Reason: v1alpha1.ReasonQoSNotMet,
-		Message: worker.SayQoS(found) + ". A job keeps its tier and its template: delete it and create it with other resources, or " +
+		Message: worker.Say(found) + ". A job keeps its tier and its template: delete it and create it with other resources, or " +
 			"of another tier.",
 		Stalled: true,
 	}
@@ -169,6 +169,22 @@ func (p *planner) protectedTooLong() *Obstacle {
 		return &Obstacle{Reason: v1alpha1.ReasonLimitExceeded, Message: long.Error() + ".", Stalled: true}
 	}
 	return nil
+}
+
+// graceTooLong refuses workers that may take longer to leave than the configuration allows. A job that has begun goes on.
+func (p *planner) graceTooLong() *Obstacle {
+	if p.o.Core != nil || p.o.Job.Status.Attempt != nil {
+		return nil
+	}
+	found := worker.CheckJobGrace(p.spec, p.o.Config.Limits)
+	if len(found) == 0 {
+		return nil
+	}
+	return &Obstacle{
+		Reason:  v1alpha1.ReasonLimitExceeded,
+		Message: worker.Say(found) + ". A job keeps its template and its checkpoint: delete it and create it with less.",
+		Stalled: true,
+	}
 }
 
 // profileNotReady waits for the Queue of the profile.

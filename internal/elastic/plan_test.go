@@ -183,6 +183,14 @@ func TestObstacles(t *testing.T) {
 			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: is more than the 600 s", "surplus of tier exploratory",
 			"(tiers[].maxMinSurplusRunSeconds): lower it, or ask for the limit to be raised.",
 		}},
+		{"grace of the template", func(o *Observed) {
+			o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
+		}, true, v1alpha1.ReasonLimitExceeded, []string{
+			"spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the 600 s", "(limits.maxGraceSeconds)",
+			"delete it and create it with less",
+		}},
+		{"grace for a checkpoint", func(o *Observed) { o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](601) }, true,
+			v1alpha1.ReasonLimitExceeded, []string{"spec.checkpoint.graceSeconds: Invalid value: 601: is more than the 600 s"}},
 		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
 		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},

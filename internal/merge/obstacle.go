@@ -37,8 +37,8 @@ type obstacle struct {
 func (t *turn) findObstacle() *obstacle {
 	for _, check := range []func() *obstacle{
 		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.qosNotMet, t.limitExceeded,
-		t.poolNotAllowed, t.badSchedule, t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff, t.notDue,
-		t.awaitingApproval, t.neverFits, t.poolShut, t.keptAside,
+		t.graceTooLong, t.poolNotAllowed, t.badSchedule, t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff,
+		t.notDue, t.awaitingApproval, t.neverFits, t.poolShut, t.keptAside,
 	} {
 		if o := check(); o != nil {
 			return o
@@ -105,7 +105,7 @@ func (t *turn) qosNotMet() *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
-		message: worker.SayQoS(found) + ". Change spec.template, or delete the MergeJob and create it of another tier."}
+		message: worker.Say(found) + ". Change spec.template, or delete the MergeJob and create it of another tier."}
 }
 
 func (t *turn) limitExceeded() *obstacle {
@@ -116,6 +116,15 @@ func (t *turn) limitExceeded() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "too large", stalled: true, message: fmt.Sprintf(
 		"spec.maxReplicas: %d is more than the %d that the operator's configuration allows (limits.maxWorkersPerJob): lower it, or "+
 			"ask for the limit to be raised.", t.spec.MaxReplicas, most)}
+}
+
+// graceTooLong refuses pods that may take longer to leave than the configuration allows. A run that has begun goes on.
+func (t *turn) graceTooLong() *obstacle {
+	found := worker.CheckMergeGrace(t.spec, t.p.o.Config.Limits)
+	if len(found) == 0 {
+		return nil
+	}
+	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true, message: worker.Say(found) + "."}
 }
 
 func (t *turn) poolNotAllowed() *obstacle {

@@ -31,3 +31,38 @@ func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
 			"more than the 0 s for which")), "a tier protects none by default")
 	}
 }
+
+func TestConfigurationBoundsGrace(t *testing.T) {
+	const at = "spec.template.spec.terminationGracePeriodSeconds"
+	const refused = ": Invalid value: 601: is more than the 600 s that the operator's configuration gives who leaves " +
+		"(limits.maxGraceSeconds): lower it, or ask for the limit to be raised"
+	for name, c := range map[string]struct {
+		grace, template int64
+		job, merge      []string
+	}{
+		"nothing":          {},
+		"as much":          {grace: 600, template: 600},
+		"of the template":  {template: 601, job: []string{at + refused}, merge: []string{at + refused}},
+		"for a checkpoint": {grace: 601, job: []string{"spec.checkpoint.graceSeconds" + refused}},
+		"of both":          {601, 601, []string{at + refused, "spec.checkpoint.graceSeconds" + refused}, []string{at + refused}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job, merge := &v1alpha1.ElasticTrainingJob{}, mergeSpec()
+			if c.template > 0 {
+				job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(c.template)
+				merge.Template.Spec.TerminationGracePeriodSeconds = ptr.To(c.template)
+			}
+			job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(c.grace))
+			rules := Rules{Config: config.Defaults()}
+			said := func(d Decision) (all []string) {
+				for _, e := range d.Refused {
+					all = append(all, e.Error())
+				}
+				return all
+			}
+			g := NewWithT(t)
+			g.Expect(said(Decide(job, Creation{User: "alice"}, rules))).To(Equal(c.job))
+			g.Expect(said(DecideMerge(merge, Creation{User: "alice"}, rules))).To(Equal(c.merge))
+		})
+	}
+}

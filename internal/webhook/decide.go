@@ -81,6 +81,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 			d.Refused = append(d.Refused, long)
 		}
 	}
+	d.Refused = append(d.Refused, worker.CheckJobGrace(spec, rules.Config.Limits)...)
 	d.cap(job, rules)
 	d.budget(job, rules)
 	d.groups(owner, by)
@@ -96,6 +97,7 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, merging, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckMergeQoS(spec, tier)...)
 	}
+	d.Refused = append(d.Refused, worker.CheckMergeGrace(spec, rules.Config.Limits)...)
 	d.pool(spec.Pool, rules)
 	d.store(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {

@@ -64,8 +64,8 @@ func checkTemplate(spec *corev1.PodSpec, tier config.Tier) field.ErrorList {
 	return found
 }
 
-// SayQoS puts what contradicts a tier, which is something, in one sentence without a full stop.
-func SayQoS(found field.ErrorList) string {
+// Say puts what was found against a job, which is something, in one sentence without a full stop.
+func Say(found field.ErrorList) string {
 	said := found[0].Error()
 	if more := len(found) - 1; more > 0 {
 		said += fmt.Sprintf(" (and so in %d more of its fields)", more)

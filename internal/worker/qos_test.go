@@ -133,8 +133,8 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 		"spec.template.spec.initContainers[1].resources.requests[memory]",
 		"spec.template.spec.containers[1].resources.requests[memory]", "spec.master.resources.limits[cpu]",
 	))
-	g.Expect(SayQoS(found)).To(And(HavePrefix(found[0].Error()), HaveSuffix(" (and so in 3 more of its fields)")))
-	g.Expect(SayQoS(found[3:])).To(Equal(found[3].Error()))
+	g.Expect(Say(found)).To(And(HavePrefix(found[0].Error()), HaveSuffix(" (and so in 3 more of its fields)")))
+	g.Expect(Say(found[3:])).To(Equal(found[3].Error()))
 
 	ApplyQoS(spec, gold.QoS)
 	want := asks.Requests

@@ -58,7 +58,7 @@ var chosen = map[string][]any{
 	"master.resources.requests{}":    {map[string]any{"cpu": "1m"}, map[string]any{"memory": "8Ei"}, map[string]any{"cpu": "many"}},
 	"master.resources.claims[].name": {"none", ""}, "master.resources.claims[].request": {"none", ""},
 	"template.metadata.labels":                    {map[string]any{"team": "ads"}, map[string]any{"no label": "x"}},
-	"template.spec.terminationGracePeriodSeconds": {0, -1},
+	"template.spec.terminationGracePeriodSeconds": {0, -1, 86400, 86401},
 	"template.spec.hostNetwork":                   {true, false},
 	"template.spec.restartPolicy":                 {"OnFailure", "Always"},
 	"template.spec.schedulerName":                 {"default-scheduler"},

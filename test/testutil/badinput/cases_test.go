@@ -112,7 +112,10 @@ func wordsOf(rule apiextensionsv1.ValidationRule) string {
 var quotation, verb = regexp.MustCompile(`'((?:[^'\\]|\\.)*)'`), regexp.MustCompile(`%[ds]`)
 
 // bounded are the fields of a pod that we bound ourselves.
-var bounded = map[string]bool{"spec.template.spec.containers": true, "spec.template.spec.containers[].env": true}
+var bounded = map[string]bool{
+	"spec.template.spec.containers": true, "spec.template.spec.containers[].env": true,
+	"spec.template.spec.terminationGracePeriodSeconds": true,
+}
 
 // rulesOf puts the limits of a schema itself in the API server's words.
 func rulesOf(s *apiextensionsv1.JSONSchemaProps) (rules []string) {

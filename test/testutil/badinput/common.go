@@ -68,6 +68,7 @@ func templates() []Case {
 			port+": Invalid value: 3000000000: "+port+" in body should be less than or equal to 65535").unreadable(),
 		refused("a quantity with a broken exponent", inPod("containers", `[{"name":"a","resources":{"limits":{"cpu":"1e1.5"}}}]`),
 			cpu+`: Invalid value: "1e1.5": `+cpu+` in body should match '`+quantity+`'`).unreadable(),
+		tooLarge("spec.template.spec.terminationGracePeriodSeconds", 86401, 86400),
 		decided("schedulerName", `"default-scheduler"`,
 			"schedulerName (default-scheduler) is set by Tideline, which schedules with Volcano: remove it"),
 		decided("priorityClassName", `"high"`, "priorityClassName (high) follows from the tier: remove it and set spec.tier"),

@@ -13,6 +13,9 @@ const (
 	maxEnv        = 1000
 )
 
+// maxGrace is the longest that a pod may take to leave, in seconds: a day. Others wait for its room.
+const maxGrace = 24 * 60 * 60
+
 // Bounds of a list of resources, far beyond what a node has, for the rules of which the API server estimates the cost.
 const (
 	maxResources = 32
@@ -50,6 +53,7 @@ func boundPodTemplates(s *schema) {
 		edit(s.Properties, "metadata", dropDescriptions)
 		edit(s.Properties, "spec", func(spec *schema) {
 			dropDescriptions(spec)
+			edit(spec.Properties, "terminationGracePeriodSeconds", func(grace *schema) { grace.Maximum = new(float64(maxGrace)) })
 			edit(spec.Properties, "containers", func(containers *schema) {
 				containers.MinItems = new(int64(1))
 				containers.MaxItems = new(int64(maxContainers))

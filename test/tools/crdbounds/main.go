@@ -4,7 +4,7 @@
 // which `kubectl apply` keeps what it applied last, so the plainest way of installing it fails. And its lists, maps and
 // strings have no bounds, so the API server must assume the worst when it estimates what a CEL rule over the template
 // may cost, and refuses the rule. crdbounds drops the descriptions below every pod template and adds bounds that no real
-// pod comes near. It also bounds numbers to what a client in Go reads.
+// pod comes near, also of how long a pod may take to leave. It also bounds numbers to what a client in Go reads.
 //
 //	crdbounds FILE...    rewrites each file in place
 package main

@@ -45,6 +45,7 @@ spec:
                     type: object
                     description: dropped
                     properties:
+                      terminationGracePeriodSeconds: {type: integer, format: int64, description: dropped}
                       containers:
                         type: array
                         description: dropped
@@ -80,6 +81,9 @@ func TestProcess(t *testing.T) {
 	template := root.Properties["spec"].Properties["template"]
 	if len(template.Required) != 1 || template.Required[0] != "spec" {
 		t.Errorf("template requires %v, want spec", template.Required)
+	}
+	if grace := template.Properties["spec"].Properties["terminationGracePeriodSeconds"]; *grace.Maximum != maxGrace {
+		t.Errorf("terminationGracePeriodSeconds: at most %v", *grace.Maximum)
 	}
 	containers := template.Properties["spec"].Properties["containers"]
 	if *containers.MinItems != 1 || *containers.MaxItems != maxContainers {
