@@ -28,9 +28,10 @@ func (r *Reconciler) apply(ctx context.Context, o elastic.Observed, d elastic.De
 }
 
 func (r *Reconciler) deletePods(ctx context.Context, o elastic.Observed, d elastic.Decision) *kube.Problem {
-	for _, w := range d.DeletePods {
+	for i := range d.DeletePods {
+		w := &d.DeletePods[i]
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
-		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID); err != nil {
+		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(w.GraceSeconds)); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name)
 		}
 	}

@@ -30,10 +30,6 @@ const starvation = 60 * time.Second
 // a process that cannot be killed or a finalizer holds it.
 const overdue = 60 * time.Second
 
-// onItsWay is how soon the room of a pod that terminates must come for others to wait for it. Whoever leaves on our word
-// is gone by then; a pod that has hours of grace is one that stays.
-const onItsWay = 2 * time.Minute
-
 // inputs is what one evaluation works on.
 type inputs struct {
 	snapshot capacity.Snapshot
@@ -236,8 +232,8 @@ func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
 	if p.DeletionTimestamp != nil {
 		end := p.DeletionTimestamp.Sub(c.now) // The API server has added the grace.
 		switch {
-		case end > onItsWay:
-			c.in.again = kube.Sooner(c.in.again, end-onItsWay)
+		case end > capacity.LongestLeave && !soonGone(p):
+			c.in.again = kube.Sooner(c.in.again, end-capacity.LongestLeave)
 		case end+overdue > 0:
 			c.in.again = kube.Sooner(c.in.again, end+overdue)
 			pod.Leaving, pod.Surplus = true, c.surplus(p)
@@ -253,6 +249,13 @@ func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
 		pod.Surplus = nil
 	}
 	return pod
+}
+
+// soonGone tells whether the pod that terminates was given no longer than the longest leave, whatever the clocks say: that of the
+// API server may be ahead of ours.
+func soonGone(p *corev1.Pod) bool {
+	grace := p.DeletionGracePeriodSeconds
+	return grace != nil && time.Duration(*grace)*time.Second <= capacity.LongestLeave
 }
 
 // workerOf is the job that controls the pod, and the worker's index; false for a pod of nobody that is known. Labels do not

@@ -37,7 +37,7 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 			continue
 		}
 		if since, is := asked[p.UID]; is {
-			if c.asked[p.UID] = since; c.now.Sub(since) > onItsWay+c.arbiter.config.Claims.PlacementTimeout() {
+			if c.asked[p.UID] = since; c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
 				continue // Others left for it, and it was not placed: no other worker leaves for this pod.
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
@@ -132,4 +133,35 @@ func TestPodsThatTerminateAreInNoBooks(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(in.snapshot.Queues).To(HaveLen(1))
 	g.Expect(in.snapshot.Queues[0].Allocated).To(Equal(capacity.Amounts{"nvidia.com/gpu": 3}), "Volcano counts it no more")
+}
+
+// The API server's clock may be ahead, so that a pod seems to have longer than the grace that it was given.
+func TestRoomIsCountedOnByTheGraceOfWhoLeaves(t *testing.T) {
+	both := capacity.Amounts{"nvidia.com/gpu": 2}
+	for name, c := range map[string]struct {
+		grace   *int64
+		end     time.Duration
+		leaving capacity.Amounts
+	}{
+		"two minutes":                           {ptr.To[int64](120), 2 * time.Minute, both},
+		"two minutes, by a clock that is ahead": {ptr.To[int64](120), 3 * time.Minute, both},
+		"more":                                  {ptr.To[int64](121), 121 * time.Second, nil},
+		"more, of which two minutes are left":   {ptr.To[int64](600), 2 * time.Minute, both},
+		"not known":                             {nil, 121 * time.Second, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			s.job("ctr", 8, 6)
+			for _, pod := range []*corev1.Pod{s.stranger("x"), s.stranger("y")} {
+				terminates(pod)
+				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(now.Add(c.end))), c.grace
+			}
+			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("ranker")).Answer.Leaving).To(Equal(c.leaving))
+		})
+	}
 }

@@ -71,6 +71,10 @@ type Node struct {
 	Allocatable Amounts
 }
 
+// LongestLeave is how soon the room of a pod that terminates must come for others to wait for it, and so the longest grace with
+// which the operator deletes a worker.
+const LongestLeave = 2 * time.Minute
+
 // Pod is a pod that has not ended; one that terminates holds its place until it is gone.
 type Pod struct {
 	// Node that it is bound to.

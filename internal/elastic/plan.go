@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/worker"
@@ -20,7 +21,7 @@ import (
 
 // Decision is what must be done for a job, in the order of its fields, and what must be said of it then.
 type Decision struct {
-	// DeletePods are deleted first, in this order.
+	// DeletePods are deleted first, in this order, each with the grace that it has here.
 	DeletePods []Worker
 	// ForceDeletePods are taken out of the API server although no kubelet says that they have ended.
 	ForceDeletePods []Worker
@@ -313,9 +314,12 @@ func (p *planner) deleteStrays() {
 	}
 }
 
+// delete has a worker leave, in no more time than others wait for its room: what it has to save, it was asked for before.
 func (p *planner) delete(w *Worker) {
 	if !w.Terminating {
-		p.d.DeletePods = append(p.d.DeletePods, *w)
+		gone := *w
+		gone.GraceSeconds = min(w.GraceSeconds, int64(capacity.LongestLeave.Seconds()))
+		p.d.DeletePods = append(p.d.DeletePods, gone)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/rendezvous"
@@ -33,6 +34,8 @@ type Worker struct {
 	Gates []string
 	// Terminating is true once deletion was requested.
 	Terminating bool
+	// GraceSeconds is how long the pod may take to end once it is told to.
+	GraceSeconds int64
 	// Disruption is the reason of the pod's condition DisruptionTarget: evicted, preempted, drained, or its node lost; empty for a
 	// pod without it.
 	Disruption string
@@ -98,16 +101,17 @@ func WorkerOf(pod *corev1.Pod) (Worker, bool) {
 // ReadWorker reads a pod that is known to be the worker of that index.
 func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	w := Worker{
-		Index:       index,
-		UID:         pod.UID,
-		Attempt:     pod.Labels[v1alpha1.LabelAttempt],
-		Phase:       pod.Status.Phase,
-		Scheduled:   pod.Spec.NodeName != "",
-		Node:        pod.Spec.NodeName,
-		Avoids:      worker.AvoidedBy(&pod.Spec),
-		Rejected:    rejectedByNode(pod),
-		Terminating: pod.DeletionTimestamp != nil,
-		Failure:     failure(pod),
+		Index:        index,
+		UID:          pod.UID,
+		Attempt:      pod.Labels[v1alpha1.LabelAttempt],
+		Phase:        pod.Status.Phase,
+		Scheduled:    pod.Spec.NodeName != "",
+		Node:         pod.Spec.NodeName,
+		Avoids:       worker.AvoidedBy(&pod.Spec),
+		Rejected:     rejectedByNode(pod),
+		Terminating:  pod.DeletionTimestamp != nil,
+		GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds),
+		Failure:      failure(pod),
 	}
 	for _, gate := range pod.Spec.SchedulingGates {
 		w.Gates = append(w.Gates, gate.Name)

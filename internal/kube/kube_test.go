@@ -121,9 +121,11 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Labels: map[string]string{"a": "b", "tideline.io/job": "ctr"}, Annotations: map[string]string{"big": "x"},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
-			OwnerReferences: owned("p", "job").OwnerReferences,
+			OwnerReferences: owned("p", "job").OwnerReferences, DeletionGracePeriodSeconds: ptr.To[int64](60),
 		},
-		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Containers: []corev1.Container{{Name: "c"}}, TerminationGracePeriodSeconds: ptr.To[int64](90),
+		},
 		Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "running"}, {Name: "dead", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}},
 		}},
@@ -136,6 +138,8 @@ func TestStripPodKeepsWhatIsRead(t *testing.T) {
 	g.Expect(stripped.Annotations).To(BeNil())
 	g.Expect(stripped.ManagedFields).To(BeNil())
 	g.Expect(stripped.Spec.NodeName).To(Equal("n"))
+	g.Expect(stripped.DeletionGracePeriodSeconds).To(HaveValue(BeEquivalentTo(60)))
+	g.Expect(stripped.Spec.TerminationGracePeriodSeconds).To(HaveValue(BeEquivalentTo(90)))
 	g.Expect(stripped.Spec.Containers[0].Name).To(BeEmpty(), "only what it requests is read")
 	g.Expect(stripped.Status.ContainerStatuses).To(HaveLen(1))
 

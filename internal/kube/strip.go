@@ -88,8 +88,8 @@ func named(o client.Object) metav1.ObjectMeta {
 
 // StripPod keeps of a pod what reconcilers, the arbiter and the ledger read: metadata, the label that names its user, node,
 // phase, since when it is bound, what it requests, and, until it is bound, where it may go; of a pod that has ended, what tells
-// when it did; of a pod of ours all conditions and the states of its containers. At tens of thousands of pods the rest would
-// fill the operator's memory.
+// when it did; of a pod of ours its grace, all conditions and the states of its containers. At tens of thousands of pods the rest
+// would fill the operator's memory.
 func StripPod(userLabel string) func(any) (any, error) {
 	return func(o any) (any, error) {
 		pod, ok := o.(*corev1.Pod)
@@ -105,6 +105,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 			OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
 		Spec: corev1.PodSpec{
 			NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority, Overhead: pod.Spec.Overhead,
@@ -142,6 +143,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		}
 	}
 	if kind, _ := OurController(pod); kind != "" {
+		stripped.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
 		keepWorkerStatus(stripped, pod)
 	} else {
 		keepTimes(stripped, pod)

@@ -19,7 +19,8 @@ func TestConfigurationBoundsGrace(t *testing.T) {
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonLimitExceeded))
 	g.Expect(m.status().Message).To(Equal("spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the " +
-		"600 s that the operator's configuration gives who leaves (limits.maxGraceSeconds): lower it, or ask for the limit to be raised."))
+		"600 s that the operator's configuration gives who leaves (limits.maxGraceSeconds): lower it, or ask for the limit to be " +
+		"raised."))
 	g.Expect(m.pods).To(BeEmpty())
 	w.config.Limits.MaxGraceSeconds = 601
 	w.settle()
