@@ -64,10 +64,10 @@ type RunPolicy struct {
 	BelowMinTimeoutSeconds *int32 `json:"belowMinTimeoutSeconds,omitempty"`
 
 	// ForceDeleteAfterSeconds is how long a node must have been unreachable before the operator deletes pods of the job by force
-	// that have to leave it, in seconds; so that their workers can be created anew without an administrator. Danger: a machine that is
-	// cut off and still runs goes on with the old worker beside the new one, and both may write to the same checkpoint. Set it only
-	// where machines that do not answer are switched off, or where the storage lets one of the two write. Default: never, an
-	// administrator says that the node is gone. Range 60 to 86400.
+	// that have to leave it, in seconds; so that their workers can be created anew without an administrator. Danger: a machine
+	// that is cut off and still runs goes on with the old worker beside the new one, and both may write to the same checkpoint.
+	// Set it only where machines that do not answer are switched off, or where the storage lets one of the two write. Default:
+	// never, an administrator says that the node is gone. Range 60 to 86400.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=86400
