@@ -28,7 +28,7 @@ var (
 // itEndsTheSame is a spec whose work may go on beside that of others.
 func itEndsTheSame(name string, do work) {
 	count := newTally()
-	done := sync.OnceValues(func() (string, error) { return do(suiteContext, count) })
+	done := sync.OnceValues(func() (string, error) { return count.of(suiteContext, do) })
 	all = append(all, done)
 	itTells(name, done)
 }
@@ -38,8 +38,17 @@ func itEndsTheSameAlone(name string, do work) {
 	count := newTally()
 	itTells(name, func() (string, error) {
 		atWork.Wait()
-		return do(suiteContext, count)
+		return count.of(suiteContext, do)
 	})
+}
+
+// of does the work and counts it.
+func (t *tally) of(ctx context.Context, do work) (string, error) {
+	table, err := do(ctx, t)
+	if err == nil {
+		err = t.missed()
+	}
+	return table, err
 }
 
 // itTells is a spec that reports what was tried.

@@ -72,6 +72,27 @@ func (t *tally) count(what string, run func() (verdict, error)) error {
 	return err
 }
 
+// mostVoid is how many of a hundred trials of a spec may hit nothing. Those that do prove nothing.
+const mostVoid = 20
+
+// missed is an error where faults hit too little: on a line nothing at all, or nothing in too many trials of all lines.
+func (t *tally) missed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var tried, missed int
+	for _, l := range t.lines {
+		missed += l.counts[void]
+		tried += l.counts[void] + l.counts[passed]
+		if l.counts[void] > 0 && l.counts[passed] == 0 {
+			return fmt.Errorf("%s: none of %d trials hit anything, so that they show nothing", l.what, l.counts[void])
+		}
+	}
+	if missed*100 > tried*mostVoid {
+		return fmt.Errorf("%d of %d trials hit nothing; more than %d %% show too little", missed, tried, mostVoid)
+	}
+	return nil
+}
+
 // line finds a line; the lock is held.
 func (t *tally) line(what string) *line {
 	for _, l := range t.lines {
