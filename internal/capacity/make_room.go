@@ -125,9 +125,11 @@ func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdic
 		if e.lifted {
 			continue
 		}
-		tell(e.For, func(v *Verdict) {
-			v.Overdue, v.Since, v.From = true, e.Free, append(holdersOf(e.Victims), e.Stopped...)
-		})
+		if !e.taken {
+			tell(e.For, func(v *Verdict) {
+				v.Overdue, v.Since, v.From = true, e.Free, append(holdersOf(e.Victims), e.Stopped...)
+			})
+		}
 		for _, h := range append(holdersOf(e.Victims), e.Stopped...) {
 			tell(h.Job, func(v *Verdict) { v.InVain = e.For })
 		}

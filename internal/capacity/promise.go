@@ -38,6 +38,8 @@ type Ended struct {
 	// terms is the fingerprint of the gang's pods, Queue and nodes. While it stays the same a second promise would end as the
 	// first.
 	terms uint64
+	// taken is true where others took the room that was made: nothing need change for a second promise to be kept.
+	taken bool
 	// lifted is true once the gang claims room again; the entry then only counts.
 	lifted bool
 }
@@ -83,7 +85,7 @@ func (m *Model) Review(d Docket, now time.Time) *Review {
 		if p != nil && !p.Free.IsZero() {
 			left := d.PlacementTimeout - now.Sub(p.Free)
 			if left <= 0 {
-				r.end(*p, m.terms(g), now)
+				r.end(Ended{Promise: *p, At: now, Times: 1, terms: m.terms(g), taken: p.made() && !m.fits(g)})
 				continue
 			}
 			r.sooner(left)
@@ -102,14 +104,15 @@ func (r *Review) Queue() string { return r.docket.Queue }
 // Claiming are the gangs that claim room, in the order of the queue: all that wait but those whose claims have ended.
 func (r *Review) Claiming() []*Gang { return r.claiming }
 
-// claims tells whether the gang claims room: it does not once its claim has ended, until something about it has changed.
+// claims tells whether the gang claims room: it does not once its claim has ended, until something about it has changed. One
+// whose room others took claims again after its pause.
 func (m *Model) claims(r *Review, g *Gang, now time.Time) bool {
 	e := findEnded(r.docket.Promises.Ended, g.Job)
 	if e == nil {
 		return true
 	}
 	kept := *e
-	if !kept.lifted && kept.terms != m.terms(g) {
+	if !kept.lifted && (kept.taken || kept.terms != m.terms(g)) {
 		left := kept.pause(r.docket.PlacementTimeout) - now.Sub(kept.At)
 		if kept.lifted = left <= 0; !kept.lifted {
 			r.sooner(left)
@@ -162,10 +165,9 @@ func (m *Model) making(p *Promise) bool {
 	return len(m.present(p.Victims)) > 0 || slices.ContainsFunc(p.Stopped, func(h Holder) bool { return m.holding[h.Job] > 0 })
 }
 
-// end ends a claim.
-func (r *Review) end(p Promise, terms uint64, now time.Time) {
-	ended := Ended{Promise: p, At: now, Times: 1, terms: terms}
-	if before := findEnded(r.next.Ended, p.For); before != nil {
+// end ends a claim, and counts it with those that ended before.
+func (r *Review) end(ended Ended) {
+	if before := findEnded(r.next.Ended, ended.For); before != nil {
 		ended.Times += before.Times
 		*before = ended
 		return
