@@ -258,9 +258,7 @@ func merge(x, y capacity.Verdict) capacity.Verdict {
 		x.Place, x.Waiting, x.Answer, x.Holders, x.From, x.Model = y.Place, y.Waiting, y.Answer, y.Holders, y.From, y.Model
 		x.Overdue, x.Since = y.Overdue, y.Since
 	}
-	if y.InVain.Name != "" {
-		x.InVain = y.InVain
-	}
+	x.InVain = append(x.InVain, y.InVain...)
 	if y.Preempt != nil {
 		x.Preempt = y.Preempt
 	}

@@ -131,7 +131,7 @@ func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdic
 			})
 		}
 		for _, h := range append(holdersOf(e.Victims), e.Stopped...) {
-			tell(h.Job, func(v *Verdict) { v.InVain = e.For })
+			tell(h.Job, func(v *Verdict) { v.InVain = append(v.InVain, e.For) })
 		}
 	}
 }

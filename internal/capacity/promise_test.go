@@ -19,7 +19,7 @@ func TestGangWhoseRoomOthersTookClaimsAgainAfterAPause(t *testing.T) {
 	verdicts, promises, _ := taken.Judge(d, at)
 	g.Expect(promises.Ended).To(HaveLen(1))
 	g.Expect(verdicts[job("first")].Overdue).To(BeFalse(), "it never had the room")
-	g.Expect(verdicts[types.NamespacedName{Name: "x"}].InVain).To(Equal(job("first")))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].InVain).To(ConsistOf(job("first")))
 	d.Promises = promises
 	verdicts, standing, again := taken.Judge(d, at.Add(time.Second))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty())
@@ -27,4 +27,19 @@ func TestGangWhoseRoomOthersTookClaimsAgainAfterAPause(t *testing.T) {
 	d.Promises = standing
 	verdicts, _, _ = taken.Judge(d, at.Add(inTime))
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(HaveLen(1), "nothing about it need change")
+}
+
+func TestEveryClaimThatEndedIsTold(t *testing.T) {
+	g := NewWithT(t)
+	nodes, full := []Node{nodeOf("a", 2)}, []Pod{surplus("a", "x", 3, 1), surplus("a", "x", 2, 1)}
+	d := docket(named("first", 1, time.Hour), named("second", 1, time.Minute))
+	at := born
+	var verdicts map[types.NamespacedName]Verdict
+	for range 2 { // One after the other has others leave for it, and is not placed.
+		_, d.Promises, _ = cluster(nodes, full...).Judge(d, at)
+		_, d.Promises, _ = cluster(nodes, full[1:]...).Judge(d, at)
+		at = at.Add(inTime)
+		verdicts, d.Promises, _ = cluster(nodes, full[1:]...).Judge(d, at)
+	}
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].InVain).To(ConsistOf(job("first"), job("second")))
 }

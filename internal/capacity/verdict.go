@@ -34,8 +34,8 @@ type Verdict struct {
 	// who left for it in vain.
 	Overdue bool
 	Since   time.Time
-	// InVain is the gang for which workers of this job left, or the job stopped, in vain; zero for none.
-	InVain types.NamespacedName
+	// InVain are the gangs for which workers of this job left, or the job stopped, in vain.
+	InVain []types.NamespacedName
 	// Never is the Ceiling of a gang that would not fit if nothing else ran; nil for every other, and where that is not asked.
 	Never *Answer
 }

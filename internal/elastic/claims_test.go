@@ -16,13 +16,14 @@ var ranker = types.NamespacedName{Namespace: "ads", Name: "ranker"}
 
 func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		inVain types.NamespacedName
+		inVain []types.NamespacedName
 		back   bool
 	}{
-		"the gang that they left for was not placed":   {ranker, true},
-		"another gang was not placed":                  {types.NamespacedName{Namespace: "ads", Name: "other"}, false},
-		"nothing is known of the gang they left for":   {types.NamespacedName{}, false},
-		"a gang of that name in another namespace was": {types.NamespacedName{Namespace: "b", Name: "ranker"}, false},
+		"the gang that they left for was not placed": {[]types.NamespacedName{ranker}, true},
+		"so was another":                               {[]types.NamespacedName{ranker, {Namespace: "ads", Name: "other"}}, true},
+		"another gang was not placed":                  {[]types.NamespacedName{{Namespace: "ads", Name: "other"}}, false},
+		"nothing is known of the gang they left for":   {nil, false},
+		"a gang of that name in another namespace was": {[]types.NamespacedName{{Namespace: "b", Name: "ranker"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -51,7 +52,7 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	w := newWorld(t, 2, 4).trains()
 	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: ranker, Tier: "main-traffic"}}
 	w.settle()
-	w.o.Verdict = capacity.Verdict{InVain: ranker}
+	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{{Namespace: "ads", Name: "other"}, ranker}}
 	w.settle()
 	g.Expect(w.status().LeftInVain).To(And(HaveField("For", "ads/ranker"), HaveField("Whole", true)))
 	w.o.Verdict.Resume = true

@@ -231,13 +231,18 @@ func (p *planner) giveWay() {
 // takeRoomBack lets surplus that left for a gang come back at once, if that gang was not placed in time: its cooldown
 // would cost the training room that serves no other job.
 func (p *planner) takeRoomBack() {
-	e, gang := p.st.Elasticity, p.o.Verdict.InVain.String()
-	if p.o.Verdict.InVain.Name == "" || e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != told || e.GaveWayTo != gang {
+	e := p.st.Elasticity
+	if e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != told || !p.inVain(e.GaveWayTo) {
 		return
 	}
-	p.st.LeftInVain = &v1alpha1.LeftInVain{For: gang, Time: p.time(), Workers: int32(len(e.Evicted))}
+	p.st.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.time(), Workers: int32(len(e.Evicted))}
 	p.forget(func(i int32) bool { return p.evicted(i) && p.at[i] == nil && !p.hasLeft(i) })
 	p.releaseEvicted(func(int32) bool { return true })
+}
+
+// inVain tells whether the gang was not placed in time, for which workers left or the job stopped.
+func (p *planner) inVain(gang string) bool {
+	return slices.ContainsFunc(p.o.Verdict.InVain, func(ended types.NamespacedName) bool { return ended.String() == gang })
 }
 
 // served names the gang that the surplus leaves for.

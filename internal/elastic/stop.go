@@ -72,8 +72,7 @@ func (p *planner) stayStopped() {
 // noteStoppedInVain records once that the gang for which the job stopped was not placed in time.
 func (p *planner) noteStoppedInVain() {
 	by, vain := p.st.Preemption, p.st.LeftInVain
-	if by == nil || p.o.Verdict.InVain.Name == "" || p.o.Verdict.InVain.String() != by.By ||
-		vain != nil && !vain.Time.Before(&by.Since) {
+	if by == nil || !p.inVain(by.By) || vain != nil && !vain.Time.Before(&by.Since) {
 		return
 	}
 	p.st.LeftInVain = &v1alpha1.LeftInVain{For: by.By, Time: p.time(), Workers: p.spec.MinReplicas, Whole: true}
