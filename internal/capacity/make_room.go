@@ -110,7 +110,7 @@ func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdic
 				tell(h.Job, func(v *Verdict) { v.Preempt = &Preemption{By: p.For, Tier: g.TierName} })
 			}
 		}
-		if len(p.Victims) == 0 {
+		if !p.made() {
 			continue
 		}
 		for _, s := range p.Victims {

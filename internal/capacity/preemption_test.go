@@ -194,3 +194,16 @@ func TestSurplusThatDoesNotLeaveIsNotCountedOn(t *testing.T) {
 	verdicts, _, _ = New(s).Judge(d, born)
 	g.Expect(verdicts[job("grown")].Preempt).NotTo(BeNil())
 }
+
+func TestSurplusThatWaitsLeavesWhileTrainingsStop(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 2)}, Queues: []Queue{{Name: "default"}}}
+	runs(&s, "young", "low", 2, time.Hour)
+	waits := surplus("", "x", 9, 1)
+	waits.Queue = "default"
+	s.Pending = []Pod{waits}
+	verdicts, _, _ := New(s).Judge(docket(important(2)), born)
+	g.Expect(verdicts[job("young")].Preempt).NotTo(BeNil())
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(ConsistOf(types.UID("x-9")),
+		"it would take the places one by one as they become free")
+}
