@@ -47,6 +47,23 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 	}
 }
 
+func TestWorkersThatLeftInVainWaitWithThoseThatLeaveForTheNextGang(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(soonDelay).step()
+	w.o.Verdict = capacity.Verdict{}
+	w.settle().pass(time.Minute)
+	next := types.NamespacedName{Namespace: "ads", Name: "next"}
+	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{ranker}, GiveUp: []types.UID{w.worker(5).UID}, To: next}
+	w.settle()
+	g.Expect(w.indices()).To(HaveLen(5))
+	g.Expect(w.status().LeftInVain).To(And(HaveField("For", "ads/ranker"), HaveField("Workers", int32(2))))
+	g.Expect(w.status().Elasticity.GaveWayTo).To(Equal("ads/next"))
+	told := len(w.events)
+	w.pass(time.Minute).settle()
+	g.Expect(w.indices()).To(HaveLen(5), "the cooldown holds")
+	g.Expect(w.events).To(HaveLen(told))
+}
+
 func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).trains()

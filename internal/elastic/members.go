@@ -229,13 +229,19 @@ func (p *planner) giveWay() {
 }
 
 // takeRoomBack lets surplus that left for a gang come back at once, if that gang was not placed in time: its cooldown
-// would cost the training room that serves no other job.
+// would cost the training room that serves no other job. Where others of its workers leave for the next gang, those that are gone
+// wait with them.
 func (p *planner) takeRoomBack() {
 	e := p.st.Elasticity
 	if e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != told || !p.inVain(e.GaveWayTo) {
 		return
 	}
-	p.st.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.time(), Workers: int32(len(e.Evicted))}
+	if vain := p.st.LeftInVain; vain == nil || vain.For != e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
+		p.st.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.time(), Workers: int32(len(e.Evicted))}
+	}
+	if len(p.o.Verdict.GiveUp) > 0 {
+		return
+	}
 	p.forget(func(i int32) bool { return p.evicted(i) && p.at[i] == nil && !p.hasLeft(i) })
 	p.releaseEvicted(func(int32) bool { return true })
 }

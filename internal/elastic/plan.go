@@ -241,8 +241,8 @@ func (p *planner) keepRunning() {
 		return
 	}
 	defer p.tellCheckpoint()
-	p.giveWay()
 	p.takeRoomBack()
+	p.giveWay()
 	if p.conclude() || p.blocked() || p.adoptRange() || p.adoptModel() {
 		return
 	}
