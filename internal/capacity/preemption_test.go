@@ -138,9 +138,11 @@ func TestNobodyStopsForAGangThatWasNotPlacedInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		taker   Pod
 		workers int32
+		// ends is how long after that its claim has ended: at once where all who leave for it are not enough any more.
+		ends time.Duration
 	}{
-		"more surplus could serve it": {surplus("a", "x", 3, 1), 3},
-		"a whole gang could serve it": {used("a", 1), 2},
+		"more surplus could serve it": {surplus("a", "x", 3, 1), 3, inTime},
+		"a whole gang could serve it": {used("a", 1), 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -154,7 +156,7 @@ func TestNobodyStopsForAGangThatWasNotPlacedInTime(t *testing.T) {
 			g.Expect(promised(d.Promises)).To(ConsistOf("launch"))
 			s.Pods[2] = c.taker
 			_, d.Promises, _ = New(s).Judge(d, born.Add(time.Second))
-			verdicts, promises, _ := New(s).Judge(d, born.Add(time.Second+inTime))
+			verdicts, promises, _ := New(s).Judge(d, born.Add(time.Second+c.ends))
 			g.Expect(promises.Ended).To(HaveLen(1))
 			g.Expect(verdicts[job("young")].Preempt).To(HaveField("By", second.Job), "something else keeps the first out")
 		})
@@ -206,4 +208,20 @@ func TestSurplusThatWaitsLeavesWhileTrainingsStop(t *testing.T) {
 	g.Expect(verdicts[job("young")].Preempt).NotTo(BeNil())
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(ConsistOf(types.UID("x-9")),
 		"it would take the places one by one as they become free")
+}
+
+func TestNobodyStopsAgainForAGangWhoseRoomOthersTook(t *testing.T) {
+	g := NewWithT(t)
+	s := Snapshot{Nodes: []Node{nodeOf("a", 4)}, Queues: []Queue{{Name: "default"}}}
+	runs(&s, "old", "low", 2, 2*time.Hour)
+	runs(&s, "young", "low", 2, time.Hour)
+	d := docket(important(4))
+	_, d.Promises, _ = New(s).Judge(d, born)
+	g.Expect(d.Promises.Standing[0].Stopped).To(HaveLen(2))
+	// Young has stopped, and a gang of another queue is in its place; old goes on, because nothing would serve the gang now.
+	s.Running, s.Pods = s.Running[:1], append(s.Pods[:2], used("a", 2))
+	verdicts, promises, _ := New(s).Judge(d, born.Add(time.Second))
+	g.Expect(verdicts[job("old")].Preempt).To(BeNil())
+	g.Expect(promises.Standing).To(BeEmpty())
+	g.Expect(verdicts[job("old")].InVain).To(ConsistOf(job("launch")))
 }

@@ -133,11 +133,13 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	coming := !fits && rest.roomComes(g)
 	rest.settle(g)
 	switch made := p.made(); {
-	case made && (coming || m.making(&p)):
+	case made && (coming || m.making(&p) && m.serves(r, &p, g)):
 		p.Free = time.Time{}
 		return &p
 	case made && !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
 		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
+	case made && !fits && !m.serves(r, &p, g):
+		p.Free = now.Add(-r.docket.PlacementTimeout) // Others have taken the room, so that nobody need leave any more.
 	case !made && !fits && (coming || !m.isServed(r, g)):
 		return nil
 	case p.Free.IsZero():
@@ -159,6 +161,20 @@ func (m *Model) isServed(r *Review, g *Gang) bool {
 
 // made tells whether others were asked to leave for the gang.
 func (p *Promise) made() bool { return len(p.Victims)+len(p.Stopped) > 0 }
+
+// serves tells whether the gang would fit once all who leave for it have gone, and surplus that it may take.
+func (m *Model) serves(r *Review, p *Promise, g *Gang) bool {
+	a, gone := m.compile(&g.Shape), r.byAnybody.of(m, g).surplus.clone()
+	for _, victim := range m.podsOf(p.Victims) {
+		if victim != nil {
+			m.join(gone, []*Pod{victim})
+		}
+	}
+	for _, h := range p.Stopped {
+		m.join(gone, m.workers[h.Job])
+	}
+	return m.fitsWithout(g, &a, gone)
+}
 
 // making tells whether some of those who leave for the gang still hold their places.
 func (m *Model) making(p *Promise) bool {
