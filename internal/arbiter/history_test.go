@@ -1,0 +1,296 @@
+package arbiter
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+const (
+	// atRest is for how long nothing happens in the end: longer than the longest pause between two claims of a gang, and what the
+	// last one takes.
+	atRest = 3 * time.Hour
+	// quiet is for how long no pod may have come or gone then.
+	quiet = 30 * time.Minute
+)
+
+// number reads a number from the environment.
+func number(t *testing.T, variable string, fallback uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// TestRandomQueues drives a few gangs that share nodes through random events, and holds the arbiter and the planner of trainings
+// together to the laws of who leaves for which gang. TIDELINE_HISTORIES is how many, 30 by default, and TIDELINE_SEED repeats
+// those of an earlier run.
+func TestRandomQueues(t *testing.T) {
+	histories, seed := number(t, "TIDELINE_HISTORIES", 30), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	shards := uint64(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	var sum laws
+	t.Run("all", func(t *testing.T) {
+		for shard := range shards {
+			t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+				t.Parallel()
+				for n := shard; n < histories; n += shards {
+					l := history(t, rand.New(rand.NewPCG(seed, n)), nil)
+					if l.broken != "" {
+						history(t, rand.New(rand.NewPCG(seed, n)), t.Logf)
+						t.Fatalf("TIDELINE_SEED=%d, history %d: %s", seed, n, l.broken)
+					}
+					mu.Lock()
+					sum.victims, sum.stops, sum.told = sum.victims+l.victims, sum.stops+l.stops, sum.told+l.told
+					sum.claimsEnded, sum.resumed = sum.claimsEnded+l.claimsEnded, sum.resumed+l.resumed
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Logf("%d victims, %d stops, %d claims ended, %d told, %d resumed",
+		sum.victims, sum.stops, sum.claimsEnded, sum.told, sum.resumed)
+	if few := uint64(min(sum.victims, sum.stops, sum.claimsEnded, sum.told, sum.resumed)); histories >= 200 && few < histories/20 {
+		t.Errorf("TIDELINE_SEED=%d: the histories prove little", seed)
+	}
+}
+
+// history is what happens to one world. It tells the story if somebody listens.
+func history(t *testing.T, c *rand.Rand, tell func(string, ...any)) *laws {
+	t.Helper()
+	if tell == nil {
+		tell = func(string, ...any) {}
+	}
+	w := newWorld(tell)
+	for range 2 + c.IntN(2) {
+		w.addNode(int64(3 + c.IntN(4)))
+	}
+	if c.IntN(4) == 0 {
+		w.queues[0].capability = int64(6 + c.IntN(8))
+	}
+	for range 2 { // These fill the nodes.
+		minimum := 1 + int32(c.IntN(2))
+		w.addTraining("low", "default", minimum, minimum+5, int64(1+c.IntN(2)), hindrance{})
+	}
+	pass := func(by time.Duration) {
+		if err := w.advance(t.Context(), by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 6 + c.IntN(16) {
+		what := w.happen(c)
+		tell("%s: %s;%s", w.now.Format(time.TimeOnly), what, w.picture())
+		pass(pick(c, time.Second, 10*time.Second, 70*time.Second, 70*time.Second, 2*time.Minute, 6*time.Minute))
+		if w.laws.broken != "" {
+			return w.laws
+		}
+	}
+	pass(time.Hour)
+	w.patience = 5 * time.Minute
+	pass(atRest - time.Hour)
+	tell("%s: at rest;%s", w.now.Format(time.TimeOnly), w.picture())
+	w.laws.rest(w, quiet)
+	return w.laws
+}
+
+func pick[T any](c *rand.Rand, of ...T) T { return of[c.IntN(len(of))] }
+
+// happen lets one thing happen, and says what.
+func (w *world) happen(c *rand.Rand) string {
+	switch c.IntN(20) {
+	case 0, 1, 2, 3, 4:
+		return w.trainingComes(c)
+	case 5, 6, 7:
+		return w.foreignComes(c)
+	case 8:
+		return w.gangEnds(c)
+	case 9, 10:
+		return w.workerEnds(c)
+	case 11, 12:
+		return w.hindranceChanges(c)
+	case 13:
+		q := pick(c, w.queues...)
+		q.shut = !q.shut && c.IntN(2) == 0
+		return fmt.Sprintf("queue %s is %s", q.name, q.state())
+	case 14:
+		if len(w.nodes) < 4 {
+			return "added " + w.addNode(int64(1+c.IntN(5))).Name
+		}
+		return "nothing"
+	case 15, 16:
+		return w.nodeChanges(c)
+	case 17:
+		return w.podIsMadeAnew(c)
+	case 18:
+		w.restart()
+		w.laws.forget()
+		return "the operator starts anew"
+	}
+	return "nothing"
+}
+
+func someHindrance(c *rand.Rand) hindrance {
+	switch c.IntN(12) {
+	case 0:
+		return hindrance{gated: true}
+	case 1:
+		return hindrance{refused: true}
+	case 2:
+		return hindrance{nowhere: true}
+	case 3, 4, 5:
+		return hindrance{hidden: true}
+	}
+	return hindrance{}
+}
+
+func (w *world) trainingComes(c *rand.Rand) string {
+	for _, t := range slices.Clone(w.trainings) {
+		if t.job.Status.CompletionTime != nil {
+			w.remove(t.job.Name)
+		}
+	}
+	if len(w.trainings) > 5 {
+		return "nothing"
+	}
+	minimum := 1 + int32(c.IntN(3))
+	t := w.addTraining(pick(c, "low", "low", "mid", "high"), pick(c, "default", "default", "default", "default", "other"), minimum,
+		minimum+int32(c.IntN(4)), int64(1+c.IntN(2)), someHindrance(c))
+	if c.IntN(4) == 0 {
+		asks := requests(2)
+		t.job.Spec.Master = &v1alpha1.Master{Resources: &asks}
+	}
+	t.job.Spec.Elasticity.Surplus = pick(c, v1alpha1.SurplusAll, v1alpha1.SurplusAll, v1alpha1.SurplusFitting)
+	t.grace = pick(c, 0, 5*time.Second, 5*time.Second, 90*time.Second, 30*time.Minute)
+	return fmt.Sprintf("training %s comes in queue %s, %d..%d, %s", t.job.Name, t.queue, minimum, t.job.Spec.MaxReplicas,
+		w.hindered[t.job.Name])
+}
+
+func (w *world) foreignComes(c *rand.Rand) string {
+	if len(w.groups) > 10 {
+		return "nothing"
+	}
+	name := w.addForeign(pick(c, "default", "default", "other"), int64(c.IntN(3)), c.IntN(4), int64(1+c.IntN(2)),
+		pick[int32](c, 0, 6000), someHindrance(c))
+	return fmt.Sprintf("%s comes in queue %s, %s", name, w.queueOf(name).name, w.hindered[name])
+}
+
+// gangEnds ends a training by its worker 0, or takes a gang away.
+func (w *world) gangEnds(c *rand.Rand) string {
+	if len(w.trainings) > 0 && c.IntN(2) == 0 {
+		t := pick(c, w.trainings...)
+		for _, p := range w.podsOf(t.job.Name) {
+			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil && p.Name == t.job.Name+"-worker-0" {
+				p.Status.Phase = corev1.PodSucceeded
+				return t.job.Name + " succeeds"
+			}
+		}
+	}
+	if len(w.groups) == 0 {
+		return "nothing"
+	}
+	name := pick(c, w.groups...).GetName()
+	if t := w.trainingOf(w.groups[w.group(name)]); t != nil {
+		name = t.job.Name
+	}
+	w.remove(name)
+	return name + " is deleted"
+}
+
+// workerEnds has a worker of a core complete, or fail.
+func (w *world) workerEnds(c *rand.Rand) string {
+	if len(w.pods) == 0 {
+		return "nothing"
+	}
+	p := pick(c, w.pods...)
+	if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil {
+		return "nothing"
+	}
+	if p.Status.Conditions = nil; c.IntN(2) == 0 {
+		p.Status.Phase = corev1.PodSucceeded
+		return p.Name + " completes"
+	}
+	p.Status.Phase = corev1.PodFailed
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "trainer", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}},
+	}}
+	return p.Name + " fails"
+}
+
+// hindranceChanges lifts what keeps a gang from its place, or has the scheduler place it no more.
+func (w *world) hindranceChanges(c *rand.Rand) string {
+	if len(w.groups) == 0 {
+		return "nothing"
+	}
+	name := pick(c, w.groups...).GetName()
+	h := w.hindered[name]
+	if h == nil || h.nowhere {
+		return "nothing"
+	}
+	foreignRefused := h.refused && w.trainingOf(w.groups[w.group(name)]) == nil
+	if foreignRefused {
+		return "nothing" // Who made it does not make its pods later.
+	}
+	if *h == (hindrance{lifted: h.lifted}) {
+		h.hidden = c.IntN(2) == 0
+	} else {
+		*h = hindrance{lifted: h.hidden}
+	}
+	for _, p := range w.podsOf(name) {
+		p.Spec.SchedulingGates = nil
+	}
+	return fmt.Sprintf("of %s %s", name, h)
+}
+
+// nodeChanges cordons a node, opens it again, or loses it.
+func (w *world) nodeChanges(c *rand.Rand) string {
+	n := pick(c, w.nodes...)
+	if len(w.nodes) == 1 || c.IntN(3) > 0 {
+		n.Spec.Unschedulable = !n.Spec.Unschedulable
+		return fmt.Sprintf("%s is cordoned: %t", n.Name, n.Spec.Unschedulable)
+	}
+	w.nodes = slices.DeleteFunc(w.nodes, func(o *corev1.Node) bool { return o == n })
+	for _, p := range slices.Clone(w.pods) {
+		if p.Spec.NodeName == n.Name {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+			})
+			w.gone(p)
+		}
+	}
+	return n.Name + " is lost"
+}
+
+// podIsMadeAnew has whoever made a foreign gang delete a pod that waits, and make another.
+func (w *world) podIsMadeAnew(c *rand.Rand) string {
+	if len(w.pods) == 0 {
+		return "nothing"
+	}
+	p := pick(c, w.pods...)
+	if w.trainingOf(p) != nil || !placeable(p) || w.group(gang.GroupOf(p)) < 0 {
+		return "nothing"
+	}
+	w.gone(p)
+	if _, err := w.tick(context.Background()); err != nil {
+		return err.Error()
+	}
+	w.admit(p.DeepCopy())
+	return p.Name + " is made anew"
+}

@@ -1,0 +1,471 @@
+package arbiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/kube"
+)
+
+const gpus corev1.ResourceName = "nvidia.com/gpu"
+
+// mostWoken is more than the jobs that one evaluation wakes.
+const mostWoken = 1000
+
+// world plays the API server, Volcano's scheduler and the kubelets for a few gangs on a few nodes. The arbiter and the planner of
+// trainings are the real ones. Its clock goes only when it is told to.
+type world struct {
+	now     time.Time
+	arbiter *Arbiter
+	config  *config.Configuration
+	pacer   *kube.Pacer
+
+	nodes     []*corev1.Node
+	queues    []*queue
+	pods      []*corev1.Pod
+	groups    []client.Object
+	trainings []*training
+	// hindered says of gangs, by the names of their PodGroups, what keeps them from their places.
+	hindered map[string]*hindrance
+	// named counts names and UIDs that were given, and changes what happened to pods and statuses.
+	named, changes int
+	// next is when time alone changes something.
+	next time.Time
+	// patience is how long nobody looks while nothing changes, whatever time does.
+	patience time.Duration
+	// lastPod is when a pod was last created or deleted.
+	lastPod time.Time
+
+	laws *laws
+	tell func(string, ...any)
+}
+
+type queue struct {
+	name string
+	shut bool
+	// capability limits the GPUs of the queue; 0 for no limit.
+	capability int64
+}
+
+// training is an ElasticTrainingJob, and what its reconciler remembers.
+type training struct {
+	job        *v1alpha1.ElasticTrainingJob
+	queue      string
+	service    types.UID
+	departures []elastic.Departure
+	// grace is how long its pods take to leave.
+	grace time.Duration
+}
+
+// hindrance is what keeps a gang from its place.
+type hindrance struct {
+	// gated has scheduling gates on its pods, and refused has the API server refuse them.
+	gated, refused bool
+	// nowhere is true for pods that no node takes.
+	nowhere bool
+	// hidden keeps the scheduler from placing the gang for a reason that the model does not know, such as a volume.
+	hidden bool
+	// lifted is true once that was mended, of which the operator cannot know: a claim that has ended stays so.
+	lifted bool
+}
+
+func (h *hindrance) String() string {
+	words := "nothing hinders it"
+	for _, one := range []struct {
+		is   bool
+		word string
+	}{{h.gated, "gated"}, {h.refused, "refused"}, {h.nowhere, "fits no node"}, {h.hidden, "never placed"}} {
+		if one.is {
+			words = one.word
+		}
+	}
+	return words
+}
+
+func newWorld(tell func(string, ...any)) *world {
+	w := &world{
+		now: now, patience: time.Second, config: config.Defaults(), pacer: kube.NewPacer(), hindered: map[string]*hindrance{},
+		laws: newLaws(), tell: tell,
+		queues: []*queue{{name: "default"}, {name: "other"}},
+	}
+	w.config.Tiers = config.Tiers{
+		{Name: "low", Priority: 1000, SurplusPriority: -300, QoS: config.QoSBurstable, Default: true},
+		{Name: "mid", Priority: 5000, SurplusPriority: -200, QoS: config.QoSBurstable, Preempts: []string{"low"}},
+		{Name: "high", Priority: 9000, SurplusPriority: -100, QoS: config.QoSBurstable, Preempts: []string{"low", "mid"}},
+	}
+	w.restart()
+	return w
+}
+
+// restart starts the operator anew, which forgets what it had in memory.
+func (w *world) restart() {
+	w.arbiter = New(w, w.config, func() bool { return false },
+		func(string, time.Duration) (caps.Spending, error) {
+			return caps.Spending{}, errors.New("there is no ledger")
+		}, logr.Discard())
+	w.arbiter.began, w.arbiter.wake = w.now, make(chan event.GenericEvent, mostWoken)
+	for _, t := range w.trainings {
+		t.departures = nil
+	}
+}
+
+// Get is for namespaces and single Queues, which the arbiter does not ask for here.
+func (w *world) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(fmt.Sprintf("%T", o)).GroupResource(), key.Name)
+}
+
+// List reads the world as the caches have it.
+func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	var items []runtime.Object
+	switch list.(type) {
+	case *v1alpha1.ElasticTrainingJobList:
+		for _, t := range w.trainings {
+			items = append(items, t.job)
+		}
+	case *corev1.PodList:
+		items = objects(w.pods)
+	case *corev1.NodeList:
+		items = objects(w.nodes)
+	case *nodev1.RuntimeClassList, *corev1.PersistentVolumeList, *corev1.PersistentVolumeClaimList, *v1alpha1.MergeJobList,
+		*v1alpha1.ResourceQuotaProfileList:
+	default:
+		switch reflect.TypeOf(list) {
+		case reflect.TypeOf(gang.NewPodGroupList()):
+			items = objects(w.groups)
+		case reflect.TypeOf(gang.NewQueueList()):
+			for _, q := range w.queues {
+				items = append(items, q.object())
+			}
+		default:
+			return fmt.Errorf("the world has no %T", list)
+		}
+	}
+	return meta.SetList(list, items)
+}
+
+func objects[T client.Object](of []T) []runtime.Object {
+	all := make([]runtime.Object, len(of))
+	for i, o := range of {
+		all[i] = o
+	}
+	return all
+}
+
+// object is the Queue as an object, of a type that only package gang knows.
+func (q *queue) object() client.Object {
+	content := map[string]any{"metadata": map[string]any{"name": q.name}, "status": map[string]any{"state": q.state()}}
+	if q.capability > 0 {
+		content["spec"] = map[string]any{"capability": map[string]any{string(gpus): fmt.Sprint(q.capability)}}
+	}
+	o := gang.NewQueue()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, o); err != nil {
+		panic(err)
+	}
+	return o
+}
+
+func (q *queue) state() string {
+	if q.shut {
+		return "Closed"
+	}
+	return gang.QueueOpen
+}
+
+func (w *world) queue(name string) *queue {
+	return w.queues[slices.IndexFunc(w.queues, func(q *queue) bool { return q.name == name })]
+}
+
+// uid is one that no object has had.
+func (w *world) uid(of string) types.UID {
+	w.named++
+	return types.UID(fmt.Sprintf("%s.%d", of, w.named))
+}
+
+// addNode adds a node of so many GPUs.
+func (w *world) addNode(has int64) *corev1.Node {
+	w.named++
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node%d", w.named)}}
+	node.Status.Allocatable = corev1.ResourceList{
+		gpus: *resource.NewQuantity(has, resource.DecimalSI), "cpu": resource.MustParse("64"), "pods": resource.MustParse("110"),
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	w.nodes = append(w.nodes, node)
+	return node
+}
+
+// requests are those of a container of so many GPUs; one without any asks for a core.
+func requests(n int64) corev1.ResourceRequirements {
+	list := corev1.ResourceList{"cpu": resource.MustParse("1")}
+	if n > 0 {
+		list = corev1.ResourceList{gpus: *resource.NewQuantity(n, resource.DecimalSI)}
+	}
+	return corev1.ResourceRequirements{Requests: list, Limits: list}
+}
+
+// gpusOf counts what a pod asks for.
+func gpusOf(p *corev1.Pod) int64 {
+	amount := p.Spec.Containers[0].Resources.Requests[gpus]
+	return amount.Value()
+}
+
+// addTraining adds a job of minimum to maximum workers with each so many GPUs.
+func (w *world) addTraining(tier, queue string, minimum, maximum int32, each int64, h hindrance) *training {
+	w.named++
+	name := fmt.Sprintf("%s%d", tier, w.named)
+	job := &v1alpha1.ElasticTrainingJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ads", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
+		},
+		Spec: v1alpha1.ElasticTrainingJobSpec{
+			Tier: tier, MinReplicas: minimum, MaxReplicas: maximum,
+			Elasticity: v1alpha1.Elasticity{
+				ShrinkBy: v1alpha1.ShrinkByAuto, StarvationSeconds: ptr.To[int32](60), CooldownSeconds: ptr.To[int32](300),
+				MinSurplusRunSeconds: ptr.To[int32](0), Surplus: v1alpha1.SurplusAll,
+			},
+			Rendezvous: v1alpha1.Rendezvous{
+				JoinTimeoutSeconds: ptr.To[int32](600), LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
+			},
+			FailurePolicy: &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
+				Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed},
+			}}},
+			RunPolicy: v1alpha1.RunPolicy{CleanPodPolicy: v1alpha1.CleanPodPolicyAll, CompletionGraceSeconds: ptr.To[int32](30)},
+		},
+	}
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Image: "trainer", Resources: requests(each)}}
+	if h.nowhere {
+		job.Spec.Template.Spec.NodeSelector = map[string]string{"nowhere": "yes"}
+	}
+	t := &training{job: job, queue: queue, grace: 5 * time.Second}
+	w.trainings, w.hindered[name] = append(w.trainings, t), &h
+	return t
+}
+
+// addForeign adds a gang that is nobody's training: a launcher and so many workers, which wait from now on.
+func (w *world) addForeign(queue string, launcher int64, workers int, each int64, priority int32, h hindrance) string {
+	w.named++
+	name := fmt.Sprintf("foreign%d", w.named)
+	group := gang.Group{Namespace: "ads", Name: name, Queue: queue, MinMember: int32(1 + workers)}.PodGroup()
+	group.SetUID(w.uid(name))
+	group.SetCreationTimestamp(metav1.NewTime(w.now))
+	w.groups, w.hindered[name] = append(w.groups, group), &h
+	if h.refused {
+		return name
+	}
+	for i := range 1 + workers {
+		asks := each
+		if i == 0 {
+			asks = launcher
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: fmt.Sprintf("%s-%d", name, i)}}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: requests(asks)}}
+		gang.Member{Group: name, Index: int32(i)}.Join(pod)
+		pod.Spec.Priority = ptr.To(priority)
+		w.admit(pod)
+	}
+	return name
+}
+
+// admit creates a pod.
+func (w *world) admit(pod *corev1.Pod) {
+	h := w.hindered[gang.GroupOf(pod)]
+	pod.UID, pod.CreationTimestamp, pod.Status.Phase = w.uid(pod.Name), metav1.NewTime(w.now), corev1.PodPending
+	if h != nil && h.gated {
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
+	}
+	if h != nil && h.nowhere {
+		pod.Spec.NodeSelector = map[string]string{"nowhere": "yes"}
+	}
+	w.pods, w.lastPod = append(w.pods, pod), w.now
+	w.changes++
+}
+
+// leave has a pod go: at once if no kubelet has it, else after its grace.
+func (w *world) leave(pod *corev1.Pod, grace time.Duration) {
+	w.changes++
+	w.lastPod = w.now
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || ended(pod) {
+		w.gone(pod)
+		return
+	}
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(w.now.Add(grace)))
+}
+
+// gone takes a pod away; its training remembers how it was last seen.
+func (w *world) gone(pod *corev1.Pod) {
+	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
+	w.changes++
+	if t := w.trainingOf(pod); t != nil {
+		worker, _ := elastic.WorkerOf(pod)
+		t.departures = append(t.departures, worker.Departed(worker.Succeeded()))
+	}
+}
+
+func (w *world) trainingOf(o client.Object) *training {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return nil
+	}
+	at := slices.IndexFunc(w.trainings, func(t *training) bool { return t.job.UID == owner.UID })
+	if at < 0 {
+		return nil
+	}
+	return w.trainings[at]
+}
+
+// podsOf are the pods of a PodGroup, in the order in which the scheduler takes them.
+func (w *world) podsOf(group string) []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, p := range w.pods {
+		if gang.GroupOf(p) == group {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// remove takes a gang out of the world: its job, its PodGroups and its pods.
+func (w *world) remove(name string) {
+	w.trainings = slices.DeleteFunc(w.trainings, func(t *training) bool { return t.job.Name == name })
+	for _, group := range []string{name, gang.SurplusName(name)} {
+		w.groups = slices.DeleteFunc(w.groups, func(o client.Object) bool { return o.GetName() == group })
+		for _, p := range w.podsOf(group) {
+			w.leave(p, 5*time.Second)
+		}
+	}
+	w.changes++
+}
+
+// reconcile plans one training, carries the decision out and writes the status when it is due, as the controller does.
+func (w *world) reconcile(t *training) {
+	key := client.ObjectKeyFromObject(t.job)
+	o := elastic.Observed{
+		Job: t.job, Config: w.config, Verdict: w.arbiter.Verdict(key), Service: t.service, Departures: slices.Clone(t.departures),
+		Queue: elastic.Queue{Name: t.queue, State: w.queue(t.queue).state()}, SchedulerObstacles: []string{"it is not asked to"},
+	}
+	for _, p := range w.pods {
+		if worker, ok := elastic.WorkerOf(p); ok && metav1.IsControlledBy(p, t.job) {
+			o.Workers = append(o.Workers, worker)
+		}
+	}
+	for name, state := range map[string]**gang.State{gang.CoreName(t.job.Name): &o.Core, gang.SurplusName(t.job.Name): &o.Surplus} {
+		if at := w.group(name); at >= 0 {
+			*state = ptr.To(gang.StateOf(w.groups[at]))
+		}
+	}
+	d := elastic.Plan(o, w.now)
+	wanted := d.Status
+	if p := w.apply(t, &d); p != nil {
+		wanted = elastic.Explain(o, w.now, d, elastic.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
+	}
+	if d.RequeueAfter > 0 {
+		w.wakeAt(w.now.Add(d.RequeueAfter))
+	}
+	w.write(t, &o, &wanted)
+}
+
+func (w *world) write(t *training, o *elastic.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+	key := client.ObjectKeyFromObject(t.job)
+	pace := elastic.PaceOf(&t.job.Status, wanted)
+	if pace == elastic.PaceNever {
+		w.pacer.Agrees(key)
+	} else {
+		noticed, written := w.pacer.Differs(key, int(pace), w.now)
+		if wait := pace.Wait(noticed, written, w.now); wait > 0 {
+			w.wakeAt(w.now.Add(wait))
+			return
+		}
+		job := t.job.DeepCopy()
+		wanted.DeepCopyInto(&job.Status)
+		t.job = job
+		w.pacer.Wrote(key, w.now)
+		w.changes++
+	}
+	t.departures = slices.DeleteFunc(t.departures, func(d elastic.Departure) bool {
+		return slices.ContainsFunc(o.Departures, func(k elastic.Departure) bool { return k.UID == d.UID })
+	})
+}
+
+func (w *world) wakeAt(at time.Time) {
+	if w.next.IsZero() || at.Before(w.next) {
+		w.next = at
+	}
+}
+
+// group is where a PodGroup stands; less than 0 for one that does not exist.
+func (w *world) group(name string) int {
+	return slices.IndexFunc(w.groups, func(o client.Object) bool { return o.GetName() == name })
+}
+
+// apply carries a decision out, in the order of its fields, until a request is refused.
+func (w *world) apply(t *training, d *elastic.Decision) *kube.Problem {
+	for i := range d.DeletePods {
+		for _, p := range slices.Clone(w.pods) {
+			if p.UID == d.DeletePods[i].UID {
+				w.leave(p, t.grace)
+			}
+		}
+	}
+	if d.CreateService {
+		t.service = w.uid("service")
+		w.changes++
+	}
+	for _, g := range d.CreateGroups {
+		group := g.PodGroup()
+		group.SetUID(w.uid(g.Name))
+		group.SetCreationTimestamp(metav1.NewTime(w.now))
+		w.groups = append(w.groups, group)
+		w.changes++
+	}
+	for _, i := range d.CreateWorkers {
+		pod := d.Blueprint.Pod(i)
+		if w.hindered[t.job.Name].refused {
+			return kube.ProblemOf(apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("exceeded quota: small")),
+				"create pod "+pod.Name)
+		}
+		tier := d.Blueprint.Tier
+		pod.Spec.Priority = ptr.To(tier.SurplusPriority)
+		if i < d.Blueprint.Attempt.MinReplicas {
+			pod.Spec.Priority = ptr.To(tier.Priority)
+		}
+		w.admit(pod)
+	}
+	for _, ref := range d.DeleteGroups {
+		w.groups = slices.DeleteFunc(w.groups, func(o client.Object) bool { return o.GetUID() == ref.UID })
+		w.changes++
+	}
+	if d.DeleteService != "" {
+		t.service = ""
+		w.changes++
+	}
+	return nil
+}
+
+// membership is what a PodGroup says of its place in a queue; the zero Membership for one that does not exist.
+func (w *world) membership(group string) gang.Membership {
+	if at := w.group(group); at >= 0 {
+		return gang.MembershipOf(w.groups[at])
+	}
+	return gang.Membership{}
+}
