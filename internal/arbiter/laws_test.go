@@ -194,7 +194,7 @@ func (w *world) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spar
 	t := w.trainingOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return pod.DeletionTimestamp.Sub(w.now) <= onItsWay
+		return pod.DeletionTimestamp.Sub(w.now) <= capacity.LongestLeave
 	case t == nil || string(pod.UID) == spared:
 		return false
 	case t.job.Status.Preemption != nil:
