@@ -116,7 +116,7 @@ func (l *laws) canBePlaced(w *world, key types.NamespacedName) []*corev1.Pod {
 		l.broke("workers leave for %s, which has no PodGroup", key)
 		return nil
 	}
-	pods, _ := w.waiting(w.groups[at])
+	pods := w.waiting(w.groups[at])
 	queue := w.queueOf(key.Name)
 	switch {
 	case len(pods) == 0:
@@ -272,7 +272,7 @@ func (l *laws) rest(w *world, quiet time.Duration) {
 	}
 	claimants := 0
 	for _, o := range w.groups {
-		pods, _ := w.waiting(o)
+		pods := w.waiting(o)
 		h, key := w.hindered[o.GetName()], client.ObjectKeyFromObject(o)
 		switch {
 		case len(pods) == 0 || h == nil || w.queueOf(key.Name).shut:

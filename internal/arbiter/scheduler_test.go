@@ -90,7 +90,7 @@ func (w *world) schedule() {
 			a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	for _, o := range groups {
-		pods, _ := w.waiting(o)
+		pods := w.waiting(o)
 		queue := w.queue(gang.MembershipOf(o).Queue)
 		if h := w.hindered[o.GetName()]; len(pods) > 0 && !queue.shut && (h == nil || !h.hidden) {
 			w.place(pods, queue)
@@ -146,9 +146,9 @@ func placeable(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !ended(p) && len(p.Spec.SchedulingGates) == 0
 }
 
-// waiting are the pods that a gang must have placed together; none for one that has its places, and not whole for one whose
-// members are not all there.
-func (w *world) waiting(group client.Object) (pods []*corev1.Pod, whole bool) {
+// waiting are the pods that a gang must have placed together; none for one that has its places, or whose members are not all
+// there.
+func (w *world) waiting(group client.Object) (pods []*corev1.Pod) {
 	missing := w.minMember(group) - w.placed(group.GetName())
 	for _, p := range w.podsOf(group.GetName()) {
 		if placeable(p) && len(pods) < missing {
@@ -156,9 +156,9 @@ func (w *world) waiting(group client.Object) (pods []*corev1.Pod, whole bool) {
 		}
 	}
 	if len(pods) < missing || missing <= 0 {
-		return nil, missing <= 0
+		return nil
 	}
-	return pods, true
+	return pods
 }
 
 // priority is that of a gang's pods.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -177,7 +178,7 @@ func objects[T client.Object](of []T) []runtime.Object {
 func (q *queue) object() client.Object {
 	content := map[string]any{"metadata": map[string]any{"name": q.name}, "status": map[string]any{"state": q.state()}}
 	if q.capability > 0 {
-		content["spec"] = map[string]any{"capability": map[string]any{string(gpus): fmt.Sprint(q.capability)}}
+		content["spec"] = map[string]any{"capability": map[string]any{string(gpus): strconv.FormatInt(q.capability, 10)}}
 	}
 	o := gang.NewQueue()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, o); err != nil {

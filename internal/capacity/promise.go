@@ -132,20 +132,32 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	fits := rest.fits(g)
 	coming := !fits && rest.roomComes(g)
 	rest.settle(g)
-	switch made := p.made(); {
-	case made && (coming || m.making(&p) && m.serves(r, &p, g)):
-		p.Free = time.Time{}
-		return &p
-	case made && !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
-		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
-	case made && !fits && !m.serves(r, &p, g):
-		p.Free = now.Add(-r.docket.PlacementTimeout) // Others have taken the room, so that nobody need leave any more.
-	case !made && !fits && (coming || !m.isServed(r, g)):
+	if p.made() {
+		return m.advanceMade(r, &p, g, fits, coming, now)
+	}
+	if !fits && (coming || !m.isServed(r, g)) {
 		return nil
-	case p.Free.IsZero():
+	}
+	if p.Free.IsZero() {
 		p.Free = now
 	}
 	return &p
+}
+
+// advanceMade is a promise for which others were asked to leave, as it stands now; nil for one that promises nothing any more.
+// Fits and coming say whether the gang fits now, and whether it will once pods have gone that leave anyway.
+func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, now time.Time) *Promise {
+	switch {
+	case coming || m.making(p) && m.serves(r, p, g):
+		p.Free = time.Time{}
+	case !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
+		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
+	case !fits && !m.serves(r, p, g):
+		p.Free = now.Add(-r.docket.PlacementTimeout) // Others have taken the room, so that no more need leave.
+	case p.Free.IsZero():
+		p.Free = now
+	}
+	return p
 }
 
 // isServed tells whether the gang has starved, surplus that Volcano takes by itself is enough for it, and it is the first

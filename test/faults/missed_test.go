@@ -16,7 +16,9 @@ func TestFaultsThatHitNothingShowNothing(t *testing.T) {
 		"all hit":              {[][]verdict{{passed, passed}, {passed}}, ""},
 		"one of six does not":  {[][]verdict{{passed, passed, passed, passed, passed, void}}, ""},
 		"two of six do not":    {[][]verdict{{passed, passed, passed, void}, {passed, void}}, "2 of 6 trials hit nothing"},
-		"those of one weather": {[][]verdict{{passed, passed, passed, passed, passed, passed}, {void}}, "b: none of 1 trials hit anything"},
+		"those of one weather": {
+			[][]verdict{{passed, passed, passed, passed, passed, passed}, {void}}, "b: none of 1 trials hit anything",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
