@@ -13,9 +13,9 @@ func TestFaultsThatHitNothingShowNothing(t *testing.T) {
 		verdicts [][]verdict
 		want     string
 	}{
-		"all hit":              {[][]verdict{{passed, passed}, {passed}}, ""},
-		"one of six does not":  {[][]verdict{{passed, passed, passed, passed, passed, void}}, ""},
-		"two of six do not":    {[][]verdict{{passed, passed, passed, void}, {passed, void}}, "2 of 6 trials hit nothing"},
+		"all hit":             {[][]verdict{{passed, passed}, {passed}}, ""},
+		"one of six does not": {[][]verdict{{passed, passed, passed, passed, passed, void}}, ""},
+		"two of six do not":   {[][]verdict{{passed, passed, passed, void}, {passed, void}}, "2 of 6 trials hit nothing"},
 		"those of one weather": {
 			[][]verdict{{passed, passed, passed, passed, passed, passed}, {void}}, "b: none of 1 trials hit anything",
 		},

@@ -16,6 +16,7 @@ func policies() []Case {
 		{"spec.checkpoint.graceSeconds", 0, 3600},
 		{"spec.runPolicy.activeDeadlineSeconds", 1, 31536000},
 		{"spec.runPolicy.belowMinTimeoutSeconds", 1, 31536000},
+		{"spec.runPolicy.forceDeleteAfterSeconds", 60, 86400},
 		{"spec.runPolicy.maxRestarts", 0, 100},
 		{"spec.runPolicy.schedulingTimeoutSeconds", 1, 31536000},
 		{"spec.runPolicy.ttlSecondsAfterFinished", 0, 31536000},
