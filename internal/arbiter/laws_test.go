@@ -32,6 +32,8 @@ type laws struct {
 	promised map[types.NamespacedName]made
 	// begun is when others were told to leave for gangs that are never placed.
 	begun map[types.NamespacedName][]time.Time
+	// stopped is when trainings were told to stop, by training and gang.
+	stopped map[[2]types.NamespacedName][]time.Time
 	// ended is when the claims of gangs last ended.
 	ended map[types.NamespacedName]time.Time
 	owed  []debt
@@ -54,7 +56,7 @@ type debt struct {
 func newLaws() *laws {
 	return &laws{
 		promised: map[types.NamespacedName]made{}, begun: map[types.NamespacedName][]time.Time{},
-		ended: map[types.NamespacedName]time.Time{},
+		ended: map[types.NamespacedName]time.Time{}, stopped: map[[2]types.NamespacedName][]time.Time{},
 	}
 }
 
@@ -67,7 +69,7 @@ func (l *laws) broke(format string, args ...any) {
 // forget is for an operator that starts anew, which forgets which claims ended.
 func (l *laws) forget() {
 	fresh := newLaws()
-	l.promised, l.begun, l.ended, l.owed = fresh.promised, fresh.begun, fresh.ended, nil
+	l.promised, l.begun, l.ended, l.stopped, l.owed = fresh.promised, fresh.begun, fresh.ended, fresh.stopped, nil
 }
 
 // judge holds what the arbiter has just said to the laws.
@@ -98,6 +100,7 @@ func (l *laws) judge(w *world) {
 		}
 		if v.Preempt != nil {
 			l.canBePlaced(w, v.Preempt.By)
+			l.stopsAgain(w, t, v.Preempt.By)
 		}
 		if len(v.GiveUp) > 0 {
 			l.canBePlaced(w, v.To)
@@ -131,12 +134,27 @@ func (l *laws) canBePlaced(w *world, key types.NamespacedName) []*corev1.Pod {
 	return pods
 }
 
+// stopsAgain: no training stops and goes on in turns for one gang.
+func (l *laws) stopsAgain(w *world, t *training, by types.NamespacedName) {
+	if t.job.Status.Preemption != nil {
+		return // It is on its way.
+	}
+	key := [2]types.NamespacedName{client.ObjectKeyFromObject(t.job), by}
+	if l.stopped[key] = w.lastHour(append(l.stopped[key], w.now)); len(l.stopped[key]) > mostInVain {
+		l.broke("%s was told %d times within an hour to stop for %s", t.job.Name, len(l.stopped[key]), by)
+	}
+}
+
+func (w *world) lastHour(all []time.Time) []time.Time {
+	return slices.DeleteFunc(all, func(at time.Time) bool { return w.now.Sub(at) >= time.Hour })
+}
+
 // begins judges a promise for which more are told to leave than were before.
 func (l *laws) begins(w *world, p *capacity.Promise, before made) {
 	pods := l.canBePlaced(w, p.For)
 	w.tell("    for %s leave %d workers and stop %d trainings", p.For, len(p.Victims), len(p.Stopped))
 	if w.hindered[p.For.Name].hidden && before == (made{}) {
-		begun := slices.DeleteFunc(append(l.begun[p.For], w.now), func(at time.Time) bool { return w.now.Sub(at) >= time.Hour })
+		begun := w.lastHour(append(l.begun[p.For], w.now))
 		if l.begun[p.For] = begun; len(begun) > mostInVain {
 			l.broke("workers left %d times within an hour for %s, which is never placed", len(begun), p.For)
 		}

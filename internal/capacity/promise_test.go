@@ -43,3 +43,63 @@ func TestEveryClaimThatEndedIsTold(t *testing.T) {
 	}
 	g.Expect(verdicts[types.NamespacedName{Name: "x"}].InVain).To(ConsistOf(job("first"), job("second")))
 }
+
+// unplaced is a docket whose gang of two has room on a node of four, and is not placed until its claim ends at the time returned.
+func unplaced() (*Model, Docket, time.Time) {
+	m, d := cluster([]Node{nodeOf("a", 4)}, used("a", 2)), docket(named("first", 2, time.Hour))
+	d.Waiting[0].Pods = []types.UID{"p0", "p1"}
+	_, d.Promises, _ = m.Judge(d, born)
+	return m, d, born.Add(inTime)
+}
+
+func TestClaimEndsAtItsDeadline(t *testing.T) {
+	g := NewWithT(t)
+	m, d, end := unplaced()
+	verdicts, _, again := m.Judge(d, end.Add(-time.Nanosecond))
+	g.Expect(verdicts[job("first")].Overdue).To(BeFalse())
+	g.Expect(again).To(Equal(time.Nanosecond))
+	verdicts, _, _ = m.Judge(d, end)
+	g.Expect(verdicts[job("first")]).To(And(HaveField("Overdue", true), HaveField("Since", born)))
+}
+
+func TestWhatRenewsAClaim(t *testing.T) {
+	four := []Node{nodeOf("a", 4)}
+	labelled := nodeOf("a", 4)
+	labelled.Labels = map[string]string{"feature": "new"}
+	for name, c := range map[string]struct {
+		nodes   []Node
+		queue   Queue
+		pods    []types.UID
+		renewed bool
+	}{
+		"nothing":              {four, Queue{}, []types.UID{"p0", "p1"}, false},
+		"a label of a node":    {[]Node{labelled}, Queue{}, []types.UID{"p0", "p1"}, false},
+		"what the Queue uses":  {four, Queue{Allocated: Amounts{gpu: 1}}, []types.UID{"p0", "p1"}, false},
+		"another pod":          {four, Queue{}, []types.UID{"p0", "p2"}, true},
+		"a limit of the Queue": {four, Queue{Capability: Amounts{gpu: 4}}, []types.UID{"p0", "p1"}, true},
+		"another node":         {append([]Node{nodeOf("b", 1)}, four...), Queue{}, []types.UID{"p0", "p1"}, true},
+		"the size of a node":   {[]Node{nodeOf("a", 5)}, Queue{}, []types.UID{"p0", "p1"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			m, d, end := unplaced()
+			_, d.Promises, _ = m.Judge(d, end)
+			c.queue.Name, d.Waiting[0].Pods = "default", c.pods
+			changed := New(Snapshot{Nodes: c.nodes, Queues: []Queue{c.queue}, Pods: []Pod{used("a", 2)}})
+			verdicts, _, _ := changed.Judge(d, end.Add(inTime-time.Nanosecond))
+			g.Expect(verdicts[job("first")].Overdue).To(BeTrue(), "the pause is not over")
+			verdicts, _, _ = changed.Judge(d, end.Add(inTime))
+			g.Expect(verdicts[job("first")].Overdue).To(Equal(!c.renewed))
+		})
+	}
+}
+
+func TestPausesDoubleUpToAnHour(t *testing.T) {
+	g := NewWithT(t)
+	for times, want := range map[int]time.Duration{
+		1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 6: 32 * time.Minute, 7: time.Hour, 8: time.Hour, 1000: time.Hour,
+	} {
+		g.Expect((&Ended{Times: times}).pause(time.Minute)).To(Equal(want), "after %d claims", times)
+	}
+	g.Expect((&Ended{Times: 1}).pause(2*time.Hour)).To(Equal(2*time.Hour), "never shorter than the timeout")
+}
