@@ -234,7 +234,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		}
 		for _, review := range reviews {
 			judged, standing, next := model.Decide(review)
-			promises[review.Queue()] = standing
+			promises[review.Queue()] = standing.Without(in.placed)
 			for job, v := range judged {
 				jobs[job] = merge(jobs[job], v)
 			}
@@ -245,7 +245,15 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[job] = merge(jobs[job], v)
 		}
 		again = kube.Sooner(again, next)
+		in.askForReserved(model, jobs)
 		merges = splitMerges(in, model, jobs)
+	}
+	for queue, before := range a.promises {
+		if _, judged := promises[queue]; !judged {
+			if remain := before.Remaining(now).Without(in.placed); len(remain.Ended) > 0 {
+				promises[queue] = remain
+			}
+		}
 	}
 	a.promises = promises
 	return jobs, merges, again

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -34,6 +35,19 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 		"a quota refuses its pods": {change: func(s *scene, _ *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 		}},
+		"room is kept for it": {change: func(s *scene, _ *v1alpha1.ElasticTrainingJob) { s.reserve("gang") }, claims: true},
+		"room is kept for it, and no node takes its pods": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.reserve("gang")
+			s.hold(j, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"gpu": "none"} })
+		}},
+		"room is kept for it, and it is larger than the cluster": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+			s.reserve("gang")
+			s.hold(j, func(p *corev1.Pod) {
+				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1000")}
+			})
+		}},
+		"kubelets rejected its worker twice":   {change: rejected(2), claims: true},
+		"and a third time":                     {change: rejected(3)},
 		"it had room, and not for long":        {change: hasRoom, after: 59 * time.Second, claims: true},
 		"it had room, and its claim has ended": {change: hasRoom, after: time.Minute},
 	} {
@@ -51,6 +65,21 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 			claims, judged = a.Claims(key("gang"))
 			g.Expect([]bool{claims, judged}).To(Equal([]bool{c.claims, true}))
 		})
+	}
+}
+
+// reserve has a profile keep room for a training of that name.
+func (s *scene) reserve(name string) {
+	s.objects = append(s.objects, &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team"},
+		Spec:       v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{ForTask: name, ForOwner: "alice"}}},
+	})
+}
+
+// rejected has kubelets reject worker 1 so many times in a row.
+func rejected(times int32) func(*scene, *v1alpha1.ElasticTrainingJob) {
+	return func(_ *scene, j *v1alpha1.ElasticTrainingJob) {
+		j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "before", Lost: true, Rejections: times}}
 	}
 }
 

@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,9 +149,25 @@ func (in *inputs) claimsOf(judged verdicts) map[types.NamespacedName]bool {
 	claims := make(map[types.NamespacedName]bool, len(in.jobs))
 	for job := range in.jobs {
 		v := judged[job]
-		claims[job] = in.placed[job] || v.Waiting > 0 && !v.Overdue
+		claims[job] = in.placed[job] || v.Waiting > 0 && !v.Overdue && v.Never == nil
 	}
 	return claims
+}
+
+// askForReserved adds to the verdicts of trainings that have the name of a reservation whether they could ever fit: room is not
+// handed over to one that could not.
+func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
+	if len(in.reserved) == 0 {
+		return
+	}
+	for _, d := range in.dockets {
+		for _, g := range d.Waiting {
+			if v, told := judged[g.Job]; told && in.jobs[g.Job] && in.reserved[g.Job.Name] {
+				v.Never = model.Ceiling(g)
+				judged[g.Job] = v
+			}
+		}
+	}
 }
 
 // completed counts the core workers that have completed, by their pods and by what status remembers of pods that are gone.
@@ -187,21 +204,22 @@ func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
 	d.Waiting = append(d.Waiting, ask)
 }
 
-// waiters reads pods that wait. Pods that ask for the same share one shape: those of a gang are mostly alike.
+// waiters reads pods that wait. Pods that ask for the same share one shape: those of a gang are mostly alike. Beyond as many
+// shapes as the model covers they are not compared any more, because each would be with all the others.
 func (c *collector) waiters(pods []*corev1.Pod) []capacity.Waiter {
 	all := make([]capacity.Waiter, 0, len(pods))
 	var kinds []*corev1.PodSpec
 	var shapes []*capacity.Shape
 	for _, p := range pods {
-		kind := -1
-		for i := range kinds {
-			if askAlike(kinds[i], &p.Spec) {
-				kind = i
-				break
-			}
+		kind := len(kinds) - 1
+		if len(kinds) <= capacity.MostShapes {
+			kind = slices.IndexFunc(kinds, func(known *corev1.PodSpec) bool { return askAlike(known, &p.Spec) })
 		}
 		if kind < 0 {
 			shape := capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{}), c.claimed(p.Namespace))
+			if len(kinds) == capacity.MostShapes {
+				shape.Unmodelled = capacity.ManyShapes
+			}
 			kind, kinds, shapes = len(kinds), append(kinds, &p.Spec), append(shapes, &shape)
 		}
 		all = append(all, capacity.Waiter{

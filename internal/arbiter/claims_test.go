@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/gang"
 )
 
@@ -259,4 +260,25 @@ func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.Verdict(key("stopped")).Resume).To(BeTrue(), "nothing about the gang has changed")
 	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+}
+
+// Each pod would be compared with all kinds before it.
+func TestKindsOfPodsAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	var pods []*corev1.Pod
+	for i := range 5000 {
+		pods = append(pods, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(i+1), resource.DecimalSI)},
+		}}}}})
+	}
+	kinds := map[*capacity.Shape]bool{}
+	waiting := (&collector{}).waiters(pods)
+	for _, w := range waiting {
+		kinds[w.Shape] = true
+	}
+	g.Expect(waiting).To(HaveLen(5000))
+	g.Expect(kinds).To(HaveLen(capacity.MostShapes + 1))
+	gang := &capacity.Gang{}
+	g.Expect((&capacity.Standing{MinMember: 5000, Waiting: waiting}).Claim(gang)).To(BeEmpty())
+	g.Expect(gang.Shape.Unmodelled).To(Equal(capacity.ManyShapes))
 }

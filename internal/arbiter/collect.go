@@ -55,6 +55,8 @@ type inputs struct {
 	grants map[string]caps.Grants
 	// fairly asks the model who leaves for surplus that waits.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
+	// reserved are the names for which profiles keep room.
+	reserved map[string]bool
 	// again is when time alone changes the inputs; zero for never.
 	again time.Duration
 }

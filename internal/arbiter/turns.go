@@ -66,8 +66,11 @@ func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1
 	t := &teams{
 		c: c, profiles: profiles, of: map[string]*team{}, nodes: map[string]map[string]string{}, namespaces: map[string]*team{},
 	}
-	c.in.fair = map[string]bool{}
+	c.in.fair, c.in.reserved = map[string]bool{}, map[string]bool{}
 	for _, p := range profiles.All() {
+		for i := range p.Spec.Reservations {
+			c.in.reserved[p.Spec.Reservations[i].ForTask] = true
+		}
 		if fair := p.Spec.Queue.FairSurplus; p.Status.Queue != "" && (fair == nil || *fair) {
 			c.in.fair[p.Status.Queue] = true
 		}
@@ -189,6 +192,9 @@ func modelOf(job *v1alpha1.ElasticTrainingJob) string {
 func hindered(job *v1alpha1.ElasticTrainingJob) bool {
 	stalled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionStalled)
 	if stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonQuotaExceeded {
+		return true
+	}
+	if worker.RejectedAgain(&job.Status) {
 		return true
 	}
 	scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)

@@ -58,6 +58,12 @@ const (
 	ClaimIncomplete NoClaim = "fewer pods wait than members are missing"
 )
 
+// ManyShapes is what the model does not cover of a gang whose pods ask for too many different things.
+const ManyShapes = "pods of too many shapes"
+
+// MostShapes is how many shapes pods of a gang may have that the model covers.
+const MostShapes = mostApart + 1
+
 // mostApart is how many workers of a gang may have a shape of their own. Beyond it the model does not cover the gang: each
 // of them is placed by itself, in each question.
 const mostApart = 32
@@ -120,7 +126,7 @@ func shapesOf(waiting []Waiter) (common Shape, apart []Shape) {
 			continue
 		}
 		if len(apart) == mostApart {
-			common.Unmodelled = cmp.Or(common.Unmodelled, "pods of too many shapes")
+			common.Unmodelled = cmp.Or(common.Unmodelled, ManyShapes)
 			return common, nil
 		}
 		apart = append(apart, *w.Shape)

@@ -54,6 +54,9 @@ type Promises struct {
 // comes and goes each minute must not cost others their places each minute.
 const longestPause = time.Hour
 
+// counts tells whether a gang that claims nothing now, such as one that was taken back or suspended, pauses when it claims again.
+func (e *Ended) counts(now time.Time) bool { return now.Sub(e.At) < longestPause }
+
 // pause is how long after the end of a claim the next may begin.
 func (e *Ended) pause(timeout time.Duration) time.Duration {
 	return min(timeout<<min(e.Times-1, 10), max(longestPause, timeout))
@@ -95,7 +98,24 @@ func (m *Model) Review(d Docket, now time.Time) *Review {
 		}
 		r.claiming = append(r.claiming, g)
 	}
+	for i := range d.Promises.Ended {
+		if e := &d.Promises.Ended[i]; find(r.ordered, e.For) == nil && e.counts(now) {
+			r.next.Ended = append(r.next.Ended, *e)
+		}
+	}
 	return r
+}
+
+// Remaining are the ended claims that count still in a queue in which no gang claims room.
+func (p Promises) Remaining(now time.Time) Promises {
+	ended := slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return !e.counts(now) })
+	return Promises{Ended: ended}
+}
+
+// Without forgets the ended claims of gangs that have their places.
+func (p Promises) Without(placed map[types.NamespacedName]bool) Promises {
+	p.Ended = slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return placed[e.For] })
+	return p
 }
 
 // Queue is the name of the queue.
@@ -135,6 +155,9 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	if p.made() {
 		return m.advanceMade(r, &p, g, fits, coming, now)
 	}
+	if coming && !p.Free.IsZero() {
+		return &p // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
+	}
 	if !fits && (coming || !m.isServed(r, g)) {
 		return nil
 	}
@@ -148,8 +171,9 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 // Fits and coming say whether the gang fits now, and whether it will once pods have gone that leave anyway.
 func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, now time.Time) *Promise {
 	switch {
-	case coming || m.making(p) && m.serves(r, p, g):
+	case coming && p.Free.IsZero() || m.making(p) && m.serves(r, p, g):
 		p.Free = time.Time{}
+	case coming: // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
 	case !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
 		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
 	case !fits && !m.serves(r, p, g):

@@ -290,7 +290,10 @@ func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
 	if l.rejected {
 		p.recordRejection(l, m)
 		p.noteRejection(l.index)
-	} else if l.failure != (Failure{}) && !r.starved {
+	} else {
+		m.Rejections = 0
+	}
+	if !l.rejected && l.failure != (Failure{}) && !r.starved {
 		if p.progressed || (m.RetryTime != nil && p.now.Sub(m.RetryTime.Time) > sameFailureWindow) {
 			m.Failures = 0
 		}

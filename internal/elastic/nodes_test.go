@@ -3,6 +3,7 @@ package elastic
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // freeNode is the node that a scheduler chooses for a worker: its own, or the next that it does not avoid.
@@ -228,5 +230,58 @@ func TestOnlyNodesThatMayBeSilentAreLookedAt(t *testing.T) {
 		if is {
 			g.Expect(at).To(Equal(since.Time))
 		}
+	}
+}
+
+// A broken device plugin of the only node with room.
+func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains().deletePod(1).settle()
+	for n := int32(1); n <= 6; n++ {
+		w.change(1, func(p *Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle().pass(backoff(n)).settle()
+		g.Expect(w.worker(1).Avoids).To(Equal([]string{"broken"}))
+		g.Expect(strings.Contains(w.status().Message, "no worker of another job leaves for this one")).To(Equal(
+			n >= worker.ManyRejections), "rejection %d", n)
+		w.pass(avoidance(n)).settle()
+		g.Expect(finished(w.status())).To(BeFalse(), "after %d rejections and %s", n, avoidance(n))
+		g.Expect(w.worker(1).Avoids).To(BeEmpty(), "it is tried again")
+	}
+	g.Expect(w.status().Restarts).To(Equal(int32(1)), "the deletion")
+	w.run().settle()
+	g.Expect(worker.RejectedAgain(w.status())).To(BeFalse(), "it runs")
+}
+
+func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n7"}},
+			}},
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpExists}}},
+		}},
+	}}
+	w.settle().run(0).change(1, func(p *Worker) { p.Node = "n7" }).reject(1, "OutOfcpu").settle()
+	w.pass(firstBackoff).settle().pass(firstAvoidance).settle()
+	uid := w.worker(1).UID
+	w.pass(time.Minute).settle()
+	g.Expect(w.worker(1).UID).To(Equal(uid), "it stays")
+}
+
+func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(firstBackoff).settle()
+	w.change(1, func(p *Worker) { p.Scheduled, p.Phase, p.FinishedAt = true, corev1.PodSucceeded, metav1.NewTime(w.now) }).settle()
+	g.Expect(w.status().RunningSince).NotTo(BeNil(), "the core runs, or has")
+	g.Expect(w.status().Members[1].Rejections).To(BeZero())
+}
+
+func TestPodsThatNoNodeTakesAreTheJobsFault(t *testing.T) {
+	for _, reason := range podReasons {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}}
+		NewWithT(t).Expect(ReadWorker(pod, 1).Rejected).To(BeFalse(), reason)
 	}
 }

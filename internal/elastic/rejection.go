@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/worker"
 )
 
 // A kubelet may reject a pod that a scheduler has bound to its node: a device plugin does not answer, or another pod was
@@ -30,6 +31,12 @@ var nodeReasons = []string{"UnexpectedAdmissionError", "NodeAffinity", "NodeShut
 
 const outOf = "OutOf"
 
+// podReasons are reasons of failed pods that no container of ran in, and that speak of what the pod asks for: every node of the
+// kind would say the same (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/sysctl).
+var podReasons = []string{
+	"SysctlForbidden", "AppArmor", "PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "PodLevelResourcesNotAdmittedReason",
+}
+
 // deadlineExceeded is the reason of a pod that ran for the activeDeadlineSeconds of its own spec.
 const deadlineExceeded = "DeadlineExceeded"
 
@@ -38,7 +45,8 @@ const deadlineExceeded = "DeadlineExceeded"
 func rejectedByNode(pod *corev1.Pod) bool {
 	reason := pod.Status.Reason
 	switch {
-	case pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" || reason == deadlineExceeded:
+	case pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" || reason == deadlineExceeded,
+		slices.Contains(podReasons, reason):
 		return false
 	case slices.Contains(nodeReasons, reason) || strings.HasPrefix(reason, outOf):
 		return true
@@ -107,9 +115,10 @@ func (p *planner) passed(t time.Time) bool {
 // releaseNodes deletes workers that wait for room and still avoid a node that may be used again: the affinity of a pod cannot be
 // changed. They come back without it.
 func (p *planner) releaseNodes() {
+	own := worker.AvoidedBy(&p.spec.Template.Spec)
 	for w := range p.workers() {
 		if !w.Scheduled && slices.ContainsFunc(p.o.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
-			return n.Until == nil && slices.Contains(w.Avoids, n.Name)
+			return n.Until == nil && slices.Contains(w.Avoids, n.Name) && !slices.Contains(own, n.Name)
 		}) {
 			p.delete(w)
 		}
@@ -117,13 +126,19 @@ func (p *planner) releaseNodes() {
 }
 
 // heldByNode tells whether the core is not whole because of a node: one does not answer that a worker has to leave, or one
-// rejected a worker that has yet to come back.
+// rejected a worker that has yet to come back, or that waits for room on another.
 func (p *planner) heldByNode() bool {
 	if p.stuck() != nil {
 		return true
 	}
 	return slices.ContainsFunc(p.st.Members, func(m v1alpha1.Member) bool {
-		return m.Index < p.minimum && m.Lost && m.Rejections > 0 && (p.at[m.Index] == nil || p.at[m.Index].UID == m.UID)
+		if m.Index >= p.minimum || !m.Lost || m.Left || m.Rejections == 0 {
+			return false
+		}
+		w := p.at[m.Index]
+		return w == nil || w.UID == m.UID || !w.Scheduled && slices.ContainsFunc(p.st.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+			return slices.Contains(w.Avoids, n.Name)
+		})
 	})
 }
 
@@ -138,8 +153,12 @@ func (p *planner) sayAvoided() string {
 	if last == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %s That costs the job no restart. It avoids the node until %s.", rejectedWords(last),
-		clock(last.Until.Time))
+	words := fmt.Sprintf(" %s That costs the job no restart. It avoids the node until %s.", rejectedWords(last), clock(last.Until.Time))
+	if worker.RejectedAgain(p.st) {
+		words += fmt.Sprintf(" A worker was rejected %d times in a row or more: no worker of another job leaves for this one until it "+
+			"runs.", worker.ManyRejections)
+	}
+	return words
 }
 
 // rejectedWords says what a node did: "Node n2 rejected worker 3 (UnexpectedAdmissionError): no healthy devices."

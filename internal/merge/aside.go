@@ -33,7 +33,7 @@ func (p *planner) placementTimeout() time.Duration {
 // pods are not there, are held back, or cannot be judged waits for nothing that others could give up.
 func (t *turn) short() bool {
 	v := t.job.Verdict
-	return t.p.shut() != nil || (v.Waiting > 0 && !v.Answer.Fits && v.Answer.Unknown == "")
+	return t.p.shut() != nil || (v.Waiting > 0 && !v.Overdue && !v.Answer.Fits && v.Answer.Unknown == "")
 }
 
 // overdue notes since when the attempt is not short, and tells whether it was not placed in time since. A gang that has some pods

@@ -83,7 +83,7 @@ var _ = Describe("the line of a pool", func() {
 		Eventually(p.FetchMerge("stuck")).Should(haveReason(v1alpha1.ReasonAsking))
 		p.Create(p.merge("second").Obj(), p.merge("third").Obj())
 		Eventually(p.FetchMerge("stuck"), time.Minute).Should(And(haveSummary("Waiting (not placed)"),
-			HaveField("Status.Message", And(ContainSubstring("4 pods of 1 nvidia.com/gpu, and 0 of them had one after 2"),
+			HaveField("Status.Message", And(ContainSubstring("4 pods of 1 nvidia.com/gpu, and 0 of them had one after "),
 				ContainSubstring("It asks again at ")))), "it has 20 s")
 		Expect(p.EventsOf(p.ReadMerge("stuck").UID)).To(ContainElement(ContainSubstring("Withdrawn: From ")))
 		Expect(p.MergePods(ctx, "stuck")).To(BeEmpty(), "it holds nothing")
