@@ -22,6 +22,9 @@ const (
 	pauseImage   = "tideline.local/pause:1"
 )
 
+// kubelet is what the program is called in the node.
+const kubelet = "kubelet"
+
 // containerdConfig is containerd's. It has no AppArmor here, and may be without CAP_SYS_RESOURCE.
 const containerdConfig = `version = 2
 root = "%[1]s/containerd"
@@ -93,7 +96,7 @@ imageGCHighThresholdPercent: 100
 `
 
 // configure writes what the programs of the node read, and returns the file for process 1.
-func (n *Node) configure(kubelet, coredns, apiServer, kubeconfig string) (string, error) {
+func (n *Node) configure(kubeletProgram, coredns, apiServer, kubeconfig string) (string, error) {
 	in := func(name string) string { return filepath.Join(n.folder, name) }
 	for name, content := range map[string]string{
 		"containerd.toml":   fmt.Sprintf(containerdConfig, n.folder, n.containerd()),
@@ -116,8 +119,8 @@ func (n *Node) configure(kubelet, coredns, apiServer, kubeconfig string) (string
 		Programs: []inside.Program{
 			{Name: "coredns", Args: []string{coredns, "-conf=" + in("Corefile")}},
 			{Name: "containerd", Args: []string{"containerd", "--config=" + in("containerd.toml")}},
-			{Name: "kubelet", Args: []string{
-				kubelet, "--config=" + in("kubelet.yaml"), "--kubeconfig=" + kubeconfig, "--root-dir=" + in("kubelet"),
+			{Name: kubelet, Args: []string{
+				kubeletProgram, "--config=" + in("kubelet.yaml"), "--kubeconfig=" + kubeconfig, "--root-dir=" + in("kubelet"),
 				"--cert-dir=" + in("kubelet"), "--hostname-override=" + n.Name, "--node-ip=" + gateway,
 			}},
 		},

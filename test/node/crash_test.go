@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -51,22 +53,54 @@ func TestNothingOutlivesAKilledTest(t *testing.T) {
 	g.Expect(interfacesOf(read(g, "/proc/self/net/dev"))).To(Equal(interfacesOf(interfaces)))
 }
 
-// crash starts what a node starts and waits.
+// crash starts a node and waits.
 func crash(t *testing.T, folder string) {
+	n := sleeper(t, folder)
+	_, _ = os.Stdout.WriteString("started\n")
+	<-n.ended
+	t.Fatal("the node ended: " + read(NewWithT(t), filepath.Join(folder, "nodeinit.log")))
+}
+
+// A kubelet that is killed is dead until it is told to run again, and the node goes on; one that ends on its own ends the node.
+func TestTheNodeOutlivesAKubeletThatItKills(t *testing.T) {
+	if err := Missing(); err != nil {
+		t.Fatal(err)
+	}
+	g := NewWithT(t)
+	n := sleeper(t, t.TempDir())
+	g.Eventually(sleeping).Should(HaveLen(1), "the node runs")
+	g.Expect(n.StartKubelet()).To(MatchError(ContainSubstring(`no program "kubelet" was killed`)))
+	for range 2 {
+		g.Expect(n.KillKubelet()).To(Succeed())
+		g.Expect(sleeping()).To(BeEmpty())
+		g.Expect(n.KillKubelet()).To(MatchError(ContainSubstring(`no program "kubelet" runs`)))
+		g.Expect(n.StartKubelet()).To(Succeed())
+		g.Eventually(sleeping).Should(HaveLen(1))
+		g.Expect(n.ended).NotTo(BeClosed())
+	}
+	processes, err := sleeping()
+	g.Expect(err).NotTo(HaveOccurred())
+	pid, err := strconv.Atoi(filepath.Base(filepath.Dir(processes[0])))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+	g.Eventually(n.ended).Should(BeClosed())
+	g.Expect(read(g, filepath.Join(n.folder, "nodeinit.log"))).To(ContainSubstring("kubelet ended on its own"))
+}
+
+// sleeper starts a node whose kubelet sleeps; it ends with the test.
+func sleeper(t *testing.T, folder string) *Node {
 	g := NewWithT(t)
 	config, err := json.Marshal(inside.Config{
 		Folder: folder, Bridge: bridge, Address: gateway + "/24", MAC: bridgeMAC, APIServer: "127.0.0.1:6443",
 		Serve: []string{kubernetesIP + ":443"}, Socket: filepath.Join(folder, "none.sock"),
-		Programs: []inside.Program{{Name: "sleep", Args: []string{"sleep", longest}}},
+		Programs: []inside.Program{{Name: kubelet, Args: []string{"sleep", longest}}},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	file := filepath.Join(folder, "node.json")
 	g.Expect(os.WriteFile(file, config, 0o600)).To(Succeed())
 	n := &Node{folder: folder, ended: make(chan struct{})}
 	g.Expect(n.start(t.Context(), file)).To(Succeed())
-	_, _ = os.Stdout.WriteString("started\n")
-	<-n.ended
-	t.Fatal("the node ended: " + read(g, filepath.Join(folder, "nodeinit.log")))
+	return n
 }
 
 // settingsAreCovered looks, as the node does, at a setting that a kubelet would change for the whole machine.

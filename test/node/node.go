@@ -5,6 +5,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,8 @@ type Node struct {
 	lock           *os.File
 	relay          net.Listener
 	first          *exec.Cmd
-	alive          io.WriteCloser
+	orders         io.WriteCloser // of process 1, which lives until it is closed
+	answers        *json.Decoder
 	ended          chan struct{} // closed when process 1 has ended
 	stop           sync.Once
 }
@@ -93,7 +95,7 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 	if err != nil {
 		return nil, err
 	}
-	kubelet, coredns, err := cluster.BuildNode(ctx, o.Log)
+	kubeletProgram, coredns, err := cluster.BuildNode(ctx, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 		return nil, err
 	}
 	apiServer := strings.TrimPrefix(config.Host, "https://")
-	file, err := n.configure(kubelet, coredns, apiServer, kubeconfig)
+	file, err := n.configure(kubeletProgram, coredns, apiServer, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -169,13 +171,18 @@ func (n *Node) start(ctx context.Context, config string) error {
 	}
 	defer func() { _ = log.Close() }()
 	n.first = exec.CommandContext(ctx, program, config)
-	n.first.Stdout, n.first.Stderr = log, log
+	n.first.Stderr = log
 	n.first.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 	}
-	if n.alive, err = n.first.StdinPipe(); err != nil {
+	if n.orders, err = n.first.StdinPipe(); err != nil {
 		return err
 	}
+	answers, err := n.first.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	n.answers = json.NewDecoder(answers)
 	if err := n.first.Start(); err != nil {
 		return err
 	}
@@ -285,6 +292,27 @@ func (n *Node) keepLogs() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// KillKubelet ends the kubelet as a crash does, without a successor: its containers run on, and the rest of the node does.
+func (n *Node) KillKubelet() error { return n.order(inside.Order{Kill: kubelet}) }
+
+// StartKubelet starts the kubelet again after KillKubelet.
+func (n *Node) StartKubelet() error { return n.order(inside.Order{Start: kubelet}) }
+
+// order has process 1 obey an order; one is given at a time.
+func (n *Node) order(o inside.Order) error {
+	if err := json.NewEncoder(n.orders).Encode(o); err != nil {
+		return fmt.Errorf("ordering %+v: %w", o, err)
+	}
+	answer := ""
+	if err := n.answers.Decode(&answer); err != nil {
+		return fmt.Errorf("ordering %+v: %w", o, err)
+	}
+	if answer != "" {
+		return fmt.Errorf("ordering %+v: %s", o, answer)
+	}
+	return nil
 }
 
 // Logs is what a container of a pod has printed in the lives whose logs the kubelet keeps, in their order: the last two, and none

@@ -7,7 +7,6 @@ package inside
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,15 +34,15 @@ type Config struct {
 	Programs []Program
 }
 
-// Program is one that runs until the node ends.
+// Program is one that runs until the node ends, or is killed by an [Order].
 type Program struct {
 	Name string
 	Args []string
 }
 
-// Run makes a node of the namespaces that the process was started in, and returns when alive has ended. The error says which
-// program ended before.
-func Run(file string, alive io.Reader) error {
+// Run makes a node of the namespaces that the process was started in, does what it is ordered, and returns when the orders end. The
+// error says which program ended before on its own.
+func Run(file string, orders io.Reader, answers io.Writer) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -58,17 +57,14 @@ func Run(file string, alive io.Reader) error {
 			return err
 		}
 	}
-	ended := make(chan error)
+	s := &supervisor{config: c, running: map[string]*program{}, ended: make(chan error)}
 	for _, p := range c.Programs {
-		if err := c.start(ctx, p, ended); err != nil {
+		if err := s.start(ctx, p); err != nil {
 			return err
 		}
 	}
-	go func() {
-		_, err := io.Copy(io.Discard, alive)
-		ended <- err
-	}()
-	return <-ended
+	go func() { s.ended <- s.obey(ctx, orders, answers) }()
+	return <-s.ended
 }
 
 // mount keeps from the host what is mounted and written here.
@@ -166,24 +162,5 @@ func (c *Config) relay(ctx context.Context) error {
 		}
 		go func() { _ = Relay(ctx, listener, "unix", c.Socket) }()
 	}
-	return nil
-}
-
-// start starts a program, which tells ended when it does. Its log is beside those of the others.
-func (c *Config) start(ctx context.Context, p Program, ended chan<- error) error {
-	log, err := os.OpenFile(filepath.Join(c.Folder, p.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Close() }()
-	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Folder, log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.Folder}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", p.Name, err)
-	}
-	go func() {
-		ended <- errors.Join(fmt.Errorf("%s ended on its own: see its log", p.Name), cmd.Wait())
-	}()
 	return nil
 }

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command nodeinit is process 1 of a node: it prepares the namespaces that it was started in, runs the programs of the node
-// there, and ends with all of them when its standard input ends. See [inside].
+// there, obeys orders on its standard input, and ends with all programs when that ends. See [inside].
 package main
 
 import (
@@ -16,7 +16,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: nodeinit CONFIGURATION")
 		os.Exit(2)
 	}
-	if err := inside.Run(os.Args[1], os.Stdin); err != nil {
+	if err := inside.Run(os.Args[1], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
