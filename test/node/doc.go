@@ -1,5 +1,6 @@
 // Package node adds a node on which pods really run to a local cluster: a kubelet, containerd, runc and CNI's bridge, with
-// CoreDNS for the names of workers. Nothing is pulled: images are made here, of Debian's packages.
+// CoreDNS for the names of workers, and a device plugin for devices that are not there. Nothing is pulled: images are made
+// here, of Debian's packages.
 //
 // All of it runs in namespaces of its own, which the kernel ends when the test does, however that ends: no process, mount,
 // interface or route of it is seen outside. The kernel's settings, which have no namespace, are covered by files, so that the

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/test/cluster"
@@ -22,7 +23,7 @@ import (
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
-// gpus are those of the node, which has none: the kubelet takes the word of the API server for devices that no plugin offers.
+// gpus are those of the node, which has none: a device plugin of ours offers them.
 const gpus = 4
 
 func TestNode(t *testing.T) {
@@ -34,8 +35,11 @@ func TestNode(t *testing.T) {
 	RunSpecs(t, "Training on a real node")
 }
 
-// machine is the only node of the cluster.
-var machine *node.Node
+// machine is the only node of the cluster on which pods run, and devices are its GPUs.
+var (
+	machine *node.Node
+	devices *node.Devices
+)
 
 var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.Millisecond},
 	func(ctx context.Context, c *cluster.Cluster) error {
@@ -54,13 +58,15 @@ var shared = suite.New(cluster.Options{GPUNodes: -1, SchedulePeriod: 100 * time.
 			return err
 		}
 		DeferCleanup(func() { Expect(machine.Stop()).To(Succeed()) })
+		devices = machine.Offer(testutil.GPUResource, gpus, GinkgoWriter)
 		Eventually(func(g Gomega) {
 			n := &corev1.Node{}
 			g.Expect(w.Client.Get(ctx, client.ObjectKey{Name: machine.Name}, n)).To(Succeed())
 			g.Expect(n.Status.Conditions).To(ContainElement(And(
 				HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))))
-		}).Should(Succeed(), "the node is Ready")
-		return w.SetGPUs(ctx, machine.Name, gpus)
+			g.Expect(n.Status.Allocatable).To(HaveKeyWithValue(testutil.GPUResource, resource.MustParse(strconv.Itoa(gpus))))
+		}).Should(Succeed(), "the node is Ready, and has its GPUs")
+		return nil
 	})
 
 // images are that of the example, on our base in place of PyTorch's, and that of MPI jobs.

@@ -40,8 +40,8 @@ type Program struct {
 	Args []string
 }
 
-// Run makes a node of the namespaces that the process was started in, does what it is ordered, and returns when the orders end. The
-// error says which program ended before on its own.
+// Run makes a node of the namespaces that the process was started in, does what it is ordered, and returns when the orders end.
+// The error says which program ended before on its own.
 func Run(file string, orders io.Reader, answers io.Writer) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

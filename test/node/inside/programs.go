@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 )
 
-// Order is what process 1 is told on its standard input, as JSON. It answers each with a JSON string: why it could not do that, or
-// nothing.
+// Order is what process 1 is told on its standard input, as JSON. It answers each with a JSON string: why it could not do that,
+// or nothing.
 type Order struct {
 	// Kill names a program that ends by SIGKILL. The node goes on, and the answer comes when the program has ended.
 	Kill string `json:",omitempty"`

@@ -1,0 +1,130 @@
+//go:build linux
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// Devices is a device plugin: it offers the kubelet devices that are not there, until the node ends.
+type Devices struct {
+	pluginapi.UnimplementedDevicePluginServer
+
+	resource corev1.ResourceName
+	count    int
+	folder   string // where the kubelet looks for sockets, as seen from outside of the node
+	log      io.Writer
+	fault    atomic.Pointer[string]
+}
+
+// Offer starts a device plugin for so many devices. Its errors are in the log.
+func (n *Node) Offer(resource corev1.ResourceName, count int, log io.Writer) *Devices {
+	d := &Devices{
+		resource: resource, count: count, log: log,
+		folder: fmt.Sprintf("/proc/%d/root%s", n.first.Process.Pid, pluginapi.DevicePluginPath),
+	}
+	go d.serve(n.ended)
+	return d
+}
+
+// Fail has the plugin fail all that asks for a device from now on, and say why: the kubelet rejects the pod. Pods that have
+// their devices keep them.
+func (d *Devices) Fail(why string) { d.fault.Store(&why) }
+
+// Heal ends what Fail began.
+func (d *Devices) Heal() { d.fault.Store(nil) }
+
+// serve registers with each kubelet that starts: it removes the sockets of all plugins when it does.
+func (d *Devices) serve(ended <-chan struct{}) {
+	server := grpc.NewServer()
+	for {
+		if _, err := os.Stat(d.socket()); errors.Is(err, fs.ErrNotExist) {
+			server.Stop()
+			server = grpc.NewServer()
+			if err := d.register(server); err != nil {
+				_, _ = fmt.Fprintf(d.log, "the device plugin of %s is not registered yet: %v\n", d.resource, err)
+				_ = os.Remove(d.socket())
+			}
+		}
+		select {
+		case <-ended:
+			server.Stop()
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (d *Devices) socket() string {
+	return filepath.Join(d.folder, strings.ReplaceAll(string(d.resource), "/", "-")+".sock")
+}
+
+// register listens, and tells the kubelet where.
+func (d *Devices) register(server *grpc.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", d.socket())
+	if err != nil {
+		return err
+	}
+	pluginapi.RegisterDevicePluginServer(server, d)
+	go func() { _ = server.Serve(listener) }()
+	kubelet, err := grpc.NewClient("unix://"+filepath.Join(d.folder, filepath.Base(pluginapi.KubeletSocket)),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = kubelet.Close() }()
+	_, err = pluginapi.NewRegistrationClient(kubelet).Register(ctx, &pluginapi.RegisterRequest{
+		Version: pluginapi.Version, Endpoint: filepath.Base(d.socket()), ResourceName: string(d.resource),
+	})
+	return err
+}
+
+// GetDevicePluginOptions says that the kubelet need ask for nothing but devices.
+func (*Devices) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*pluginapi.DevicePluginOptions, error) {
+	return &pluginapi.DevicePluginOptions{}, nil
+}
+
+// ListAndWatch lists the devices, all of them healthy whatever befalls the plugin.
+func (d *Devices) ListAndWatch(_ *pluginapi.Empty, kubelet grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
+	devices := make([]*pluginapi.Device, d.count)
+	for i := range devices {
+		devices[i] = &pluginapi.Device{ID: strconv.Itoa(i), Health: pluginapi.Healthy}
+	}
+	if err := kubelet.Send(&pluginapi.ListAndWatchResponse{Devices: devices}); err != nil {
+		return err
+	}
+	<-kubelet.Context().Done()
+	return nil
+}
+
+// Allocate gives each container its devices, which need nothing of it, or fails.
+func (d *Devices) Allocate(_ context.Context, request *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
+	if why := d.fault.Load(); why != nil {
+		return nil, status.Error(codes.Unavailable, *why)
+	}
+	response := &pluginapi.AllocateResponse{}
+	for range request.ContainerRequests {
+		response.ContainerResponses = append(response.ContainerResponses, &pluginapi.ContainerAllocateResponse{})
+	}
+	return response, nil
+}
