@@ -119,7 +119,7 @@ func (n *Node) configure(kubeletProgram, coredns, apiServer, kubeconfig string) 
 		Programs: []inside.Program{
 			{Name: "coredns", Args: []string{coredns, "-conf=" + in("Corefile")}},
 			{Name: "containerd", Args: []string{"containerd", "--config=" + in("containerd.toml")}},
-			{Name: kubelet, Args: []string{
+			{Name: kubelet, Later: true, Args: []string{
 				kubeletProgram, "--config=" + in("kubelet.yaml"), "--kubeconfig=" + kubeconfig, "--root-dir=" + in("kubelet"),
 				"--cert-dir=" + in("kubelet"), "--hostname-override=" + n.Name, "--node-ip=" + gateway,
 			}},

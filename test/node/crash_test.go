@@ -69,7 +69,7 @@ func TestTheNodeOutlivesAKubeletThatItKills(t *testing.T) {
 	g := NewWithT(t)
 	n := sleeper(t, t.TempDir())
 	g.Eventually(sleeping).Should(HaveLen(1), "the node runs")
-	g.Expect(n.StartKubelet()).To(MatchError(ContainSubstring(`no program "kubelet" was killed`)))
+	g.Expect(n.StartKubelet()).To(MatchError(ContainSubstring(`no program "kubelet" could be started`)))
 	for range 2 {
 		g.Expect(n.KillKubelet()).To(Succeed())
 		g.Expect(sleeping()).To(BeEmpty())

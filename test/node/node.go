@@ -128,6 +128,13 @@ func Start(ctx context.Context, config *rest.Config, kubeconfig string, o Option
 	if err := n.start(lives, file); err != nil {
 		return nil, err
 	}
+	// A kubelet that finds no containerd ends.
+	if err := n.awaitContainerd(ctx); err != nil {
+		return nil, err
+	}
+	if err := n.StartKubelet(); err != nil {
+		return nil, err
+	}
 	pause, err := n.pause(ctx)
 	if err != nil {
 		return nil, err
@@ -218,12 +225,11 @@ func (n *Node) pause(ctx context.Context) (Image, error) {
 	return Image{Name: pauseImage, Layers: []Layer{layer}, Entrypoint: []string{"/pause"}}, err
 }
 
-// importImages gives containerd images as soon as it listens.
-func (n *Node) importImages(ctx context.Context, images []Image, log io.Writer) error {
+// awaitContainerd waits until containerd listens.
+func (n *Node) awaitContainerd(ctx context.Context) error {
 	for {
 		if c, err := (&net.Dialer{}).DialContext(ctx, "unix", n.containerd()); err == nil {
-			_ = c.Close()
-			break
+			return c.Close()
 		}
 		select {
 		case <-n.ended:
@@ -233,6 +239,10 @@ func (n *Node) importImages(ctx context.Context, images []Image, log io.Writer) 
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// importImages gives containerd images.
+func (n *Node) importImages(ctx context.Context, images []Image, log io.Writer) error {
 	began := time.Now()
 	_, _ = fmt.Fprintf(log, "importing %d images ... ", len(images))
 	read, write := io.Pipe()
@@ -297,7 +307,7 @@ func (n *Node) keepLogs() error {
 // KillKubelet ends the kubelet as a crash does, without a successor: its containers run on, and the rest of the node does.
 func (n *Node) KillKubelet() error { return n.order(inside.Order{Kill: kubelet}) }
 
-// StartKubelet starts the kubelet again after KillKubelet.
+// StartKubelet starts the kubelet that KillKubelet ended.
 func (n *Node) StartKubelet() error { return n.order(inside.Order{Start: kubelet}) }
 
 // order has process 1 obey an order; one is given at a time.

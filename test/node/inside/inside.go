@@ -38,6 +38,8 @@ type Config struct {
 type Program struct {
 	Name string
 	Args []string
+	// Later is one that only an [Order] starts.
+	Later bool
 }
 
 // Run makes a node of the namespaces that the process was started in, does what it is ordered, and returns when the orders end.
@@ -59,6 +61,9 @@ func Run(file string, orders io.Reader, answers io.Writer) error {
 	}
 	s := &supervisor{config: c, running: map[string]*program{}, ended: make(chan error)}
 	for _, p := range c.Programs {
+		if p.Later {
+			continue
+		}
 		if err := s.start(ctx, p); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 type Order struct {
 	// Kill names a program that ends by SIGKILL. The node goes on, and the answer comes when the program has ended.
 	Kill string `json:",omitempty"`
-	// Start names a program that was killed and runs again.
+	// Start names a program that was killed and runs again, or one that is to start now.
 	Start string `json:",omitempty"`
 }
 
@@ -64,7 +64,7 @@ func (s *supervisor) do(ctx context.Context, order Order) error {
 	}
 	i := slices.IndexFunc(s.config.Programs, func(p Program) bool { return p.Name == order.Start })
 	if i < 0 || s.running[order.Start] != nil {
-		return fmt.Errorf("no program %q was killed", order.Start)
+		return fmt.Errorf("no program %q could be started", order.Start)
 	}
 	return s.start(ctx, s.config.Programs[i])
 }
