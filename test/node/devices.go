@@ -4,10 +4,8 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,7 +54,7 @@ func (d *Devices) Heal() { d.fault.Store(nil) }
 func (d *Devices) serve(ended <-chan struct{}) {
 	server := grpc.NewServer()
 	for {
-		if _, err := os.Stat(d.socket()); errors.Is(err, fs.ErrNotExist) {
+		if exists(d.kubelet()) && !exists(d.socket()) {
 			server.Stop()
 			server = grpc.NewServer()
 			if err := d.register(server); err != nil {
@@ -73,6 +71,16 @@ func (d *Devices) serve(ended <-chan struct{}) {
 	}
 }
 
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// kubelet is the socket of the kubelet, and socket is the plugin's.
+func (d *Devices) kubelet() string {
+	return filepath.Join(d.folder, filepath.Base(pluginapi.KubeletSocket))
+}
+
 func (d *Devices) socket() string {
 	return filepath.Join(d.folder, strings.ReplaceAll(string(d.resource), "/", "-")+".sock")
 }
@@ -87,8 +95,7 @@ func (d *Devices) register(server *grpc.Server) error {
 	}
 	pluginapi.RegisterDevicePluginServer(server, d)
 	go func() { _ = server.Serve(listener) }()
-	kubelet, err := grpc.NewClient("unix://"+filepath.Join(d.folder, filepath.Base(pluginapi.KubeletSocket)),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	kubelet, err := grpc.NewClient("unix://"+d.kubelet(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
