@@ -28,7 +28,7 @@ var _ = Describe("Training on a real node that is at fault", func() {
 	It("trains on when a device plugin fails, and counts no restart for a worker that the kubelet rejects", func() {
 		a := train(s, "a", graceless)
 		a.await(4)
-		DeferCleanup(func() { devices.Heal() })
+		DeferCleanup(devices.Heal)
 		devices.Fail(brokenDriver)
 		s.DeleteWorker("a", 1)
 		a.rejected(1, 1)
