@@ -153,7 +153,8 @@ func (p *planner) sayAvoided() string {
 	if last == nil {
 		return ""
 	}
-	words := fmt.Sprintf(" %s That costs the job no restart. It avoids the node until %s.", rejectedWords(last), clock(last.Until.Time))
+	words := fmt.Sprintf(" %s That costs the job no restart. It avoids the node until %s.", rejectedWords(last),
+		clock(last.Until.Time))
 	if worker.RejectedAgain(p.st) {
 		words += fmt.Sprintf(" A worker was rejected %d times in a row or more: no worker of another job leaves for this one until it "+
 			"runs.", worker.ManyRejections)
