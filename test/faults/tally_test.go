@@ -72,8 +72,13 @@ func (t *tally) count(what string, run func() (verdict, error)) error {
 	return err
 }
 
-// mostVoid is how many of a hundred trials of a spec may hit nothing. Those that do prove nothing.
-const mostVoid = 20
+const (
+	// mostVoid is how many of a hundred trials of a spec may hit nothing. Those that do prove nothing.
+	mostVoid = 20
+	// Fewer trials than these, of a spec and on a line, may hit nothing by chance: the number of writes varies a little, and the
+	// short run tries one point of some lines.
+	fewOfSpec, fewOfLine = 10, 3
+)
 
 // missed is an error where faults hit too little: on a line nothing at all, or nothing in too many trials of all lines.
 func (t *tally) missed() error {
@@ -83,11 +88,11 @@ func (t *tally) missed() error {
 	for _, l := range t.lines {
 		missed += l.counts[void]
 		tried += l.counts[void] + l.counts[passed]
-		if l.counts[void] > 0 && l.counts[passed] == 0 {
+		if l.counts[void] >= fewOfLine && l.counts[passed] == 0 {
 			return fmt.Errorf("%s: none of %d trials hit anything, so that they show nothing", l.what, l.counts[void])
 		}
 	}
-	if missed*100 > tried*mostVoid {
+	if tried >= fewOfSpec && missed*100 > tried*mostVoid {
 		return fmt.Errorf("%d of %d trials hit nothing; more than %d %% show too little", missed, tried, mostVoid)
 	}
 	return nil
