@@ -13,12 +13,13 @@ func TestFaultsThatHitNothingShowNothing(t *testing.T) {
 		verdicts [][]verdict
 		want     string
 	}{
-		"all hit":             {[][]verdict{{passed, passed}, {passed}}, ""},
-		"one of six does not": {[][]verdict{{passed, passed, passed, passed, passed, void}}, ""},
-		"two of six do not":   {[][]verdict{{passed, passed, passed, void}, {passed, void}}, "2 of 6 trials hit nothing"},
-		"those of one weather": {
-			[][]verdict{{passed, passed, passed, passed, passed, passed}, {void}}, "b: none of 1 trials hit anything",
+		"all hit":               {[][]verdict{{passed, passed}, {passed}}, ""},
+		"the only one does not": {[][]verdict{{passed, passed}, {void}}, ""},
+		"two of ten do not":     {[][]verdict{{passed, passed, passed, passed, void}, {passed, passed, passed, passed, void}}, ""},
+		"three of ten do not": {
+			[][]verdict{{passed, passed, passed, passed, void}, {passed, passed, passed, void, void}}, "3 of 10 trials hit nothing",
 		},
+		"those of one weather": {[][]verdict{{passed, passed}, {void, void, void}}, "b: none of 3 trials hit anything"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
