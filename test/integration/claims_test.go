@@ -64,6 +64,11 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: "none"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
 		})
+		probe := testutil.Job("probe").In(other.Namespace).Obj()
+		Eventually(func(ctx context.Context) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: other.Namespace, Name: probe.Name}, Spec: probe.Spec.Template.Spec}
+			return s.Client.Create(ctx, pod, client.DryRunAll)
+		}).WithContext(s.Context()).Should(MatchError(ContainSubstring("exceeded quota")), "the quota is in force")
 		other.Submit(urgent(other, "refused").Pool(s.Namespace))
 		Eventually(other.Fetch("refused")).Should(HaveField("Status.Message", ContainSubstring("exceeded quota: none")), "it says so")
 		unharmed()
