@@ -108,13 +108,13 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 
 // Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already or
 // will once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang with workers of
-// shapes of their own, it is the smallest set for each of these, one after another, and then the smallest for the others.
+// shapes of their own it is a set in which each is needed, though not always the smallest.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.unmodelled() != "" {
 		return nil
 	}
 	if len(g.Apart) > 0 {
-		return m.victimsInTurn(g, yields)
+		return m.victimsOfShapes(g, yields)
 	}
 	a := m.compile(&g.Shape)
 	return m.victims(g, &a, m.ranks(g, yields))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -187,12 +188,20 @@ func (a *ask) occupy(on *node, n int32) {
 	a.take(on.soon, n)
 }
 
-// victimsInTurn finds victims for a gang of several shapes: each worker of a shape of its own gets its place first, then the
-// others theirs. Each part is served by the fewest victims; together they may be more than the fewest, but each is needed.
-// Whom it may take is what the whole gang may.
-func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	rest, rank := m.clone(), m.ranks(g, yields)
-	others := *g
+// victimsOfShapes finds victims for a gang of several shapes; each of them is needed. Whom it may take is what the whole gang
+// may. Shape by shape they are the fewest for each, but the place of one worker may then keep the others out, so that where this
+// finds none, all surplus is tried that comes first in the order of victims.
+func (m *Model) victimsOfShapes(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+	rank := m.ranks(g, yields)
+	if chosen := m.needed(g, m.victimsInTurn(g, rank)); len(chosen) > 0 {
+		return chosen
+	}
+	return m.needed(g, m.firstVictims(g, rank))
+}
+
+// victimsInTurn gives each worker of a shape of its own its place first, by the fewest victims, and then the others theirs.
+func (m *Model) victimsInTurn(g *Gang, rank map[*Surplus]int64) []Surplus {
+	rest, others := m.clone(), *g
 	others.Apart, others.Workers = nil, g.Workers-int32(len(g.Apart))
 	worker := rest.compile(&others.Shape)
 	var chosen []Surplus
@@ -210,7 +219,25 @@ func (m *Model) victimsInTurn(g *Gang, yields func(types.NamespacedName) bool) [
 		rest.book(&single, 1)
 		chosen = append(chosen, more...)
 	}
-	return m.needed(g, append(chosen, rest.victims(&others, &worker, rank)...))
+	return append(chosen, rest.victims(&others, &worker, rank)...)
+}
+
+// firstVictims are as many of the ranked as it takes for the gang to fit, in the order of victims; all where that is not enough.
+func (m *Model) firstVictims(g *Gang, rank map[*Surplus]int64) []Surplus {
+	inOrder := slices.SortedFunc(maps.Keys(rank), func(a, b *Surplus) int { return cmp.Compare(rank[a], rank[b]) })
+	all := make([]Surplus, len(inOrder))
+	for i, s := range inOrder {
+		all[i] = *s
+	}
+	pods, a := m.podsOf(all), m.compile(&g.Shape)
+	enough := sort.Search(len(all), func(n int) bool {
+		gone := m.crowd(nil)
+		for i := range all[:n+1] {
+			m.join(gone, []*Pod{pods[all[i].UID]})
+		}
+		return m.fitsWithout(g, &a, gone)
+	})
+	return all[:min(enough+1, len(all))]
 }
 
 // needed are those of the chosen that the gang needs to leave, in the order of victims; none if all of them are not enough.

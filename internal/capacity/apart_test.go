@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,23 @@ func TestVictimsForTheMasterAndThenTheOthers(t *testing.T) {
 	g.Expect(m.Ask(withMaster(1, 4, 2)).Fits).To(BeFalse(), "and the model is as it was")
 }
 
+// A queue at its limit makes surplus leave for the master already. Its place, where that surplus was, must not keep the others out.
+func TestPlaceOfTheMasterKeepsNoWorkerOut(t *testing.T) {
+	g := NewWithT(t)
+	pods := []Pod{surplus("d", "x", 2, 1)}
+	for i := range int32(4) {
+		pods = append(pods, surplus("a", "x", 3+i, 1))
+	}
+	for i := range pods {
+		pods[i].Queue = "default"
+	}
+	m := New(Snapshot{Nodes: []Node{nodeOf("a", 4), nodeOf("b", 1), nodeOf("d", 1)}, Pods: pods, Queues: []Queue{
+		{Name: "default", Capability: Amounts{gpu: 5}, Allocated: Amounts{gpu: 5}},
+	}})
+	g.Expect(m.Victims(withMaster(3, 1, 2), anybody)).To(HaveLen(5), "one on b or d, two of 2 on a")
+	g.Expect(m.Victims(withMaster(4, 1, 2), anybody)).To(BeEmpty(), "7 GPUs in a queue of 5")
+}
+
 func TestShareOfAQueueCountsTheMasterAndTheOthers(t *testing.T) {
 	g := NewWithT(t)
 	pods := []Pod{surplus("a", "other", 5, 4), surplus("a", "other", 4, 1), surplus("a", "other", 3, 1)}
@@ -117,6 +135,10 @@ func TestMasterAgainstEveryPlacement(t *testing.T) {
 		}
 		victims := m.Victims(gang, anybody)
 		if len(victims) == 0 {
+			held := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Surplus != nil })
+			if !m.Ask(gang).Fits && cluster(nodes, held...).Ask(gang).Fits {
+				t.Fatalf("no surplus is chosen, and all of it would do: %+v %+v %+v", gang, nodes, pods)
+			}
 			continue
 		}
 		served++
