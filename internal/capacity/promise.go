@@ -98,6 +98,11 @@ func (m *Model) Review(d Docket, now time.Time) *Review {
 		}
 		r.claiming = append(r.claiming, g)
 	}
+	for i := range d.Promises.Ended {
+		if e := &d.Promises.Ended[i]; find(r.ordered, e.For) == nil && e.counts(now) {
+			r.next.Ended = append(r.next.Ended, *e)
+		}
+	}
 	return r
 }
 
@@ -150,6 +155,9 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	if p.made() {
 		return m.advanceMade(r, &p, g, fits, coming, now)
 	}
+	if coming && !p.Free.IsZero() {
+		return &p // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
+	}
 	if !fits && (coming || !m.isServed(r, g)) {
 		return nil
 	}
@@ -163,8 +171,9 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 // Fits and coming say whether the gang fits now, and whether it will once pods have gone that leave anyway.
 func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, now time.Time) *Promise {
 	switch {
-	case coming || m.making(p) && m.serves(r, p, g):
+	case coming && p.Free.IsZero() || m.making(p) && m.serves(r, p, g):
 		p.Free = time.Time{}
+	case coming: // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
 	case !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
 		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
 	case !fits && !m.serves(r, p, g):

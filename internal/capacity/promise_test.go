@@ -103,3 +103,35 @@ func TestPausesDoubleUpToAnHour(t *testing.T) {
 	}
 	g.Expect((&Ended{Times: 1}).pause(2*time.Hour)).To(Equal(2*time.Hour), "never shorter than the timeout")
 }
+
+func TestAnEndedClaimCountsWhileItsGangIsAway(t *testing.T) {
+	g := NewWithT(t)
+	m, d, end := unplaced()
+	_, d.Promises, _ = m.Judge(d, end)
+	away := d
+	away.Waiting = nil
+	_, away.Promises, _ = m.Judge(away, end.Add(time.Second))
+	g.Expect(away.Promises.Remaining(end.Add(59*time.Minute)).Ended).To(HaveLen(1), "nor does a queue forget in which nothing waits")
+	g.Expect(away.Promises.Remaining(end.Add(time.Hour)).Ended).To(BeEmpty(), "but for an hour")
+	g.Expect(away.Promises.Without(map[types.NamespacedName]bool{job("first"): true}).Ended).To(BeEmpty(), "it has its places")
+
+	// It comes back with other pods, as a merge does that was set aside, or a job that was suspended.
+	d.Waiting[0].Pods, d.Promises = []types.UID{"p2", "p3"}, away.Promises
+	verdicts, _, again := m.Judge(d, end.Add(2*time.Second))
+	g.Expect(verdicts[job("first")].Overdue).To(BeTrue(), "its pause goes on")
+	g.Expect(again).To(Equal(inTime - 2*time.Second))
+	_, d.Promises, _ = m.Judge(d, end.Add(inTime))
+	_, promises, _ := m.Judge(d, end.Add(2*inTime))
+	g.Expect(promises.Ended).To(ConsistOf(HaveField("Times", 2)), "the next pause is longer")
+}
+
+func TestPodsThatComeAndGoKeepNoClaimFromItsEnd(t *testing.T) {
+	g := NewWithT(t)
+	nodes := []Node{nodeOf("a", 4)}
+	_, d, end := unplaced()
+	for at := born; !at.After(end); at = at.Add(10 * time.Second) {
+		_, d.Promises, _ = cluster(nodes, used("a", 2), leaves(used("a", 1))).Judge(d, at.Add(3*time.Second))
+		_, d.Promises, _ = cluster(nodes, used("a", 2)).Judge(d, at.Add(6*time.Second))
+	}
+	g.Expect(d.Promises.Ended).To(HaveLen(1))
+}
