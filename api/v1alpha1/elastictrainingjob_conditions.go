@@ -70,7 +70,8 @@ const (
 	// worker leaves for a training until something about it changes; a merge is set aside, so that others have their turn, and
 	// asks again later.
 	ReasonNotPlaced = "NotPlaced"
-	// ReasonNodeUnreachable: a core worker has to leave a node that does not answer, and cannot be created anew before it has.
+	// ReasonNodeUnreachable: a core worker has to leave a node that does not answer, and cannot be created anew before it has; or,
+	// of FullSize, a worker that is not asked to leave yet is on such a node.
 	ReasonNodeUnreachable = "NodeUnreachable"
 	// ReasonDeadlineExceeded: the job trained for activeDeadlineSeconds, recovery included.
 	ReasonDeadlineExceeded = "DeadlineExceeded"

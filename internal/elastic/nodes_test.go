@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -169,6 +170,21 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g.Expect(finished(w.status())).To(BeFalse())
 	w.pass(2 * time.Minute).settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonBelowMinTimeout), "it begins anew once the node is gone")
+}
+
+func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains().silence(1).change(1, func(p *Worker) { p.Ready = false }).settle()
+	w.pass(31 * time.Minute).settle() // Its pod tolerates such nodes for ever.
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonNodeUnreachable))
+	g.Expect(w.status().Message).To(And(HavePrefix("1 of 2 workers ready. Node n1 of worker 1 has not answered since "),
+		ContainSubstring("kubectl taint node n1")))
+	g.Expect(meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady).Message).To(
+		ContainSubstring("Whether worker 1 still does cannot be known"))
+	g.Expect(finished(w.status())).To(BeFalse())
+	delete(w.o.Unreachable, "n1")
+	w.change(1, func(p *Worker) { p.Ready = true }).settle()
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/" + v1alpha1.ReasonAtMaximum))
 }
 
 func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.T) {

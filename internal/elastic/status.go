@@ -192,7 +192,12 @@ func (p *planner) sayTraining() {
 }
 
 func (p *planner) placedMessage() string {
-	return fmt.Sprintf("The core of %s runs in queue %s.", workers(p.minimum), p.queue())
+	message := fmt.Sprintf("The core of %s runs in queue %s.", workers(p.minimum), p.queue())
+	if w := p.cutOff(); w != nil && w.Index < p.minimum {
+		message += fmt.Sprintf(" Whether worker %d still does cannot be known: node %s has not answered since %s.", w.Index, w.Node,
+			clock(p.o.Unreachable[w.Node]))
+	}
+	return message
 }
 
 // growth says how far the job has grown and what it waits for.
@@ -217,6 +222,8 @@ func (p *planner) growth() (metav1.ConditionStatus, string, string) {
 				workersNamed(gone))
 		}
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
+	case p.cutOff() != nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable, have + ". " + p.sayCutOff(p.cutOff())
 	case p.cooldown() > 0:
 		end := p.st.Elasticity.LastEvictionTime.Add(p.cooldownTime()).UTC().Format("2006-01-02 15:04:05 MST")
 		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(

@@ -87,6 +87,33 @@ func (p *planner) forceDelete() {
 	}
 }
 
+// cutOff is the first worker that runs, as far as the API server knows, on a node that does not answer; nil for none. Its pod is
+// not asked to leave yet, and is not where pods tolerate such nodes for ever.
+func (p *planner) cutOff() *Worker {
+	for _, w := range p.at {
+		if w == nil || w.Terminating || w.Ready || w.Phase != corev1.PodRunning {
+			continue
+		}
+		if _, silent := p.o.Unreachable[w.Node]; silent {
+			return w
+		}
+	}
+	return nil
+}
+
+// sayCutOff says which node of a worker that is not asked to leave yet does not answer, and what comes next.
+func (p *planner) sayCutOff(w *Worker) string {
+	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes asks the pod to leave once it no longer tolerates "+
+		"that (after 300 s, unless the template says otherwise), and the operator creates the worker anew when the pod is gone. ",
+		w.Node, w.Index, clock(p.o.Unreachable[w.Node])) + howToGiveUp(w.Node)
+}
+
+// howToGiveUp says how an administrator declares a node to be gone.
+func howToGiveUp(node string) string {
+	return fmt.Sprintf("If the machine is off for certain, an administrator says so with `kubectl taint node %[1]s "+
+		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, or with `kubectl delete node %[1]s`.", node)
+}
+
 // sayUnreachable says which node does not answer, what waits for it, and what an administrator can do.
 func (p *planner) sayUnreachable(w *Worker) string {
 	since, _ := p.onSilentNode(w)
@@ -97,6 +124,5 @@ func (p *planner) sayUnreachable(w *Worker) string {
 		message += fmt.Sprintf(" The operator deletes the pod by force at %s (runPolicy.forceDeleteAfterSeconds %d).",
 			clock(since.Add(time.Duration(ptr.Deref(after, 0))*time.Second)), *after)
 	}
-	return message + fmt.Sprintf(" If the machine is off for certain, an administrator says so with `kubectl taint node %[1]s "+
-		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, or with `kubectl delete node %[1]s`.", w.Node)
+	return message + " " + howToGiveUp(w.Node)
 }
