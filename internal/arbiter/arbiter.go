@@ -234,7 +234,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		}
 		for _, review := range reviews {
 			judged, standing, next := model.Decide(review)
-			promises[review.Queue()] = standing.Without(in.placed)
+			promises[review.Queue()] = standing.Without(in.served)
 			for job, v := range judged {
 				jobs[job] = merge(jobs[job], v)
 			}
@@ -250,7 +250,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 	}
 	for queue, before := range a.promises {
 		if _, judged := promises[queue]; !judged {
-			if remain := before.Remaining(now).Without(in.placed); len(remain.Ended) > 0 {
+			if remain := before.Remaining(now).Without(in.served); len(remain.Ended) > 0 {
 				promises[queue] = remain
 			}
 		}

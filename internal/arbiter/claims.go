@@ -26,7 +26,7 @@ type roll struct {
 	bound, completed, gated int32
 	// finished are the indices of completed workers of a job of ours.
 	finished map[int32]bool
-	// waiting have no node and no gates, and do not terminate.
+	// waiting have no node and no gates, do not terminate, and are Volcano's to place.
 	waiting []*corev1.Pod
 }
 
@@ -50,7 +50,7 @@ func (c *collector) enroll(group types.NamespacedName, p *corev1.Pod) {
 		r.bound++
 	case len(p.Spec.SchedulingGates) > 0:
 		r.gated++
-	default:
+	case p.Spec.SchedulerName == gang.SchedulerName:
 		r.waiting = append(r.waiting, p)
 	}
 }
@@ -102,6 +102,11 @@ func (c *collector) claim() {
 			c.claimOurs(key, job.Status.Queue, job)
 		}
 	}
+	for queue, promises := range c.arbiter.promises {
+		if promises.Made() {
+			c.docket(queue) // Others left for a gang there, which may wait no more.
+		}
+	}
 	c.arbiter.idle = c.idle
 }
 
@@ -109,6 +114,7 @@ func (c *collector) claim() {
 func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 	r := c.rollOf(key)
 	if g.MinMember <= r.bound+r.completed {
+		c.in.served[key] = true
 		return
 	}
 	ask := &capacity.Gang{Job: key, Queue: g.Queue, Created: g.Created}
@@ -131,7 +137,7 @@ func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alp
 	placed := r.bound + c.completed(r, job)
 	missing := st.Attempt.MinReplicas - placed
 	if missing <= 0 {
-		c.in.placed[key] = true
+		c.in.placed[key], c.in.served[key] = true, true
 		c.grow(key, queue, job)
 		return
 	}
@@ -189,7 +195,7 @@ func (c *collector) completed(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
 // submit adds the gang to the docket of its queue if it claims room. A gang that was seen to claim nothing begins to wait
 // when it claims again.
 func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
-	s.QueueShut = c.shut[ask.Queue]
+	s.QueueShut = !c.open[ask.Queue]
 	if idle, seen := c.arbiter.idle[ask.Job]; seen {
 		c.idle[ask.Job] = idle
 		if idle.After(s.Began) {

@@ -36,8 +36,8 @@ type inputs struct {
 	// dockets are those of queues in which somebody waits.
 	dockets map[string]*capacity.Docket
 	jobs    map[types.NamespacedName]bool
-	// placed are the trainings whose gangs have all places.
-	placed map[types.NamespacedName]bool
+	// placed are the trainings whose gangs have all places, and served are all gangs that have them.
+	placed, served map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
 	// preempted are the gangs that were stopped whole, and may go on when there is room.
@@ -80,8 +80,8 @@ type collector struct {
 	groups map[types.NamespacedName]gang.Membership
 	// members are the pods of each group, by how they stand.
 	members map[types.NamespacedName]*roll
-	// shut are the Queues that place nothing.
-	shut map[string]bool
+	// open are the Queues that place pods.
+	open map[string]bool
 	// runtimeClasses are those that pods may name.
 	runtimeClasses map[string]*nodev1.RuntimeClass
 	// masters are the groups whose worker 0 is bound.
@@ -118,12 +118,12 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 		arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
 		in: inputs{
 			dockets: map[string]*capacity.Docket{}, jobs: map[types.NamespacedName]bool{}, placed: map[types.NamespacedName]bool{},
-			mergeCores: map[types.NamespacedName]types.NamespacedName{},
+			served: map[types.NamespacedName]bool{}, mergeCores: map[types.NamespacedName]types.NamespacedName{},
 		},
 		jobs:    map[types.NamespacedName]*v1alpha1.ElasticTrainingJob{},
 		merges:  map[types.NamespacedName]*v1alpha1.MergeJob{},
 		groups:  map[types.NamespacedName]gang.Membership{},
-		members: map[types.NamespacedName]*roll{}, shut: map[string]bool{}, runtimeClasses: map[string]*nodev1.RuntimeClass{},
+		members: map[types.NamespacedName]*roll{}, open: map[string]bool{}, runtimeClasses: map[string]*nodev1.RuntimeClass{},
 		masters: map[types.NamespacedName]bool{}, stopping: map[types.NamespacedName]bool{},
 		volumes: map[string]*corev1.PersistentVolume{}, volumeClaims: map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 	}
@@ -164,7 +164,7 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 	}
 	for _, q := range gang.AllQueueLimits(queues) {
 		// A Queue that Volcano has not seen yet is about to open.
-		c.shut[q.Name] = q.State != "" && q.State != gang.QueueOpen
+		c.open[q.Name] = q.State == "" || q.State == gang.QueueOpen
 		c.in.snapshot.Queues = append(c.in.snapshot.Queues, capacity.Queue{
 			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
 			Capability: capacity.AmountsOf(q.Capability), Allocated: allocated[q.Name], Protected: !q.Reclaimable,
@@ -339,7 +339,7 @@ func (c *collector) docket(queue string) *capacity.Docket {
 	if c.in.dockets[queue] == nil {
 		c.in.dockets[queue] = &capacity.Docket{
 			Queue: queue, Starved: c.starved, Yields: c.yields, Leaves: c.leaves,
-			PlacementTimeout: c.arbiter.config.Claims.PlacementTimeout(), Promises: c.arbiter.promises[queue],
+			PlacementTimeout: c.arbiter.config.Claims.PlacementTimeout(), Promises: c.arbiter.promises[queue], Placed: c.in.served,
 		}
 	}
 	return c.in.dockets[queue]

@@ -1,8 +1,10 @@
 package arbiter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/gang"
@@ -115,7 +118,7 @@ func pick[T any](c *rand.Rand, of ...T) T { return of[c.IntN(len(of))] }
 
 // happen lets one thing happen, and says what.
 func (w *world) happen(c *rand.Rand) string {
-	switch c.IntN(20) {
+	switch c.IntN(23) {
 	case 0, 1, 2, 3, 4:
 		return w.trainingComes(c)
 	case 5, 6, 7:
@@ -143,6 +146,10 @@ func (w *world) happen(c *rand.Rand) string {
 		w.restart()
 		w.laws.forget()
 		return "the operator starts anew"
+	case 19:
+		return w.nodeFlaps(c)
+	case 20:
+		return w.schedulerStops(c)
 	}
 	return "nothing"
 }
@@ -278,12 +285,45 @@ func (w *world) nodeChanges(c *rand.Rand) string {
 	return n.Name + " is lost"
 }
 
+// nodeFlaps cordons a node again and again for a few seconds.
+func (w *world) nodeFlaps(c *rand.Rand) string {
+	n, times := pick(c, w.nodes...), 2+c.IntN(8)
+	for range times {
+		for _, by := range []time.Duration{5 * time.Second, 55 * time.Second} {
+			n.Spec.Unschedulable = !n.Spec.Unschedulable
+			w.changes++
+			if err := w.advance(context.Background(), by); err != nil {
+				return err.Error()
+			}
+		}
+	}
+	return fmt.Sprintf("%s was cordoned %d times", n.Name, times)
+}
+
+// schedulerStops lets minutes pass in which no pod is placed.
+func (w *world) schedulerStops(c *rand.Rand) string {
+	w.stopped = true
+	err := w.advance(context.Background(), pick(c, 30*time.Second, 3*time.Minute, 20*time.Minute))
+	if w.stopped = false; err != nil {
+		return err.Error()
+	}
+	w.changes++
+	return "the scheduler is back"
+}
+
 // podIsMadeAnew has whoever made a foreign gang delete a pod that waits, and make another.
 func (w *world) podIsMadeAnew(c *rand.Rand) string {
 	if len(w.pods) == 0 {
 		return "nothing"
 	}
 	p := pick(c, w.pods...)
+	for _, name := range slices.SortedFunc(maps.Keys(w.laws.promised), func(a, b types.NamespacedName) int {
+		return cmp.Compare(a.Name, b.Name)
+	}) {
+		if pods := w.podsOf(name.Name); len(pods) > 0 {
+			p = pods[0] // One for which others leave.
+		}
+	}
 	if w.trainingOf(p) != nil || !placeable(p) || w.group(gang.GroupOf(p)) < 0 {
 		return "nothing"
 	}

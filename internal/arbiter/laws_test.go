@@ -239,7 +239,7 @@ func (l *laws) ends(w *world, e *capacity.Ended) {
 	for _, t := range w.trainings {
 		st, key := &t.job.Status, client.ObjectKeyFromObject(t.job)
 		left := slices.ContainsFunc(e.Victims, func(v capacity.Surplus) bool { return v.Job == key }) && st.Elasticity != nil &&
-			len(st.Elasticity.Evicted) > 0 && st.Elasticity.GaveWayTo == e.For.String()
+			len(st.Elasticity.Evicted) > 0 && gaveWay(st, e.For.String())
 		stopped := slices.ContainsFunc(e.Stopped, func(h capacity.Holder) bool { return h.Job == key }) && st.Preemption != nil &&
 			st.Preemption.By == e.For.String()
 		if left || stopped {
@@ -260,7 +260,8 @@ func (l *laws) collect(w *world) {
 		}
 		st := &w.trainings[at].job.Status
 		switch vain := st.LeftInVain; {
-		case st.CompletionTime != nil || st.MasterCompletionTime != nil || !d.whole && st.Preemption != nil:
+		case st.CompletionTime != nil || st.MasterCompletionTime != nil || !d.whole && st.Preemption != nil,
+			!d.whole && !d.ofOurs && !gaveWay(st, d.gang):
 			return true
 		case d.ofOurs && w.saysNotPlaced(w.trainings[at]):
 			l.told++
@@ -274,6 +275,13 @@ func (l *laws) collect(w *world) {
 		}
 		return false
 	})
+}
+
+// gaveWay tells whether workers last left because they were told to, and for the gang: with a node that was lost they left for
+// nothing of the kind.
+func gaveWay(st *v1alpha1.ElasticTrainingJobStatus, gang string) bool {
+	e := st.Elasticity
+	return e != nil && e.GaveWayTo == gang && e.LastEvictionReason == "Told"
 }
 
 // saysNotPlaced tells whether a training says that it was not placed in time, or need not any more.

@@ -84,6 +84,9 @@ func (w *world) runKubelets() {
 
 // schedule places gangs whole, the most important and oldest first, and then each surplus worker by itself.
 func (w *world) schedule() {
+	if w.stopped {
+		return
+	}
 	groups := slices.Clone(w.groups)
 	slices.SortStableFunc(groups, func(a, b client.Object) int {
 		return cmp.Or(cmp.Compare(w.priority(b.GetName()), w.priority(a.GetName())),

@@ -56,6 +56,8 @@ type world struct {
 	next time.Time
 	// patience is how long nobody looks while nothing changes, whatever time does.
 	patience time.Duration
+	// stopped is true while the scheduler places nothing.
+	stopped bool
 	// lastPod is when a pod was last created or deleted.
 	lastPod time.Time
 

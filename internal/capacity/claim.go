@@ -19,14 +19,14 @@ type Standing struct {
 	MinMember int32
 	// Placed counts members that hold a node and do not terminate, and members that have completed: Volcano counts both as ready.
 	Placed int32
-	// Waiting are the pods without a node that a scheduler may place: not ended, not terminating, and without scheduling gates.
+	// Waiting are the pods without a node that Volcano may place: not ended, not terminating, and without scheduling gates.
 	Waiting []Waiter
 	// Gated counts pods without a node that scheduling gates keep from every scheduler.
 	Gated int32
 	// Hindered is true for a gang that waits for something else than room: its pods are refused, its attempt is in a
 	// back-off, or an administrator must act first.
 	Hindered bool
-	// QueueShut is true for a gang in a Queue that places nothing: closed, closing, or of an unknown state.
+	// QueueShut is true for a gang in a Queue that places nothing: closed, closing, of an unknown state, or not there.
 	QueueShut bool
 	// Began is the earliest time from which the gang may claim: before it the gang was seen to claim nothing, or did not exist.
 	Began time.Time

@@ -81,7 +81,7 @@ func (m *Model) stopNext(r *Review) {
 func (r *Review) promise(g *Gang) *Promise {
 	p := findPromise(r.next.Standing, g.Job)
 	if p == nil {
-		r.next.Standing = append(r.next.Standing, Promise{For: g.Job, Workers: g.Workers})
+		r.next.Standing = append(r.next.Standing, Promise{For: g.Job})
 		p = &r.next.Standing[len(r.next.Standing)-1]
 	}
 	p.Free = time.Time{} // Room is made for it.

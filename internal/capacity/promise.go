@@ -18,8 +18,6 @@ import (
 // Then those who left get their room back, and others leave for the gang again only once something about it has changed.
 type Promise struct {
 	For types.NamespacedName
-	// Workers is how many of the gang wait; of another number the promise is another one.
-	Workers int32
 	// Victims are surplus workers that leave on our word, and Stopped are the jobs that stop whole, with their workers.
 	Victims []Surplus
 	Stopped []Holder
@@ -38,7 +36,8 @@ type Ended struct {
 	// terms is the fingerprint of the gang's pods, Queue and nodes. While it stays the same a second promise would end as the
 	// first.
 	terms uint64
-	// taken is true where others took the room that was made: nothing need change for a second promise to be kept.
+	// taken is true where the gang did not have the room: others took it, its nodes changed, or it claimed nothing meanwhile.
+	// Nothing need change for a second promise to be kept.
 	taken bool
 	// lifted is true once the gang claims room again; the entry then only counts.
 	lifted bool
@@ -98,12 +97,31 @@ func (m *Model) Review(d Docket, now time.Time) *Review {
 		}
 		r.claiming = append(r.claiming, g)
 	}
-	for i := range d.Promises.Ended {
-		if e := &d.Promises.Ended[i]; find(r.ordered, e.For) == nil && e.counts(now) {
+	r.keepAbsent(now)
+	return r
+}
+
+// keepAbsent sees to gangs that do not wait. Their ended claims count on for a while. A gang for which others left, and which has
+// not got its places either, was deleted or suspended, or one of its pods is made anew: its claim ends, or coming back in time
+// would keep it from its end.
+func (r *Review) keepAbsent(now time.Time) {
+	known := &r.docket.Promises
+	for i := range known.Ended {
+		if e := &known.Ended[i]; find(r.ordered, e.For) == nil && e.counts(now) {
 			r.next.Ended = append(r.next.Ended, *e)
 		}
 	}
-	return r
+	for i := range known.Standing {
+		p := &known.Standing[i]
+		if p.made() && find(r.ordered, p.For) == nil && !r.docket.Placed[p.For] {
+			r.end(Ended{Promise: *p, At: now, Times: 1, taken: true})
+		}
+	}
+}
+
+// Made tells whether others were asked to leave for a gang of the queue.
+func (p Promises) Made() bool {
+	return slices.ContainsFunc(p.Standing, func(one Promise) bool { return one.made() })
 }
 
 // Remaining are the ended claims that count still in a queue in which no gang claims room.
@@ -145,8 +163,8 @@ func (m *Model) claims(r *Review, g *Gang, now time.Time) bool {
 // advance is the gang's promise as it stands now; nil for a gang that there is no room for, and that none is made for.
 // Rest is the model in which gangs before it have their places.
 func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise {
-	p := Promise{For: g.Job, Workers: g.Workers}
-	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil && known.Workers == g.Workers {
+	p := Promise{For: g.Job}
+	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil {
 		p = *known
 	}
 	fits := rest.fits(g)
@@ -174,10 +192,10 @@ func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, n
 	case coming && p.Free.IsZero() || m.making(p) && m.serves(r, p, g):
 		p.Free = time.Time{}
 	case coming: // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
-	case !fits && (m.fits(g) || p.nodes != m.fingerprint(g)):
-		return nil // Gangs that came before it get the room, or the nodes are no more those on which it was made.
-	case !fits && !m.serves(r, p, g):
-		p.Free = now.Add(-r.docket.PlacementTimeout) // Others have taken the room, so that no more need leave.
+	case !fits && m.fits(g):
+		return nil // Gangs that came before it get the room.
+	case !fits && (p.nodes != m.fingerprint(g) || !m.serves(r, p, g)):
+		p.Free = now.Add(-r.docket.PlacementTimeout) // Its nodes have changed, or others took the room, so that no more need leave.
 	case p.Free.IsZero():
 		p.Free = now
 	}

@@ -135,3 +135,62 @@ func TestPodsThatComeAndGoKeepNoClaimFromItsEnd(t *testing.T) {
 	}
 	g.Expect(d.Promises.Ended).To(HaveLen(1))
 }
+
+// full is a node of four that surplus of x fills.
+func full() *Model {
+	return cluster([]Node{nodeOf("a", 4)}, used("a", 2), surplus("a", "x", 3, 1), surplus("a", "x", 2, 1))
+}
+
+// made is a docket for whose gang of two the surplus left at born, and the model without it.
+func made() (*Model, Docket) {
+	after, d := cluster([]Node{nodeOf("a", 4)}, used("a", 2)), docket(named("first", 2, time.Hour))
+	d.Waiting[0].Pods = []types.UID{"p0", "p1"}
+	_, d.Promises, _ = full().Judge(d, born)
+	_, d.Promises, _ = after.Judge(d, born)
+	return after, d
+}
+
+func TestAGangThatClaimsNothingMeanwhileEndsItsClaim(t *testing.T) {
+	g := NewWithT(t)
+	after, d := made()
+	away, x := d, types.NamespacedName{Name: "x"}
+	away.Waiting = nil
+	verdicts, promises, _ := after.Judge(away, born.Add(40*time.Second))
+	g.Expect(promises.Standing).To(BeEmpty())
+	g.Expect(verdicts[x].InVain).To(ConsistOf(job("first")), "who left is told")
+
+	// It is back a second later with another pod: others do not leave for it again before its pause is over.
+	d.Promises, d.Waiting[0].Pods = promises, []types.UID{"p0", "p2"}
+	verdicts, d.Promises, _ = full().Judge(d, born.Add(41*time.Second))
+	g.Expect(verdicts[x].GiveUp).To(BeEmpty())
+	verdicts, _, _ = full().Judge(d, born.Add(40*time.Second+inTime))
+	g.Expect(verdicts[x].GiveUp).To(HaveLen(2))
+
+	// One that has got its places has ended nothing.
+	after, d = made()
+	d.Waiting, d.Placed = nil, map[types.NamespacedName]bool{job("first"): true}
+	_, promises, _ = after.Judge(d, born.Add(time.Second))
+	g.Expect(promises).To(Equal(Promises{}))
+}
+
+func TestAnotherNumberOfWorkersBuysNoTime(t *testing.T) {
+	g := NewWithT(t)
+	after, d := made()
+	for at := born; at.Before(born.Add(inTime)); at = at.Add(10 * time.Second) {
+		d.Waiting[0].Workers = 3 - d.Waiting[0].Workers
+		_, d.Promises, _ = after.Judge(d, at)
+	}
+	_, promises, _ := after.Judge(d, born.Add(inTime))
+	g.Expect(promises.Ended).To(HaveLen(1))
+}
+
+func TestANodeThatComesAndGoesEndsTheClaim(t *testing.T) {
+	g := NewWithT(t)
+	_, d := made()
+	verdicts, promises, _ := cluster(nil).Judge(d, born.Add(30*time.Second))
+	g.Expect(promises.Ended).To(HaveLen(1))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].InVain).To(ConsistOf(job("first")))
+	d.Promises = promises
+	verdicts, _, _ = full().Judge(d, born.Add(35*time.Second))
+	g.Expect(verdicts[types.NamespacedName{Name: "x"}].GiveUp).To(BeEmpty(), "the node is back, and the pause goes on")
+}

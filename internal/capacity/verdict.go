@@ -53,6 +53,8 @@ type Docket struct {
 	Waiting []*Gang
 	// Promises are what the last Decide returned.
 	Promises Promises
+	// Placed are the gangs, of any queue, that have all their places.
+	Placed map[types.NamespacedName]bool
 	// PlacementTimeout is how long a gang may take to be placed once there is room for it.
 	PlacementTimeout time.Duration
 	// Starved tells whether a gang has waited so long that surplus must be told to leave, and otherwise in what time it will have.
