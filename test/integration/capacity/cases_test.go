@@ -38,6 +38,8 @@ type question struct {
 	surplus []*corev1.Pod
 	// hindered says what keeps every scheduler from placing the gang, however much room there is; empty for nothing.
 	hindered string
+	// asksRoom is true for a hindered gang that claims room all the same: only nodes tell that it gets none.
+	asksRoom bool
 
 	// What the model and Volcano say.
 	answer capacitymodel.Answer
@@ -85,9 +87,12 @@ func (q *question) hinder() {
 		for _, p := range q.asks {
 			p.Spec.SchedulingGates = gate
 		}
-	case q.chance(50):
+	case q.chance(35):
 		q.hindered = "one pod is gated"
 		q.asks[q.random.IntN(len(q.asks))].Spec.SchedulingGates = gate
+	case q.chance(50):
+		q.hindered, q.asksRoom = "no node takes one of its pods", true
+		q.asks[q.random.IntN(len(q.asks))].Spec.NodeSelector = map[string]string{"example.com/nowhere": "yes"}
 	default:
 		q.hindered = "one pod is missing"
 		q.group.Spec.MinMember++
