@@ -173,9 +173,13 @@ type CheckpointStatus struct {
 	// For is what is about to happen: Shrink, Stop or Restart, or Eviction when others told workers to leave.
 	// +kubebuilder:validation:MaxLength=16
 	For string `json:"for"`
-	// RequestTime is when it was asked for. Its Unix seconds are the value of the annotations by which it is asked for and
-	// acknowledged.
+	// RequestTime is when it was asked for.
 	RequestTime metav1.Time `json:"requestTime"`
+	// Number is the value of annotation tideline.io/checkpoint-requested; with this or a higher one in
+	// tideline.io/checkpoint-done worker 0 says that the checkpoint is saved. It is above the Unix seconds of requestTime, and
+	// above all that worker 0 was asked with or had said before, so that no checkpoint of before the request answers it.
+	// +optional
+	Number int64 `json:"number,omitempty"`
 }
 
 // Incident is a restart that counted once, in whichever workers it showed.

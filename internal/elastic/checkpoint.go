@@ -1,6 +1,8 @@
 package elastic
 
 import (
+	"cmp"
+	"math"
 	"strconv"
 	"time"
 
@@ -38,18 +40,31 @@ func (p *planner) saved(what string) bool {
 	p.departing = true
 	c := p.st.Checkpoint
 	if c == nil || (c.For != what && what != forEviction) {
-		p.st.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.time()}
+		p.st.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.time(), Number: p.nextRequest(master)}
 		p.wake(grace)
 		return false
 	}
 	c.For = what // What it was asked for has happened, and only those are left who leave on the word of others.
 	left := c.RequestTime.Add(grace).Sub(p.now)
-	if left <= 0 || master.CheckpointDone >= c.RequestTime.Unix() {
+	if left <= 0 || master.CheckpointDone >= requestNumber(c) {
 		return true
 	}
 	p.wake(left)
 	return false
 }
+
+// nextRequest is the number of a request: above the second that has begun, in which worker 0 may have saved before, and above
+// what it was asked with or said before, because the clock of its node may be ahead of ours.
+func (p *planner) nextRequest(master *Worker) int64 {
+	last := max(p.now.Unix(), master.CheckpointRequested, master.CheckpointDone)
+	if c := p.st.Checkpoint; c != nil {
+		last = max(last, requestNumber(c))
+	}
+	return min(last, math.MaxInt64-1) + 1
+}
+
+// requestNumber is the number of a request that is in status. An operator that did not know the field wrote none.
+func requestNumber(c *v1alpha1.CheckpointStatus) int64 { return cmp.Or(c.Number, c.RequestTime.Unix()) }
 
 func (p *planner) checkpointGrace() time.Duration {
 	return time.Duration(ptr.Deref(p.spec.Checkpoint.GraceSeconds, 0)) * time.Second
@@ -77,21 +92,25 @@ func (p *planner) tellCheckpoint() {
 		return
 	}
 	written, master := p.o.Job.Status.Checkpoint, p.at[0]
-	if written == nil || master == nil || master.Terminating || master.CheckpointRequested >= written.RequestTime.Unix() {
+	if written == nil || master == nil || master.Terminating || master.CheckpointRequested >= requestNumber(written) {
 		return
 	}
-	p.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(written.RequestTime.Unix(), 10)}
+	p.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(requestNumber(written), 10)}
 }
 
 // lostSince is since when work is lost if all workers go back to the last checkpoint that is known of now; nil if none was done.
-// One of a time that has not come is not believed.
+// One of a time that has not come is not believed, but for the second by which the number of a request is ahead.
 func (p *planner) lostSince() *metav1.Time {
 	if p.st.RunningSince == nil {
 		return nil
 	}
 	since := *p.st.RunningSince
 	if master := p.at[0]; master != nil {
-		if saved := time.Unix(master.CheckpointDone, 0); saved.After(since.Time) && !saved.After(p.now) {
+		saved := time.Unix(master.CheckpointDone, 0)
+		if now := p.time(); saved.Equal(now.Add(time.Second)) {
+			saved = now.Time
+		}
+		if saved.After(since.Time) && !saved.After(p.now) {
 			since = metav1.NewTime(saved)
 		}
 	}

@@ -1,6 +1,8 @@
 package elastic
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -27,6 +29,15 @@ func (w *world) done() *world {
 	return w.change(0, func(p *Worker) { p.CheckpointDone = p.CheckpointRequested })
 }
 
+// atOnce does all that there is to do without letting time pass.
+func (w *world) atOnce() *world {
+	for range 5 {
+		w.pace.noticed, w.pace.written = w.now.Add(-time.Hour), time.Time{}
+		w.step()
+	}
+	return w
+}
+
 func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		decide  func(*world)
@@ -48,7 +59,7 @@ func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
 				g.Expect(w.status().Checkpoint).NotTo(BeNil(), "the request is in status first")
 				g.Expect(w.last.RequestCheckpoint).To(BeNil())
 				w.restart().step()
-				g.Expect(w.last.RequestCheckpoint.Value).To(Equal(strconv.FormatInt(w.now.Unix(), 10)))
+				g.Expect(w.last.RequestCheckpoint.Value).To(Equal(strconv.FormatInt(w.now.Unix()+1, 10)))
 				g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", grace))
 				w.pass(grace / 2).step()
 				g.Expect(c.happens(w)).To(BeFalse(), "worker 0 is still saving")
@@ -104,4 +115,84 @@ func TestEachDepartureHasItsOwnCheckpoint(t *testing.T) {
 	w.pass(time.Minute).scale(4).step().step()
 	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first))
 	g.Expect(w.indices()).To(HaveLen(6), "the acknowledgement of the first is none of the second")
+}
+
+func TestNoCheckpointOfBeforeTheRequestAnswersIt(t *testing.T) {
+	for name, c := range map[string]struct{ ahead, before time.Duration }{
+		"in the same second":            {0, 900 * time.Millisecond},
+		"by a clock that is ahead":      {time.Hour, 10 * time.Minute},
+		"by a clock that is far behind": {-time.Hour, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := savingWorld(t)
+			w.pass(w.now.Truncate(time.Second).Add(time.Second).Sub(w.now)) // A second begins.
+			routine := func() { w.change(0, func(p *Worker) { p.CheckpointDone = w.now.Add(c.ahead).Unix() }) }
+			routine()
+			w.pass(c.before).scale(4).settle().restart().settle()
+			g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", w.worker(0).CheckpointDone))
+			g.Expect(w.indices()).To(HaveLen(8), "what was saved before is no answer")
+			if w.pass(time.Second); c.ahead < 0 {
+				routine()
+				w.settle()
+				g.Expect(w.indices()).To(HaveLen(8), "that a checkpoint is of after the request is not known")
+				w.done()
+			} else {
+				w.pass(c.before)
+				routine()
+			}
+			w.settle()
+			g.Expect(w.indices()).To(HaveLen(4), "it has saved since")
+		})
+	}
+}
+
+// asksAnew tells whether a new request has a number above all that worker 0 knew, and above the time of what it saved by a clock
+// that is right.
+func (m *moment) asksAnew() bool {
+	was, is := m.was.Checkpoint, m.st.Checkpoint
+	if is == nil || was != nil && was.Number == is.Number {
+		return true
+	}
+	i := slices.IndexFunc(m.o.Workers, func(w Worker) bool { return w.Index == 0 })
+	return is.Number > m.now.Unix() && (was == nil || is.Number > was.Number) &&
+		is.Number > m.o.Workers[i].CheckpointRequested && is.Number > m.o.Workers[i].CheckpointDone
+}
+
+func TestRequestsWithinASecondHaveNumbersOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(6).atOnce()
+	first := w.worker(0).CheckpointRequested
+	w.done().atOnce()
+	g.Expect(w.indices()).To(HaveLen(6))
+	w.scale(4).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first + 1))
+	w.scale(5).done().atOnce().scale(3).step()
+	g.Expect(w.status().Checkpoint.Number).To(Equal(first + 2))
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first+1), "it is not asked yet")
+	w.suspend(true).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first + 3))
+	w.change(0, func(p *Worker) { p.CheckpointDone = first + 2 }).atOnce()
+	g.Expect(w.indices()).To(HaveLen(5), "that was the answer to the request before")
+	w.done().settle()
+	g.Expect(w.indices()).To(BeEmpty())
+}
+
+func TestAJobWhoseNumbersAreUsedUpIsAlwaysAnswered(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).change(0, func(p *Worker) { p.CheckpointDone = math.MaxInt64 }).scale(4).step()
+	g.Expect(w.status().Checkpoint.Number).To(BeEquivalentTo(math.MaxInt64))
+	w.settle()
+	g.Expect(w.indices()).To(HaveLen(4))
+}
+
+func TestARequestThatHasNoNumberIsAnsweredByItsTime(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(4).step()
+	w.status().Checkpoint.Number = 0
+	w.settle()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(w.status().Checkpoint.RequestTime.Unix()))
+	g.Expect(w.indices()).To(HaveLen(8))
+	w.done().settle()
+	g.Expect(w.indices()).To(HaveLen(4))
 }

@@ -220,6 +220,11 @@ func report(w *world, c chance) string {
 		master.Progress += int64(c.IntN(3))
 		return "worker 0 reports progress"
 	}
+	if oneIn(c, 2) {
+		ahead := pick(c, -time.Minute, 0, time.Minute)
+		master.CheckpointDone = w.now.Add(ahead).Unix()
+		return "worker 0 saves by itself, by a clock that is " + ahead.String() + " ahead"
+	}
 	master.CheckpointDone = master.CheckpointRequested - int64(c.IntN(2))
 	return "worker 0 reports a checkpoint"
 }

@@ -45,6 +45,7 @@ var laws = []struct {
 	{"surplus is created once the core runs", (*moment).coreComesFirst},
 	{"surplus that gave way waits for the cooldown", (*moment).coolsDown},
 	{"no more surplus is created than fits", (*moment).createsWhatFits},
+	{"no checkpoint of before a request answers it", (*moment).asksAnew},
 	{"counters never go down", (*moment).countersRise},
 	{"times never go back, and what happened once stays", (*moment).historyStays},
 	{"restarts are what losses cost", (*moment).restartsAreLosses},

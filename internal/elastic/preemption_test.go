@@ -56,6 +56,15 @@ func TestPreemptedJobSavesFirst(t *testing.T) {
 	g.Expect(w.status().Preemption.LostSince.Unix()).To(Equal(saved), "what it saved is not lost")
 }
 
+func TestWhatIsSavedWithinASecondIsNotLost(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).pass(time.Hour)
+	w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
+	w.atOnce().done().atOnce()
+	g.Expect(w.worker(0)).To(BeNil())
+	g.Expect(w.status().Preemption.LostSince.Time).To(BeTemporally("==", w.now))
+}
+
 func TestWhatPreemptionAndRestartsLose(t *testing.T) {
 	for name, c := range map[string]struct{ saved, since time.Duration }{
 		"all that was done":          {-time.Hour, 0},

@@ -132,7 +132,7 @@ var _ = Describe("Training on a real node", func() {
 	})
 
 	It("goes on from its checkpoint after it was suspended", func() {
-		a := train(s, "a", nil)
+		a := train(s, "a", asking)
 		a.await(4)
 		before := a.UIDs("a")
 		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"suspend":true}}}`)
@@ -148,7 +148,7 @@ var _ = Describe("Training on a real node", func() {
 	})
 
 	It("saves before workers leave that are told to", func() {
-		a := train(s, "a", cooldown)
+		a := train(s, "a", asking)
 		a.await(4)
 		core := a.core()
 		s.Patch(s.Read("a"), `{"spec":{"maxReplicas":3}}`)
@@ -162,7 +162,7 @@ var _ = Describe("Training on a real node", func() {
 	})
 
 	It("saves before Volcano evicts workers", func() {
-		a := train(s, "a", cooldown)
+		a := train(s, "a", asking)
 		a.await(4)
 		core := a.core()
 		b := gang(s, 2, "")
@@ -178,7 +178,7 @@ var _ = Describe("Training on a real node", func() {
 	})
 
 	It("stops a gang whole for a more important one, and goes on after it", func() {
-		a := train(s, "a", nil)
+		a := train(s, "a", asking)
 		a.await(4)
 		before := a.UIDs("a")
 		b := gang(s, 4, "main-traffic")

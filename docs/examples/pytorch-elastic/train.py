@@ -155,12 +155,13 @@ class Training:
     def after_step(self, loss):
         """What rank 0, which runs in worker 0, does between two steps."""
         o = self.options
-        number, answered = asked(), self.answered
-        if number > answered or self.step % o.checkpoint_steps == 0:
-            self.answered = max(number, answered)
-            now = int(time.time())  # of which the checkpoint is
+        number = asked()
+        wanted = number not in (0, self.answered)  # A pod that was created anew may be asked with a lower one.
+        if wanted or self.step % o.checkpoint_steps == 0:
+            self.answered = number
+            now = int(time.time())  # of which the checkpoint is, however long it takes to save
             save(o.checkpoint, self.state())
-            say(event="checkpoint", step=self.step, asked=number > answered)
+            say(event="checkpoint", step=self.step, asked=wanted)
             annotate(checkpoint_done=max(number, now), progress=self.step)
         if self.step % o.log_steps == 0:
             say(event="step", step=self.step, world=self.world, samples=self.samples, loss=round(loss, 4))
