@@ -68,7 +68,7 @@ func TestPageShowsTheScreen(t *testing.T) {
 	f := healthy()
 	f.VolcanoImage = "docker.io/volcanosh/vc-scheduler:v1.14.1"
 	f.Queues["root"] = "Open"
-	f.SchedulerObstacles = gang.Obstacles(map[string]string{"volcano-scheduler.conf": string(shipped)})
+	f.SchedulerObstacles = gang.Examine(map[string]string{"volcano-scheduler.conf": string(shipped)})
 	text, _ := screen(t, f)
 	g.Expect(string(page)).To(ContainSubstring("$ bin/tideline doctor\n" + text + "$ echo $?\n1\n"))
 }
@@ -94,8 +94,14 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		},
 		"old volcano": {func(f *Facts) { f.VolcanoImage = "volcanosh/vc-scheduler:v1.9.0" }, "older than v1.14.0"},
 		"configuration": {func(f *Facts) {
-			f.SchedulerObstacles = []string{"action preempt is missing"}
-		}, "does not let surplus give way: action preempt is missing"},
+			f.SchedulerObstacles = []gang.Obstacle{{What: "action preempt is missing", Do: "have one line"}, {Do: "have one line"}}
+		}, "does not let surplus give way as it should: action preempt is missing"},
+		"actions that Volcano does not have yet": {
+			func(f *Facts) { f.EvictsForGangs = true },
+			"WRONG Volcano's scheduler is volcanosh/vc-scheduler:v1.14.1, and gangpreempt and gangreclaim come with v1.15.0: it refuses " +
+				"the configuration and goes on with the one before, or does not start.\n      -> Upgrade Volcano to v1.15.0 or later, or " +
+				"have preempt, reclaim instead of gangpreempt, gangreclaim in ConfigMap volcano-system/volcano-scheduler-configmap.\n",
+		},
 		"webhooks": {func(f *Facts) { f.VolcanoWebhooks = 0 }, "No webhook of Volcano"},
 		"untrusted webhooks": {
 			func(f *Facts) { f.UntrustedWebhooks = []string{"tideline-mutating-webhook"} }, "have no CA: tideline-mutating-webhook",
@@ -142,6 +148,43 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			g.Expect(text).To(ContainSubstring(c.says))
 			g.Expect(text).To(ContainSubstring("-> "))
 		})
+	}
+}
+
+// What is to be done is said once for all that it mends.
+func TestConfigurationIsMendedInFewLines(t *testing.T) {
+	for name, c := range map[string]struct{ actions, found, do string }{
+		"both pairs": {
+			"enqueue, allocate, preempt, gangpreempt, gangreclaim, reclaim, backfill",
+			"actions preempt, reclaim, gangpreempt, gangreclaim are mixed, which Volcano's design rules out.",
+			`have the line actions: "enqueue, allocate, preempt, reclaim, backfill"`,
+		},
+		"neither": {
+			"enqueue, allocate, backfill", "action preempt is missing; action reclaim is missing.",
+			`have the line actions: "enqueue, allocate, preempt, reclaim, backfill"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, f := NewWithT(t), healthy()
+			conf, err := os.ReadFile("../../config/volcano/volcano-scheduler.conf")
+			g.Expect(err).NotTo(HaveOccurred())
+			other := strings.Replace(string(conf), "enqueue, allocate, preempt, reclaim, backfill", c.actions, 1)
+			f.SchedulerObstacles = gang.Examine(map[string]string{"volcano-scheduler.conf": other})
+			text, wrong := screen(t, f)
+			g.Expect(wrong).To(Equal(1), text)
+			g.Expect(text).To(ContainSubstring("WRONG Volcano's configuration does not let surplus give way as it should: " + c.found +
+				"\n      -> Apply config/volcano, or change ConfigMap volcano-system/volcano-scheduler-configmap: " + c.do +
+				". Until then surplus leaves on the operator's word, when a gang has starved.\n"))
+		})
+	}
+}
+
+func TestActionsOfGangsAreFineWithVolcano115(t *testing.T) {
+	for _, image := range []string{"volcanosh/vc-scheduler:v1.15.1", "volcanosh/vc-scheduler:latest", ""} {
+		f := healthy()
+		f.EvictsForGangs, f.VolcanoImage = true, image
+		text, wrong := screen(t, f)
+		NewWithT(t).Expect(wrong).To(BeZero(), text)
 	}
 }
 

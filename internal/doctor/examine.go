@@ -13,8 +13,12 @@ import (
 	"github.com/tideline-io/tideline/internal/gang"
 )
 
-// oldestVolcano is the oldest Volcano whose behaviour Tideline rests on.
-var oldestVolcano = version.MustParseSemantic("v1.14.0")
+var (
+	// oldestVolcano is the oldest Volcano whose behaviour Tideline rests on.
+	oldestVolcano = version.MustParseSemantic("v1.14.0")
+	// gangVolcano is the oldest Volcano with actions gangpreempt and gangreclaim.
+	gangVolcano = version.MustParseSemantic("v1.15.0")
+)
 
 // Facts are what was found in the cluster.
 type Facts struct {
@@ -25,7 +29,9 @@ type Facts struct {
 	// VolcanoImage is the image of Volcano's scheduler; empty when it runs as no Deployment.
 	VolcanoImage string
 	// SchedulerObstacles are what in the configuration of Volcano's scheduler keeps surplus from giving way.
-	SchedulerObstacles []string
+	SchedulerObstacles []gang.Obstacle
+	// EvictsForGangs holds where that configuration has actions that came with Volcano 1.15.
+	EvictsForGangs bool
 	// Queues are the states of the Queues by name.
 	Queues map[string]string
 	// Classes are the PriorityClasses by name.
@@ -94,6 +100,13 @@ func volcanoVersion(f Facts) Finding {
 			What: fmt.Sprintf("Volcano's scheduler is %s, older than v%s.", f.VolcanoImage, oldestVolcano),
 			Do:   fmt.Sprintf("Upgrade Volcano to v%s or later.", oldestVolcano),
 		}
+	case f.EvictsForGangs && v.LessThan(gangVolcano):
+		return Finding{
+			What: fmt.Sprintf("Volcano's scheduler is %s, and gangpreempt and gangreclaim come with v%s: it refuses the configuration "+
+				"and goes on with the one before, or does not start.", f.VolcanoImage, gangVolcano),
+			Do: fmt.Sprintf("Upgrade Volcano to v%s or later, or have preempt, reclaim instead of gangpreempt, gangreclaim in "+
+				"ConfigMap %s.", gangVolcano, gang.SchedulerConfigMap),
+		}
 	}
 	return Finding{OK: true, What: "Volcano's scheduler is " + f.VolcanoImage + "."}
 }
@@ -102,10 +115,20 @@ func scheduler(f Facts) Finding {
 	if len(f.SchedulerObstacles) == 0 {
 		return Finding{OK: true, What: "Volcano's configuration lets surplus give way to waiting gangs."}
 	}
+	var found, remedies []string
+	for _, o := range f.SchedulerObstacles {
+		found = append(found, o.What)
+		if o.Do != "" && !slices.Contains(remedies, o.Do) {
+			remedies = append(remedies, o.Do)
+		}
+	}
+	do := "Apply config/volcano, or change ConfigMap " + gang.SchedulerConfigMap.String()
+	if len(remedies) > 0 {
+		do += ": " + strings.Join(remedies, "; ")
+	}
 	return Finding{
-		What: "Volcano's configuration does not let surplus give way: " + strings.Join(f.SchedulerObstacles, "; ") + ".",
-		Do: "Apply config/volcano, or change ConfigMap " + gang.SchedulerConfigMap.String() +
-			". Until then surplus leaves on the operator's word, when a gang has starved.",
+		What: "Volcano's configuration does not let surplus give way as it should: " + strings.Join(found, "; ") + ".",
+		Do:   do + ". Until then surplus leaves on the operator's word, when a gang has starved.",
 	}
 }
 

@@ -60,7 +60,7 @@ func gatherVolcano(ctx context.Context, c client.Client, f *Facts) error {
 	if err := c.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read ConfigMap %s: %w", gang.SchedulerConfigMap, err)
 	}
-	f.SchedulerObstacles = gang.Obstacles(conf.Data)
+	f.SchedulerObstacles, f.EvictsForGangs = gang.Examine(conf.Data), gang.EvictsForGangs(conf.Data)
 	scheduler := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: gang.SchedulerConfigMap.Namespace, Name: "volcano-scheduler"}
 	if err := c.Get(ctx, key, scheduler); err != nil && !apierrors.IsNotFound(err) {

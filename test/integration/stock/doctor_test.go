@@ -26,8 +26,8 @@ var _ = Describe("When an admin follows the doctor", Serial, func() {
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(Equal(1), "something is to be mended:\n%s", said)
 		Expect(said).To(And(sayLacks(),
-			MatchRegexp(`(?m)^WRONG Volcano's configuration does not let surplus give way: `),
-			MatchRegexp(`(?m)^      -> Apply config/volcano`),
+			MatchRegexp(`(?m)^WRONG Volcano's configuration does not let surplus give way as it should: `),
+			MatchRegexp(`(?m)^      -> Apply config/volcano.*: have the line actions: "enqueue, allocate, preempt, reclaim, backfill"`),
 			MatchRegexp(`(?m)^1 of \d+ checks found something to mend\.$`),
 		), "the configuration is the one thing, and how to mend it")
 
