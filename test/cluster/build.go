@@ -166,7 +166,10 @@ func buildParts(ctx context.Context, log io.Writer) (map[string]built, error) {
 
 // build makes sure that all programs and files of p are in the cache.
 func (p part) build(ctx context.Context, repo string, log io.Writer) (built, error) {
-	moduleDir := filepath.Join(repo, "test", "cluster", "modules", p.name)
+	moduleDir, err := p.moduleFolder(repo)
+	if err != nil {
+		return built{}, err
+	}
 	version, err := requiredVersion(filepath.Join(moduleDir, "go.mod"), p.module)
 	if err != nil {
 		return built{}, err
@@ -192,12 +195,28 @@ func (p part) build(ctx context.Context, repo string, log io.Writer) (built, err
 		return built{}, err
 	}
 	defer lock.unlock()
-	for _, prog := range p.missing(b) {
-		if err := p.buildProgram(ctx, prog, moduleDir, version, b.dir, log); err != nil {
-			return built{}, err
-		}
+	if err := p.buildMissing(ctx, b, moduleDir, version, log); err != nil {
+		return built{}, err
 	}
 	return b, p.copyFiles(ctx, moduleDir, b.dir)
+}
+
+// buildMissing builds the programs that are not there.
+func (p part) buildMissing(ctx context.Context, b built, moduleDir, version string, log io.Writer) error {
+	missing := p.missing(b)
+	if len(missing) == 0 {
+		return nil
+	}
+	goMod, err := p.amendedGoMod(ctx, moduleDir, b.dir)
+	if err != nil {
+		return err
+	}
+	for _, prog := range missing {
+		if err := p.buildProgram(ctx, prog, moduleDir, goMod, version, b.dir, log); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cacheKey names the folder of one version of a part for this machine.
@@ -246,8 +265,8 @@ func (p part) prebuilt(ctx context.Context, version string) map[string]string {
 }
 
 // buildProgram builds into a temporary file and renames it, so that a program in
-// the cache is always whole.
-func (p part) buildProgram(ctx context.Context, prog program, moduleDir, version, dir string, log io.Writer) error {
+// the cache is always whole. A goMod that is not "" replaces the module's own.
+func (p part) buildProgram(ctx context.Context, prog program, moduleDir, goMod, version, dir string, log io.Writer) error {
 	_, _ = fmt.Fprintf(log, "building %s %s (about %s the first time) ... ", prog.name, version, prog.takes)
 	began := time.Now()
 	target := filepath.Join(dir, prog.name)
@@ -258,7 +277,7 @@ func (p part) buildProgram(ctx context.Context, prog program, moduleDir, version
 	if p.ldflags != nil {
 		ldflags += " " + p.ldflags(version)
 	}
-	if _, err := goCommand(ctx, moduleDir, "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
+	if _, err := goCommand(ctx, moduleDir, "build", "-modfile="+goMod, "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
 		"-tags", p.tags, "-o", unfinished, prog.pkg); err != nil {
 		_, _ = fmt.Fprintln(log, "failed")
 		return fmt.Errorf("building %s %s: %w", prog.name, version, err)
@@ -276,11 +295,10 @@ func (p part) copyFiles(ctx context.Context, moduleDir, dir string) error {
 	if len(p.files) == 0 {
 		return nil
 	}
-	out, err := goCommand(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", p.module)
+	source, err := moduleSource(ctx, moduleDir, p.module)
 	if err != nil {
-		return fmt.Errorf("finding the files of %s: %w", p.module, err)
+		return err
 	}
-	source := strings.TrimSpace(string(out))
 	for _, f := range p.files {
 		content, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(path.Clean(f))))
 		if err != nil {
@@ -291,6 +309,16 @@ func (p part) copyFiles(ctx context.Context, moduleDir, dir string) error {
 		}
 	}
 	return nil
+}
+
+// moduleSource returns the folder in the module cache that has the files of a
+// module.
+func moduleSource(ctx context.Context, moduleDir, module string) (string, error) {
+	out, err := goCommand(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", module)
+	if err != nil {
+		return "", fmt.Errorf("finding the files of %s: %w", module, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // goCommand runs the go command in one of the modules. The error ends in what

@@ -49,20 +49,44 @@ replace example.com/other => example.com/other v9.9.9
 // Each program must be a tool of its module, so that go mod tidy keeps what it
 // needs.
 func TestModulesNameTheirPrograms(t *testing.T) {
-	for _, p := range append(clusterParts, kubectlPart, trainingOperatorPart, objectStorePart, prometheusPart, olmPart) {
-		goMod := filepath.Join("modules", p.name, "go.mod")
-		if _, err := requiredVersion(goMod, p.module); err != nil {
-			t.Error(err)
-		}
-		content, err := os.ReadFile(goMod)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := strings.Fields(string(content))
-		for _, prog := range p.programs {
-			if !slices.Contains(fields, prog.pkg) {
-				t.Errorf("%s has no tool %s", goMod, prog.pkg)
+	for _, p := range append(clusterParts, kubectlPart, kubeletPart, corednsPart, trainingOperatorPart, objectStorePart,
+		prometheusPart, olmPart) {
+		folders := []string{p.folder()}
+		if p.variable != "" {
+			folders = nil
+			versions, err := p.versions("modules")
+			if err != nil {
+				t.Fatal(err)
 			}
+			for _, version := range versions {
+				folders = append(folders, p.name+"-"+version)
+			}
+		}
+		for _, folder := range folders {
+			namesPrograms(t, p, folder)
+		}
+	}
+}
+
+func namesPrograms(t *testing.T, p part, folder string) {
+	t.Helper()
+	goMod := filepath.Join("modules", folder, "go.mod")
+	version, err := requiredVersion(goMod, p.module)
+	if err != nil {
+		t.Error(err)
+	}
+	if folder != p.name && folder != p.name+"-"+strings.TrimPrefix(version, "v") {
+		t.Errorf("%s requires %s %s", goMod, p.module, version)
+	}
+	content, err := os.ReadFile(goMod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(content))
+	for _, prog := range p.programs {
+		// A program of the folder's own module needs no requirement.
+		if prog.pkg != "." && !slices.Contains(fields, prog.pkg) {
+			t.Errorf("%s has no tool %s", goMod, prog.pkg)
 		}
 	}
 }

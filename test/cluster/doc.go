@@ -8,6 +8,16 @@
 // simulated by KWOK: a pod bound to a node becomes Running and Ready at once
 // and runs no code.
 //
+// Kubernetes and Volcano are built in the newest version that has a folder there,
+// or in the one that the environment variable TIDELINE_KUBERNETES or
+// TIDELINE_VOLCANO names, as in TIDELINE_VOLCANO=1.14.1. To add a version, copy the
+// folder of the one before, put the version into its name and its go.mod, repeat
+// the replace lines of the version's own go.mod there, and run go mod tidy in it;
+// then name it in test/project/schemas_test.go, if it is the newest. The files in
+// a folder amend are added to a copy of module volcano.sh/apis that a version of
+// Volcano is then built with, because no module proxy serves its own; the copy is
+// beside the programs in the cache.
+//
 // Training-operator is started on a cluster by [Cluster.StartTrainingOperator],
 // and the Operator Lifecycle Manager by [Cluster.StartOLM], for the one suite
 // each that needs them; a server of S3 is by [Cluster.StartObjectStore]. A Prometheus that knows what

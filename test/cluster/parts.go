@@ -8,8 +8,11 @@ import (
 // A part is one module under modules/: the programs built of it and the files
 // copied out of it into the cache.
 type part struct {
-	name     string // folder under modules/
+	name     string // folder under modules/, before the version if there are several
 	module   string // module whose version names the folder in the cache
+	variable string // environment variable that chooses one of several versions
+	only     string // the version, where several have folders and this part is of one
+	amends   string // module to which versions with a folder amend add the files in it
 	programs []program
 	files    []string // slash-separated paths inside the module
 	ldflags  func(version string) string
@@ -33,8 +36,9 @@ var (
 		programs: []program{{"etcd", "go.etcd.io/etcd/server/v3", "1 min"}},
 	}
 	kubernetesPart = part{
-		name:   "kubernetes",
-		module: "k8s.io/kubernetes",
+		name:     "kubernetes",
+		module:   "k8s.io/kubernetes",
+		variable: KubernetesVariable,
 		programs: []program{
 			{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "3 min"},
 			{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "1 min"},
@@ -46,13 +50,17 @@ var (
 	kubectlPart = part{
 		name:     kubernetesPart.name,
 		module:   kubernetesPart.module,
+		variable: kubernetesPart.variable,
 		programs: []program{{"kubectl", "k8s.io/kubernetes/cmd/kubectl", "1 min"}},
 		ldflags:  kubernetesVersionFlags,
 	}
-	// kubeletPart shares kubernetesPart's folder; it is built only for a real node,
-	// as is corednsPart.
+	// kubeletPart is built only for a real node, as is corednsPart. It stays at a
+	// version that has run with containerd 1.6, which Debian 12 has: 1.37 warns that
+	// the one after it does without the fallbacks for it. The API server may be up to
+	// three minor versions newer than a kubelet.
 	kubeletPart = part{
 		name:     kubernetesPart.name,
+		only:     "1.36.3",
 		module:   kubernetesPart.module,
 		programs: []program{{"kubelet", "k8s.io/kubernetes/cmd/kubelet", "2 min"}},
 		ldflags:  kubernetesVersionFlags,
@@ -63,8 +71,10 @@ var (
 		programs: []program{{"coredns", ".", "2 min"}},
 	}
 	volcanoPart = part{
-		name:   "volcano",
-		module: "volcano.sh/volcano",
+		name:     "volcano",
+		module:   "volcano.sh/volcano",
+		variable: VolcanoVariable,
+		amends:   "volcano.sh/apis",
 		programs: []program{
 			{"vc-scheduler", "volcano.sh/volcano/cmd/scheduler", "3 min"},
 			{"vc-controller-manager", "volcano.sh/volcano/cmd/controller-manager", "30 s"},

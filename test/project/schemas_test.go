@@ -92,7 +92,7 @@ const volcano = "volcano.sh/volcano"
 
 // writeSchemas writes a schema for every kind of Kubernetes, of ours and of others.
 func writeSchemas(ctx context.Context, folder string) error {
-	kubernetes, err := module(ctx, "test/cluster/modules/kubernetes", "k8s.io/kubernetes")
+	kubernetes, err := module(ctx, "test/cluster/modules/kubernetes-1.36.3", "k8s.io/kubernetes")
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func writeSchemas(ctx context.Context, folder string) error {
 	for path, files := range customKinds {
 		requiredBy := "test/project/schemas"
 		if path == volcano {
-			requiredBy = "test/cluster/modules/volcano"
+			requiredBy = "test/cluster/modules/volcano-1.15.1"
 		}
 		others, err := module(ctx, requiredBy, path)
 		if err != nil {

@@ -1,4 +1,4 @@
-module github.com/tideline-io/tideline/test/cluster/modules/kubernetes
+module github.com/tideline-io/tideline/test/cluster/modules/kubernetes-1.36.3
 
 go 1.26.0
 

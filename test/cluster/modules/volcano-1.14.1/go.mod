@@ -1,4 +1,4 @@
-module github.com/tideline-io/tideline/test/cluster/modules/volcano
+module github.com/tideline-io/tideline/test/cluster/modules/volcano-1.14.1
 
 go 1.24.0
 
@@ -144,7 +144,5 @@ replace (
 	k8s.io/sample-apiserver => k8s.io/sample-apiserver v0.34.1
 	k8s.io/sample-cli-plugin => k8s.io/sample-cli-plugin v0.34.1
 	k8s.io/sample-controller => k8s.io/sample-controller v0.34.1
-	// Use local staging directory for APIs development
-	// This allows API changes to be made and reviewed in the same PR as implementation changes
 	volcano.sh/apis => volcano.sh/apis v1.14.0
 )
