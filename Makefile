@@ -23,7 +23,8 @@ HISTORIES ?= 100000
 FUZZTIME ?= 1m
 GOVULNDB ?= https://vuln.go.dev
 
-# The local cluster. Several run side by side, each known by its kubeconfig.
+# The local cluster. Several run side by side, each known by its kubeconfig. TIDELINE_KUBERNETES and TIDELINE_VOLCANO choose another
+# version than the newest, here and in tests: those that folders under test/cluster/modules are named by.
 GPU_NODES ?= 4
 GPUS_PER_NODE ?= 8
 CLUSTER_KUBECONFIG ?=
@@ -218,6 +219,10 @@ test-pytorchjob: ## Hold training-operator, built for it, and what convert makes
 e2e-node: ## Train with PyTorch on a real kubelet and containerd, as root on Debian 12: 40 minutes and 6 GB the first time.
 	@exec test/run.sh node
 
+.PHONY: test-versions
+test-versions: ## Show the scenarios of the main way on each supported pair of Kubernetes and Volcano, and build what is missing.
+	@exec test/run.sh versions
+
 .PHONY: test-merge
 test-merge: ## Show the behaviours of merges on Volcano and a real S3 server; a part of make test.
 	@exec test/run.sh merge
@@ -256,7 +261,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try() {
 		$(MAKE) "$$@" || failed+=("$$1")
 	}
-	for target in test test-install test-pytorchjob test-pools test-ledger test-requests histories fuzz test-faults; do
+	for target in test test-versions test-install test-pytorchjob test-pools test-ledger test-requests histories fuzz test-faults; do
 		try "$$target"
 	done
 	try demo ONESHOT=1

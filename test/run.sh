@@ -111,28 +111,53 @@ cluster() {
 	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/demo/... ./test/testutil/...
 }
 
-# specs NAME TIMEOUT FOLDER [PROCESSES] runs the suite test/FOLDER. Its specs run side by side on one cluster; most of the time
-# they wait.
+# specs NAME TIMEOUT FOLDER [PROCESSES] runs the suite test/FOLDER, or what of it has the label $label if that is set. Its specs
+# run side by side on one cluster; most of the time they wait.
 specs() {
 	local status=0 name=$1 report=$TMPDIR/$1.xml
 	run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" \
-		--junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
+		--label-filter="${label:-}" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
-	[[ ! -s $report ]] || awk -v name="$name" '
+	[[ ! -s $report ]] || awk -v name="$name" -v label="${label:-}" '
 		/<testsuite / { match($0, / time="[0-9.]+"/); seconds = substr($0, RSTART + 7, RLENGTH - 8) }
 		/<testcase name="\[It\]/ {
 			specs++
 			failed += / status="(failed|panicked|timedout|interrupted|aborted)"/
 			skipped += / status="(skipped|pending)"/
 		}
-		END { printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n", name, specs, failed, skipped, seconds }
-	' "$report" >>"$summary"
+		END {
+			# What has another label is no spec of this run.
+			if (label != "") { specs -= skipped; skipped = 0 }
+			printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n", name, specs, failed, skipped, seconds
+			exit label != "" && specs == 0
+		}
+	' "$report" >>"$summary" || status=1
 	return "$status"
 }
 
 # integration runs the numbered scenarios.
 integration() {
 	specs integration 12m integration 6
+}
+
+# versions runs the scenarios of the main way on each pair of a Kubernetes and a Volcano that the local cluster can be made of.
+# What is not in the cache yet is built first, in up to 10 minutes for each version on two cores.
+versions() {
+	local status=0 label='main way' kubernetes volcano
+	for kubernetes in test/cluster/modules/kubernetes-*; do
+		export TIDELINE_KUBERNETES=${kubernetes##*-}
+		for volcano in test/cluster/modules/volcano-*; do
+			export TIDELINE_VOLCANO=${volcano##*-}
+			if run go run ./test/cluster/cmd/localcluster build; then
+				specs "${kubernetes##*/} ${volcano##*/}" 20m integration 6 || status=1
+			else
+				echo "${kubernetes##*/} ${volcano##*/} could not be built: see above" >>"$summary"
+				status=1
+			fi
+		done
+	done
+	unset TIDELINE_KUBERNETES TIDELINE_VOLCANO
+	return "$status"
 }
 
 # stock runs the scenarios of shrinking on Volcano as it is shipped.
@@ -240,8 +265,8 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | stock | capacity | merge | profile | sizing | report | pools | ledger | requests | \
-		node | quickstart | install | image | site | pytorchjob | faults | olm)
+	unit | project | bundle | cluster | integration | versions | stock | capacity | merge | profile | sizing | report | pools | \
+		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
 		;;

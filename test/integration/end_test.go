@@ -14,7 +14,7 @@ import (
 var _ = Describe("The end of a job", func() {
 	const grace = 5 * time.Second
 
-	It("scenario 7: worker 1 succeeding is not success; worker 0 succeeding is, after the grace, and pods are cleaned", func() {
+	It("scenario 7: worker 1 succeeding is not success; worker 0 succeeding is, after the grace; pods are cleaned", mainWay, func() {
 		s := newScenario("s7", 4)
 		s.Submit(s.Job("a").Range(3, 4).CompletionGrace(grace))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")

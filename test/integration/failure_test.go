@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Failures", func() {
-	It("scenario 8: the fourth failure fails a job with a budget of three, although every pod was new", func() {
+	It("scenario 8: the fourth failure fails a job with a budget of three, although every pod was new", mainWay, func() {
 		s := newScenario("s8", 2)
 		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.RunPolicy.MaxRestarts = ptr.To[int32](3) }))
 		for n := range 3 {
@@ -101,7 +101,7 @@ var _ = Describe("Failures", func() {
 		Entry("137 is worth a retry", 137, v1alpha1.PhaseRunning),
 	)
 
-	It("RestartJob creates every worker anew, as the next attempt", func() {
+	It("RestartJob creates every worker anew, as the next attempt", mainWay, func() {
 		s := newScenario("restart-job", 3)
 		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
 			a.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
@@ -120,7 +120,7 @@ var _ = Describe("Failures", func() {
 			HavePrefix("Restarted: All workers are created anew by rule "), HaveSuffix("Attempt 2 begins, with 2..3 workers."))))
 	})
 
-	It("scenario 15: with backend None an eviction restarts the whole gang, and leaves the budget untouched", func() {
+	It("scenario 15: with backend None an eviction restarts the whole gang, and leaves the budget untouched", mainWay, func() {
 		s := newScenario("s15", 3)
 		s.Submit(s.Job("a").Range(2, 3).With(func(a *v1alpha1.ElasticTrainingJob) {
 			a.Spec.Rendezvous.Backend, a.Spec.RunPolicy.MaxRestarts = v1alpha1.BackendNone, ptr.To[int32](0)

@@ -12,7 +12,7 @@ import (
 // severalCycles of Volcano are enough to know what was decided against.
 const severalCycles = story.SeveralCycles
 
-var _ = Describe("A gang", func() {
+var _ = Describe("A gang", mainWay, func() {
 	It("scenario 1: is not placed in part, says why it waits, and is placed all at once when a slot appears", func() {
 		story.GangIsPlacedWhole(newScenario("s1", 3))
 	})

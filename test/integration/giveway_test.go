@@ -31,16 +31,16 @@ var _ = Describe("A running job makes room", func() {
 		w.GrowsBack(300 * time.Second)
 	})
 
-	It("scenario 3: A shrinks, keeps worker 0 and its minimum; B starts; B ends; A grows back", func() {
+	It("scenario 3: A shrinks, keeps worker 0 and its minimum; B starts; B ends; A grows back", mainWay, func() {
 		story.MakesRoom(newScenario("s3", 8))
 	})
 
-	It("scenario 3b: also for a job of a lower tier", func() {
+	It("scenario 3b: also for a job of a lower tier", mainWay, func() {
 		s := newScenario("s3b", 4, 4)
 		story.Fill(s, s.Job("a").Tier("main-traffic").Asks("1", "1Gi")).ComesAndGoes(s.Job("b").Tier("exploratory"))
 	})
 
-	It("scenario 3c: also for a job in another queue that is under its share", func() {
+	It("scenario 3c: also for a job in another queue that is under its share", mainWay, func() {
 		s, other := newScenario("s3c", 8), newScenario("s3c-other")
 		for _, each := range []*testutil.Scenario{s, other} {
 			each.UseQueue(each.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1, Deserved: gpus(4)}))
@@ -54,7 +54,7 @@ var _ = Describe("A running job makes room", func() {
 		w.GrowsBack(story.Cooldown)
 	})
 
-	It("scenario 3d: also for a plain Volcano Job", func() {
+	It("scenario 3d: also for a plain Volcano Job", mainWay, func() {
 		s := newScenario("s3d", 8)
 		w := story.Fill(s, s.Job("a"))
 		job := volcanoJob(s)
@@ -67,7 +67,7 @@ var _ = Describe("A running job makes room", func() {
 		w.GrowsBack(story.Cooldown)
 	})
 
-	It("scenario 4: but not for a gang that needs more than all surplus", func() {
+	It("scenario 4: but not for a gang that needs more than all surplus", mainWay, func() {
 		s := newScenario("s4", 8)
 		w := story.Fill(s, s.Job("a"))
 		s.Submit(s.Job("b").Range(7, 8))
@@ -77,7 +77,7 @@ var _ = Describe("A running job makes room", func() {
 		Expect(s.Audit.Select(testutil.Doing("delete", "pods"))).To(BeEmpty(), "no pod was deleted")
 	})
 
-	It("scenario 5: one eviction counts as no restart, and its index comes back after the cooldown", func() {
+	It("scenario 5: one eviction counts as no restart, and its index comes back after the cooldown", mainWay, func() {
 		s := newScenario("s5", 4)
 		s.Submit(s.Job("a").Range(2, 4))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A fills the slots")
@@ -104,7 +104,7 @@ var _ = Describe("A running job makes room", func() {
 		Expect(s.Read("a")).To(testutil.HaveRestarts(0), "coming back is no failure")
 	})
 
-	It("scenario 5: several come back lowest index first", func() {
+	It("scenario 5: several come back lowest index first", mainWay, func() {
 		s := newScenario("s5-order", 8)
 		w := story.Fill(s, s.Job("a"))
 		for _, i := range []int{6, 2, 4} {

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("A lost worker", func() {
-	It("scenario 6: worker 0 comes back although another's surplus has taken its place", func() {
+	It("scenario 6: worker 0 comes back although another's surplus has taken its place", mainWay, func() {
 		s := newScenario("s6", 8)
 		s.Submit(s.Job("a").Range(2, 2))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A has its core")
@@ -41,7 +41,7 @@ var _ = Describe("A lost worker", func() {
 		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("WorkerLost: Lost worker 0")), "A's story tells it")
 	})
 
-	It("is replaced under its index, and counts as one restart, when it failed", func() {
+	It("is replaced under its index, and counts as one restart, when it failed", mainWay, func() {
 		s := newScenario("failed", 4)
 		s.Submit(s.Job("a").Range(3, 4))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")

@@ -44,7 +44,7 @@ var _ = Describe("What a job consists of", func() {
 			})
 	}
 
-	It("are pods with everything that Volcano and torchrun must be told", func() {
+	It("are pods with everything that Volcano and torchrun must be told", mainWay, func() {
 		s := newScenario("pods", 6)
 		s.Submit(elaborate(s))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
@@ -89,7 +89,7 @@ var _ = Describe("What a job consists of", func() {
 		}
 	})
 
-	It("are PodGroups of core and surplus, and a headless Service", func() {
+	It("are PodGroups of core and surplus, and a headless Service", mainWay, func() {
 		s := newScenario("groups", 6)
 		s.Submit(elaborate(s))
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")

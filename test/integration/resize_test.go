@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A changed range", func() {
-	It("scenario 11: max 8, 3, 8 by kubectl scale: the highest leave, pending first; the lowest missing come back", func() {
+	It("scenario 11: max 8, 3, 8 by kubectl scale: the highest leave, pending first; the lowest missing come back", mainWay, func() {
 		s := newScenario("s11", 6)
 		// A long cooldown: what a user asks for does not wait for it.
 		s.Submit(s.Job("a").Range(2, 8).Cooldown(time.Hour))

@@ -47,6 +47,11 @@ var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 256}).
 		}
 	})
 
+// mainWay is the label of the scenarios that `make test-versions` shows with each version of Volcano and Kubernetes that is
+// supported: a gang starts, grows, gives way, grows back, loses a worker, restarts, is suspended, and ends. Other versions are
+// what these stand on; the details that other scenarios are about are Tideline's own.
+var mainWay = Label("main way")
+
 func newScenario(name string, gpus ...int64) *testutil.Scenario {
 	GinkgoHelper()
 	return shared.World.NewScenario(GinkgoT(), name, gpus...)

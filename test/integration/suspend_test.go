@@ -19,7 +19,7 @@ const (
 )
 
 var _ = Describe("A job that is suspended", func() {
-	It("scenario 9: holds nothing, keeps its counters, emits one event, and goes on with its next attempt", func() {
+	It("scenario 9: holds nothing, keeps its counters, emits one event, and goes on with its next attempt", mainWay, func() {
 		s := newScenario("s9", 4)
 		s.Submit(s.Job("a").Range(2, 4))
 		Eventually(s.Fetch("a")).Should(testutil.Train(4), "A trains")
@@ -71,7 +71,7 @@ var _ = Describe("A job that is suspended", func() {
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a"), "and holds nothing any more")
 	})
 
-	It("that never ran is created suspended, and starts when it may", func() {
+	It("that never ran is created suspended, and starts when it may", mainWay, func() {
 		s := newScenario("born-suspended", 2)
 		s.Submit(s.Job("a").Range(2, 2).With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.RunPolicy.Suspend = true }))
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSuspended), "A is suspended")
