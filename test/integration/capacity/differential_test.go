@@ -33,6 +33,8 @@ const (
 	defaultQuestions         = 60
 	// atOnce is how many questions are asked side by side.
 	atOnce = 100
+	// patience is for a machine that is busy with other work: a hundred gangs are asked at once.
+	patience = 5 * time.Minute
 )
 
 var _ = Describe("What the model says fits", func() {
@@ -137,7 +139,7 @@ func (r *round) ask() {
 		}
 		return r.createAll(append(objects, q.queue.DeepCopy()))
 	})
-	Eventually(r.readied).Should(BeEmpty(), "nodes and queues are ready")
+	Eventually(r.readied).WithTimeout(patience).Should(BeEmpty(), "nodes and queues are ready")
 	r.each("bind pods", func(q *question) error {
 		var objects []client.Object
 		if q.held != nil {
@@ -148,7 +150,7 @@ func (r *round) ask() {
 		}
 		return r.createAll(objects)
 	})
-	Eventually(r.settled).Should(BeEmpty(), "the bound pods run, and Volcano counts them")
+	Eventually(r.settled).WithTimeout(patience).Should(BeEmpty(), "the bound pods run, and Volcano counts them")
 	r.askModel()
 	r.each("ask", func(q *question) error {
 		objects := []client.Object{q.group.DeepCopy()}
@@ -157,7 +159,7 @@ func (r *round) ask() {
 		}
 		return r.createAll(objects)
 	})
-	Eventually(r.answered).Should(BeEmpty(), "Volcano places each gang or says that it cannot")
+	Eventually(r.answered).WithTimeout(patience).Should(BeEmpty(), "Volcano places each gang or says that it cannot")
 	// Whoever waits now was passed over again before each of these.
 	for i := range 3 {
 		r.placeAnother(fmt.Sprintf("later-%d", i))
@@ -192,7 +194,7 @@ func (r *round) evict() {
 			}
 		}
 		return waiting, err
-	}).Should(BeEmpty(), "Volcano places each gang that others left for")
+	}).WithTimeout(patience).Should(BeEmpty(), "Volcano places each gang that others left for")
 }
 
 // each does something for all questions, several at a time.
@@ -351,7 +353,7 @@ func (r *round) askModel() {
 			q.tellVictims(a)
 		}
 		return unjudged
-	}).Should(BeEmpty(), "the model judges every gang")
+	}).WithTimeout(patience).Should(BeEmpty(), "the model judges every gang")
 }
 
 // tellVictims notes the pods that the model has leave for the gang.
@@ -412,7 +414,7 @@ func (r *round) placeAnother(name string) {
 	r.Create(group, pod)
 	Eventually(func() (string, error) {
 		return pod.Spec.NodeName, r.Client.Get(r.Context(), client.ObjectKeyFromObject(pod), pod)
-	}).WithTimeout(5*time.Minute).Should(Equal("gpu-0"), "Volcano places a gang that came later, on a busy machine as well")
+	}).WithTimeout(patience).Should(Equal("gpu-0"), "Volcano places a gang that came later")
 }
 
 // clear makes room for the next round.
@@ -425,7 +427,7 @@ func (r *round) clear() {
 	Eventually(func() (int, error) {
 		pods, groups, err := r.read()
 		return len(pods) + len(groups), err
-	}).Should(BeZero(), "they are gone")
+	}).WithTimeout(patience).Should(BeZero(), "they are gone")
 	r.each("remove the cluster", func(q *question) error {
 		var errs []error
 		for _, n := range q.nodes {
