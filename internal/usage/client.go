@@ -78,7 +78,8 @@ func (c *Client) query(ctx context.Context, q Query, from, to time.Time) ([]Seri
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	asked := v1.Range{Start: from, End: to, Step: slotLength}
-	value, warnings, err := c.api.QueryRange(ctx, q.Expr, asked, v1.WithTimeout(c.timeout))
+	// Infos are remarks on how the question is put: unlike with warnings, nothing is missing in the answer.
+	value, warnings, _, err := c.api.QueryRange(ctx, q.Expr, asked, v1.WithTimeout(c.timeout))
 	if err != nil {
 		return nil, c.explain(ctx, err)
 	}

@@ -64,7 +64,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer != nil && answer(w, r) {
 		return
 	}
-	_, _ = fmt.Fprintf(w, `{"status": "success", "data": {"resultType": "matrix", "result": [%s]}}`, f.result(r.Form.Get("query")))
+	_, _ = fmt.Fprintf(w, `{"status": "success", "infos": ["metric might not be a counter"], "data": {"resultType": "matrix",
+		"result": [%s]}}`, f.result(r.Form.Get("query")))
 }
 
 // result has CPU of pod a in the first ten minutes of the day.
