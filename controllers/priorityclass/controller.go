@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/doctor"
 )
 
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=list;create
@@ -63,30 +61,29 @@ func (c *creator) Start(ctx context.Context) error {
 
 // examine says of which tiers the classes are not as configured.
 func (c *creator) examine(ctx context.Context) {
-	findings, err := doctor.ExamineTiers(ctx, c.live, c.tiers)
-	if err != nil && ctx.Err() == nil {
-		c.log.Error(err, "Cannot tell whether the tiers have their PriorityClasses")
+	have, err := Read(ctx, c.live)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.log.Error(err, "Cannot tell whether the tiers have their PriorityClasses")
+		}
+		return
 	}
-	for _, f := range findings {
-		c.log.Error(nil, f.What, "do", f.Do, "manifest", f.Manifest)
+	for _, p := range Judge(have, c.tiers) {
+		c.log.Error(nil, p.What, "do", p.Do, "manifest", p.Manifest)
 	}
 }
 
 // createMissing creates the classes that are not there. One that cannot be created keeps no other from it.
 func (c *creator) createMissing(ctx context.Context) error {
-	list := &schedulingv1.PriorityClassList{}
-	if err := c.live.List(ctx, list); err != nil {
-		return fmt.Errorf("list PriorityClasses: %w", err)
-	}
-	there := make(map[string]bool, len(list.Items))
-	for i := range list.Items {
-		there[list.Items[i].Name] = true
+	there, err := Read(ctx, c.live)
+	if err != nil {
+		return err
 	}
 	var failed []error
 	classes := c.tiers.Classes()
 	for i := range classes {
 		class := &classes[i]
-		if there[class.Name] {
+		if _, exists := there[class.Name]; exists {
 			continue
 		}
 		switch err := c.client.Create(ctx, class); {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"github.com/tideline-io/tideline/controllers/priorityclass"
 	"strings"
 	"testing"
 
@@ -65,13 +66,13 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 			}
 			tiers := append(config.DefaultTiers(), gold)
 			want := Finding{What: c.what, Do: c.do, Manifest: goldClasses}
-			found, err := ExamineTiers(t.Context(), builder.Build(), tiers)
+			have, err := priorityclass.Read(t.Context(), builder.Build())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found).To(Equal([]Finding{want}))
+			g.Expect(priorityclass.Judge(have, tiers)).To(Equal([]priorityclass.Problem{{What: c.what, Do: c.do, Manifest: goldClasses}}))
 
 			f := healthy()
 			for i := range c.installed {
-				f.Classes[c.installed[i].Name] = Class{c.installed[i].Value, corev1.PreemptLowerPriority}
+				f.Classes[c.installed[i].Name] = priorityclass.Class{Value: c.installed[i].Value, Policy: corev1.PreemptLowerPriority}
 			}
 			cfg := config.Defaults()
 			cfg.Tiers = tiers
@@ -89,16 +90,18 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 // The class that reservations need is not of a tier, and nobody can name it otherwise.
 func TestReservationsWithoutTheirClass(t *testing.T) {
 	for name, c := range map[string]struct {
-		change   func(map[string]Class)
+		change   func(map[string]priorityclass.Class)
 		what, do string
 	}{
 		"missing": {
-			func(have map[string]Class) { delete(have, "tideline-handover") },
+			func(have map[string]priorityclass.Class) { delete(have, "tideline-handover") },
 			"PriorityClasses of reservations are not as configured: tideline-handover is missing.",
 			"Start the operator with this configuration: ",
 		},
 		"another value": {
-			func(have map[string]Class) { have["tideline-handover"] = Class{5, corev1.PreemptLowerPriority} },
+			func(have map[string]priorityclass.Class) {
+				have["tideline-handover"] = priorityclass.Class{Value: 5, Policy: corev1.PreemptLowerPriority}
+			},
 			"PriorityClasses of reservations are not as configured: tideline-handover is 5 PreemptLowerPriority and must be " +
 				"1000000000 Never.",
 			"Delete tideline-handover, because a class cannot change, ",
@@ -108,7 +111,7 @@ func TestReservationsWithoutTheirClass(t *testing.T) {
 			g := NewWithT(t)
 			f := healthy()
 			c.change(f.Classes)
-			g.Expect(classes(f.Classes, config.DefaultTiers())).To(ConsistOf(And(
+			g.Expect(judgeClasses(f.Classes, config.DefaultTiers())).To(ConsistOf(And(
 				HaveField("What", c.what), HaveField("Do", HavePrefix(c.do)), HaveField("Manifest", And(
 					ContainSubstring("name: tideline-handover\n"), ContainSubstring("value: 1000000000\n"))))))
 		})

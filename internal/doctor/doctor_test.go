@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"github.com/tideline-io/tideline/controllers/priorityclass"
 	"os"
 	"strings"
 	"testing"
@@ -20,14 +21,14 @@ func healthy() Facts {
 	f := Facts{
 		Namespace: rbac.Namespace,
 		Server:    "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
-		Queues: map[string]string{"default": "Open", "tideline-merge": "Open"}, Classes: map[string]Class{},
+		Queues: map[string]string{"default": "Open", "tideline-merge": "Open"}, Classes: map[string]priorityclass.Class{},
 		Operator: &Replicas{1, 1}, LeaseSilence: ptr.To(2 * time.Second),
 	}
 	for _, t := range config.DefaultTiers() {
-		f.Classes[t.ClassName()] = Class{t.Priority, corev1.PreemptLowerPriority}
-		f.Classes[t.SurplusClassName()] = Class{t.SurplusPriority, corev1.PreemptNever}
+		f.Classes[t.ClassName()] = priorityclass.Class{Value: t.Priority, Policy: corev1.PreemptLowerPriority}
+		f.Classes[t.SurplusClassName()] = priorityclass.Class{Value: t.SurplusPriority, Policy: corev1.PreemptNever}
 	}
-	f.Classes[config.HandoverClass] = Class{1_000_000_000, corev1.PreemptNever}
+	f.Classes[config.HandoverClass] = priorityclass.Class{Value: 1_000_000_000, Policy: corev1.PreemptNever}
 	return f
 }
 
@@ -122,7 +123,9 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			"PriorityClasses of tier exploratory are not as configured: tideline-exploratory is missing.",
 		},
 		"wrong class": {
-			func(f *Facts) { f.Classes["tideline-exploratory"] = Class{5, corev1.PreemptLowerPriority} },
+			func(f *Facts) {
+				f.Classes["tideline-exploratory"] = priorityclass.Class{Value: 5, Policy: corev1.PreemptLowerPriority}
+			},
 			"tideline-exploratory is 5 PreemptLowerPriority and must be 1000 PreemptLowerPriority.",
 		},
 		"no operator": {

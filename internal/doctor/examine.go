@@ -3,6 +3,7 @@ package doctor
 
 import (
 	"fmt"
+	"github.com/tideline-io/tideline/controllers/priorityclass"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ type Facts struct {
 	// Queues are the states of the Queues by name.
 	Queues map[string]string
 	// Classes are the PriorityClasses by name.
-	Classes map[string]Class
+	Classes map[string]priorityclass.Class
 	// VolcanoWebhooks is how many webhooks of Volcano judge PodGroups.
 	VolcanoWebhooks int
 	// MissingWebhooks are our webhook configurations that are not installed.
@@ -67,12 +68,26 @@ type Finding struct {
 	Manifest string
 }
 
+// judgeClasses judges the PriorityClasses of all tiers and of reservations: one finding for each that is to be mended, or one for
+// all.
+func judgeClasses(have map[string]priorityclass.Class, tiers config.Tiers) []Finding {
+	var findings []Finding
+	for _, p := range priorityclass.Judge(have, tiers) {
+		findings = append(findings, Finding{What: p.What, Do: p.Do, Manifest: p.Manifest})
+	}
+	if len(findings) > 0 {
+		return findings
+	}
+	return []Finding{{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers and of reservations are there (%d).",
+		len(tiers.Classes()))}}
+}
+
 // Examine judges the facts, in the order in which a person would mend them.
 func Examine(f Facts, cfg *config.Configuration) []Finding {
 	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
 	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)
-	findings = append(findings, classes(f.Classes, cfg.Tiers)...)
+	findings = append(findings, judgeClasses(f.Classes, cfg.Tiers)...)
 	return append(findings, permissions(f), operator(f))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/tideline-io/tideline/controllers/priorityclass"
 	"io"
 	"maps"
 	"slices"
@@ -84,7 +85,7 @@ func gatherQueues(ctx context.Context, c client.Client, f *Facts) error {
 }
 
 func gatherClasses(ctx context.Context, c client.Client, f *Facts) error {
-	classes, err := readClasses(ctx, c)
+	classes, err := priorityclass.Read(ctx, c)
 	f.Classes = classes
 	return err
 }

@@ -1,0 +1,105 @@
+package priorityclass
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/internal/config"
+)
+
+// Class is what counts of a PriorityClass.
+type Class struct {
+	Value  int32
+	Policy corev1.PreemptionPolicy
+}
+
+// String is the value and the policy, as findings show them.
+func (c Class) String() string { return fmt.Sprintf("%d %s", c.Value, c.Policy) }
+
+// Problem is a need whose PriorityClasses are not as configured.
+type Problem struct {
+	// What was found, with the figures.
+	What string
+	// Do says how to mend it.
+	Do string
+	// Manifest is the YAML that Do speaks of.
+	Manifest string
+}
+
+func classOf(c *schedulingv1.PriorityClass) Class {
+	return Class{Value: c.Value, Policy: ptr.Deref(c.PreemptionPolicy, corev1.PreemptLowerPriority)}
+}
+
+// Read lists the PriorityClasses by name.
+func Read(ctx context.Context, c client.Reader) (map[string]Class, error) {
+	list := &schedulingv1.PriorityClassList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list PriorityClasses: %w", err)
+	}
+	classes := make(map[string]Class, len(list.Items))
+	for i := range list.Items {
+		classes[list.Items[i].Name] = classOf(&list.Items[i])
+	}
+	return classes, nil
+}
+
+// Judge returns a problem for each tier whose PriorityClasses are not what the configuration says, and for reservations, whose
+// class is always the same.
+func Judge(have map[string]Class, tiers config.Tiers) []Problem {
+	var problems []Problem
+	for _, t := range tiers {
+		problems = append(problems, judgeNeed("tier "+t.Name, "Name the tier otherwise, or delete", have, t.Classes())...)
+	}
+	return append(problems, judgeNeed("reservations", "Delete", have, []schedulingv1.PriorityClass{config.Handover()})...)
+}
+
+// judgeNeed judges the PriorityClasses that something needs: one problem, or none. A class of another value leaves deleting it, or
+// what else the first words of the way out say.
+func judgeNeed(what, wayOut string, have map[string]Class, needed []schedulingv1.PriorityClass) []Problem {
+	var wrong, others []string
+	for i := range needed {
+		name, want := needed[i].Name, classOf(&needed[i])
+		switch is, found := have[name]; {
+		case !found:
+			wrong = append(wrong, name+" is missing")
+		case is != want:
+			wrong = append(wrong, fmt.Sprintf("%s is %s and must be %s", name, is, want))
+			others = append(others, name)
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	p := Problem{
+		What: fmt.Sprintf("PriorityClasses of %s are not as configured: %s.", what, strings.Join(wrong, "; ")),
+		Do: "Start the operator with this configuration: it creates what is missing; its log says why it cannot. Or apply what " +
+			"follows (kubectl apply -f FILE):",
+		Manifest: manifest(needed),
+	}
+	if len(others) > 0 {
+		p.Do = fmt.Sprintf("%s %s, because a class cannot change, which leaves running pods as they are, and apply what follows "+
+			"(kubectl apply -f FILE):", wayOut, strings.Join(others, " and "))
+	}
+	return []Problem{p}
+}
+
+// manifest is the YAML of PriorityClasses, a document each.
+func manifest(classes []schedulingv1.PriorityClass) string {
+	var b strings.Builder
+	for i := range classes {
+		document, err := yaml.Marshal(&classes[i])
+		if err != nil {
+			return "" // of a type whose fields all can be written
+		}
+		b.WriteString("---\n")
+		b.Write(document)
+	}
+	return b.String()
+}
