@@ -67,14 +67,14 @@ type Reconciler struct {
 }
 
 // Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, recorder *accounting.Recorder) error {
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *accounting.Recorder) error {
 	g, err := guard.New(crd.CostReport)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, guard: g, complete: recorder.Complete, metrics: newMetrics(), now: time.Now,
+		config: cfg, namespace: namespace, guard: g, complete: held.Complete, metrics: newMetrics(), now: time.Now,
 		open: func(ctx context.Context) (*ledger.Ledger, error) { return accounting.OpenLedger(ctx, cfg.Ledger) },
 	}
 	if err := r.metrics.register(); err != nil {

@@ -135,7 +135,7 @@ func (l *laws) canBePlaced(w *world, key types.NamespacedName) []*corev1.Pod {
 }
 
 // stopsAgain: no training stops and goes on in turns for one gang.
-func (l *laws) stopsAgain(w *world, t *training, by types.NamespacedName) {
+func (l *laws) stopsAgain(w *world, t *trainee, by types.NamespacedName) {
 	if t.job.Status.Preemption != nil {
 		return // It is on its way.
 	}
@@ -200,7 +200,7 @@ func (w *world) othersFirst(key types.NamespacedName) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.trainings, func(t *training) bool { // Room is kept for one whose attempt has just begun.
+	return slices.ContainsFunc(w.trainings, func(t *trainee) bool { // Room is kept for one whose attempt has just begun.
 		return t.job.Name != key.Name && w.group(t.job.Name) < 0 &&
 			w.arbiter.Verdict(client.ObjectKeyFromObject(t.job)).Waiting > 0
 	})
@@ -254,7 +254,7 @@ func (l *laws) ends(w *world, e *capacity.Ended) {
 // collect: a claim that has ended is told, by the gang itself and by those who left for it.
 func (l *laws) collect(w *world) {
 	l.owed = slices.DeleteFunc(l.owed, func(d debt) bool {
-		at := slices.IndexFunc(w.trainings, func(t *training) bool { return t.job.UID == d.job })
+		at := slices.IndexFunc(w.trainings, func(t *trainee) bool { return t.job.UID == d.job })
 		if at < 0 {
 			return true
 		}
@@ -285,7 +285,7 @@ func gaveWay(st *v1alpha1.ElasticTrainingJobStatus, gang string) bool {
 }
 
 // saysNotPlaced tells whether a training says that it was not placed in time, or need not any more.
-func (w *world) saysNotPlaced(t *training) bool {
+func (w *world) saysNotPlaced(t *trainee) bool {
 	scheduled := meta.FindStatusCondition(t.job.Status.Conditions, v1alpha1.ConditionScheduled)
 	return !w.arbiter.Verdict(client.ObjectKeyFromObject(t.job)).Overdue ||
 		scheduled != nil && scheduled.Reason == v1alpha1.ReasonNotPlaced
@@ -376,7 +376,7 @@ func (w *world) surplusOf(queue string) func(*corev1.Pod) bool {
 }
 
 // core are pods as the core of a training has them.
-func (w *world) core(t *training) []*corev1.Pod {
+func (w *world) core(t *trainee) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range t.job.Spec.MinReplicas {
 		pod := &corev1.Pod{Spec: *t.job.Spec.Template.Spec.DeepCopy()}

@@ -47,7 +47,7 @@ type world struct {
 	queues    []*queue
 	pods      []*corev1.Pod
 	groups    []client.Object
-	trainings []*training
+	trainings []*trainee
 	// hindered says of gangs, by the names of their PodGroups, what keeps them from their places.
 	hindered map[string]*hindrance
 	// named counts names and UIDs that were given, and changes what happened to pods and statuses.
@@ -72,8 +72,8 @@ type queue struct {
 	capability int64
 }
 
-// training is an ElasticTrainingJob, and what its reconciler remembers.
-type training struct {
+// trainee is an ElasticTrainingJob, and what its reconciler remembers.
+type trainee struct {
 	job        *v1alpha1.ElasticTrainingJob
 	queue      string
 	service    types.UID
@@ -234,7 +234,7 @@ func gpusOf(p *corev1.Pod) int64 {
 }
 
 // addTraining adds a job of minimum to maximum workers with each so many GPUs.
-func (w *world) addTraining(tier, queue string, minimum, maximum int32, each int64, h hindrance) *training {
+func (w *world) addTraining(tier, queue string, minimum, maximum int32, each int64, h hindrance) *trainee {
 	w.named++
 	name := fmt.Sprintf("%s%d", tier, w.named)
 	job := &v1alpha1.ElasticTrainingJob{
@@ -260,7 +260,7 @@ func (w *world) addTraining(tier, queue string, minimum, maximum int32, each int
 	if h.nowhere {
 		job.Spec.Template.Spec.NodeSelector = map[string]string{"nowhere": "yes"}
 	}
-	t := &training{job: job, queue: queue, grace: 5 * time.Second}
+	t := &trainee{job: job, queue: queue, grace: 5 * time.Second}
 	w.trainings, w.hindered[name] = append(w.trainings, t), &h
 	return t
 }
@@ -325,12 +325,12 @@ func (w *world) gone(pod *corev1.Pod) {
 	}
 }
 
-func (w *world) trainingOf(o client.Object) *training {
+func (w *world) trainingOf(o client.Object) *trainee {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {
 		return nil
 	}
-	at := slices.IndexFunc(w.trainings, func(t *training) bool { return t.job.UID == owner.UID })
+	at := slices.IndexFunc(w.trainings, func(t *trainee) bool { return t.job.UID == owner.UID })
 	if at < 0 {
 		return nil
 	}
@@ -350,7 +350,7 @@ func (w *world) podsOf(group string) []*corev1.Pod {
 
 // remove takes a gang out of the world: its job, its PodGroups and its pods.
 func (w *world) remove(name string) {
-	w.trainings = slices.DeleteFunc(w.trainings, func(t *training) bool { return t.job.Name == name })
+	w.trainings = slices.DeleteFunc(w.trainings, func(t *trainee) bool { return t.job.Name == name })
 	for _, group := range []string{name, gang.SurplusName(name)} {
 		w.groups = slices.DeleteFunc(w.groups, func(o client.Object) bool { return o.GetName() == group })
 		for _, p := range w.podsOf(group) {
@@ -361,7 +361,7 @@ func (w *world) remove(name string) {
 }
 
 // reconcile plans one training, carries the decision out and writes the status when it is due, as the controller does.
-func (w *world) reconcile(t *training) {
+func (w *world) reconcile(t *trainee) {
 	key := client.ObjectKeyFromObject(t.job)
 	o := elastic.Observed{
 		Job: t.job, Config: w.config, Verdict: w.arbiter.Verdict(key), Service: t.service, Departures: slices.Clone(t.departures),
@@ -388,7 +388,7 @@ func (w *world) reconcile(t *training) {
 	w.write(t, &o, &wanted)
 }
 
-func (w *world) write(t *training, o *elastic.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *world) write(t *trainee, o *elastic.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	key := client.ObjectKeyFromObject(t.job)
 	pace := elastic.PaceOf(&t.job.Status, wanted)
 	if pace == elastic.PaceNever {
@@ -422,7 +422,7 @@ func (w *world) group(name string) int {
 }
 
 // apply carries a decision out, in the order of its fields, until a request is refused.
-func (w *world) apply(t *training, d *elastic.Decision) *kube.Problem {
+func (w *world) apply(t *trainee, d *elastic.Decision) *kube.Problem {
 	for i := range d.DeletePods {
 		for _, p := range slices.Clone(w.pods) {
 			if p.UID == d.DeletePods[i].UID {

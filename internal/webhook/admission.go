@@ -106,7 +106,7 @@ type validator struct {
 type profile = v1alpha1.ResourceQuotaProfile
 
 func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, of: training, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
+	return &validator{client: c, of: forTraining, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
 		job := &v1alpha1.ElasticTrainingJob{}
 		if err := json.Unmarshal(content, job); err != nil {
 			return Decision{}, fmt.Errorf("read the job: %w", err)
@@ -118,7 +118,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
 }
 
 func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
-	return &validator{client: c, of: merging, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
+	return &validator{client: c, of: forMerge, decide: func(content []byte, by Creation, p *profile) (Decision, error) {
 		merge := &v1alpha1.MergeJob{}
 		if err := json.Unmarshal(content, merge); err != nil {
 			return Decision{}, fmt.Errorf("read the merge: %w", err)

@@ -49,7 +49,7 @@ func TestOwnerDefaultsToTheUser(t *testing.T) {
 	} {
 		t.Run(job, func(t *testing.T) {
 			g := NewWithT(t)
-			response := (&completer{&reviewer{}, training}).Handle(t.Context(), creation(job))
+			response := (&completer{&reviewer{}, forTraining}).Handle(t.Context(), creation(job))
 			g.Expect(response.Allowed).To(BeTrue())
 			g.Expect(response.Patches).To(Equal(want))
 		})

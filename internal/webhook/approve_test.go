@@ -308,7 +308,7 @@ func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 		`this is not created yet`))
 
 	copied := creation(`{"metadata":{"annotations":{"tideline.io/approval":"copied"}},"spec":{"owner":"alice"}}`)
-	g.Expect((&completer{&reviewer{}, training}).Handle(t.Context(), copied).Patches).To(Equal([]jsonpatch.JsonPatchOperation{
+	g.Expect((&completer{&reviewer{}, forTraining}).Handle(t.Context(), copied).Patches).To(Equal([]jsonpatch.JsonPatchOperation{
 		{Operation: "remove", Path: "/metadata/annotations/tideline.io~1approval"},
 	}), "that of another object is taken off")
 }

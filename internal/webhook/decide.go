@@ -58,8 +58,8 @@ type words struct {
 }
 
 var (
-	training = words{v1alpha1.ElasticTrainingJobKind, "elastictrainingjobs", "job", "workers"}
-	merging  = words{v1alpha1.MergeJobKind, "mergejobs", "merge", "pods"}
+	forTraining = words{v1alpha1.ElasticTrainingJobKind, "elastictrainingjobs", "job", "workers"}
+	forMerge    = words{v1alpha1.MergeJobKind, "mergejobs", "merge", "pods"}
 )
 
 // Rules are what jobs are held to besides their schema.
@@ -75,7 +75,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	spec := &job.Spec
 	var d Decision
 	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
-	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, training, rules); fine {
+	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, forTraining, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
 		if long := worker.CheckProtection(spec, tier); long != nil {
 			d.Refused = append(d.Refused, long)
@@ -85,7 +85,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	d.cap(job, rules)
 	d.budget(job, rules)
 	d.groups(owner, by)
-	d.claim(spec.Owner, &spec.Template.Spec, training, by)
+	d.claim(spec.Owner, &spec.Template.Spec, forTraining, by)
 	return d
 }
 
@@ -94,7 +94,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
 	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
-	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, merging, rules); fine {
+	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, forMerge, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckMergeQoS(spec, tier)...)
 	}
 	d.Refused = append(d.Refused, worker.CheckMergeGrace(spec, rules.Config.Limits)...)
@@ -106,7 +106,7 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 		}
 	}
 	d.groups(owner, by)
-	d.claim(spec.Owner, &spec.Template.Spec, merging, by)
+	d.claim(spec.Owner, &spec.Template.Spec, forMerge, by)
 	if name := spec.Store.CredentialsSecretName; name != "" {
 		d.Claims = append(d.Claims, claimSecret(name, by))
 	}

@@ -63,7 +63,7 @@ func TestGroupsOfTheOwnerAreRecorded(t *testing.T) {
 			req := creation(c.job)
 			req.UserInfo.Groups = []string{"nlp", "system:authenticated", "ml"}
 			r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{naming(), naming(c.named...)}}
-			for _, of := range []words{training, merging} {
+			for _, of := range []words{forTraining, forMerge} {
 				response := (&completer{r, of}).Handle(t.Context(), req)
 				g.Expect(response.Allowed).To(BeTrue())
 				g.Expect(response.Patches).To(Equal(c.patches))
@@ -75,7 +75,7 @@ func TestGroupsOfTheOwnerAreRecorded(t *testing.T) {
 func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	g := NewWithT(t)
 	r := &reviewer{unreadable: errors.New("late")}
-	c := &completer{r, merging}
+	c := &completer{r, forMerge}
 	response := c.Handle(t.Context(), creation(`{"spec":{}}`))
 	g.Expect(response.Allowed).To(BeFalse())
 	g.Expect(response.Patches).To(BeEmpty())
@@ -91,7 +91,7 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 		many.UserInfo.Groups = append(many.UserInfo.Groups, fmt.Sprintf("g%d", i))
 	}
 	r = &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{naming(many.UserInfo.Groups[1:]...)}}
-	c = &completer{r, training}
+	c = &completer{r, forTraining}
 	response = c.Handle(t.Context(), many)
 	g.Expect(response.Allowed).To(BeFalse())
 	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.ownerGroups: Forbidden: ` +

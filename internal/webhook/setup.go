@@ -107,8 +107,8 @@ func hooks(c client.Client, cfg *config.Configuration, g *gate) map[string]http.
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: time.Now}
 	return map[string]http.Handler{
-		defaultJobPath:       g.guard(created, &completer{c, training}),
-		defaultMergePath:     g.guard(created, &completer{c, merging}),
+		defaultJobPath:       g.guard(created, &completer{c, forTraining}),
+		defaultMergePath:     g.guard(created, &completer{c, forMerge}),
 		validateJobPath:      g.guard(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg)),
 		validateMergePath:    g.guard(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
 		approvePath:          g.guard(changed, admission.HandlerFunc(a.record)),
