@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
 // profilesInterval is how long it is not looked again to which profile a namespace belongs.
@@ -26,7 +27,7 @@ type places struct {
 
 	mu sync.Mutex
 	// profiles are those of one moment, and of has the profiles of namespaces that were asked for since.
-	profiles *kube.Profiles
+	profiles *profilecache.Profiles
 	read     time.Time
 	of       map[string]string
 }
@@ -46,7 +47,7 @@ func (p *places) profile(ctx context.Context, namespace string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if age := p.now().Sub(p.read); p.profiles == nil || age < 0 || age >= profilesInterval {
-		profiles, err := kube.ReadProfiles(ctx, p.reader)
+		profiles, err := profilecache.ReadProfiles(ctx, p.reader)
 		if err != nil {
 			return p.of[namespace]
 		}

@@ -36,6 +36,7 @@ import (
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/guard"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch;delete
@@ -205,7 +206,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Watches(namespace, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
-			builder.WithPredicates(kube.ProfileChanged())).
+			builder.WithPredicates(profilecache.ProfileChanged())).
 		WatchesRawSource(source.Kind[client.Object](r.scheduler, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs))).
 		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{

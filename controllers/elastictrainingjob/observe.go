@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/profilecache"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -150,7 +151,7 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 // the queue that the namespace names by Volcano's own annotation, or default. A namespace that is not found is an error: a job
 // has one, so the cache lags, and a gang keeps the queue that it joins.
 func (r *Reconciler) observeProfile(ctx context.Context, o *elastic.Observed) error {
-	namespace, profile, err := kube.ProfileOf(ctx, r.client, o.Job.Namespace)
+	namespace, profile, err := profilecache.ProfileOf(ctx, r.client, o.Job.Namespace)
 	if err != nil {
 		return err
 	}

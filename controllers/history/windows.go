@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/profilecache"
 	"github.com/tideline-io/tideline/internal/sizing"
 )
 
@@ -15,7 +15,7 @@ import (
 // windows are for how many days back it counts what was used, by namespace, as profiles said when they were read. The zero value
 // has the default for all.
 type windows struct {
-	profiles *kube.Profiles
+	profiles *profilecache.Profiles
 	most     int
 	// days are those of namespaces that were learnt. They are not changed once others read them.
 	days map[string]int
@@ -23,7 +23,7 @@ type windows struct {
 
 // readWindows reads the profiles, from caches.
 func readWindows(ctx context.Context, reader client.Reader) (*windows, error) {
-	profiles, err := kube.ReadProfiles(ctx, reader)
+	profiles, err := profilecache.ReadProfiles(ctx, reader)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=get;list;watch
@@ -173,7 +174,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
 		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.podChanged()).
 		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
-		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(kube.ProfileChanged())).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
 		Watches(&corev1.Node{}, pools(r.poolsOfNode), changed(readNode)).
 		Watches(&corev1.PersistentVolumeClaim{}, pools(r.poolsOfClaim), changed(readClaim)).
 		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).

@@ -16,6 +16,7 @@ import (
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
 // observe reads what Plan needs, from caches and from what stores were last seen to have.
@@ -36,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
 		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
 	}
-	profiles, err := kube.ReadProfiles(ctx, r.client)
+	profiles, err := profilecache.ReadProfiles(ctx, r.client)
 	if err != nil {
 		return o, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/profilecache"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -48,7 +49,7 @@ type team struct {
 // teams are those of profiles with limits.
 type teams struct {
 	c        *collector
-	profiles *kube.Profiles
+	profiles *profilecache.Profiles
 	of       map[string]*team
 	// nodes has their labels.
 	nodes map[string]map[string]string
@@ -59,7 +60,7 @@ type teams struct {
 // turns decides whose turn it is in each profile that limits something.
 func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1.Node) error {
 	c.in.turns, c.in.grants = map[types.NamespacedName]caps.Turn{}, map[string]caps.Grants{}
-	profiles, err := kube.ReadProfiles(ctx, c.arbiter.reader)
+	profiles, err := profilecache.ReadProfiles(ctx, c.arbiter.reader)
 	if err != nil {
 		return err
 	}

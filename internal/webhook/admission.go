@@ -18,8 +18,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
 // completer completes jobs of one kind that are being created.
@@ -78,7 +78,7 @@ const mostGroups = 64
 func (c *completer) groups(ctx context.Context, req admission.Request) ([]string, *admission.Response) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	profiles, err := kube.ReadProfiles(ctx, c.client)
+	profiles, err := profilecache.ReadProfiles(ctx, c.client)
 	if err != nil {
 		unknown := admission.Errored(http.StatusInternalServerError, fmt.Errorf(
 			"spec.ownerGroups: nobody knows which groups of %s profiles name (%w): create the %s again in a moment",
@@ -137,7 +137,7 @@ const reviewTimeout = 5 * time.Second
 func (v *validator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	_, of, err := kube.ProfileOf(ctx, v.client, req.Namespace)
+	_, of, err := profilecache.ProfileOf(ctx, v.client, req.Namespace)
 	if err != nil && !apierrors.IsNotFound(err) { // The cache of a new namespace lags; the job itself is held to the profile too.
 		return admission.Errored(http.StatusInternalServerError, err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
 const (
@@ -198,7 +198,7 @@ func (a *approver) check(ctx context.Context, req admission.Request) admission.R
 
 // rules are those of the jobs of a namespace.
 func (a *approver) rules(ctx context.Context, namespace string) (Rules, error) {
-	_, of, err := kube.ProfileOf(ctx, a.client, namespace)
+	_, of, err := profilecache.ProfileOf(ctx, a.client, namespace)
 	return Rules{a.config, of}, err
 }
 

@@ -1,4 +1,5 @@
-package kube
+// Package profilecache finds the profile that a namespace belongs to, from caches.
+package profilecache
 
 import (
 	"context"
