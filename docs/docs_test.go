@@ -21,8 +21,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
@@ -307,7 +307,7 @@ func TestJobsAreValid(t *testing.T) {
 // checkShown holds what is shown of a kind to its definition, and counts it.
 func checkShown(t *testing.T, kind string, definition []byte, empty func() any) int {
 	t.Helper()
-	rules, err := guard.New(definition)
+	rules, err := specvalidation.New(definition)
 	if err != nil {
 		t.Fatal(err)
 	}

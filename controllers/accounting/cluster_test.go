@@ -17,8 +17,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 var errDown = errors.New("the ledger is down")

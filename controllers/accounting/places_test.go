@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 func TestWhereAPodIs(t *testing.T) {

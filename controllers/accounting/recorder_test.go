@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 func TestStaysAreRecordedAsTheyBeginRunAndEnd(t *testing.T) {

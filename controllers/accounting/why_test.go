@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/lookup"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // tuesday is a time on the day in question, as "14:30:00".

@@ -21,11 +21,11 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/controllers/accounting"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/guard"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=costreports,verbs=get;list;watch
@@ -55,7 +55,7 @@ type Reconciler struct {
 	config   *config.Configuration
 	// namespace is the operator's own.
 	namespace string
-	guard     *guard.Guard
+	guard     *specvalidation.Guard
 	// open opens the ledger. It is closed after each look, because where it is may change.
 	open func(context.Context) (*ledger.Ledger, error)
 	// complete is until when the ledger has all that ran; zero before it has.
@@ -68,7 +68,7 @@ type Reconciler struct {
 
 // Setup registers the reconciler, of an operator in the namespace, with the manager.
 func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *accounting.Recorder) error {
-	g, err := guard.New(crd.CostReport)
+	g, err := specvalidation.New(crd.CostReport)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/costreport"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/report"
-	"github.com/tideline-io/tideline/internal/text"
 )
 
 // Files of a report. Those that people and programs read are served; what the operator reads itself is not.

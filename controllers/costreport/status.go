@@ -12,7 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // noteLimit is how long the note of an event may be, by the API server.

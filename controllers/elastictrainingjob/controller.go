@@ -31,11 +31,11 @@ import (
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/internal/arbiter"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/guard"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
@@ -79,7 +79,7 @@ type Reconciler struct {
 	scheduler cache.Cache
 	recorder  events.EventRecorder
 	config    *config.Configuration
-	guard     *guard.Guard
+	guard     *specvalidation.Guard
 	volcano   *kube.Kinds
 	pacer     *kube.Pacer
 	memory    *memory
@@ -113,7 +113,7 @@ func (s *Shared) SchedulerObstacles(ctx context.Context) ([]string, error) {
 func Setup(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *accounting.Recorder, usage *history.Collector,
 ) (*Shared, error) {
-	g, err := guard.New(crd.ElasticTrainingJob)
+	g, err := specvalidation.New(crd.ElasticTrainingJob)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
 // memory holds what watches told and no cache keeps. Losing it, as a restart does, loses no decision: status remembers the
@@ -117,7 +117,7 @@ func (m *memory) forget(job types.NamespacedName) {
 }
 
 // check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *guard.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
+func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
 	key := client.ObjectKeyFromObject(job)
 	m.mu.Lock()
 	r := m.of(key)

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // Labels have few values that are known beforehand: tiers are those of the operator's configuration, everything else is

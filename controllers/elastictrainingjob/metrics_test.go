@@ -25,10 +25,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 // cached are jobs as the manager's cache keeps them.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/accounting"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/usage"
 )

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // everywhere is the entry of the index of MergeJobs that are set aside for all namespaces together: none has such a name.

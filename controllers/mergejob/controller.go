@@ -28,12 +28,12 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/guard"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
@@ -74,7 +74,7 @@ type Reconciler struct {
 	shared   *elastictrainingjob.Shared
 	recorder events.EventRecorder
 	config   *config.Configuration
-	guard    *guard.Guard
+	guard    *specvalidation.Guard
 	pacer    *kube.Pacer
 	memory   *memory
 	departed *departed
@@ -89,7 +89,7 @@ type Reconciler struct {
 
 // Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared) error {
-	g, err := guard.New(crd.MergeJob)
+	g, err := specvalidation.New(crd.MergeJob)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 const testPool = "tideline-merge"

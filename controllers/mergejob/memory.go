@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/guard"
 	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
 // memory holds what no cache keeps. Losing it, as a restart does, loses no decision: specs are checked anew, and what the API
@@ -41,7 +41,7 @@ func (m *memory) of(job types.UID) *remembered {
 }
 
 // check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *guard.Guard, job *v1alpha1.MergeJob) (string, error) {
+func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.MergeJob) (string, error) {
 	m.mu.Lock()
 	r := m.of(job.UID)
 	if r.checked == job.Generation {

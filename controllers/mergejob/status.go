@@ -14,8 +14,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/kube"
 	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 // report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look

@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/modelstore"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/gang"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // poolOf is the pool in which a MergeJob stands: that of its run, or the one that its spec names.

@@ -30,10 +30,10 @@ import (
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/arbiter"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/guard"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -90,7 +90,7 @@ type Reconciler struct {
 	stale   bool
 	// claims tells whether the gang of a training claims room, or has it, once that was judged.
 	claims  func(training types.NamespacedName) (claims, judged bool)
-	guard   *guard.Guard
+	guard   *specvalidation.Guard
 	volcano *kube.Kinds
 	pacer   *kube.Pacer
 	memory  *memory
@@ -102,7 +102,7 @@ func Setup(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared, namespace string,
 	ledger *accounting.Recorder,
 ) error {
-	g, err := guard.New(crd.ResourceQuotaProfile)
+	g, err := specvalidation.New(crd.ResourceQuotaProfile)
 	if err != nil {
 		return err
 	}

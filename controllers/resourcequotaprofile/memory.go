@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/guard"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
@@ -68,7 +68,7 @@ func (m *memory) keep(there []v1alpha1.ResourceQuotaProfile) {
 }
 
 // check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *guard.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
+func (m *memory) check(ctx context.Context, g *specvalidation.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
 	known := m.of(p)
 	if known.checked != p.Generation {
 		invalid, err := g.Check(ctx, p)

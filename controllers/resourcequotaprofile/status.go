@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota"
-	"github.com/tideline-io/tideline/internal/text"
 )
 
 // carryOut writes the Queue of one profile and its status, and returns when to look again; zero for never.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // claimant adds job gang of two workers, of the most important tier, which has waited for an hour while job ctr holds all

@@ -17,9 +17,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 )
 

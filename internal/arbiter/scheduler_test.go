@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // advance lets time pass: each second in which something changes, and otherwise up to when time alone changes something.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/kube"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/profilecache"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -153,7 +153,7 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	}
 	cfg := t.c.arbiter.config
 	core := worker.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
-	owner := members.OfTraining(job, !cfg.Webhooks.Enabled)
+	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &caps.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: caps.StandingOf(team.profile, owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,

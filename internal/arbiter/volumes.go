@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 // claimed tells of the PersistentVolumeClaims of a namespace what they mean for placement. Only of one that is bound is it known

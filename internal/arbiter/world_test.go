@@ -24,10 +24,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/kube"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 const gpus corev1.ResourceName = "nvidia.com/gpu"

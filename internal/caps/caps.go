@@ -13,8 +13,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
 // Amounts are quantities by resource as limits count them: bytes, and thousandths of everything else, because a pod may hold a
@@ -166,7 +166,7 @@ func AskOf(job *v1alpha1.ElasticTrainingJob) string {
 }
 
 // StandingOf is the standing of an owner in a profile: the highest of all entries, and staff for whoever is in none.
-func StandingOf(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner) v1alpha1.Standing {
+func StandingOf(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) v1alpha1.Standing {
 	standing := v1alpha1.Standing("")
 	for m := range owner.Entries(profile) {
 		if standing == "" || rank(m.Standing) < rank(standing) {

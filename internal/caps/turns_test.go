@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -460,18 +460,18 @@ func TestStandingOfAMember(t *testing.T) {
 		{Group: "interns", Standing: v1alpha1.StandingIntern}, {Group: "leads", Standing: v1alpha1.StandingSenior},
 	}
 	for name, c := range map[string]struct {
-		owner    members.Owner
+		owner    ownership.Owner
 		standing v1alpha1.Standing
 	}{
-		"of two entries":     {members.Owner{User: "alice"}, v1alpha1.StandingSenior},
-		"of one":             {members.Owner{User: "ivy"}, v1alpha1.StandingIntern},
-		"of none":            {members.Owner{User: "bob"}, v1alpha1.StandingStaff},
-		"by a group":         {members.Owner{User: "bob", Groups: []string{"interns"}}, v1alpha1.StandingIntern},
-		"by two groups":      {members.Owner{User: "bob", Groups: []string{"interns", "leads"}}, v1alpha1.StandingSenior},
-		"by name and group":  {members.Owner{User: "ivy", Groups: []string{"leads"}}, v1alpha1.StandingSenior},
-		"by group and name":  {members.Owner{User: "alice", Groups: []string{"interns"}}, v1alpha1.StandingSenior},
-		"in a group unnamed": {members.Owner{User: "bob", Groups: []string{"ml"}}, v1alpha1.StandingStaff},
-		"nobody":             {members.Owner{}, v1alpha1.StandingStaff},
+		"of two entries":     {ownership.Owner{User: "alice"}, v1alpha1.StandingSenior},
+		"of one":             {ownership.Owner{User: "ivy"}, v1alpha1.StandingIntern},
+		"of none":            {ownership.Owner{User: "bob"}, v1alpha1.StandingStaff},
+		"by a group":         {ownership.Owner{User: "bob", Groups: []string{"interns"}}, v1alpha1.StandingIntern},
+		"by two groups":      {ownership.Owner{User: "bob", Groups: []string{"interns", "leads"}}, v1alpha1.StandingSenior},
+		"by name and group":  {ownership.Owner{User: "ivy", Groups: []string{"leads"}}, v1alpha1.StandingSenior},
+		"by group and name":  {ownership.Owner{User: "alice", Groups: []string{"interns"}}, v1alpha1.StandingSenior},
+		"in a group unnamed": {ownership.Owner{User: "bob", Groups: []string{"ml"}}, v1alpha1.StandingStaff},
+		"nobody":             {ownership.Owner{}, v1alpha1.StandingStaff},
 	} {
 		NewWithT(t).Expect(StandingOf(p, c.owner)).To(Equal(c.standing), name)
 	}

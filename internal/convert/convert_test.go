@@ -17,7 +17,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
 type pytorchJob = kubeflowv1.PyTorchJob
@@ -118,9 +118,9 @@ func at(t *testing.T, job *v1alpha1.ElasticTrainingJob, path string) string {
 	return string(written)
 }
 
-func rules(t *testing.T) *guard.Guard {
+func rules(t *testing.T) *specvalidation.Guard {
 	t.Helper()
-	g, err := guard.New(crd.ElasticTrainingJob)
+	g, err := specvalidation.New(crd.ElasticTrainingJob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func rules(t *testing.T) *guard.Guard {
 }
 
 // agree fails when the notes promise another verdict of admission than the guard gives.
-func agree(t *testing.T, g *guard.Guard, job *v1alpha1.ElasticTrainingJob, notes []Note) {
+func agree(t *testing.T, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob, notes []Note) {
 	t.Helper()
 	words, err := (&printer{rules: g}).refusal(job)
 	if err != nil {

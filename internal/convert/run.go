@@ -21,8 +21,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/internal/guard"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Exit codes of `tideline convert`, beside 0 for documents that were all converted.
@@ -63,7 +63,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		tell(stderr, "tideline convert: give files by -f FILE, or -f - for standard input; -h says more\n")
 		return exitUsage
 	}
-	rules, err := guard.New(crd.ElasticTrainingJob)
+	rules, err := specvalidation.New(crd.ElasticTrainingJob)
 	if err != nil {
 		tell(stderr, "tideline convert: "+err.Error()+"\n")
 		return exitNotConverted
@@ -80,7 +80,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // printer converts documents and prints what becomes of them.
 type printer struct {
-	rules          *guard.Guard
+	rules          *specvalidation.Guard
 	stdout, stderr io.Writer
 	printed        int
 	// incomplete is whether something was not converted, or will be refused.

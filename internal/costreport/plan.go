@@ -10,7 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/schedule"
+	"github.com/tideline-io/tideline/internal/platform/schedule"
 )
 
 // mostMissed is how many reports that were missed are made up at most, the last ones.

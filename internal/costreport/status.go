@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/conditions"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
 )
 
 // say writes what the status says.

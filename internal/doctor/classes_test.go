@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"github.com/tideline-io/tideline/controllers/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"strings"
 	"testing"
 
@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 const goldClasses = `---

@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"github.com/tideline-io/tideline/controllers/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"os"
 	"strings"
 	"testing"
@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/config/rbac"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // healthy are the facts of a cluster that is set up.

@@ -3,15 +3,15 @@ package doctor
 
 import (
 	"fmt"
-	"github.com/tideline-io/tideline/controllers/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 var (

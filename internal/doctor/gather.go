@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tideline-io/tideline/controllers/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"io"
 	"maps"
 	"slices"
@@ -24,7 +24,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/rbac"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 

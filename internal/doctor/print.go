@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Print writes the findings, one screen, and returns how many are wrong.

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/sizing"
-	"github.com/tideline-io/tideline/internal/text"
 )
 
 // Event is a line of the story that `kubectl describe` tells.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // completing handles a job whose success policy is met: the others have the completion grace to end, because torchrun's agents

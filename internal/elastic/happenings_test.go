@@ -11,7 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // chance decides what happens: random numbers, or the bytes of a fuzzer.

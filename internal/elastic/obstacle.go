@@ -11,9 +11,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -118,7 +118,7 @@ func (p *planner) tier() (config.Tier, bool) {
 	return p.o.Config.Tiers.For(p.o.Profile, p.owner()).Find(p.spec.Tier)
 }
 
-func (p *planner) owner() members.Owner { return members.OfTraining(p.o.Job, p.o.WebhooksOff) }
+func (p *planner) owner() ownership.Owner { return ownership.OfTraining(p.o.Job, p.o.WebhooksOff) }
 
 // awaitingApproval holds a job that has not begun until its tier is approved. One that has goes on, whatever stops it
 // meanwhile.

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // An upgrade, or another configuration, does not stop a job that has begun, with its gang or without one for a while: it goes on

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // coreGroup is the PodGroup of the core. While a reservation hands its room over it comes before everybody else's, so that it is

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/worker"
 )

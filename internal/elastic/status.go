@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/conditions"
-	"github.com/tideline-io/tideline/internal/members"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -428,7 +428,7 @@ func (p *planner) sayScheduler() {
 // sayOwner tells, with the first words of a job and for good, that nobody checked its owner and its ServiceAccount. Both are
 // checked when the job is created and do not change, so webhooks that are switched on or off later say nothing about them.
 func (p *planner) sayOwner() {
-	if !members.Unchecked(p.o.Job.Status.ObservedGeneration, p.o.WebhooksOff) {
+	if !ownership.Unchecked(p.o.Job.Status.ObservedGeneration, p.o.WebhooksOff) {
 		return
 	}
 	message := "The job came while the operator ran without webhooks (--webhooks=false), which set the owner: it has none, " +

@@ -11,9 +11,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Exit codes, beside 0 for an answer.

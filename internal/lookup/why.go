@@ -15,7 +15,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/ledger"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 const whyUsage = `Usage: tideline why NAMESPACE/NAME --at TIME [--zone UTC] --config FILE

@@ -15,8 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // keepDecisions makes a ledger with decisions and stays, and a configuration that names it, whose path it returns.

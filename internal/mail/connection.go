@@ -14,7 +14,7 @@ import (
 
 	"github.com/wneessen/go-mail/smtp"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
 var (
@@ -126,5 +126,5 @@ func (s Server) explainOpening(ctx context.Context, err error) error {
 	case loggingIn:
 		return fmt.Errorf("%w: %s ended the connection while the user was to be accepted%s", ErrUnreachable, s, ended(ctx))
 	}
-	return fmt.Errorf("%w: %s: %s%s", ErrUnreachable, s, clip(endpoint.Trouble(err)), ended(ctx))
+	return fmt.Errorf("%w: %s: %s%s", ErrUnreachable, s, clip(serverurl.Trouble(err)), ended(ctx))
 }

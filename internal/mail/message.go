@@ -14,7 +14,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Message is a mail to one recipient.

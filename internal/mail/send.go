@@ -9,8 +9,8 @@ import (
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
 // Errors of [Send] wrap one of these. None has a password, or what a server said about one.
@@ -66,12 +66,12 @@ func hand(client *smtp.Client, msg *gomail.Msg, m Message) error {
 	}
 	if _, err := msg.WriteTo(writer); err != nil {
 		// Without the line that ends it nothing is delivered.
-		return fmt.Errorf("%w: %s", ErrUnreachable, clip(endpoint.Trouble(err)))
+		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.Trouble(err)))
 	}
 	err = writer.Close()
 	var answer *textproto.Error
 	if err != nil && !errors.As(err, &answer) {
-		return fmt.Errorf("%w: %s", ErrUnconfirmed, clip(endpoint.Trouble(err)))
+		return fmt.Errorf("%w: %s", ErrUnconfirmed, clip(serverurl.Trouble(err)))
 	}
 	return explain("the mail", err, ErrRefused)
 }
@@ -83,7 +83,7 @@ func explain(what string, err, forGood error) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &answer):
-		return fmt.Errorf("%w: %s", ErrUnreachable, clip(endpoint.Trouble(err)))
+		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.Trouble(err)))
 	case answer.Code == replyNoAuthentication:
 		return fmt.Errorf("%w: it wants a user and a password (%d): set keys %s and %s of the Secret", ErrSettings, answer.Code,
 			keyUsername, keyPassword)

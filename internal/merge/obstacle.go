@@ -11,11 +11,11 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/members"
-	"github.com/tideline-io/tideline/internal/schedule"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
+	"github.com/tideline-io/tideline/internal/platform/schedule"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -84,7 +84,7 @@ func (t *turn) tier() (config.Tier, bool) {
 	return t.p.o.Config.Tiers.For(t.job.Profile, t.owner()).Find(t.spec.Tier)
 }
 
-func (t *turn) owner() members.Owner { return members.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
+func (t *turn) owner() ownership.Owner { return ownership.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
 
 func (t *turn) tierNotAllowed() *obstacle {
 	if _, allowed := t.tier(); allowed {

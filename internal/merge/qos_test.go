@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 func TestTierDecidesOnResources(t *testing.T) {

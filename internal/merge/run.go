@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // maxStartTimeouts is how often in a row an attempt may fail to start before the run has failed, so that the next may pass.

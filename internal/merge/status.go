@@ -10,10 +10,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/conditions"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/members"
 	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -252,7 +252,7 @@ func (t *turn) sayStore() {
 
 // sayOwner tells, with the first words of a job and for good, that nobody checked what depends on who created it.
 func (t *turn) sayOwner() {
-	if !members.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
+	if !ownership.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return
 	}
 	unchecked := []string{}

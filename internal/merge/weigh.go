@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/schedule"
+	"github.com/tideline-io/tideline/internal/platform/schedule"
 )
 
 // atInterval is the weight of a full model that is as old as the schedule's interval, or that does not exist.

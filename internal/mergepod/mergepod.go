@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/endpoint"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/worker"
 )
@@ -78,7 +78,7 @@ func Places(job *v1alpha1.MergeJob) []string {
 
 func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	s := &job.Spec.Store
-	place := []string{string(s.Provider), endpoint.Normal(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
+	place := []string{string(s.Provider), serverurl.Normal(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
 }

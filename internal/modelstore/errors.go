@@ -16,8 +16,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Reason is why a store cannot be read, in one word.
@@ -139,7 +139,7 @@ func explainSilence(err error, l Location) *Error {
 		cause = sent.Err
 	}
 	return &Error{Unreachable, fmt.Sprintf("%s cannot be reached (%s): see whether the store is up; it is tried again",
-		l.where(), text.Line(endpoint.Trouble(cause))), cause}
+		l.where(), text.Line(serverurl.Trouble(cause))), cause}
 }
 
 func explainFile(err error, l Location) *Error {

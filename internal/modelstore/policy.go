@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
 // EndpointAWS among Policy.Endpoints allows AWS's own servers, in every region.
@@ -64,12 +64,12 @@ func (p Policy) checkServer(l Location) error {
 	case l.Endpoint == "":
 		return nil
 	}
-	server, ok := endpoint.Parse(l.Endpoint)
+	server, ok := serverurl.Parse(l.Endpoint)
 	if !ok {
 		return refuse(Invalid, "%s is no endpoint: it must be https:// or http://, a host and at most a port", quoted(l.Endpoint))
 	}
 	if !slices.ContainsFunc(p.Endpoints, func(allowed string) bool {
-		allowed, ok := endpoint.Parse(allowed)
+		allowed, ok := serverurl.Parse(allowed)
 		return ok && allowed == server
 	}) {
 		return refuse(EndpointNotAllowed,

@@ -23,7 +23,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
 const (
@@ -99,7 +99,7 @@ func newClient(l Location, c Credentials, transport http.RoundTripper) *s3.Clien
 		}),
 	}
 	if l.Endpoint != "" {
-		options.BaseEndpoint = aws.String(endpoint.Normal(l.Endpoint))
+		options.BaseEndpoint = aws.String(serverurl.Normal(l.Endpoint))
 		options.UsePathStyle = true
 		if l.Region == "" {
 			options.Region = defaultRegion

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // sayHolders tells how many accelerators the team holds, and who does, by tier and by user: who holds the most comes first.

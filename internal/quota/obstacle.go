@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
 // obstacle is something that keeps a profile from being as it says.
@@ -125,7 +125,7 @@ func (r *review) unknownTier() *obstacle {
 	}
 	for i := range r.profile.Spec.Reservations {
 		t := r.profile.Spec.Reservations[i].Tier
-		if _, known := r.p.o.Config.Tiers.For(r.profile, members.Owner{}).Find(t); !known && t != "" {
+		if _, known := r.p.o.Config.Tiers.For(r.profile, ownership.Owner{}).Find(t); !known && t != "" {
 			unknown = append(unknown, t)
 		}
 	}

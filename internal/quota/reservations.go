@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/gang"
-	"github.com/tideline-io/tideline/internal/members"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // ReservationKey names a reservation of a profile.
@@ -150,7 +150,7 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 // hold gathers and holds the room. One that was asked for otherwise before is given back. Once the taker's gang comes before all
 // others, Volcano may take the room for it: in one cycle, and whole or not at all.
 func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room, taker *Task) {
-	tier, known := r.p.o.Config.Tiers.For(r.profile, members.Owner{}).Find(spec.Tier)
+	tier, known := r.p.o.Config.Tiers.For(r.profile, ownership.Owner{}).Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/conditions"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // say writes figures, words and conditions of a profile.

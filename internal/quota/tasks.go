@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Task is a training that has the name for which there is a reservation.

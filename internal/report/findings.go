@@ -4,7 +4,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 func recoverable(row cost.Row) decimal.Decimal { return row.Recoverable }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // longestCell is how many bytes of a text a cell of a CSV file has; spreadsheets take 32,767 characters.

@@ -9,8 +9,8 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
-	"github.com/tideline-io/tideline/internal/text"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // mostSaid bounds how much of the words of a server is repeated, in bytes.
@@ -33,7 +33,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the Prometheus at %s was not asked, because %w: correct prometheus.tokenFile", c.server, request.Err)
 	case errors.As(err, &request):
 		return fmt.Errorf("the Prometheus at %s cannot be reached (%s): see whether it is up, and whether prometheus.url and "+
-			"prometheus.caFile are right", c.server, c.said(endpoint.Trouble(request.Err)))
+			"prometheus.caFile are right", c.server, c.said(serverurl.Trouble(request.Err)))
 	}
 	return c.noPrometheus(err.Error())
 }

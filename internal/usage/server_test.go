@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil/openmetrics"

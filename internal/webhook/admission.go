@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
@@ -85,7 +85,7 @@ func (c *completer) groups(ctx context.Context, req admission.Request) ([]string
 			req.UserInfo.Username, err, c.of.job))
 		return nil, &unknown
 	}
-	groups := members.Named(req.UserInfo.Groups, profiles.All())
+	groups := ownership.Named(req.UserInfo.Groups, profiles.All())
 	if len(groups) <= mostGroups {
 		return groups, nil
 	}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
-	"github.com/tideline-io/tideline/internal/config"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/profilecache"
 )
 
@@ -42,8 +42,8 @@ type Approvable struct {
 	} `json:"status"`
 }
 
-func (a *Approvable) owner() members.Owner {
-	return members.Of(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
+func (a *Approvable) owner() ownership.Owner {
+	return ownership.Of(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
 }
 
 // annotation is the path of an annotation, for messages.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

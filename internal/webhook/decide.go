@@ -12,10 +12,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/elastic"
-	"github.com/tideline-io/tideline/internal/members"
-	"github.com/tideline-io/tideline/internal/schedule"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
+	"github.com/tideline-io/tideline/internal/platform/schedule"
 	"github.com/tideline-io/tideline/internal/worker"
 )
 
@@ -74,7 +74,7 @@ type Rules struct {
 func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	spec := &job.Spec
 	var d Decision
-	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
+	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, forTraining, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
 		if long := worker.CheckProtection(spec, tier); long != nil {
@@ -93,7 +93,7 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 // configuration, its schedule, and its owner, its ServiceAccount and the Secret by which its store is read, by who creates it.
 func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision {
 	var d Decision
-	owner := members.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
+	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, forMerge, rules); fine {
 		d.Refused = append(d.Refused, worker.CheckMergeQoS(spec, tier)...)
 	}
@@ -120,7 +120,7 @@ func (d *Decision) refuse(at *field.Path, value any, why string) {
 // limit holds a job to the tiers and the size that the operator's configuration and the profile know. It returns the tier; false
 // for one that the job may not have.
 func (d *Decision) limit(
-	tier string, owner members.Owner, replicas int32, of words, rules Rules,
+	tier string, owner ownership.Owner, replicas int32, of words, rules Rules,
 ) (found config.Tier, fine bool) {
 	at, cfg := field.NewPath("spec", "tier"), rules.Config
 	_, known := cfg.Tiers.Find(tier)
@@ -242,7 +242,7 @@ func localHint(folder string) string {
 }
 
 // groups refuses groups that are not those of whoever creates the job as its owner, whoever wrote them.
-func (d *Decision) groups(owner members.Owner, by Creation) {
+func (d *Decision) groups(owner ownership.Owner, by Creation) {
 	foreign := func(group string) bool { return owner.User != by.User || !slices.Contains(by.Groups, group) }
 	if slices.ContainsFunc(owner.Groups, foreign) {
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "ownerGroups"), "only a webhook writes it, with groups of "+

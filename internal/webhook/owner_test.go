@@ -14,7 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // naming is a profile whose members are these groups.

@@ -9,7 +9,7 @@ import (
 	componentresource "k8s.io/component-helpers/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/sizing"
 )

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/sizing"
 )
 

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/suite"

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/story"

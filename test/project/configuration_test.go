@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/resource"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // mounted is the file that the operator's --config names, as the ConfigMap has it from which it is mounted, and that ConfigMap's

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // build returns what `kustomize build` makes of a folder of the repository.
@@ -108,7 +108,7 @@ func decode(t *testing.T, r *resource.Resource, into any) {
 	}
 }
 
-// Pods name the classes that internal/config computes, and the doctor prints; a class that is installed with another value would
+// Pods name the classes that internal/platform/config computes, and the doctor prints; a class that is installed with another value would
 // reverse who gives way to whom.
 func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
 	want := map[string]schedulingv1.PriorityClass{}

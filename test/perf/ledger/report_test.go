@@ -16,10 +16,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/gather"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/sizing"
 )
 

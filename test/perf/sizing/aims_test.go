@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // mostOver is how many points the median of what Tideline requests may be over the tier's own buffer.

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/tideline-io/tideline/internal/config"
+import "github.com/tideline-io/tideline/internal/platform/config"
 
 // observed is what there is to know about a task after a week, and all that a contestant is told.
 type observed struct {

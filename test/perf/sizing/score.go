@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // contestant is who says what a container should request.

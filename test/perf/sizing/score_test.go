@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tideline-io/tideline/internal/config"
+	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
 // constantly is the outcome of a task of which each run needs as much, all the time, and twice of it in its last samples.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/guard"
+	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
 // admission is the API server's own code for one kind, without the server, put together as
@@ -103,7 +103,7 @@ func (a admission) object(t *testing.T, from interface {
 func TestWordsOfCases(t *testing.T) {
 	for name, of := range kinds {
 		server := newAdmission(t, of)
-		operator, err := guard.New(of.definition)
+		operator, err := specvalidation.New(of.definition)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/config"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/gather"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/sizing"
 )
 

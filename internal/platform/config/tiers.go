@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
 // Tier is one level of importance. Core workers carry its PriorityClass tideline-NAME, surplus workers
@@ -151,7 +151,7 @@ func (ts Tiers) Of(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(
 
 // For returns the tiers that an owner's jobs of a profile may have, the default among them: all for a profile that lists none,
 // and for none, up to the highest that the profile's members let the owner have.
-func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner) Tiers {
+func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) Tiers {
 	if profile == nil {
 		return ts
 	}
@@ -177,10 +177,10 @@ func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner)
 }
 
 // Allowed lists the names of the tiers of For, for messages, and for whom they are fewer than the profile's.
-func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner) string {
+func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
 	allowed := ts.For(profile, owner)
 	names := cmp.Or(allowed.Names(), "none that the operator's configuration knows")
-	if len(allowed) == len(ts.For(profile, members.Owner{})) {
+	if len(allowed) == len(ts.For(profile, ownership.Owner{})) {
 		return names
 	}
 	names += " to " + owner.User
@@ -192,7 +192,7 @@ func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, owner members.Ow
 
 // reach is how many of the allowed tiers an owner may have. A member whose highest tier is none that is known may have the
 // lowest.
-func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, owner members.Owner, allowed Tiers) int {
+func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner, allowed Tiers) int {
 	reach := -1
 	for m := range owner.Entries(profile) {
 		if m.MaxTier == "" {

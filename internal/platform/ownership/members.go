@@ -1,5 +1,5 @@
-// Package members says which entries of a profile's members are of the owner of a job.
-package members
+// Package ownership says which entries of a profile's members are of the owner of a job.
+package ownership
 
 import (
 	"iter"

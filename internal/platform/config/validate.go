@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tideline-io/tideline/internal/endpoint"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
 // Bounds of fields.
@@ -229,7 +229,7 @@ func (p *problems) merges(m Merges) {
 	servers := map[string]bool{}
 	for i, e := range m.Endpoints {
 		path := fmt.Sprintf("merges.endpoints[%d]", i)
-		server, isURL := endpoint.Parse(e)
+		server, isURL := serverurl.Parse(e)
 		switch {
 		case e == awsEndpoint:
 			server = awsEndpoint

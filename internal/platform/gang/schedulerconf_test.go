@@ -37,7 +37,7 @@ const bundles = `configurations:
 // What config/volcano ships, and other configurations made of it.
 func ours(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../config/volcano/volcano-scheduler.conf")
+	text, err := os.ReadFile("../../../config/volcano/volcano-scheduler.conf")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/members"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
 func TestDefaultTiers(t *testing.T) {
@@ -58,7 +58,7 @@ func TestEachTierWeighsTwiceTheOneBeforeIt(t *testing.T) {
 }
 
 func TestTiersOfAProfile(t *testing.T) {
-	alice := members.Owner{User: "alice", Groups: []string{"interns", "ml"}}
+	alice := ownership.Owner{User: "alice", Groups: []string{"interns", "ml"}}
 	of := func(tiers ...v1alpha1.ProfileTier) *v1alpha1.ResourceQuotaProfile {
 		return &v1alpha1.ResourceQuotaProfile{Spec: v1alpha1.ResourceQuotaProfileSpec{Tiers: tiers}}
 	}
@@ -157,7 +157,7 @@ func TestAllowedNamesForWhom(t *testing.T) {
 		"sam":   {[]string{"interns", "leads"}, "exploratory, small-traffic, main-traffic"},
 		"tom":   {[]string{"ml"}, "exploratory, small-traffic, main-traffic"},
 	} {
-		NewWithT(t).Expect(DefaultTiers().Allowed(p, members.Owner{User: owner, Groups: c.groups})).To(Equal(c.says))
+		NewWithT(t).Expect(DefaultTiers().Allowed(p, ownership.Owner{User: owner, Groups: c.groups})).To(Equal(c.says))
 	}
 }
 

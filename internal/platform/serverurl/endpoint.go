@@ -1,5 +1,5 @@
-// Package endpoint compares addresses of servers, and says what is wrong with the way to one.
-package endpoint
+// Package serverurl compares addresses of servers, and says what is wrong with the way to one.
+package serverurl
 
 import (
 	"net/url"

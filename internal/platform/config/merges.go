@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/endpoint"
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
 )
 
 // Merges are what MergeJobs may name: users reach no other pool, and no other server through the operator.
@@ -50,9 +50,9 @@ func (m Merges) AllowsEndpoint(server string) bool {
 	if server == "" {
 		return slices.Contains(m.Endpoints, awsEndpoint)
 	}
-	asked, ok := endpoint.Parse(server)
+	asked, ok := serverurl.Parse(server)
 	return ok && slices.ContainsFunc(m.Endpoints, func(e string) bool {
-		allowed, ok := endpoint.Parse(e)
+		allowed, ok := serverurl.Parse(e)
 		return ok && allowed == asked
 	})
 }

@@ -46,7 +46,7 @@ func TestConditionsAtRestStayAsTheyAre(t *testing.T) {
 // Who adds a condition to the API says where it is read.
 func TestEveryConditionHasAPlace(t *testing.T) {
 	g := NewWithT(t)
-	files, err := filepath.Glob("../../api/v1alpha1/*_conditions.go")
+	files, err := filepath.Glob("../../../api/v1alpha1/*_conditions.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, file := range files {

@@ -1,4 +1,4 @@
-package members
+package ownership
 
 import (
 	"slices"
