@@ -1,4 +1,4 @@
-// Package elastictrainingjob reconciles ElasticTrainingJobs: it observes, lets internal/elastic decide, applies the decision
+// Package elastictrainingjob reconciles ElasticTrainingJobs: it observes, lets internal/training decide, applies the decision
 // and reports. It decides nothing itself.
 package elastictrainingjob
 
@@ -31,12 +31,12 @@ import (
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/internal/arbiter"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch;delete
@@ -279,7 +279,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			job, owner, ok := jobOf(e.ObjectNew)
 			if before, formerly, was := jobOf(e.ObjectOld); was && (!ok || owner != formerly) {
 				// Somebody took the pod from its job.
-				r.memory.gone(before, formerly, e.ObjectOld.GetUID(), elastic.Worker{})
+				r.memory.gone(before, formerly, e.ObjectOld.GetUID(), training.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
 			if now := readWorker(e.ObjectNew); ok && !now.Alike(readWorker(e.ObjectOld)) {
@@ -292,7 +292,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			if !ok {
 				return
 			}
-			last := elastic.Worker{}
+			last := training.Worker{}
 			if !e.DeleteStateUnknown {
 				last = readWorker(e.Object)
 			}
@@ -302,12 +302,12 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	}
 }
 
-func readWorker(o client.Object) elastic.Worker {
+func readWorker(o client.Object) training.Worker {
 	if pod, ok := o.(*corev1.Pod); ok {
-		w, _ := elastic.WorkerOf(pod)
+		w, _ := training.WorkerOf(pod)
 		return w
 	}
-	return elastic.Worker{}
+	return training.Worker{}
 }
 
 // jobOf returns the job that controls an object, and its UID.
@@ -357,7 +357,7 @@ func silent(o client.Object) bool {
 	if !ok {
 		return false
 	}
-	_, is := elastic.UnreachableSince(node)
+	_, is := training.UnreachableSince(node)
 	return is
 }
 
@@ -404,7 +404,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: staleInterval}, nil
 	}
 	now := r.now()
-	decision := elastic.Plan(observed, now)
+	decision := training.Plan(observed, now)
 	problem := r.apply(ctx, observed, decision)
 	return r.report(ctx, observed, decision, problem, now)
 }

@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // Labels have few values that are known beforehand: tiers are those of the operator's configuration, everything else is
-// listed in internal/elastic. Jobs, namespaces, users and queues are no labels.
+// listed in internal/training. Jobs, namespaces, users and queues are no labels.
 const (
 	labelTier, labelCause, labelReason, labelRole, labelPhase = "tier", "cause", "reason", "role", "phase"
 
@@ -60,14 +60,14 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 		placement: histogram("tideline_job_placement_seconds",
 			"Time from the beginning of an attempt until Volcano had placed its whole core; once for each attempt whose core ran."),
 		resizes: counter("tideline_job_resizes_total",
-			"Changes of the size of running trainings, by cause.", labelCause, elastic.ResizeCauses()),
+			"Changes of the size of running trainings, by cause.", labelCause, training.ResizeCauses()),
 		evictions: counter("tideline_evictions_total",
-			"Workers that were taken away from jobs by no fault of theirs, by reason.", labelReason, elastic.EvictionReasons()),
+			"Workers that were taken away from jobs by no fault of theirs, by reason.", labelReason, training.EvictionReasons()),
 		inVain: counter("tideline_evictions_in_vain_total",
 			"Workers that left for a gang that was not placed in time, by why they left.", labelReason,
-			[]string{elastic.EvictionTold, elastic.EvictionPreempted}),
+			[]string{training.EvictionTold, training.EvictionPreempted}),
 		restarts: counter("tideline_restarts_total",
-			"Restarts that jobs count against runPolicy.maxRestarts, by cause.", labelCause, elastic.RestartCauses()),
+			"Restarts that jobs count against runPolicy.maxRestarts, by cause.", labelCause, training.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
 		phases: &phases{jobs: jobs, elected: elected},
 	}
@@ -97,7 +97,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // count adds what one written status told of a job.
-func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured elastic.Measures) {
+func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured training.Measures) {
 	tier := m.tierOf(job)
 	if measured.Wait != nil {
 		m.wait.WithLabelValues(tier).Observe(measured.Wait.Seconds())
@@ -121,7 +121,7 @@ func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured elastic.Measu
 
 // hold notes what GPUs a job holds by the status that the API server has now.
 func (m *metrics) hold(job *v1alpha1.ElasticTrainingJob, written *status) {
-	core, surplus := elastic.HeldGPUs(job, written)
+	core, surplus := training.HeldGPUs(job, written)
 	m.gpus.hold(client.ObjectKeyFromObject(job), holding{tier: m.tierOf(job), core: core, surplus: surplus})
 }
 

@@ -25,10 +25,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // cached are jobs as the manager's cache keeps them.
@@ -147,14 +147,14 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		job.Spec.Tier = []string{"", "exploratory", "small-traffic", "main-traffic", fmt.Sprintf("tier-%d", n)}[n%5]
 		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, GPUs: 1}
 		m.hold(job, written)
-		measured := elastic.Measures{
-			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: elastic.ResizeCauses(),
+		measured := training.Measures{
+			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: training.ResizeCauses(),
 			Evictions: map[string]int{}, Restarts: map[string]int{},
 		}
-		for _, reason := range elastic.EvictionReasons() {
+		for _, reason := range training.EvictionReasons() {
 			measured.Evictions[reason] = n
 		}
-		for _, cause := range elastic.RestartCauses() {
+		for _, cause := range training.RestartCauses() {
 			measured.Restarts[cause] = n
 		}
 		m.count(job, measured)
@@ -174,7 +174,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 			}
 		}
 	}
-	g.Expect(testutil.ToFloat64(m.restarts.WithLabelValues(elastic.RestartOOM))).To(Equal(199 * 200 / 2.))
+	g.Expect(testutil.ToFloat64(m.restarts.WithLabelValues(training.RestartOOM))).To(Equal(199 * 200 / 2.))
 	problems, err := testutil.GatherAndLint(registry)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(problems).To(BeEmpty())
@@ -287,21 +287,21 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	r := reconcilerOf(job, c, &conflict)
 	g.Expect(r.client.Get(t.Context(), client.ObjectKeyFromObject(job), job)).To(Succeed())
 	running := metav1.NewTime(c.now)
-	d := elastic.Decision{
+	d := training.Decision{
 		Status: status{
 			Phase: v1alpha1.PhaseRunning, StartTime: &running, RunningSince: &running, WaitSeconds: ptr.To[int64](7), Restarts: 1,
 			Attempt:       &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(c.now.Add(-4 * time.Second)), MinReplicas: 2},
 			ReadyReplicas: 2, GPUs: 2,
 		},
-		Losses: []elastic.Loss{{Restarts: 1, Cause: elastic.RestartOOM}},
+		Losses: []training.Loss{{Restarts: 1, Cause: training.RestartOOM}},
 	}
 	report := func() {
-		_, err := r.report(t.Context(), elastic.Observed{Job: job}, d, nil, c.now)
+		_, err := r.report(t.Context(), training.Observed{Job: job}, d, nil, c.now)
 		g.Expect(err).NotTo(HaveOccurred())
 		c.pass(time.Minute)
 	}
 	counted := func() [2]float64 {
-		restarts := r.metrics.restarts.WithLabelValues(elastic.RestartOOM)
+		restarts := r.metrics.restarts.WithLabelValues(training.RestartOOM)
 		return [2]float64{testutil.ToFloat64(restarts), seconds(r.metrics, "exploratory")[0]}
 	}
 	report()

@@ -12,22 +12,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/profilecache"
-	"github.com/tideline-io/tideline/internal/rendezvous"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
-func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (elastic.Observed, bool, error) {
-	o := elastic.Observed{
+func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (training.Observed, bool, error) {
+	o := training.Observed{
 		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.volcano.Missing(),
 		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.arbiter.Turn(client.ObjectKeyFromObject(job)),
 	}
 	if r.usage.Collects() {
-		known := r.usage.History(job.Namespace, v1alpha1.ElasticTrainingJobKind, worker.Task(job))
+		known := r.usage.History(job.Namespace, v1alpha1.ElasticTrainingJobKind, trainingpod.Task(job))
 		o.History = &known
 	}
 	var err error
@@ -63,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 }
 
 // observeGang reads what Volcano's kinds say of the job, if they are served.
-func (r *Reconciler) observeGang(ctx context.Context, o *elastic.Observed) error {
+func (r *Reconciler) observeGang(ctx context.Context, o *training.Observed) error {
 	var err error
 	if err = r.observeProfile(ctx, o); err != nil || o.VolcanoMissing != "" {
 		return err
@@ -92,17 +92,17 @@ func (r *Reconciler) observeGang(ctx context.Context, o *elastic.Observed) error
 // workers reads the job's pods, and lists the UIDs of all that it controls, workers or not.
 func (r *Reconciler) workers(
 	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
-) ([]elastic.Worker, map[types.UID]bool, error) {
+) ([]training.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{PodsByOwner: string(job.UID)},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the worker pods: %w", err)
 	}
-	workers, listed := make([]elastic.Worker, 0, len(pods.Items)), make(map[types.UID]bool, len(pods.Items))
+	workers, listed := make([]training.Worker, 0, len(pods.Items)), make(map[types.UID]bool, len(pods.Items))
 	for i := range pods.Items {
 		listed[pods.Items[i].UID] = true
-		if w, ok := elastic.WorkerOf(&pods.Items[i]); ok {
+		if w, ok := training.WorkerOf(&pods.Items[i]); ok {
 			workers = append(workers, w)
 		}
 	}
@@ -110,16 +110,16 @@ func (r *Reconciler) workers(
 }
 
 // unreachable lists nodes of workers that do not answer, and since when. While all workers are ready it reads none.
-func (r *Reconciler) unreachable(ctx context.Context, workers []elastic.Worker) (map[string]time.Time, error) {
+func (r *Reconciler) unreachable(ctx context.Context, workers []training.Worker) (map[string]time.Time, error) {
 	silent := map[string]time.Time{}
-	for _, name := range elastic.Silent(workers) {
+	for _, name := range training.Silent(workers) {
 		node := &corev1.Node{}
 		switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, fmt.Errorf("read node %s: %w", name, err)
 		default:
-			if since, is := elastic.UnreachableSince(node); is {
+			if since, is := training.UnreachableSince(node); is {
 				silent[name] = since
 			}
 		}
@@ -150,7 +150,7 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 // observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile; without one,
 // the queue that the namespace names by Volcano's own annotation, or default. A namespace that is not found is an error: a job
 // has one, so the cache lags, and a gang keeps the queue that it joins.
-func (r *Reconciler) observeProfile(ctx context.Context, o *elastic.Observed) error {
+func (r *Reconciler) observeProfile(ctx context.Context, o *training.Observed) error {
 	namespace, profile, err := profilecache.ProfileOf(ctx, r.client, o.Job.Namespace)
 	if err != nil {
 		return err

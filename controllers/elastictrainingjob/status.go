@@ -12,21 +12,21 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/accounting"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 type status = v1alpha1.ElasticTrainingJobStatus
 
 // report writes the status when it is due, also after a problem, and then tells the story in events.
 func (r *Reconciler) report(
-	ctx context.Context, o elastic.Observed, d elastic.Decision, p *kube.Problem, now time.Time,
+	ctx context.Context, o training.Observed, d training.Decision, p *kube.Problem, now time.Time,
 ) (reconcile.Result, error) {
 	wanted, again := d.Status, d.RequeueAfter
 	if p != nil {
-		obstacle := elastic.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal}
-		wanted = elastic.Explain(o, now, d, obstacle)
+		obstacle := training.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal}
+		wanted = training.Explain(o, now, d, obstacle)
 		again = kube.Sooner(again, waitInterval)
 	}
 	wait, err := r.writeWhenDue(ctx, o, &wanted, d, now)
@@ -52,12 +52,12 @@ func (r *Reconciler) report(
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
 func (r *Reconciler) writeWhenDue(
-	ctx context.Context, o elastic.Observed, wanted *status, d elastic.Decision, now time.Time,
+	ctx context.Context, o training.Observed, wanted *status, d training.Decision, now time.Time,
 ) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
 	r.metrics.hold(o.Job, &o.Job.Status)
-	pace := elastic.PaceOf(&o.Job.Status, wanted)
-	if pace == elastic.PaceNever {
+	pace := training.PaceOf(&o.Job.Status, wanted)
+	if pace == training.PaceNever {
 		r.pacer.Agrees(key)
 		r.memory.settle(key, o.Departures)
 		return 0, nil
@@ -75,9 +75,9 @@ func (r *Reconciler) writeWhenDue(
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
 	accounting.TellTraining(r.journal, o.Job, &o.Job.Status, wanted, now)
-	task, sized := worker.Task(o.Job), o.Job.Status.Sizing
+	task, sized := trainingpod.Task(o.Job), o.Job.Status.Sizing
 	r.usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
-	r.metrics.count(o.Job, elastic.Measure(&o.Job.Status, wanted, d.Losses))
+	r.metrics.count(o.Job, training.Measure(&o.Job.Status, wanted, d.Losses))
 	r.metrics.hold(o.Job, wanted)
 	return 0, nil
 }
@@ -92,7 +92,7 @@ func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ElasticTrainingJob,
 		log.FromContext(ctx).Info("Job changed", "attempt", attempt, "queue", written.Queue,
 			"decision", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
 	}
-	for _, e := range elastic.Events(&job.Status, written) {
+	for _, e := range training.Events(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/mergepod"
-	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // kinds are those of jobs whose pods are asked about.

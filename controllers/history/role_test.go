@@ -6,8 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/internal/mergepod"
-	"github.com/tideline-io/tideline/internal/rendezvous"
 	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 const training, merge = "ElasticTrainingJob", "MergeJob"

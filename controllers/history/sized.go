@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/sizing"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // Count counts what a status that was written says for the first time: how an attempt was sized, and who ran out of memory since.
@@ -46,7 +46,7 @@ func (c *Collector) recall() {
 		for _, o := range store.List() {
 			switch job := o.(type) {
 			case *v1alpha1.ElasticTrainingJob:
-				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: worker.Task(job)},
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: trainingpod.Task(job)},
 					job.UID, job.Status.Sizing)
 			case *v1alpha1.MergeJob:
 				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.MergeJobKind, Task: job.Name}, job.UID, job.Status.Sizing)

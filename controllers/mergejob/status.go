@@ -13,9 +13,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/accounting"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/merge"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look
@@ -56,7 +56,7 @@ func (r *Reconciler) writeWhenDue(
 ) (time.Duration, error) {
 	job, wanted, key := d.Job.Object, &d.Status, d.Job.Key()
 	pace := merge.PaceOf(&job.Status, wanted)
-	if pace == elastic.PaceNever {
+	if pace == training.PaceNever {
 		r.pacer.Agrees(key)
 		return 0, nil
 	}

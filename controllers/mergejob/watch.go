@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // poolOf is the pool in which a MergeJob stands: that of its run, or the one that its spec names.
@@ -145,11 +145,11 @@ func (r *Reconciler) podChanged() builder.WatchesOption {
 	}})
 }
 
-func readPod(o client.Object) elastic.Worker {
+func readPod(o client.Object) training.Worker {
 	key, _, _ := ownerOf(o)
 	index, _ := mergepod.PodIndex(key.Name, o.GetName())
 	if pod, ok := o.(*corev1.Pod); ok {
-		return elastic.ReadWorker(pod, index)
+		return training.ReadWorker(pod, index)
 	}
-	return elastic.Worker{}
+	return training.Worker{}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -92,7 +92,7 @@ func (s *scene) jobIn(queue, name string, maximum, bound int32) *v1alpha1.Elasti
 	j.Spec.Template.Spec.Containers = []corev1.Container{{
 		Name: "trainer", Resources: corev1.ResourceRequirements{Limits: one, Requests: one},
 	}}
-	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: queue}
+	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: queue}
 	s.objects = append(s.objects, j, b.CoreGroup().PodGroup(), b.SurplusGroup().PodGroup())
 	s.bind(j, bound)
 	return j
@@ -100,7 +100,7 @@ func (s *scene) jobIn(queue, name string, maximum, bound int32) *v1alpha1.Elasti
 
 // bind adds the pods of the job's first workers, on the node.
 func (s *scene) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
-	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
+	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
 	for i := range bound {
 		pod := b.Pod(i)
 		pod.UID = types.UID(pod.Name)
@@ -128,7 +128,7 @@ func (s *scene) wait() {
 		if scheduled := meta.FindStatusCondition(j.Status.Conditions, v1alpha1.ConditionScheduled); scheduled != nil {
 			since = scheduled.LastTransitionTime.Time
 		}
-		b := worker.Blueprint{
+		b := trainingpod.Blueprint{
 			Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue,
 			Accelerators: config.Defaults().Accelerators,
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // starvation is how long a gang that is not ours waits before surplus is told to leave for it.

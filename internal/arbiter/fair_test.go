@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 
 // pend adds a surplus worker that has waited for a minute.
 func (s *scene) pend(j *v1alpha1.ElasticTrainingJob, i int32) {
-	b := worker.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}
+	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}
 	pod := b.Pod(i)
 	pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(now.Add(-time.Minute))
 	s.objects = append(s.objects, pod)

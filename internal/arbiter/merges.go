@@ -10,7 +10,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/mergepod"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // merge takes in a MergeJob: its core, whose PodGroup is known already, and whether it matters that it could never fit.
@@ -33,7 +33,7 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 	}
 	gang := &capacity.Gang{Job: key, Queue: pool, Workers: workers, Shape: c.mergeShape(job, 1)}
 	switch {
-	case !worker.OwnMergeMaster(job):
+	case !trainingpod.OwnMergeMaster(job):
 	case workers == 1:
 		gang.Shape = c.mergeShape(job, 0)
 	default:
@@ -43,7 +43,7 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 }
 
 func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
-	return c.admitted(job.Namespace, worker.MergeSpec(job, i))
+	return c.admitted(job.Namespace, trainingpod.MergeSpec(job, i))
 }
 
 // asksForCeiling tells whether it matters that the merge may never fit: it stands in the line, could join it, or was set aside.

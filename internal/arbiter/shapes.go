@@ -10,7 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // ask is a gang of the job, of which its shape and size are still to be said.
@@ -52,7 +52,7 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticT
 func (c *collector) shapesOf(
 	job *v1alpha1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
 ) (common capacity.Shape, apart []capacity.Shape) {
-	if !masterWaits || !worker.OwnMaster(job) {
+	if !masterWaits || !trainingpod.OwnMaster(job) {
 		return c.shapeOf(job, model, 1), nil
 	}
 	first := c.shapeOf(job, model, 0)
@@ -64,7 +64,7 @@ func (c *collector) shapesOf(
 
 // shapeOf is the shape of a worker that is still to be created.
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	return c.admitted(job.Namespace, worker.Spec(job, c.arbiter.config.Accelerators, model, i))
+	return c.admitted(job.Namespace, trainingpod.Spec(job, c.arbiter.config.Accelerators, model, i))
 }
 
 // admitted is the shape that a pod will have once it is admitted: its RuntimeClass may choose nodes for it, and adds what
@@ -72,7 +72,7 @@ func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i in
 func (c *collector) admitted(namespace string, spec *corev1.PodSpec) capacity.Shape {
 	name := ptr.Deref(spec.RuntimeClassName, "")
 	if name == "" {
-		return capacity.ShapeOf(spec, worker.Requests(spec), c.claimed(namespace))
+		return capacity.ShapeOf(spec, trainingpod.Requests(spec), c.claimed(namespace))
 	}
 	class := c.runtimeClasses[name]
 	if class == nil {
@@ -90,5 +90,5 @@ func (c *collector) admitted(namespace string, spec *corev1.PodSpec) capacity.Sh
 		maps.Copy(merged.NodeSelector, class.Scheduling.NodeSelector)
 		merged.Tolerations = slices.Concat(spec.Tolerations, class.Scheduling.Tolerations)
 	}
-	return capacity.ShapeOf(&merged, worker.Requests(&merged), c.claimed(namespace))
+	return capacity.ShapeOf(&merged, trainingpod.Requests(&merged), c.claimed(namespace))
 }

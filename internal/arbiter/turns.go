@@ -17,7 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/profilecache"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // Turn is what the limits of its profile leave to a job; the zero Turn for one of which that was not decided.
@@ -152,13 +152,13 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		queue = st.Queue
 	}
 	cfg := t.c.arbiter.config
-	core := worker.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
+	core := trainingpod.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &caps.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: caps.StandingOf(team.profile, owner),
 		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
 		Core:        caps.AmountsOf(core),
-		Worker:      caps.AmountsOf(worker.EachCounted(job, cfg.Sharing)),
+		Worker:      caps.AmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.wants(key, job),
 	}
@@ -195,7 +195,7 @@ func hindered(job *v1alpha1.ElasticTrainingJob) bool {
 	if stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonQuotaExceeded {
 		return true
 	}
-	if worker.RejectedAgain(&job.Status) {
+	if trainingpod.RejectedAgain(&job.Status) {
 		return true
 	}
 	scheduled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionScheduled)

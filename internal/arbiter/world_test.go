@@ -24,10 +24,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 const gpus corev1.ResourceName = "nvidia.com/gpu"
@@ -77,7 +77,7 @@ type trainee struct {
 	job        *v1alpha1.ElasticTrainingJob
 	queue      string
 	service    types.UID
-	departures []elastic.Departure
+	departures []training.Departure
 	// grace is how long its pods take to leave.
 	grace time.Duration
 }
@@ -320,7 +320,7 @@ func (w *world) gone(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	w.changes++
 	if t := w.trainingOf(pod); t != nil {
-		worker, _ := elastic.WorkerOf(pod)
+		worker, _ := training.WorkerOf(pod)
 		t.departures = append(t.departures, worker.Departed(worker.Succeeded()))
 	}
 }
@@ -363,12 +363,12 @@ func (w *world) remove(name string) {
 // reconcile plans one training, carries the decision out and writes the status when it is due, as the controller does.
 func (w *world) reconcile(t *trainee) {
 	key := client.ObjectKeyFromObject(t.job)
-	o := elastic.Observed{
+	o := training.Observed{
 		Job: t.job, Config: w.config, Verdict: w.arbiter.Verdict(key), Service: t.service, Departures: slices.Clone(t.departures),
-		Queue: elastic.Queue{Name: t.queue, State: w.queue(t.queue).state()}, SchedulerObstacles: []string{"it is not asked to"},
+		Queue: training.Queue{Name: t.queue, State: w.queue(t.queue).state()}, SchedulerObstacles: []string{"it is not asked to"},
 	}
 	for _, p := range w.pods {
-		if worker, ok := elastic.WorkerOf(p); ok && metav1.IsControlledBy(p, t.job) {
+		if worker, ok := training.WorkerOf(p); ok && metav1.IsControlledBy(p, t.job) {
 			o.Workers = append(o.Workers, worker)
 		}
 	}
@@ -377,10 +377,10 @@ func (w *world) reconcile(t *trainee) {
 			*state = ptr.To(gang.StateOf(w.groups[at]))
 		}
 	}
-	d := elastic.Plan(o, w.now)
+	d := training.Plan(o, w.now)
 	wanted := d.Status
 	if p := w.apply(t, &d); p != nil {
-		wanted = elastic.Explain(o, w.now, d, elastic.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
+		wanted = training.Explain(o, w.now, d, training.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
 	}
 	if d.RequeueAfter > 0 {
 		w.wakeAt(w.now.Add(d.RequeueAfter))
@@ -388,10 +388,10 @@ func (w *world) reconcile(t *trainee) {
 	w.write(t, &o, &wanted)
 }
 
-func (w *world) write(t *trainee, o *elastic.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *world) write(t *trainee, o *training.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	key := client.ObjectKeyFromObject(t.job)
-	pace := elastic.PaceOf(&t.job.Status, wanted)
-	if pace == elastic.PaceNever {
+	pace := training.PaceOf(&t.job.Status, wanted)
+	if pace == training.PaceNever {
 		w.pacer.Agrees(key)
 	} else {
 		noticed, written := w.pacer.Differs(key, int(pace), w.now)
@@ -405,8 +405,8 @@ func (w *world) write(t *trainee, o *elastic.Observed, wanted *v1alpha1.ElasticT
 		w.pacer.Wrote(key, w.now)
 		w.changes++
 	}
-	t.departures = slices.DeleteFunc(t.departures, func(d elastic.Departure) bool {
-		return slices.ContainsFunc(o.Departures, func(k elastic.Departure) bool { return k.UID == d.UID })
+	t.departures = slices.DeleteFunc(t.departures, func(d training.Departure) bool {
+		return slices.ContainsFunc(o.Departures, func(k training.Departure) bool { return k.UID == d.UID })
 	})
 }
 
@@ -422,7 +422,7 @@ func (w *world) group(name string) int {
 }
 
 // apply carries a decision out, in the order of its fields, until a request is refused.
-func (w *world) apply(t *trainee, d *elastic.Decision) *kube.Problem {
+func (w *world) apply(t *trainee, d *training.Decision) *kube.Problem {
 	for i := range d.DeletePods {
 		for _, p := range slices.Clone(w.pods) {
 			if p.UID == d.DeletePods[i].UID {

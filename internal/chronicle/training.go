@@ -10,7 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/ledger"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // Training returns what was decided about a training from one written status to the next: from an empty one, all that the
@@ -24,7 +24,7 @@ func Training(
 func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) []ledger.Decision {
 	t := &telling{job: job, position: st.Place, figures: map[string]string{
 		Object: v1alpha1.ElasticTrainingJobKind, Queue: st.Queue, Profile: st.Profile, "tier": st.Tier,
-		Task: worker.Task(job), User: job.Annotations[v1alpha1.AnnotationOwner],
+		Task: trainingpod.Task(job), User: job.Annotations[v1alpha1.AnnotationOwner],
 	}}
 	attempt := int32(0)
 	if a := st.Attempt; a != nil {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // Observed is all that Plan knows of a pool.
@@ -52,7 +52,7 @@ type Job struct {
 	// Store is how the store was last seen; nil before this process saw it.
 	Store *Sighting
 	// Pods are the job's pods, in any order.
-	Pods []elastic.Worker
+	Pods []training.Worker
 	// Core and Surplus are the PodGroups; nil when they do not exist.
 	Core, Surplus *gang.State
 	// List is the ConfigMap with the names of the increments; nil when it does not exist.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/approval"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // queueOpen is the state in which a Queue takes gangs.
@@ -100,12 +100,12 @@ func (t *turn) tierNotAllowed() *obstacle {
 // tier as far as the template allows.
 func (t *turn) qosNotMet() *obstacle {
 	tier, _ := t.tier()
-	found := worker.CheckMergeQoS(t.spec, tier)
+	found := trainingpod.CheckMergeQoS(t.spec, tier)
 	if len(found) == 0 {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
-		message: worker.Say(found) + ". Change spec.template, or delete the MergeJob and create it of another tier."}
+		message: trainingpod.Say(found) + ". Change spec.template, or delete the MergeJob and create it of another tier."}
 }
 
 func (t *turn) limitExceeded() *obstacle {
@@ -120,11 +120,11 @@ func (t *turn) limitExceeded() *obstacle {
 
 // graceTooLong refuses pods that may take longer to leave than the configuration allows. A run that has begun goes on.
 func (t *turn) graceTooLong() *obstacle {
-	found := worker.CheckMergeGrace(t.spec, t.p.o.Config.Limits)
+	found := trainingpod.CheckMergeGrace(t.spec, t.p.o.Config.Limits)
 	if len(found) == 0 {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true, message: worker.Say(found) + "."}
+	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true, message: trainingpod.Say(found) + "."}
 }
 
 func (t *turn) poolNotAllowed() *obstacle {
@@ -157,13 +157,13 @@ func (t *turn) badSchedule() *obstacle {
 
 // uncountable keeps a gang from Volcano by which its scheduler would end: of a pod, or of all pods of the core together.
 func (t *turn) uncountable() *obstacle {
-	one, all := worker.Requests(&t.spec.Template.Spec), corev1.ResourceList{}
-	worker.AddRequests(all, one, t.spec.MinReplicas)
+	one, all := trainingpod.Requests(&t.spec.Template.Spec), corev1.ResourceList{}
+	trainingpod.AddRequests(all, one, t.spec.MinReplicas)
 	for _, ask := range []struct {
 		who      string
 		requests corev1.ResourceList
 	}{{"A pod asks", one}, {"All pods of the core ask", all}} {
-		if name, q, found := worker.Uncountable(ask.requests); found {
+		if name, q, found := trainingpod.Uncountable(ask.requests); found {
 			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("%s for %s of %s, "+
 				"which is less than nothing or more than can be counted: change spec.template.", ask.who, q.String(), name)}
 		}
@@ -370,7 +370,7 @@ func (t *turn) neverFits() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s ask for more than pool "+
 		"%s could give if nothing else ran. %s It is set aside, others pass, and it is judged again when the pool's Queue or nodes "+
 		"change: lower minReplicas or the requests, or enlarge the pool.", count(t.spec.MinReplicas, "pod"), t.asks(), t.st.Pool,
-		elastic.RoomAtMost(never))}
+		training.RoomAtMost(never))}
 }
 
 // poolShut keeps merges out of the line of a pool that takes no gangs.

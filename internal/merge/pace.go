@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // farPosition is the last place in a line whose changes are told soon.
@@ -64,16 +64,16 @@ func wordless(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 }
 
 // PaceOf compares the status at the API server with the one that should be there.
-func PaceOf(written, wanted *v1alpha1.MergeJobStatus) elastic.Pace {
+func PaceOf(written, wanted *v1alpha1.MergeJobStatus) training.Pace {
 	switch {
 	case equality.Semantic.DeepEqual(written, wanted):
-		return elastic.PaceNever
+		return training.PaceNever
 	case !equality.Semantic.DeepEqual(course(written), course(wanted)):
-		return elastic.PaceNow
+		return training.PaceNow
 	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
-		return elastic.PaceLazy
+		return training.PaceLazy
 	}
-	return elastic.PaceCalm
+	return training.PaceCalm
 }
 
 // course is what of a status must be written before anything is done on account of it, and what people wait to see.

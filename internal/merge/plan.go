@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // Decision is what is done about the merges of a pool. Nothing of one job's waits for another's.
@@ -29,15 +29,15 @@ type JobDecision struct {
 	ReadStore bool
 
 	// DeletePods are stopped, at the latest after stopGraceSeconds.
-	DeletePods []elastic.Worker
+	DeletePods []training.Worker
 	// DeleteGroups are PodGroups, and DeleteList is the UID of the ConfigMap.
-	DeleteGroups []elastic.GroupRef
+	DeleteGroups []training.GroupRef
 	DeleteList   types.UID
 	// CreateList is the content of the ConfigMap to create; nil for none.
 	CreateList []byte
 	// CreateGroups come before pods, and RestoreGroups are PodGroups that somebody changed.
 	CreateGroups  []gang.Group
-	RestoreGroups []elastic.Restore
+	RestoreGroups []training.Restore
 	// CreatePods are indices of pods, and CreateLast is a PodGroup that comes after them.
 	CreatePods []int32
 	CreateLast *gang.Group

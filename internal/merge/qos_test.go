@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 func TestTierDecidesOnResources(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 	}).full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet))
-	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(elastic.Event{
+	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(training.Event{
 		Type: "Warning", Reason: v1alpha1.ReasonQoSNotMet, Message: m.status().Message,
 	}))
 	g.Expect(m.status().Summary).To(Equal("Waiting (QoS not met)"))

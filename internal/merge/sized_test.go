@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/training"
 )
 
 // given is the memory that pod i of the run is made with.
@@ -38,7 +38,7 @@ func TestRequestsOfMergesFollowUse(t *testing.T) {
 	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(HaveField("Reason", v1alpha1.EventSized)))
 
 	run := m.status().Run.ID
-	m.pods[2].Phase, m.pods[2].Failure = corev1.PodFailed, elastic.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "merge"}
+	m.pods[2].Phase, m.pods[2].Failure = corev1.PodFailed, training.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "merge"}
 	w.pass(time.Second)
 	w.settle()
 	g.Expect(m.status().Run.ID).To(Equal(run), "the same run asks again")

@@ -10,11 +10,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // say writes the words that people read, and the conditions.
@@ -131,7 +131,7 @@ func (t *turn) shortfall() string {
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
 		return ""
 	}
-	return elastic.Amounts(a.Short)
+	return training.Amounts(a.Short)
 }
 
 // lacks says why the gang has no place yet.
@@ -149,7 +149,7 @@ func (t *turn) lacks() string {
 	case a.Fits:
 		return "By Tideline's count it fits now; Volcano decides."
 	default:
-		return elastic.RoomFor(&a)
+		return training.RoomFor(&a)
 	}
 }
 
@@ -210,7 +210,7 @@ func (t *turn) sayStopping() {
 // lingering names a pod that should have left by now, and keeps the merge from going on.
 func (t *turn) lingering() string {
 	end := t.st.Run.EndTime
-	at := slices.IndexFunc(t.job.Pods, func(w elastic.Worker) bool { return w.Terminating && !w.Ended() })
+	at := slices.IndexFunc(t.job.Pods, func(w training.Worker) bool { return w.Terminating && !w.Ended() })
 	switch {
 	case end == nil:
 		return ""
@@ -262,7 +262,7 @@ func (t *turn) sayOwner() {
 	if secret := t.spec.Store.CredentialsSecretName; secret != "" {
 		unchecked = append(unchecked, "that its creator may read Secret "+secret)
 	}
-	if account, _ := worker.Account(&t.spec.Template.Spec); account != "" && account != worker.DefaultAccount {
+	if account, _ := trainingpod.Account(&t.spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
 		unchecked = append(unchecked, "that its creator may have pods run as ServiceAccount "+account)
 	}
 	message := "The MergeJob came while the operator ran without webhooks (--webhooks=false), which set and check the owner."

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/internal/platform/text"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 const messageLimit = 1024
@@ -41,7 +41,7 @@ func clock(at time.Time) string { return at.UTC().Format("15:04:05Z") }
 
 // asks is what one pod requests: GPUs and other extended resources first.
 func (t *turn) asks() string {
-	requests := worker.Requests(&t.spec.Template.Spec)
+	requests := trainingpod.Requests(&t.spec.Template.Spec)
 	names := slices.Collect(maps.Keys(requests))
 	slices.SortFunc(names, func(a, b corev1.ResourceName) int {
 		return cmp.Or(-cmp.Compare(strings.Count(string(a), "/"), strings.Count(string(b), "/")), cmp.Compare(a, b))

@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/serverurl"
-	"github.com/tideline-io/tideline/internal/rendezvous"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // incrementsVolume is the volume of the ConfigMap with the names of the increments.
@@ -95,10 +95,10 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Annotations:     maps.Clone(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.owner()},
 		},
-		Spec: *worker.MergeSpec(b.Job, i),
+		Spec: *trainingpod.MergeSpec(b.Job, i),
 	}
-	worker.SetOwner(pod, b.Job.Spec.Owner)
-	worker.ApplyQoS(&pod.Spec, b.Tier.QoS)
+	trainingpod.SetOwner(pod, b.Job.Spec.Owner)
+	trainingpod.ApplyQoS(&pod.Spec, b.Tier.QoS)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: incrementsVolume, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -119,7 +119,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 func prepare(c *corev1.Container, vars []corev1.EnvVar) {
 	// Ours come first, so that the user's may refer to them, as in $(TIDELINE_OUTPUT_PATH)part, and are nobody else's to set.
 	c.Env = append(append([]corev1.EnvVar(nil), vars...), rendezvous.Missing(c.Env, vars)...)
-	worker.Mount(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
+	trainingpod.Mount(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
 	if c.TerminationMessagePolicy == "" {
 		// The last lines of a container that failed become its message, which the job's status repeats.
 		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
@@ -136,7 +136,7 @@ func (b Blueprint) member(i int32) gang.Member {
 // CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
 func (b Blueprint) CoreGroup() gang.Group {
 	g := b.group(CoreName(b.Job.Name), b.Tier.ClassName())
-	g.MinMember, g.MinResources = b.Run.MinReplicas, worker.MergeRequests(b.Job, b.Run.MinReplicas)
+	g.MinMember, g.MinResources = b.Run.MinReplicas, trainingpod.MergeRequests(b.Job, b.Run.MinReplicas)
 	return g
 }
 
@@ -186,7 +186,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	maps.Copy(labels, b.labels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = Attempt(b.Run)
-	labels[v1alpha1.LabelRole] = worker.Role(i, b.Run.MinReplicas)
+	labels[v1alpha1.LabelRole] = trainingpod.Role(i, b.Run.MinReplicas)
 	labels[v1alpha1.LabelModelHash] = ModelHash(b.Job)
 	return labels
 }

@@ -12,11 +12,11 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/caps"
-	"github.com/tideline-io/tideline/internal/elastic"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
-	"github.com/tideline-io/tideline/internal/worker"
+	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 const (
@@ -76,12 +76,12 @@ func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision
 	var d Decision
 	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, forTraining, rules); fine {
-		d.Refused = append(d.Refused, worker.CheckJobQoS(spec, tier)...)
-		if long := worker.CheckProtection(spec, tier); long != nil {
+		d.Refused = append(d.Refused, trainingpod.CheckJobQoS(spec, tier)...)
+		if long := trainingpod.CheckProtection(spec, tier); long != nil {
 			d.Refused = append(d.Refused, long)
 		}
 	}
-	d.Refused = append(d.Refused, worker.CheckJobGrace(spec, rules.Config.Limits)...)
+	d.Refused = append(d.Refused, trainingpod.CheckJobGrace(spec, rules.Config.Limits)...)
 	d.cap(job, rules)
 	d.budget(job, rules)
 	d.groups(owner, by)
@@ -95,9 +95,9 @@ func DecideMerge(spec *v1alpha1.MergeJobSpec, by Creation, rules Rules) Decision
 	var d Decision
 	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
 	if tier, fine := d.limit(spec.Tier, owner, spec.MaxReplicas, forMerge, rules); fine {
-		d.Refused = append(d.Refused, worker.CheckMergeQoS(spec, tier)...)
+		d.Refused = append(d.Refused, trainingpod.CheckMergeQoS(spec, tier)...)
 	}
-	d.Refused = append(d.Refused, worker.CheckMergeGrace(spec, rules.Config.Limits)...)
+	d.Refused = append(d.Refused, trainingpod.CheckMergeGrace(spec, rules.Config.Limits)...)
 	d.pool(spec.Pool, rules)
 	d.store(&spec.Store, rules.Config.Merges)
 	if s := spec.Schedule; s != nil && s.Cron != "" {
@@ -151,9 +151,9 @@ func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
 		model = a.Models[0]
 	}
-	core := caps.AmountsOf(worker.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
+	core := caps.AmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
 	if limit, asked := limits.Never(core, model); limit != nil {
-		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, elastic.TooLarge(*limit, asked, rules.Profile.Name)+
+		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, training.TooLarge(*limit, asked, rules.Profile.Name)+
 			": lower minReplicas, or have the profile allow more")
 	}
 }
@@ -163,14 +163,14 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if rules.Profile == nil || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
-	core := worker.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing)
+	core := trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing)
 	if rules.Config.AcceleratorsAmong(core) == 0 {
 		return
 	}
 	if none := withoutHours(rules.Profile); none != nil {
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 			"profile %s allows a user no hours of accelerators in %s: ask for no accelerators, or have the profile allow some",
-			rules.Profile.Name, elastic.Window(none.Window.Duration))))
+			rules.Profile.Name, training.Window(none.Window.Duration))))
 		return
 	}
 	for _, o := range rules.Profile.Status.OverBudget {
@@ -178,7 +178,7 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 				"%s has used %d of the %d hours of accelerators that profile %s allows a user in %s: wait until enough of that is longer "+
 					"ago, or have the profile allow more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name,
-				elastic.Window(o.Window.Duration))))
+				training.Window(o.Window.Duration))))
 			return
 		}
 	}
@@ -256,7 +256,7 @@ func (d *Decision) claim(owner string, pod *corev1.PodSpec, of words, by Creatio
 	if owner != "" && owner != by.User {
 		d.Claims = append(d.Claims, claimOwner(owner, of, by))
 	}
-	if account, name := worker.Account(pod); account != "" && account != worker.DefaultAccount {
+	if account, name := trainingpod.Account(pod); account != "" && account != trainingpod.DefaultAccount {
 		d.Claims = append(d.Claims, claimAccount(account, name, of, by))
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
-	"github.com/tideline-io/tideline/internal/rendezvous"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // facts are what is to be seen of a job, in a form in which only differences that mean something are left: each is named, and

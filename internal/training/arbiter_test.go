@@ -1,0 +1,179 @@
+package training
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+func (w *world) told(indices ...int32) *world {
+	w.t.Helper()
+	w.o.Verdict = capacity.Verdict{To: types.NamespacedName{Namespace: "ads", Name: "ranker"}}
+	for _, i := range indices {
+		w.o.Verdict.GiveUp = append(w.o.Verdict.GiveUp, w.worker(i).UID)
+	}
+	return w
+}
+
+func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
+	for name, restart := range map[string]bool{"": false, "operator restarted in between": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 8).trains().told(7, 6).step()
+			g.Expect(w.last.DeletePods).To(BeEmpty(), "who leaves, and for whom, is in status first")
+			w.pass(soonDelay).step()
+			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{6, 7}))
+			g.Expect(w.status().Elasticity.GaveWayTo).To(Equal("ads/ranker"))
+			if restart {
+				w.restart()
+				w.o.Verdict = capacity.Verdict{}
+			}
+			w.step()
+			g.Expect(w.last.DeletePods).To(HaveLen(2))
+			w.o.Verdict = capacity.Verdict{}
+			w.settle()
+			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5}))
+			g.Expect(w.status().Restarts).To(BeZero())
+			g.Expect(w.status().Message).To(ContainSubstring("workers 6 and 7 gave way to ads/ranker"))
+			g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
+			g.Expect(w.events[2].Message).To(Equal("Gave way to ads/ranker: workers 6 and 7; 6 ready go on."))
+			w.pass(301 * time.Second).settle().run().settle()
+			g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
+		})
+	}
+}
+
+func TestWhoGaveWayIsDeletedOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).trains().told(7).step().pass(soonDelay).step().scale(7).step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1), "also if it is beyond the maximum by now")
+	g.Expect(w.settle().indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5, 6}))
+}
+
+func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
+	w := newWorld(t, 2, 4).trains().told(0, 1).settle()
+	NewWithT(t).Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+}
+
+func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8)
+	w.o.Job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
+	w.settle().run().settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nothing fits")
+	w.o.Verdict.SurplusLimit = 3
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{2, 3, 4}))
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "those wait for the room already")
+	w.run().settle()
+	g.Expect(w.indices()).To(HaveLen(5), "the limit counts those that are placed")
+	w.o.Verdict.SurplusLimit = 1
+	w.settle()
+	g.Expect(w.indices()).To(HaveLen(5))
+}
+
+func TestWhyAJobWaits(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 8, 8).settle()
+	w.o.Verdict = capacity.Verdict{Place: 2, Waiting: 3, Answer: capacity.Answer{
+		Nodes: 2, Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4,
+		Short: capacity.Amounts{"nvidia.com/gpu": 3},
+	}, Holders: []capacity.Holder{{Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}, Workers: 6}}}
+	w.settle()
+	g.Expect(w.status().Message).To(Equal("Place 2 of 3 waiting in queue default: asks for the core of 8 workers " +
+		"(8 nvidia.com/gpu) all together. Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: 4. " +
+		"It is short of 3 nvidia.com/gpu. Surplus that may give way: ads/ctr (6)."))
+	g.Expect(w.status().Place).To(Equal(int32(2)))
+	for _, c := range []struct {
+		answer capacity.Answer
+		says   string
+	}{
+		{capacity.Answer{Unknown: "host ports"}, "Whether it fits is for Volcano to say, because it asks for host ports."},
+		{capacity.Answer{Fits: true}, "By Tideline's count it would fit now; Volcano decides."},
+		{capacity.Answer{}, "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations " +
+			"and the resources that they name."},
+		{
+			capacity.Answer{Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8}},
+			"Enough is free in all, but in pieces too small for its workers.",
+		},
+		{capacity.Answer{
+			Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 1500, corev1.ResourceMemory: 1 << 40},
+			Short: capacity.Amounts{corev1.ResourceCPU: 500},
+		}, "Free for it: 8 nvidia.com/gpu, 1500m cpu; the largest gang of such workers that fits now: 0. It is short of 500m cpu."},
+		{capacity.Answer{
+			Nodes: 1, Free: capacity.Amounts{corev1.ResourceMemory: 3 << 30}, QueueLimit: true,
+			Short: capacity.Amounts{corev1.ResourceMemory: 1 << 30},
+		}, "Free for it: 3Gi memory; the largest gang of such workers that fits now: 0. " +
+			"The limit of the queue leaves it short of 1Gi memory."},
+		{capacity.Answer{
+			Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 1}, Largest: 1, Short: capacity.Amounts{"nvidia.com/gpu": 7},
+			Leaving: capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 8000},
+		}, "It is short of 7 nvidia.com/gpu. Its room is on its way: pods that are leaving hold 8 nvidia.com/gpu. It fits once they " +
+			"have gone, and nobody else is told to leave for it."},
+		{capacity.Answer{Nodes: 1, Leaving: capacity.Amounts{}},
+			"Its room is on its way: pods that are leaving hold places. It fits once they have gone, and nobody else is told to leave " +
+				"for it."},
+	} {
+		w.o.Verdict.Answer, w.o.Verdict.Holders = c.answer, nil
+		w.settle()
+		g.Expect(w.status().Message).To(HaveSuffix(c.says))
+	}
+}
+
+func TestHoldersBeyondTheThirdAreCounted(t *testing.T) {
+	g := NewWithT(t)
+	all := make([]capacity.Holder, 5)
+	for i := range all {
+		all[i] = capacity.Holder{Job: types.NamespacedName{Namespace: "ads", Name: string(rune('a' + i))}, Workers: int32(5 - i)}
+	}
+	g.Expect(someHolders(all[:3])).To(Equal("ads/a (5), ads/b (4), ads/c (3)"))
+	g.Expect(someHolders(all[:4])).To(Equal("ads/a (5), ads/b (4), ads/c (3) and 1 other job (2)"))
+	g.Expect(someHolders(all)).To(Equal("ads/a (5), ads/b (4), ads/c (3) and 2 other jobs (3)"))
+}
+
+func TestPlacedJobStandsInNoLine(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).settle()
+	from := capacity.Holder{Job: types.NamespacedName{Name: "ctr"}, Workers: 2}
+	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{from}}
+	w.settle()
+	g.Expect(w.status().Place).To(Equal(int32(1)))
+	g.Expect(w.status().RoomFrom).To(Equal("/ctr (2)"))
+	w.run().settle()
+	g.Expect(w.status().Place).To(BeZero(), "the verdict is a moment old")
+	g.Expect(w.status().RoomFrom).To(BeEmpty())
+	written := w.written
+	w.o.Verdict = capacity.Verdict{}
+	w.settle()
+	g.Expect(w.written).To(Equal(written))
+}
+
+func TestPlacesFarBackAreNotNews(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).settle()
+	at := func(place int32) Pace {
+		w.o.Verdict = capacity.Verdict{Place: place, Waiting: 500}
+		d := Plan(w.o, w.now)
+		return PaceOf(w.status(), &d.Status)
+	}
+	w.o.Verdict = capacity.Verdict{Place: 300, Waiting: 500}
+	w.settle()
+	g.Expect(at(299)).To(Equal(PaceLazy))
+	g.Expect(at(10)).To(Equal(PaceCalm))
+}
+
+func TestSchedulerConfigured(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("True/Configured"))
+	w.o.SchedulerObstacles = []string{"action preempt is missing"}
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("False/Incomplete"))
+}

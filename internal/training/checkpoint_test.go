@@ -1,0 +1,198 @@
+package training
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+const grace = 60 * time.Second
+
+// savingWorld is a job that trains and saves checkpoints before workers leave.
+func savingWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, 2, 8)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
+	return w.trains()
+}
+
+// done acknowledges the request that worker 0 has.
+func (w *world) done() *world {
+	w.t.Helper()
+	return w.change(0, func(p *Worker) { p.CheckpointDone = p.CheckpointRequested })
+}
+
+// atOnce does all that there is to do without letting time pass.
+func (w *world) atOnce() *world {
+	for range 5 {
+		w.pace.noticed, w.pace.written = w.now.Add(-time.Hour), time.Time{}
+		w.step()
+	}
+	return w
+}
+
+func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
+	for name, c := range map[string]struct {
+		decide  func(*world)
+		happens func(*world) bool
+	}{
+		"surplus gives way": {func(w *world) { w.told(7) }, func(w *world) bool { return w.worker(7) == nil }},
+		"maxReplicas":       {func(w *world) { w.scale(4) }, func(w *world) bool { return len(w.o.Workers) == 4 }},
+		"suspend":           {func(w *world) { w.suspend(true) }, func(w *world) bool { return len(w.o.Workers) == 0 }},
+		"range": {func(w *world) {
+			w.o.Job.Spec.Elasticity.OnRangeChange, w.o.Job.Spec.MinReplicas = v1alpha1.RangeChangeRestart, 3
+		}, func(w *world) bool { return w.status().Attempt.Number == 2 }},
+	} {
+		for how, acknowledged := range map[string]bool{"acknowledged": true, "not acknowledged": false} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				g := NewWithT(t)
+				w := savingWorld(t)
+				c.decide(w)
+				w.step()
+				g.Expect(w.status().Checkpoint).NotTo(BeNil(), "the request is in status first")
+				g.Expect(w.last.RequestCheckpoint).To(BeNil())
+				w.restart().step()
+				g.Expect(w.last.RequestCheckpoint.Value).To(Equal(strconv.FormatInt(w.now.Unix()+1, 10)))
+				g.Expect(w.last.RequeueAfter).To(BeNumerically("<=", grace))
+				w.pass(grace / 2).step()
+				g.Expect(c.happens(w)).To(BeFalse(), "worker 0 is still saving")
+				if acknowledged {
+					w.done().settle()
+				} else {
+					w.pass(grace / 2).settle()
+				}
+				g.Expect(c.happens(w)).To(BeTrue())
+				w.o.Verdict.GiveUp = nil
+				w.settle()
+				g.Expect(w.status().Checkpoint).To(BeNil(), "nobody is about to leave any more")
+				g.Expect(w.status().Restarts).To(BeZero())
+			})
+		}
+	}
+}
+
+func TestCheckpointWhenVolcanoEvicts(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t)
+	w.change(7, func(p *Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(soonDelay).step().step().step()
+	g.Expect(w.worker(0).CheckpointRequested).NotTo(BeZero(), "the leaver trains on for its grace, so there is time to save")
+	w.deletePod(7).settle()
+	g.Expect(w.status().Checkpoint).To(BeNil())
+}
+
+func TestNoCheckpointOfAJobThatDoesNotTrain(t *testing.T) {
+	w := newWorld(t, 2, 8)
+	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(60))
+	w.settle().suspend(true).settle()
+	NewWithT(t).Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspended))
+}
+
+func TestStopDuringAnEvictionHasItsOwnCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t)
+	w.change(7, func(p *Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(soonDelay).step().step().step().done().pass(2 * grace).step()
+	first := w.worker(0).CheckpointRequested
+	w.suspend(true).step().step()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first), "worker 7 still leaves, and what was saved then is old")
+	g.Expect(w.last.DeletePods).To(BeEmpty())
+	w.done().settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+}
+
+func TestEachDepartureHasItsOwnCheckpoint(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(6).settle().done().settle()
+	first := w.worker(0).CheckpointRequested
+	w.pass(time.Minute).scale(4).step().step()
+	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first))
+	g.Expect(w.indices()).To(HaveLen(6), "the acknowledgement of the first is none of the second")
+}
+
+func TestNoCheckpointOfBeforeTheRequestAnswersIt(t *testing.T) {
+	for name, c := range map[string]struct{ ahead, before time.Duration }{
+		"in the same second":            {0, 900 * time.Millisecond},
+		"by a clock that is ahead":      {time.Hour, 10 * time.Minute},
+		"by a clock that is far behind": {-time.Hour, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := savingWorld(t)
+			w.pass(w.now.Truncate(time.Second).Add(time.Second).Sub(w.now)) // A second begins.
+			routine := func() { w.change(0, func(p *Worker) { p.CheckpointDone = w.now.Add(c.ahead).Unix() }) }
+			routine()
+			w.pass(c.before).scale(4).settle().restart().settle()
+			g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", w.worker(0).CheckpointDone))
+			g.Expect(w.indices()).To(HaveLen(8), "what was saved before is no answer")
+			if w.pass(time.Second); c.ahead < 0 {
+				routine()
+				w.settle()
+				g.Expect(w.indices()).To(HaveLen(8), "that a checkpoint is of after the request is not known")
+				w.done()
+			} else {
+				w.pass(c.before)
+				routine()
+			}
+			w.settle()
+			g.Expect(w.indices()).To(HaveLen(4), "it has saved since")
+		})
+	}
+}
+
+// asksAnew tells whether a new request has a number above all that worker 0 knew, and above the time of what it saved by a clock
+// that is right.
+func (m *moment) asksAnew() bool {
+	was, is := m.was.Checkpoint, m.st.Checkpoint
+	if is == nil || was != nil && was.Number == is.Number {
+		return true
+	}
+	i := slices.IndexFunc(m.o.Workers, func(w Worker) bool { return w.Index == 0 })
+	return is.Number > m.now.Unix() && (was == nil || is.Number > was.Number) &&
+		is.Number > m.o.Workers[i].CheckpointRequested && is.Number > m.o.Workers[i].CheckpointDone
+}
+
+func TestRequestsWithinASecondHaveNumbersOfTheirOwn(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(6).atOnce()
+	first := w.worker(0).CheckpointRequested
+	w.done().atOnce()
+	g.Expect(w.indices()).To(HaveLen(6))
+	w.scale(4).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first + 1))
+	w.scale(5).done().atOnce().scale(3).step()
+	g.Expect(w.status().Checkpoint.Number).To(Equal(first + 2))
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first+1), "it is not asked yet")
+	w.suspend(true).atOnce()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first + 3))
+	w.change(0, func(p *Worker) { p.CheckpointDone = first + 2 }).atOnce()
+	g.Expect(w.indices()).To(HaveLen(5), "that was the answer to the request before")
+	w.done().settle()
+	g.Expect(w.indices()).To(BeEmpty())
+}
+
+func TestAJobWhoseNumbersAreUsedUpIsAlwaysAnswered(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).change(0, func(p *Worker) { p.CheckpointDone = math.MaxInt64 }).scale(4).step()
+	g.Expect(w.status().Checkpoint.Number).To(BeEquivalentTo(math.MaxInt64))
+	w.settle()
+	g.Expect(w.indices()).To(HaveLen(4))
+}
+
+func TestARequestThatHasNoNumberIsAnsweredByItsTime(t *testing.T) {
+	g := NewWithT(t)
+	w := savingWorld(t).scale(4).step()
+	w.status().Checkpoint.Number = 0
+	w.settle()
+	g.Expect(w.worker(0).CheckpointRequested).To(Equal(w.status().Checkpoint.RequestTime.Unix()))
+	g.Expect(w.indices()).To(HaveLen(8))
+	w.done().settle()
+	g.Expect(w.indices()).To(HaveLen(4))
+}

@@ -1,0 +1,164 @@
+package training
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
+)
+
+// apply carries a decision out, as the controller does, until a request fails.
+func (w *world) apply(d *Decision) bool {
+	return w.applyCheckpoint(d) && w.deletePods(d) && w.forceDeletePods(d) && w.createShared(d) && w.applyGroups(d) &&
+		w.createWorkers(d) && w.cleanUp(d)
+}
+
+// do makes a request to the API server, unless it fails.
+func (w *world) do(request func()) bool {
+	if w.trouble.failing {
+		if w.trouble.credit == 0 {
+			return false
+		}
+		w.trouble.credit--
+	}
+	w.changes++
+	request()
+	return true
+}
+
+func (w *world) applyCheckpoint(d *Decision) bool {
+	return d.RequestCheckpoint == nil || w.do(func() {
+		if master := w.worker(0); master != nil && master.UID == d.RequestCheckpoint.UID {
+			master.CheckpointRequested, _ = strconv.ParseInt(d.RequestCheckpoint.Value, 10, 64)
+		}
+	})
+}
+
+func (w *world) deletePods(d *Decision) bool {
+	for i := range d.DeletePods {
+		if !w.do(func() { w.leave(d.DeletePods[i].UID) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// forceDeletePods takes pods away at once, whatever their node does.
+func (w *world) forceDeletePods(d *Decision) bool {
+	for i := range d.ForceDeletePods {
+		if !w.do(func() { w.remove(d.ForceDeletePods[i].UID) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// createShared creates and writes what all workers share.
+func (w *world) createShared(d *Decision) bool {
+	if d.CreateService && !w.do(func() { w.o.Service = w.uid("service") }) {
+		return false
+	}
+	return d.WriteHosts == nil || w.do(func() {
+		w.o.Hosts = &Hosts{UID: "hosts", Data: d.WriteHosts.Data}
+		w.hostsWritten++
+	})
+}
+
+func (w *world) applyGroups(d *Decision) bool {
+	put := func(g gang.Group, uid types.UID) func() {
+		return func() {
+			if at := w.group(g.Name); *at == nil || (*at).UID == uid {
+				state := gang.StateOf(g.PodGroup())
+				state.UID = uid
+				*at = &state
+			}
+		}
+	}
+	for _, g := range d.CreateGroups {
+		if !w.do(put(g, w.uid("group"))) {
+			return false
+		}
+	}
+	for _, r := range d.RestoreGroups {
+		if !w.do(put(r.Group, r.UID)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) group(name string) **gang.State {
+	if name == gang.CoreName(w.o.Job.Name) {
+		return &w.o.Core
+	}
+	return &w.o.Surplus
+}
+
+// createWorkers creates pods. A name that is taken is refused, and so is every pod while the API server refuses them.
+func (w *world) createWorkers(d *Decision) bool {
+	for _, i := range d.CreateWorkers {
+		if w.worker(i) != nil || w.refuses != "" || !w.do(func() {
+			w.o.Workers = append(w.o.Workers, Worker{
+				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
+				Avoids: trainingpod.AvoidedBy(trainingpod.Spec(d.Blueprint.Job, nil, "", i)),
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// cleanUp deletes what is named by UID, and nothing that has another.
+func (w *world) cleanUp(d *Decision) bool {
+	for _, g := range d.DeleteGroups {
+		if !w.do(func() {
+			if at := w.group(g.Name); *at != nil && (*at).UID == g.UID {
+				*at = nil
+			}
+		}) {
+			return false
+		}
+	}
+	if d.DeleteService != "" && !w.do(func() {
+		if w.o.Service == d.DeleteService {
+			w.o.Service = ""
+		}
+	}) {
+		return false
+	}
+	return !d.DeleteJob || w.do(func() { w.o.Job.DeletionTimestamp = ptr.To(metav1.NewTime(w.now)) })
+}
+
+// uid is one that no object has had.
+func (w *world) uid(kind string) types.UID {
+	w.uids++
+	return types.UID(kind + "-" + strconv.Itoa(w.uids))
+}
+
+// leave is what becomes of a pod that is deleted.
+func (w *world) leave(uid types.UID) {
+	i := slices.IndexFunc(w.o.Workers, func(p Worker) bool { return p.UID == uid })
+	switch {
+	case i < 0:
+	case w.graceful && w.o.Workers[i].Scheduled && !w.o.Workers[i].Ended():
+		w.o.Workers[i].Terminating = true
+	default:
+		w.remove(uid)
+	}
+}
+
+// endPods takes away the pods that were asked to leave, but for those of nodes that do not answer.
+func (w *world) endPods() {
+	for i := len(w.o.Workers) - 1; i >= 0; i-- {
+		if _, silent := w.o.Unreachable[w.o.Workers[i].Node]; w.o.Workers[i].Terminating && !silent {
+			w.remove(w.o.Workers[i].UID)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package training
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+// number reads a number from the environment.
+func number(t *testing.T, variable string, fallback uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// TestRandomHistories drives jobs through random events, restarts of the operator among them, and holds every decision to
+// what must never happen and every end to its fixed point. TIDELINE_HISTORIES is how many, 1000 by default, and
+// TIDELINE_SEED repeats those of an earlier run.
+func TestRandomHistories(t *testing.T) {
+	histories, seed := number(t, "TIDELINE_HISTORIES", 1000), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	shards := uint64(runtime.GOMAXPROCS(0))
+	for shard := range shards {
+		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+			t.Parallel()
+			for n := shard; n < histories; n += shards {
+				if wrong := history(t, rand.New(rand.NewPCG(seed, n)), nil); wrong != "" {
+					history(t, rand.New(rand.NewPCG(seed, n)), t.Logf)
+					t.Fatalf("TIDELINE_SEED=%d, history %d: %s", seed, n, wrong)
+				}
+			}
+		})
+	}
+}
+
+// history is the life of one job. It returns what was wrong with it, and tells the story if somebody listens.
+func history(t *testing.T, c chance, tell func(string, ...any)) string {
+	t.Helper()
+	minimum := 1 + int32N(c, 3)
+	w := newWorld(t, minimum, minimum+int32N(c, 6))
+	somePolicies(w, c)
+	if tell == nil {
+		tell = func(string, ...any) {}
+	}
+	wrong := ""
+	w.judge = func(v *view, d *Decision) {
+		if wrong == "" {
+			wrong = brokenLaw(&v.Observed, d, w.now)
+		}
+		tell("  %s: deletes %d, creates %v; restarts %d; %s; next in %s", d.Status.Reason, len(d.DeletePods), d.CreateWorkers,
+			d.Status.Restarts, d.Status.Message, d.RequeueAfter)
+	}
+	for range 5 + c.IntN(40) {
+		what := happen(w, c)
+		tell("%s: %s; %s", w.now.Format(time.TimeOnly), what, w.picture())
+		if wrong == "" {
+			wrong = impure(&w.o, w.now)
+		}
+		w.step()
+		if wrong != "" || w.o.Job.DeletionTimestamp != nil {
+			return wrong
+		}
+	}
+	settled := w.calmDown()
+	switch {
+	case wrong != "" || w.o.Job.DeletionTimestamp != nil:
+		return wrong
+	case !settled:
+		return "does not come to rest"
+	}
+	return w.atRest()
+}
+
+// picture is how the pods stand, in a line.
+func (w *world) picture() string {
+	var text strings.Builder
+	for _, p := range w.o.Workers {
+		fmt.Fprintf(&text, " %s=%d/%s/%s", p.UID, p.Index, p.Attempt, p.Phase)
+		if p.Terminating {
+			text.WriteString("/leaves")
+		}
+		if p.Disruption != "" {
+			text.WriteString("/" + p.Disruption)
+		}
+	}
+	return text.String()
+}
+
+// calmDown takes away what is in the way of the job, gives it time, and tells whether it came to rest each time.
+func (w *world) calmDown() bool {
+	w.open()
+	w.o.Unreachable = nil
+	w.endPods()
+	for i := range w.o.Workers {
+		w.o.Workers[i].Waiting = ""
+	}
+	if w.o.Job.Spec.RunPolicy.Suspend {
+		w.suspend(false)
+	}
+	w.trouble, w.o.Verdict = trouble{}, capacity.Verdict{Resume: true, SurplusLimit: v1alpha1.MaxWorkers}
+	for range 4 {
+		if !w.run().settles() || !w.pass(10*time.Minute).settles() {
+			return false
+		}
+	}
+	return w.run().settles()
+}
+
+// atRest says what is not as it must be in the end; empty for nothing.
+func (w *world) atRest() string {
+	st := w.status()
+	if what := restless(w.o, w.now); what != "" {
+		return "at rest it " + what
+	}
+	if counted := w.restarts(); counted != int(st.Restarts) {
+		return fmt.Sprintf("counted %d restarts for those of status, %d", counted, st.Restarts)
+	}
+	if !finished(st) {
+		if have := w.indices(); len(have) != w.pods() {
+			return fmt.Sprintf("has workers %v, wants %d of them", have, w.pods())
+		}
+		return ""
+	}
+	keeps := w.o.Job.Spec.RunPolicy.CleanPodPolicy == v1alpha1.CleanPodPolicyNone
+	if !keeps && (podsThatRun(&w.o) > 0 || w.o.Core != nil || w.o.Surplus != nil || w.o.Service != "") {
+		return "has ended and left something behind"
+	}
+	return ""
+}
+
+// restarts is how many restarts were counted for the figures over all jobs.
+func (w *world) restarts() int {
+	n := 0
+	for _, m := range w.measures {
+		for _, restarts := range m.Restarts {
+			n += restarts
+		}
+	}
+	return n
+}
+
+// pods is how many pods the job must have at its fixed point: none for workers that left and whose pods are gone.
+func (w *world) pods() int {
+	a := w.status().Attempt
+	pods := int(min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas))
+	for _, m := range w.status().Members {
+		if m.Left && w.worker(m.Index) == nil {
+			pods--
+		}
+	}
+	return pods
+}

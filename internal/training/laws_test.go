@@ -1,0 +1,490 @@
+package training
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// moment is one decision and what it was made from.
+type moment struct {
+	o   *Observed
+	now time.Time
+	d   *Decision
+	// was is the status that the decision was made from, and st the one that it wants.
+	was, st *v1alpha1.ElasticTrainingJobStatus
+}
+
+// laws are what must be true of every decision, whatever was observed.
+var laws = []struct {
+	says string
+	hold func(*moment) bool
+}{
+	{"no worker of the core that did not end badly is deleted while the job trains", (*moment).coreStays},
+	{"worker 0 is never chosen to leave", (*moment).masterStays},
+	{"nobody is deleted who is a living member in the written status", (*moment).memoryComesFirst},
+	{"nobody is replaced who is a living member in the written status", (*moment).lossComesFirst},
+	{"a pod is deleted by force only once its loss is written, on a node that does not answer", (*moment).forcesTheStuck},
+	{"workers are deleted once, and by the name that they have", (*moment).deletesWhatIsThere},
+	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*moment).lastInFirstOut},
+	{"surplus within the maximum leaves only when status says that it does", (*moment).choosesNobodyElse},
+	{"workers are created only while the job trains, for the attempt that is in status", (*moment).createsForTheAttempt},
+	{"no gang waits for workers that the API server refuses, of which one alone is tried", (*moment).refusedHaveNoGang},
+	{"no worker of the core is created before the policy that isolates it", (*moment).isolatesFirst},
+	{"no worker beyond the maximum is created, and none twice", (*moment).createsWhatIsMissing},
+	{"the lowest missing worker is created first, of those whose loss is written", (*moment).createsTheLowest},
+	{"surplus is created once the core runs", (*moment).coreComesFirst},
+	{"surplus that gave way waits for the cooldown", (*moment).coolsDown},
+	{"no more surplus is created than fits", (*moment).createsWhatFits},
+	{"no checkpoint of before a request answers it", (*moment).asksAnew},
+	{"counters never go down", (*moment).countersRise},
+	{"times never go back, and what happened once stays", (*moment).historyStays},
+	{"restarts are what losses cost", (*moment).restartsAreLosses},
+	{"members are in order, each once, with a UID", (*moment).membersAreInOrder},
+	{"the evicted are surplus, in order, each once", (*moment).evictedAreInOrder},
+	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*moment).speaks},
+	{"what time alone changes is never in the past", (*moment).looksAhead},
+	{"a job that is being deleted is left alone", (*moment).leavesTheDeletedAlone},
+}
+
+// brokenLaw is the first law that the decision breaks; empty for none.
+func brokenLaw(o *Observed, d *Decision, now time.Time) string {
+	m := &moment{o: o, now: now, d: d, was: &o.Job.Status, st: &d.Status}
+	for _, law := range laws {
+		if !law.hold(m) {
+			return law.says
+		}
+	}
+	return ""
+}
+
+// trains is true while the workers of the attempt are wanted.
+func (m *moment) trains() bool {
+	return m.was.Attempt != nil && m.was.MasterCompletionTime == nil && m.st.MasterCompletionTime == nil &&
+		!finished(m.was) && !stopped(m.was)
+}
+
+func (m *moment) current(p *Worker) bool {
+	return m.was.Attempt != nil && p.Attempt == m.was.Attempt.ID()
+}
+
+// maximum is how many workers the job may have now.
+func (m *moment) maximum() int32 {
+	a := m.was.Attempt
+	return min(max(m.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+}
+
+// victims are those that are deleted of the workers that are wanted and did not end, or ended well and are not called back.
+func (m *moment) victims() []*Worker {
+	var all []*Worker
+	for i := range m.d.DeletePods {
+		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) &&
+			(!p.Ended() || (p.Succeeded() && !calledBack(m.was, p))) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// movesOn tells whether a worker without a node avoids one that may be used again.
+func (m *moment) movesOn(p *Worker) bool {
+	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+		return n.Until == nil && slices.Contains(p.Avoids, n.Name)
+	})
+}
+
+func (m *moment) forcesTheStuck() bool {
+	after := m.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds
+	return !slices.ContainsFunc(m.d.ForceDeletePods, func(p Worker) bool {
+		since, silent := m.o.Unreachable[p.Node]
+		return after == nil || !silent || !p.Terminating || m.alive(&p) || m.now.Sub(since) < time.Duration(*after)*time.Second
+	})
+}
+
+// calledBack tells whether a worker that succeeded is needed again.
+func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *Worker) bool {
+	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.Lost && !k.Left })
+}
+
+func (m *moment) coreStays() bool {
+	return !slices.ContainsFunc(m.victims(), func(p *Worker) bool { return p.Index > 0 && p.Index < m.was.Attempt.MinReplicas })
+}
+
+func (m *moment) masterStays() bool {
+	return !slices.ContainsFunc(m.victims(), func(p *Worker) bool { return p.Index == 0 })
+}
+
+// member is what the written status knows of the pod; nil for nothing.
+func (m *moment) member(p *Worker) *v1alpha1.Member {
+	for i := range m.was.Members {
+		if m.was.Members[i].UID == p.UID {
+			return &m.was.Members[i]
+		}
+	}
+	return nil
+}
+
+func (m *moment) alive(p *Worker) bool {
+	known := m.member(p)
+	return known != nil && !known.Lost
+}
+
+func (m *moment) toldToLeave(p *Worker) bool {
+	known := m.member(p)
+	return known != nil && known.Lost
+}
+
+func (m *moment) memoryComesFirst() bool {
+	return !slices.ContainsFunc(m.d.DeletePods, func(p Worker) bool { return m.alive(&p) })
+}
+
+func (m *moment) lossComesFirst() bool {
+	return !slices.ContainsFunc(m.d.CreateWorkers, m.livesAt)
+}
+
+// livesAt tells whether the written status has a living member at the index.
+func (m *moment) livesAt(i int32) bool {
+	return slices.ContainsFunc(m.was.Members, func(k v1alpha1.Member) bool { return k.Index == i && !k.Lost })
+}
+
+func (m *moment) deletesWhatIsThere() bool {
+	for i := range m.d.DeletePods {
+		p := &m.d.DeletePods[i]
+		same := func(o Worker) bool { return o.UID == p.UID && o.Index == p.Index }
+		if p.Terminating || !slices.ContainsFunc(m.o.Workers, same) || slices.ContainsFunc(m.d.DeletePods[:i], same) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moment) lastInFirstOut() bool {
+	var leave []*Worker
+	for _, p := range m.victims() {
+		if p.Index >= m.maximum() && !m.toldToLeave(p) {
+			leave = append(leave, p)
+		}
+	}
+	first := func(a, b *Worker) int {
+		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
+	}
+	if len(leave) == 0 {
+		return true
+	}
+	last := leave[len(leave)-1]
+	for i := range m.o.Workers {
+		p := &m.o.Workers[i]
+		stays := m.current(p) && p.Index >= m.maximum() && !p.Terminating && !m.alive(p) && !slices.ContainsFunc(m.d.DeletePods,
+			func(gone Worker) bool { return gone.UID == p.UID })
+		if stays && first(p, last) < 0 {
+			return false
+		}
+	}
+	return slices.IsSortedFunc(leave, first)
+}
+
+func (m *moment) choosesNobodyElse() bool {
+	return !slices.ContainsFunc(m.victims(), func(p *Worker) bool { return p.Index < m.maximum() && !m.toldToLeave(p) })
+}
+
+func (m *moment) createsForTheAttempt() bool {
+	if len(m.d.CreateWorkers) == 0 {
+		return true
+	}
+	return m.trains() && m.d.Blueprint.Attempt.ID() == m.was.Attempt.ID() &&
+		(m.o.Service != "" || m.d.CreateService) && (m.o.Core != nil || len(m.d.CreateGroups) > 0 || m.refused())
+}
+
+// refused tells whether the API server refuses the first worker, as the written status has it.
+func (m *moment) refused() bool {
+	stalled := meta.FindStatusCondition(m.was.Conditions, v1alpha1.ConditionStalled)
+	return m.trains() && len(m.o.Workers) == 0 && stalled != nil && stalled.Reason == v1alpha1.ReasonRejected
+}
+
+func (m *moment) refusedHaveNoGang() bool {
+	if !m.refused() {
+		return true
+	}
+	return len(m.d.CreateGroups)+len(m.d.RestoreGroups) == 0 && (len(m.d.CreateWorkers) == 0 ||
+		slices.Equal(m.d.CreateWorkers, []int32{0}) && m.o.Core == nil && m.o.Surplus == nil)
+}
+
+func (m *moment) isolatesFirst() bool {
+	return m.o.Job.Spec.NetworkPolicy != v1alpha1.NetworkPolicyIsolated || m.d.CreateNetworkPolicy ||
+		len(m.d.CreateWorkers) == int(m.createsSurplus())
+}
+
+// podAt is true where a pod of any attempt holds the name.
+func (m *moment) podAt(index int32) bool {
+	return slices.ContainsFunc(m.o.Workers, func(p Worker) bool { return p.Index == index })
+}
+
+func (m *moment) createsWhatIsMissing() bool {
+	for n, i := range m.d.CreateWorkers {
+		if i < 0 || i >= m.maximum() || m.podAt(i) || (n > 0 && i <= m.d.CreateWorkers[n-1]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moment) createsTheLowest() bool {
+	if len(m.d.CreateWorkers) == 0 {
+		return true
+	}
+	for i := range m.d.CreateWorkers[len(m.d.CreateWorkers)-1] {
+		left := slices.ContainsFunc(m.st.Members, func(k v1alpha1.Member) bool { return k.Index == i && k.Left })
+		if !m.podAt(i) && !left && !m.evicted(i) && !m.livesAt(i) && !slices.Contains(m.d.CreateWorkers, i) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moment) evicted(i int32) bool {
+	return m.st.Elasticity != nil && slices.Contains(m.st.Elasticity.Evicted, i)
+}
+
+// createsSurplus counts the surplus that is created.
+func (m *moment) createsSurplus() int32 {
+	var n int32
+	for _, i := range m.d.CreateWorkers {
+		if i >= m.was.Attempt.MinReplicas {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *moment) coreComesFirst() bool {
+	if m.createsSurplus() == 0 {
+		return true
+	}
+	ready := map[int32]bool{}
+	for i := range m.o.Workers {
+		if p := &m.o.Workers[i]; m.current(p) && p.Index < m.was.Attempt.MinReplicas &&
+			(p.running() || (p.Succeeded() && !calledBack(m.st, p))) {
+			ready[p.Index] = true
+		}
+	}
+	for _, k := range m.st.Members {
+		if k.Completed && k.Left && k.Index < m.was.Attempt.MinReplicas {
+			ready[k.Index] = true
+		}
+	}
+	return len(ready) == int(m.was.Attempt.MinReplicas)
+}
+
+func (m *moment) coolsDown() bool {
+	e := m.was.Elasticity
+	return !slices.ContainsFunc(m.d.CreateWorkers, func(i int32) bool {
+		cooldown := time.Duration(*m.o.Job.Spec.Elasticity.CooldownSeconds) * time.Second
+		return m.evicted(i) || (e != nil && slices.Contains(e.Evicted, i) && m.now.Before(e.LastEvictionTime.Add(cooldown)))
+	})
+}
+
+func (m *moment) createsWhatFits() bool {
+	if m.o.Job.Spec.Elasticity.Surplus != v1alpha1.SurplusFitting || m.createsSurplus() == 0 {
+		return true
+	}
+	surplus := m.createsSurplus()
+	for i := range m.o.Workers {
+		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.Ended() {
+			surplus++
+		}
+	}
+	return surplus <= m.o.Verdict.SurplusLimit
+}
+
+func (m *moment) countersRise() bool {
+	rises := m.st.Restarts >= m.was.Restarts && m.st.ActiveSeconds >= m.was.ActiveSeconds && m.st.Progress >= m.was.Progress &&
+		m.st.ObservedGeneration >= m.was.ObservedGeneration
+	a, b := m.was.Attempt, m.st.Attempt
+	if a == nil {
+		return rises && (b == nil || b.Number == 1)
+	}
+	if b == nil || b.Number < a.Number || b.Number > a.Number+1 || b.StartTime.Before(&a.StartTime) {
+		return false
+	}
+	if b.Number > a.Number {
+		return rises
+	}
+	if finished(m.st) || stopped(m.st) {
+		return rises && *a == *b // What concerned its pods is forgotten with the attempt.
+	}
+	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || (*is != *was && is.Number <= was.Number)) {
+		return false
+	}
+	for _, k := range m.was.Members {
+		if slices.ContainsFunc(m.st.Members, func(n v1alpha1.Member) bool {
+			return n.UID == k.UID && !n.Lost && (k.Lost || n.ContainerRestarts < k.ContainerRestarts || n.Incident < k.Incident)
+		}) {
+			return false
+		}
+	}
+	return rises && *a == *b
+}
+
+func (m *moment) historyStays() bool {
+	for _, t := range [][2]*metav1.Time{
+		{m.was.StartTime, m.st.StartTime}, {m.was.CompletionTime, m.st.CompletionTime},
+		{m.was.MasterCompletionTime, m.st.MasterCompletionTime},
+	} {
+		if t[0] != nil && !t[0].Equal(t[1]) {
+			return false
+		}
+	}
+	if w := m.was.WaitSeconds; w != nil && (m.st.WaitSeconds == nil || *w != *m.st.WaitSeconds) {
+		return false
+	}
+	for i := range m.was.Conditions {
+		was := &m.was.Conditions[i]
+		is := meta.FindStatusCondition(m.st.Conditions, was.Type)
+		if is != nil && is.LastTransitionTime.Before(&was.LastTransitionTime) {
+			return false
+		}
+		ended := was.Type == v1alpha1.ConditionSucceeded || was.Type == v1alpha1.ConditionFailed
+		if ended && (is == nil || *is != *was) {
+			return false
+		}
+	}
+	return slices.IsSortedFunc(m.st.RestartTimes, func(a, b metav1.Time) int { return a.Compare(b.Time) })
+}
+
+func (m *moment) restartsAreLosses() bool {
+	restarts := m.was.Restarts
+	for _, l := range m.d.Losses {
+		restarts += l.Restarts
+	}
+	return m.st.Restarts == restarts
+}
+
+func (m *moment) membersAreInOrder() bool {
+	for i, k := range m.st.Members {
+		if k.UID == "" || k.Index < 0 || (i > 0 && k.Index <= m.st.Members[i-1].Index) || ((k.Left || k.Completed) && !k.Lost) ||
+			slices.ContainsFunc(m.st.Members[:i], func(o v1alpha1.Member) bool { return o.UID == k.UID }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *moment) evictedAreInOrder() bool {
+	if m.st.Elasticity == nil {
+		return true
+	}
+	for i, index := range m.st.Elasticity.Evicted {
+		if index < m.st.Attempt.MinReplicas || index >= m.st.Attempt.MaxReplicas ||
+			(i > 0 && index <= m.st.Elasticity.Evicted[i-1]) {
+			return false
+		}
+	}
+	return len(m.st.Elasticity.Evicted) == 0 || m.st.Elasticity.LastEvictionTime != nil
+}
+
+func (m *moment) speaks() bool {
+	if m.o.Job.DeletionTimestamp != nil {
+		return true
+	}
+	for i := range m.st.Conditions {
+		c := &m.st.Conditions[i]
+		if c.Reason == "" || c.Message == "" || !speakable(c.Message, 4096) || c.LastTransitionTime.After(m.now) ||
+			(i > 0 && c.Type == m.st.Conditions[i-1].Type) {
+			return false
+		}
+	}
+	if f := m.st.LastFailure; f != nil && (!speakable(f.Reason, 256) || !speakable(f.Message, 1024)) {
+		return false
+	}
+	for i := range m.st.AvoidedNodes {
+		if n := &m.st.AvoidedNodes[i]; !speakable(n.Reason, 256) || !speakable(n.Message, 512) || n.Time.After(m.now) {
+			return false
+		}
+	}
+	for _, e := range Events(m.was, m.st) {
+		if !speakable(e.Message, noteLimit) {
+			return false
+		}
+	}
+	if !speakable(m.st.Queue, validation.DNS1123SubdomainMaxLength) {
+		return false
+	}
+	return m.st.Phase != "" && m.st.Reason != "" && m.st.Message != "" && len(m.st.Reason) <= 64 && speakable(m.st.Message, 4096)
+}
+
+// speakable tells whether a text is one line that fits and steers no terminal, whoever wrote it.
+func speakable(s string, limit int) bool { return len(s) <= limit && text.Line(s) == s }
+
+// looksAhead: the clock of these worlds goes in whole seconds, so a shorter time is one that has passed.
+func (m *moment) looksAhead() bool { return m.d.RequeueAfter == 0 || m.d.RequeueAfter >= time.Second }
+
+func (m *moment) leavesTheDeletedAlone() bool {
+	return m.o.Job.DeletionTimestamp == nil || reflect.DeepEqual(m.d, &Decision{Status: *m.was})
+}
+
+// impure says how Plan is more than a function of what was observed; empty when it is not.
+func impure(o *Observed, now time.Time) string {
+	before := o.deepCopy()
+	first, again := Plan(*o, now), Plan(*o, now)
+	switch {
+	case !reflect.DeepEqual(*o, before):
+		return "Plan changed what was observed"
+	case !reflect.DeepEqual(first, again):
+		return "Plan decides twice, and not the same"
+	}
+	return ""
+}
+
+// restless says what a job does that should be at rest; empty for nothing.
+func restless(o Observed, now time.Time) string {
+	d := Plan(o, now)
+	if what := busy(&o, &d); what != "" {
+		return what
+	}
+	// Time alone changes nothing before it is said to.
+	then := now.Add(24 * time.Hour)
+	if d.RequeueAfter > 0 {
+		then = now.Add(d.RequeueAfter - time.Millisecond)
+	}
+	later := Plan(o, then)
+	if what := busy(&o, &later); what != "" {
+		return what + " before its time"
+	}
+	return ""
+}
+
+// busy says what a decision does.
+func busy(o *Observed, d *Decision) string {
+	switch {
+	case PaceOf(&o.Job.Status, &d.Status) != PaceNever:
+		return "writes its status"
+	case len(d.DeletePods)+len(d.ForceDeletePods)+len(d.CreateWorkers) > 0:
+		return "creates or deletes pods"
+	case len(d.CreateGroups)+len(d.RestoreGroups)+len(d.DeleteGroups) > 0:
+		return "writes its groups"
+	case d.CreateService, d.DeleteService != "", d.WriteHosts != nil, d.CreateSSHKeys, d.CreateNetworkPolicy, d.DeleteJob,
+		d.RequestCheckpoint != nil:
+		return "writes other objects"
+	}
+	return ""
+}
+
+// podsThatRun counts pods that did not end.
+func podsThatRun(o *Observed) int {
+	n := 0
+	for i := range o.Workers {
+		if o.Workers[i].Phase == corev1.PodRunning || o.Workers[i].Phase == corev1.PodPending {
+			n++
+		}
+	}
+	return n
+}

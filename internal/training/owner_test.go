@@ -1,0 +1,84 @@
+package training
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func TestOwnerThatNobodyCheckedIsSaidForGood(t *testing.T) {
+	for owner, says := range map[string]string{
+		"alice": `The job came while the operator ran without webhooks (--webhooks=false), which check the owner: ` +
+			`"alice" is what its creator wrote.`,
+		"": `The job came while the operator ran without webhooks (--webhooks=false), which set the owner: it has none, ` +
+			`and nothing can be counted for a person.`,
+	} {
+		g := NewWithT(t)
+		w := newWorld(t, 1, 2)
+		w.o.Job.Spec.Owner, w.o.WebhooksOff = owner, true
+		w.step()
+		g.Expect(w.written).To(Equal(1), "it costs no write of its own")
+		said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
+		g.Expect(condition(w, v1alpha1.ConditionOwnerChecked)).To(Equal("False/WebhooksOff"))
+		g.Expect(said.Message).To(Equal(says))
+		w.o.WebhooksOff = false
+		w.settle().run().settle()
+		g.Expect(condition(w, v1alpha1.ConditionOwnerChecked)).To(Equal("False/WebhooksOff"), "webhooks that come later change nothing")
+		g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"), "and it keeps nothing from going on")
+	}
+}
+
+func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
+	for name, webhooksOff := range map[string]bool{"checked": false, "not checked": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 1, 2)
+			w.o.Profile = profile()
+			w.o.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
+			w.o.Job.Spec.Tier, w.o.Job.Spec.Owner, w.o.Job.Spec.OwnerGroups = "small-traffic", "ivy", []string{"leads"}
+			w.o.WebhooksOff = webhooksOff
+			held := func() bool { return w.status().Reason == v1alpha1.ReasonTierNotAllowed }
+			w.step()
+			g.Expect(held()).To(Equal(webhooksOff))
+			if webhooksOff {
+				said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
+				g.Expect(said.Message).To(HaveSuffix(`"ivy" is what its creator wrote. The groups of spec.ownerGroups do not count.`))
+			}
+			w.o.WebhooksOff = !webhooksOff
+			w.settle()
+			g.Expect(held()).To(Equal(webhooksOff), "webhooks of today say nothing of it")
+		})
+	}
+}
+
+func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
+	for account, says := range map[string]string{
+		"":        "counted for a person.",
+		"default": "counted for a person.",
+		"trainer": `counted for a person. Nor did they check whether its creator may have workers run as ServiceAccount "trainer".`,
+	} {
+		w := newWorld(t, 1, 2)
+		w.o.Job.Spec.Template.Spec.ServiceAccountName, w.o.WebhooksOff = account, true
+		w.step()
+		said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
+		NewWithT(t).Expect(said.Message).To(HaveSuffix(says))
+	}
+}
+
+func TestOwnerThatWasCheckedStaysSo(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 1, 2).step()
+	w.o.WebhooksOff = true
+	w.settle().run().settle()
+	g.Expect(condition(w, v1alpha1.ConditionOwnerChecked)).To(Equal("absent"), "webhooks that are switched off later change nothing")
+}
+
+func TestOwnerIsSaidOfAJobThatIsBlocked(t *testing.T) {
+	w := newWorld(t, 1, 2)
+	w.o.WebhooksOff, w.o.Job.Spec.Tier = true, "platinum"
+	w.step()
+	NewWithT(t).Expect(condition(w, v1alpha1.ConditionOwnerChecked)).To(Equal("False/WebhooksOff"))
+}

@@ -1,0 +1,150 @@
+package training
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Pace says how soon a change of status must be written. Writing each change at once would cost a write per pod that becomes
+// ready; waiting lets a burst settle into one.
+type Pace int
+
+const (
+	// PaceNever: the statuses are equal.
+	PaceNever Pace = iota
+	// PaceLazy: only wording differs, such as figures in a message.
+	PaceLazy
+	// PaceCalm: counts or reasons differ, such as the number of ready workers.
+	PaceCalm
+	// PaceSoon: workers were lost; several losses of one cause arrive together.
+	PaceSoon
+	// PaceNow: the job came to another phase, or something is remembered that must not be lost.
+	PaceNow
+)
+
+// farPlace is the last place in a queue whose changes are told soon.
+const farPlace = 10
+
+// The longest that each pace holds a change back, and the least time between writes of the same pace.
+const (
+	soonDelay    = time.Second
+	calmSettle   = 2 * time.Second
+	calmInterval = 5 * time.Second
+	lazyInterval = time.Minute
+)
+
+// PaceOf compares the status at the API server with the one that should be there.
+func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
+	switch {
+	case slices.EqualFunc(written.Members, wanted.Members, sameMember) &&
+		equality.Semantic.DeepEqual(memberless(written), memberless(wanted)):
+		return PaceNever
+	case changesCourse(written, wanted):
+		return PaceNow
+	case changesLosses(written, wanted):
+		return PaceSoon
+	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
+		return PaceLazy
+	}
+	return PaceCalm
+}
+
+func sameMember(a, b v1alpha1.Member) bool {
+	same := a.RetryTime.Equal(b.RetryTime) && a.StrandedTime.Equal(b.StrandedTime)
+	a.RetryTime, b.RetryTime, a.StrandedTime, b.StrandedTime = nil, nil, nil, nil
+	return same && a == b
+}
+
+// memberless is the status without its members: reflection over thousands of them would cost more than the whole plan.
+func memberless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+	c := *st
+	c.Members = nil
+	return &c
+}
+
+func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
+	if a.Phase != b.Phase || a.ObservedGeneration != b.ObservedGeneration || a.Restarts != b.Restarts ||
+		!equality.Semantic.DeepEqual(a.Attempt, b.Attempt) || !equality.Semantic.DeepEqual(a.Checkpoint, b.Checkpoint) ||
+		(a.Preemption == nil) != (b.Preemption == nil) || !equality.Semantic.DeepEqual(a.LeftInVain, b.LeftInVain) ||
+		!a.MasterCompletionTime.Equal(b.MasterCompletionTime) || !a.CompletionTime.Equal(b.CompletionTime) {
+		return true
+	}
+	for _, kind := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended, v1alpha1.ConditionSucceeded,
+		v1alpha1.ConditionFailed,
+	} {
+		if conditionStatus(a, kind) != conditionStatus(b, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+func conditionStatus(st *v1alpha1.ElasticTrainingJobStatus, kind string) metav1.ConditionStatus {
+	if c := meta.FindStatusCondition(st.Conditions, kind); c != nil {
+		return c.Status
+	}
+	return ""
+}
+
+func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
+	lost := func(st *v1alpha1.ElasticTrainingJobStatus) (uids []string) {
+		for _, m := range st.Members {
+			if m.Lost {
+				uids = append(uids, string(m.UID))
+			}
+			if m.ContainerRestarts > 0 {
+				uids = append(uids, string(m.UID)+"/"+strconv.Itoa(int(m.ContainerRestarts)))
+			}
+		}
+		return uids
+	}
+	before := lost(a)
+	for _, uid := range lost(b) {
+		if !slices.Contains(before, uid) {
+			return true
+		}
+	}
+	evicted := func(st *v1alpha1.ElasticTrainingJobStatus) []int32 {
+		if st.Elasticity == nil {
+			return nil
+		}
+		return st.Elasticity.Evicted
+	}
+	return a.RoomFrom != b.RoomFrom || !slices.Equal(evicted(a), evicted(b))
+}
+
+// wordless is the status without its messages, and without a place that is far from the head of the line.
+func wordless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+	c := st.DeepCopy()
+	if c.Place > farPlace {
+		c.Place = farPlace + 1
+	}
+	c.Message = ""
+	for i := range c.Conditions {
+		c.Conditions[i].Message = ""
+	}
+	return c
+}
+
+// Wait is how much longer a change of this pace is held back, given when it was first noticed and when status was last
+// written. Zero or less means: write now. A status that was never written by this process counts as written long ago.
+func (p Pace) Wait(noticed, written, now time.Time) time.Duration {
+	switch p {
+	case PaceNow:
+		return 0
+	case PaceSoon:
+		return noticed.Add(soonDelay).Sub(now)
+	case PaceCalm:
+		return max(noticed.Add(calmSettle).Sub(now), written.Add(calmInterval).Sub(now))
+	default:
+		return max(noticed.Add(calmSettle).Sub(now), written.Add(lazyInterval).Sub(now))
+	}
+}

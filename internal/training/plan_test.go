@@ -1,0 +1,396 @@
+package training
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+func condition(w *world, kind string) string {
+	c := meta.FindStatusCondition(w.status().Conditions, kind)
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+func reasons(events []Event) []string {
+	all := make([]string, len(events))
+	for i, e := range events {
+		all[i] = e.Reason
+	}
+	return all
+}
+
+func TestAttemptIsInStatusBeforeAnythingIsCreated(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).step()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
+	g.Expect(w.o.Workers).To(BeEmpty())
+	g.Expect(w.o.Core).To(BeNil())
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{0, 1}), "the core, worker 0 first, and no surplus yet")
+	g.Expect(w.last.CreateGroups).To(HaveLen(1))
+	g.Expect(w.last.CreateGroups[0].MinMember).To(Equal(int32(2)))
+	g.Expect(w.written).To(Equal(1))
+}
+
+func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).step().step().run(0).step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
+	w.run(1).step()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.written).To(Equal(2), "two status writes until the core runs")
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/Growing"))
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/WaitingForRoom"))
+	w.run().settle()
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
+	g.Expect(w.status().ReadyWorkers).To(Equal("4/4 (2..4)"))
+	g.Expect(w.status().GPUs).To(Equal(int64(4)))
+	g.Expect(*w.status().WaitSeconds).To(Equal(int64(3)))
+}
+
+func TestMaxReplicasDownAndUp(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 8).settle().run().settle().run(2, 3, 5).settle()
+	w.scale(3).step()
+	deleted := []int32{}
+	for range 2 {
+		for _, p := range w.last.DeletePods {
+			deleted = append(deleted, p.Index)
+		}
+		w.step()
+	}
+	g.Expect(deleted).To(Equal([]int32{7, 6, 4, 5, 3}), "waiting pods first, then the highest index")
+	w.settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}))
+	w.scale(8).step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{3, 4, 5, 6, 7}), "no cooldown: nobody was evicted")
+	w.settle()
+	g.Expect(w.status().Restarts).To(BeZero())
+}
+
+func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().scale(6).settle()
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
+	w.scale(4).settle()
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+}
+
+func TestRangeChangedBeforeAnythingIsPlacedIsAdopted(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 9, 9).settle()
+	w.o.Core.Unschedulable = "no room"
+	w.o.Job.Spec.MinReplicas = 4
+	w.scale(6).pass(time.Second).settle()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
+	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("absent"))
+	g.Expect(w.status().Restarts).To(BeZero())
+	w.run().settle().run().settle()
+	g.Expect(w.indices()).To(HaveLen(6))
+	for _, p := range w.o.Workers {
+		g.Expect(p.Attempt).To(Equal(w.status().Attempt.ID()))
+	}
+}
+
+// profile is one of team ads with a Queue, whose jobs may have these tiers, the first by default.
+func profile(tiers ...string) *v1alpha1.ResourceQuotaProfile {
+	p := &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads"}}
+	p.Status.Queue = "ads"
+	for i, name := range tiers {
+		p.Spec.Tiers = append(p.Spec.Tiers, v1alpha1.ProfileTier{Name: name, Default: i == 0})
+	}
+	return p
+}
+
+func TestTierOfTheProfileStaysWithAJobThatHasBegun(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Profile = profile("small-traffic", "exploratory")
+	w.settle()
+	g.Expect(w.status().Tier).To(Equal("small-traffic"))
+	g.Expect(w.status().Profile).To(Equal("ads"))
+	w.o.Profile = profile("exploratory")
+	w.run().settle()
+	g.Expect(w.status().Tier).To(Equal("small-traffic"))
+	g.Expect(w.last.Blueprint.Tier.Name).To(Equal("small-traffic"))
+	w.o.Profile = nil
+	w.settle()
+	g.Expect(w.status().Tier).To(Equal("small-traffic"))
+	g.Expect(w.status().Profile).To(Equal(v1alpha1.DefaultProfile), "it says that its namespace has none")
+	w.o.Config.Tiers = w.o.Config.Tiers[2:]
+	w.settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonUnknownTier))
+	g.Expect(w.status().Message).To(HavePrefix(`spec.tier: "small-traffic" is not a tier`))
+}
+
+func TestObstacles(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		edit      func(*Observed)
+		stalled   bool
+		reason    string
+		fragments []string
+	}{
+		{"invalid", func(o *Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec, []string{"spec.x: wrong"}},
+		{"tier", func(o *Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier, []string{`"gold"`, "main-traffic"}},
+		{"QoS of the tier", func(o *Observed) { o.Job.Spec.Tier = "main-traffic" }, true, v1alpha1.ReasonQoSNotMet, []string{
+			"spec.template.spec.containers[0].resources.requests[cpu]: Required value: tier main-traffic is Guaranteed",
+			`"trainer" asks for no cpu`, "(and so in 1 more of its fields). A job keeps its tier and its template: delete it",
+		}},
+		{"QoS of the profile's default tier", func(o *Observed) { o.Profile = profile("main-traffic") }, true,
+			v1alpha1.ReasonQoSNotMet, []string{"tier main-traffic is Guaranteed"}},
+		{"QoS of worker 0", func(o *Observed) {
+			o.Job.Spec.Tier, o.Job.Spec.Master = "small-traffic", &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+			}}
+		}, true, v1alpha1.ReasonQoSNotMet, []string{
+			`spec.master.resources.limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and tier small-traffic is `,
+		}},
+		{"below zero", func(o *Observed) {
+			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("-1")
+		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for -1 of cpu"}},
+		{"below zero, worker 0", func(o *Observed) {
+			o.Job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Gi")},
+			}}
+		}, true, v1alpha1.ReasonRejected, []string{"Worker 0 asks for -1Gi of memory"}},
+		{"beyond counting", func(o *Observed) {
+			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("8Ei")
+		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "more than can be counted"}},
+		{"limit", func(o *Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
+			[]string{"spec.maxReplicas: 4 is more than the 3 workers", "limits.maxWorkersPerJob", "lower maxReplicas"}},
+		{"protection of surplus", func(o *Observed) {
+			o.Job.Spec.Elasticity.MinSurplusRunSeconds, o.Config.Tiers[0].MaxMinSurplusRunSeconds = ptr.To[int32](86400), 600
+		}, true, v1alpha1.ReasonLimitExceeded, []string{
+			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: is more than the 600 s", "surplus of tier exploratory",
+			"(tiers[].maxMinSurplusRunSeconds): lower it, or ask for the limit to be raised.",
+		}},
+		{"grace of the template", func(o *Observed) {
+			o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
+		}, true, v1alpha1.ReasonLimitExceeded, []string{
+			"spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the 600 s", "(limits.maxGraceSeconds)",
+			"delete it and create it with less",
+		}},
+		{"grace for a checkpoint", func(o *Observed) { o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](601) }, true,
+			v1alpha1.ReasonLimitExceeded, []string{"spec.checkpoint.graceSeconds: Invalid value: 601: is more than the 600 s"}},
+		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
+		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
+			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
+		{"closed", func(o *Observed) { o.Queue = Queue{Name: "q", State: "Closed"} }, false,
+			v1alpha1.ReasonQueueClosed, []string{"Closed"}},
+		{"tier of the profile", func(o *Observed) {
+			o.Job.Spec.Tier, o.Profile = "main-traffic", profile("exploratory", "small-traffic")
+		}, true, v1alpha1.ReasonTierNotAllowed, []string{`"main-traffic"`, "profile ads", "exploratory, small-traffic"}},
+		{"tier beyond the owner's group", func(o *Observed) {
+			o.Profile = profile()
+			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
+			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.OwnerGroups = "main-traffic", "ivy", []string{"interns"}
+		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns: delete the job"}},
+		{"profile of unknown tiers", func(o *Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
+			[]string{"none that the operator's configuration knows"}},
+		{"profile without a queue", func(o *Observed) {
+			o.Profile = profile()
+			o.Profile.Status = v1alpha1.ResourceQuotaProfileStatus{Message: "Queue ads exists and is not the profile's."}
+		}, false, v1alpha1.ReasonProfileNotReady, []string{
+			"ResourceQuotaProfile ads", "has no Queue yet: Queue ads exists and is not the profile's.",
+		}},
+		{"unseen", func(o *Observed) { o.Queue = Queue{Name: "q"} }, false, v1alpha1.ReasonQueueClosed, []string{"not seen it yet"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4)
+			c.edit(&w.o)
+			w.settle()
+			g.Expect(w.o.Workers).To(BeEmpty())
+			g.Expect(w.status().Attempt).To(BeNil(), "nothing begins")
+			g.Expect(w.status().Reason).To(Equal(c.reason))
+			stalled := map[bool]string{true: "True/" + c.reason, false: "absent"}[c.stalled]
+			g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal(stalled))
+			g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + c.reason))
+			for _, f := range c.fragments {
+				g.Expect(w.status().Message).To(ContainSubstring(f))
+			}
+			g.Expect(w.written).To(Equal(1))
+		})
+	}
+}
+
+func TestStraysOfAnotherAttemptAreReplaced(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.change(1, func(p *Worker) { p.Attempt = "0-1" }).step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1))
+	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "its name is not free yet")
+	w.step()
+	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
+}
+
+func TestDriftedPodGroupIsRestored(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	drifted := w.last.Blueprint.CoreGroup()
+	drifted.MinMember = 1
+	g.Expect(drifted.Drifted(*w.o.Core)).To(BeTrue())
+	w.o.Job.Spec.Tier = "main-traffic"
+	w.step()
+	g.Expect(w.last.RestoreGroups).To(HaveLen(1))
+	g.Expect(w.last.RestoreGroups[0].Group.PriorityClass).To(Equal("tideline-main-traffic"))
+}
+
+func TestDeletedJobIsLeftAlone(t *testing.T) {
+	w := newWorld(t, 2, 2).trains()
+	w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now}
+	w.o.Workers = nil
+	w.step()
+	NewWithT(t).Expect(w.last.CreateWorkers).To(BeEmpty())
+}
+
+func TestWaitingMessageSaysWhatIsAskedAndWhatVolcanoSays(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 9, 9).settle()
+	g.Expect(w.status().Message).To(Equal("Waiting in queue default for Volcano to place the core of 9 workers (9 nvidia.com/gpu)."))
+	w.o.Core.Unschedulable = "9/9 tasks in gang unschedulable"
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/Unschedulable"))
+	g.Expect(w.status().Message).To(HaveSuffix("Volcano says: 9/9 tasks in gang unschedulable"))
+	g.Expect(strings.Count(w.status().Message, "9 nvidia.com/gpu")).To(Equal(1))
+}
+
+func TestReadyOneByOneIsOneWritePerInterval(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 8, 8).step().step()
+	g.Expect(w.written).To(Equal(1))
+	start := w.now
+	for i := range int32(8) {
+		for range 3 {
+			w.pass(time.Second).step()
+		}
+		w.run(i).step()
+	}
+	elapsed := w.now.Sub(start)
+	g.Expect(w.written).To(BeNumerically("<=", 2+int(elapsed/calmInterval)), "two, and one per interval")
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+}
+
+func TestAtRestNothingIsDone(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains()
+	before := w.written
+	for range 100 {
+		w.pass(time.Minute).step()
+		g.Expect(w.last.DeletePods).To(BeEmpty())
+		g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	}
+	g.Expect(w.written).To(Equal(before))
+}
+
+func TestStory(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains()
+	g.Expect(reasons(w.events)).To(Equal([]string{"Scheduled", "Grew"}))
+	w.evict(3).settle().pass(300 * time.Second).settle().run().settle()
+	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
+	g.Expect(w.events[3].Message).To(Equal("Grew to 4 workers: worker 3 joined."))
+	w.deletePod(0).settle().run().settle()
+	g.Expect(reasons(w.events)[4:]).To(Equal([]string{"WorkerLost"}), "a worker created anew is not growth")
+	w.scale(2).settle()
+	g.Expect(reasons(w.events)[5:]).To(Equal([]string{"Resized"}))
+	g.Expect(w.events[5].Message).To(Equal("Gave up workers 2 and 3, because maxReplicas was lowered; 2 ready go on."))
+}
+
+func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().evict(3).settle()
+	w.pass(300 * time.Second).step().run().pass(time.Second).step().pass(calmInterval).step()
+	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
+}
+
+func TestStoryOfWaiting(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Queue.Missing, w.o.Queue.State = true, ""
+	w.settle()
+	g.Expect(reasons(w.events)).To(Equal([]string{"QueueNotFound"}))
+	w.o.Queue = Queue{Name: "default", State: "Open"}
+	w.settle()
+	w.o.Core.Unschedulable = "no"
+	w.settle()
+	g.Expect(reasons(w.events)[1:]).To(Equal([]string{"Unschedulable"}))
+}
+
+func TestShrinkingIsSaidAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 6).trains().scale(3).step()
+	g.Expect(w.status().ReadyWorkers).To(Equal("3/3 (2..3)"), "what is being deleted does not count")
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
+}
+
+func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).step().step()
+	refused := Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
+	first := Explain(w.o, w.now, Plan(w.o, w.now), refused)
+	g.Expect(PaceOf(w.status(), &first)).To(Equal(PaceNow))
+	first.DeepCopyInto(w.status())
+	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/NameTaken"))
+	g.Expect(condition(w, v1alpha1.ConditionReconciling)).To(Equal("absent"))
+	w.pass(time.Minute)
+	again := Explain(w.o, w.now, Plan(w.o, w.now), refused)
+	g.Expect(PaceOf(w.status(), &again)).To(Equal(PaceNever))
+}
+
+func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains()
+	w.o.Core, w.o.Queue.State = nil, "Closed"
+	w.deletePod(1).settle()
+	g.Expect(w.status().Restarts).To(Equal(int32(1)))
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQueueClosed))
+	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestQueueThatClosesUnderAWaitingGangIsTheReason(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).settle()
+	w.o.Queue.State = "Closed"
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/QueueClosed"))
+	w = newWorld(t, 2, 4).settle()
+	w.o.Queue.State = "Closed"
+	w.run().settle()
+	g.Expect(w.o.Surplus).To(BeNil(), "Volcano's webhook would refuse it")
+	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QueueClosed"))
+	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("True/Training"))
+}
+
+func TestList(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(list(nil)).To(Equal("none"))
+	g.Expect(list([]int32{6})).To(Equal("6"))
+	g.Expect(list([]int32{6, 7})).To(Equal("6 and 7"))
+	g.Expect(list([]int32{2, 3, 4, 7, 9, 10})).To(Equal("2 to 4, 7, 9 and 10"))
+}
+
+func TestClipKeepsCharactersWhole(t *testing.T) {
+	NewWithT(t).Expect(text.Clip("aaé", 6)).To(Equal("aaé"))
+	NewWithT(t).Expect(text.Clip("aéééé", 7)).To(Equal("aé..."))
+}

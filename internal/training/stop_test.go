@@ -1,0 +1,162 @@
+package training
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func (w *world) suspend(yes bool) *world {
+	w.o.Job.Spec.RunPolicy.Suspend = yes
+	w.o.Job.Generation++
+	return w
+}
+
+func TestSuspendAndResume(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).trains().fail(1, "once").recover().suspend(true).step()
+	g.Expect(w.last.DeletePods).To(BeEmpty(), "that it is stopped is in status first")
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+	w.restart().settle()
+	g.Expect(w.o.Workers).To(BeEmpty())
+	g.Expect(w.o.Core).To(BeNil(), "an admitted group keeps its resources in the books of its queue")
+	g.Expect(w.o.Surplus).To(BeNil())
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
+	g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/Suspended"))
+	g.Expect(w.status().Restarts).To(Equal(int32(1)), "counters are kept, and nobody who left was lost")
+
+	w.suspend(false).settle().run().settle().run().settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
+	g.Expect(w.status().ReadyReplicas).To(Equal(int32(4)))
+	g.Expect(w.status().Restarts).To(Equal(int32(1)))
+	told := reasons(w.events)
+	g.Expect(told).To(ContainElements(v1alpha1.EventSuspended, v1alpha1.EventResumed))
+	n := 0
+	for _, reason := range told {
+		if reason == v1alpha1.EventSuspended {
+			n++
+		}
+	}
+	g.Expect(n).To(Equal(1), "one event tells that it was suspended")
+}
+
+func TestSuspendedFromTheBeginning(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 4).suspend(true).settle()
+	g.Expect(w.o.Workers).To(BeEmpty())
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
+	w.suspend(false).settle().run().settle()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+}
+
+func TestResumedBeforeTheLastPodHasLeft(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains().suspend(true).step()
+	for i := range w.o.Workers {
+		w.o.Workers[i].Terminating = true
+	}
+	w.suspend(false).settle()
+	g.Expect(w.last.CreateWorkers).To(BeEmpty())
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
+	w.o.Workers = nil
+	w.settle().run().settle()
+	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+}
+
+func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int32](3600)
+	w.settle().pass(5 * time.Hour).settle().run().settle().pass(30 * time.Minute).step()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning), "the wait does not count")
+	w.suspend(true).settle().pass(10 * time.Hour).step()
+	g.Expect(w.last.RequeueAfter).To(BeZero(), "no clock runs")
+	w.suspend(false).settle().run().settle()
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 30*time.Minute, time.Minute), "the deadline is a timer of its own")
+	w.pass(w.last.RequeueAfter).step()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonDeadlineExceeded))
+	g.Expect(w.status().Message).To(HavePrefix("The job has trained for runPolicy.activeDeadlineSeconds (1h0m0s)."))
+}
+
+func TestSchedulingTimeout(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
+	w.settle()
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 10*time.Minute, time.Minute))
+	w.pass(10 * time.Minute).step()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSchedulingTimeout))
+	placed := newWorld(t, 2, 2)
+	placed.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
+	placed.trains().pass(time.Hour).settle()
+	g.Expect(placed.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+}
+
+func TestBelowMinTimeout(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2).trains().deletePod(1).settle()
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 30*time.Minute, time.Minute))
+	w.pass(29 * time.Minute).settle().run().settle()
+	g.Expect(w.status().BelowMinSince).To(BeNil())
+	w.deletePod(1).settle().pass(30 * time.Minute).step()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonBelowMinTimeout))
+}
+
+func TestErrorsOfImageAndConfiguration(t *testing.T) {
+	for waiting, reason := range map[string]string{
+		"ImagePullBackOff": v1alpha1.ReasonImagePullFailed, "CreateContainerConfigError": v1alpha1.ReasonContainerConfigError,
+	} {
+		t.Run(waiting, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 2).settle()
+			w.change(0, func(p *Worker) { p.Scheduled, p.Waiting, p.WaitingMessage = true, waiting, "no such thing" })
+			w.change(1, func(p *Worker) { p.Scheduled = true }).settle()
+			g.Expect(w.status().Reason).To(Equal(reason))
+			g.Expect(w.status().Message).To(HavePrefix("Worker 0 cannot start (" + waiting + ": no such thing): correct the "))
+			w.pass(30 * time.Minute).step()
+			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed), "not for ever")
+			g.Expect(w.status().Message).To(ContainSubstring("no such thing"))
+		})
+	}
+	t.Run("mended", func(t *testing.T) {
+		w := newWorld(t, 2, 2).settle()
+		w.change(0, func(p *Worker) { p.Scheduled, p.Waiting = true, "ErrImagePull" }).settle()
+		w.change(0, func(p *Worker) { p.Waiting = "" }).settle()
+		NewWithT(t).Expect(w.status().BelowMinSince).To(BeNil())
+	})
+}
+
+func TestEndedJobIsDeletedAfterItsTime(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
+	w.trains()
+	for i := range int32(2) {
+		w.change(i, func(p *Worker) { p.Phase = corev1.PodSucceeded })
+	}
+	w.settle()
+	g.Expect(w.last.DeleteJob).To(BeFalse())
+	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", time.Minute, 20*time.Second))
+	g.Expect(w.pass(time.Minute).step().last.DeleteJob).To(BeTrue())
+}
+
+func TestKueue(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Labels = map[string]string{kueueQueueLabel: "team"}
+	w.settle()
+	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/ManagedByKueue"))
+	g.Expect(w.o.Workers).To(BeEmpty())
+	w.o.Job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue
+	before := w.status().DeepCopy()
+	w.step()
+	g.Expect(w.status()).To(Equal(before), "hands off")
+}

@@ -1,0 +1,185 @@
+package training
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// succeed lets workers end well.
+func (w *world) succeed(indices ...int32) *world {
+	w.t.Helper()
+	for _, i := range indices {
+		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+	}
+	return w
+}
+
+// restartInPlace lets containers of a worker fail and start again.
+func (w *world) restartInPlace(index int32) *world {
+	w.t.Helper()
+	return w.change(index, func(p *Worker) {
+		p.ContainerRestarts++
+		p.Failure = Failure{ExitCode: 1, Reason: "Error", Message: "cannot save"}
+	})
+}
+
+func TestLossOfWorker0CallsBackThoseThatSucceeded(t *testing.T) {
+	for name, lose := range map[string]func(*world){
+		"fails in place": func(w *world) { w.restartInPlace(0).step() },
+		"deleted":        func(w *world) { w.deletePod(0).step() },
+		"evicted":        func(w *world) { w.evict(0).step() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 2, 4).trains().succeed(1, 3).settle()
+			g.Expect(w.status().Message).To(Equal(
+				"All 2 workers ready. Beside them, workers 1 and 3 left, having succeeded or because a rule of failurePolicy says Ignore."))
+			lose(w)
+			g.Expect(w.last.DeletePods).To(BeEmpty(), "before that is in status")
+			w.settle()
+			w.run().settle()
+			w.run().settle()
+			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
+			g.Expect(w.status().ReadyReplicas).To(Equal(int32(4)))
+			g.Expect(w.worker(1).Phase).To(Equal(corev1.PodRunning))
+		})
+	}
+}
+
+func TestStrandedWorkersAreCreatedAnew(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 3, 4).trains()
+	w.restartInPlace(2).step().restartInPlace(0).settle() // One incident, of which worker 2 was seen first,
+	w.restartInPlace(3).settle()                          // and worker 3 last.
+	was := w.worker(1).UID
+	w.succeed(1, 2, 3).settle()
+	g.Expect(w.worker(1).UID).NotTo(Equal(was), "it never met the others at the new store")
+	g.Expect(w.last.DeletePods).To(BeEmpty())
+	g.Expect(w.worker(2).Succeeded()).To(BeTrue(), "it trained to the end")
+	g.Expect(w.worker(3).Succeeded()).To(BeTrue(), "it trained to the end")
+	g.Expect(w.status().Restarts).To(Equal(int32(1)))
+	w.run().settle()
+	w.succeed(1).settle()
+	g.Expect(w.worker(1).Succeeded()).To(BeTrue(), "it is new, and trained to the end")
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
+	w.succeed(0).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*world)
+		kept    bool
+	}{
+		"long after": {func(w *world) { w.restartInPlace(0).settle().pass(exitBarrier).succeed(1).settle() }, true},
+		"soon after": {func(w *world) { w.restartInPlace(0).settle().pass(exitBarrier / 2).succeed(1).settle() }, false},
+		"restarted and ended while no operator ran": {func(w *world) {
+			w.restartInPlace(0).restartInPlace(1).succeed(1).settle()
+		}, true},
+		"succeeded soon after, and was seen long after": {func(w *world) {
+			w.restartInPlace(0).settle()
+			at := w.now
+			w.pass(2*exitBarrier).succeed(1).change(1, func(p *Worker) { p.FinishedAt = metav1.NewTime(at.Add(time.Second)) }).settle()
+		}, false},
+		"succeeded in the same moment": {func(w *world) { w.restartInPlace(0).succeed(1).settle() }, false},
+		"worker 0 never ran": {func(w *world) {
+			w.deletePod(0).settle()
+			w.restartInPlace(1).settle()
+			w.change(0, func(p *Worker) { p.Disruption = evictionAPI }).deletePod(0).settle()
+			w.succeed(1).settle()
+		}, true},
+		"restarted for itself, before": {func(w *world) {
+			w.restartInPlace(1).settle().pass(incidentWindow / 2).restartInPlace(0).settle()
+			w.succeed(1).settle()
+		}, false},
+		"a sidecar of worker 0 restarted": {func(w *world) {
+			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "sidecar" }).settle()
+			w.succeed(1).settle()
+		}, true},
+		"a container of worker 0 restarted, and the template has none any more": {func(w *world) {
+			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" })
+			containers := w.o.Job.Spec.Template.Spec.Containers
+			w.o.Job.Spec.Template.Spec.Containers = nil
+			w.step()
+			w.o.Job.Spec.Template.Spec.Containers = containers
+			w.succeed(1).settle()
+		}, false},
+		"the trainer of worker 0 restarted": {func(w *world) {
+			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" }).settle()
+			w.succeed(1).settle()
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, 2).trains()
+			was := w.worker(1).UID
+			c.happens(w)
+			if c.kept {
+				NewWithT(t).Expect(w.worker(1).UID).To(Equal(was))
+			} else {
+				NewWithT(t).Expect(w.worker(1).UID).NotTo(Equal(was))
+			}
+		})
+	}
+}
+
+func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
+		Action: v1alpha1.ActionCompleteJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnTaskCompleted},
+	}}}
+	w.trains().restartInPlace(0).succeed(1).settle() // in one moment,
+	w.run().settle()
+	w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Message = "another" }).settle()
+	w.succeed(1).settle() // and one after the other
+	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
+	w.run().settle()
+	w.succeed(1).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.trains().deletePod(0).settle()
+	w.run().settle()
+	was := w.worker(1).UID
+	w.succeed(0).step().succeed(1).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+	g.Expect(w.worker(1).UID).To(Equal(was))
+}
+
+func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.trains().succeed(1).settle()
+	w.restartInPlace(0).step().succeed(0).step()
+	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
+	w.settle().run().succeed(1).settle()
+	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
+}
+
+func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 2)
+	w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
+	w.trains().restartInPlace(0).settle()
+	was := w.worker(1).UID
+	w.succeed(1).settle()
+	w.restartInPlace(0).settle()
+	g.Expect(w.worker(1).UID).To(Equal(was))
+
+	w = newWorld(t, 2, 2)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAny
+	w.trains().restartInPlace(0).settle()
+	w.succeed(1).settle()
+	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
+}

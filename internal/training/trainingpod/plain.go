@@ -1,0 +1,125 @@
+package trainingpod
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+)
+
+// Where workers of backend None find what they are told. Volcano's Jobs look for it in a folder of their own.
+const (
+	filesPath   = "/etc/tideline"
+	volcanoPath = "/etc/volcano"
+	sshPath     = filesPath + "/ssh"
+
+	hostsVolume = "tideline-hosts"
+	sshVolume   = "tideline-ssh"
+	// sshMode is what ssh accepts of a private key: readable by its owner alone.
+	sshMode = 0o400
+)
+
+// Keys of the Secret, and the names of their files, which are those that ssh and sshd know.
+const (
+	sshPrivateKey     = corev1.SSHAuthPrivateKey
+	sshPublicKey      = "ssh-publickey"
+	sshAuthorizedKeys = "authorized_keys"
+	sshConfig         = "config"
+)
+
+// preparePlain tells a worker of its peers without torchrun: all its containers, as Volcano does.
+func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
+	vars := rendezvous.PlainEnv(b.Job, b.Attempt, i)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for c := range containers {
+			containers[c].Env = append(containers[c].Env, rendezvous.Missing(vars, containers[c].Env)...)
+			Mount(&containers[c], hostsVolume, filesPath)
+			Mount(&containers[c], hostsVolume, volcanoPath)
+		}
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: hostsVolume, VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: rendezvous.HostsName(b.Job.Name)},
+		},
+	}})
+	if !b.Job.Spec.Rendezvous.SSHKeys {
+		return
+	}
+	Mount(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: sshVolume, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{
+			SecretName: b.sshName(), DefaultMode: ptr.To[int32](sshMode),
+			Items: []corev1.KeyToPath{
+				{Key: sshPrivateKey, Path: "id_ed25519"}, {Key: sshPublicKey, Path: "id_ed25519.pub"},
+				{Key: sshAuthorizedKeys, Path: "authorized_keys"}, {Key: sshConfig, Path: "config"},
+			},
+		},
+	}})
+}
+
+// Mount mounts a volume read-only where the user has mounted nothing.
+func Mount(c *corev1.Container, volume, path string) {
+	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true})
+	}
+}
+
+// Hosts is what the ConfigMap of the job must say: the whole core, whose names are good also while a worker is created anew, and
+// these indices of the surplus, which rise.
+func (b Blueprint) Hosts(surplus []int32) map[string]string {
+	indices := make([]int32, 0, int(b.Attempt.MinReplicas)+len(surplus))
+	for i := range b.Attempt.MinReplicas {
+		indices = append(indices, i)
+	}
+	slots := func(i int32) int64 {
+		containers := Spec(b.Job, nil, "", min(i, 1)).Containers
+		return rendezvous.Processes(b.Job, &containers[rendezvous.TrainerIndex(containers)])
+	}
+	master, others := slots(0), slots(1)
+	return rendezvous.Hosts(b.Job.Name, append(indices, surplus...), func(i int32) int64 {
+		if i == 0 {
+			return master
+		}
+		return others
+	})
+}
+
+// HostsMap is the ConfigMap with these data.
+func (b Blueprint) HostsMap(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: b.meta(rendezvous.HostsName(b.Job.Name)), Data: data}
+}
+
+// SSHSecret is the Secret with a key pair, in OpenSSH's formats.
+func (b Blueprint) SSHSecret(private, public []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: b.meta(b.sshName()), Type: corev1.SecretTypeSSHAuth, Immutable: ptr.To(true),
+		Data: map[string][]byte{
+			sshPrivateKey: private, sshPublicKey: public, sshAuthorizedKeys: public,
+			// Workers are created anew under their names, so there is no host key to know.
+			sshConfig: []byte("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n" +
+				"IdentityFile " + sshPath + "/id_ed25519\n"),
+		},
+	}
+}
+
+// sshName is the name of that Secret.
+func (b Blueprint) sshName() string { return b.unreadName("ssh") }
+
+// unreadName is the name of an object that the operator may create and not read. It follows from the job's UID, so that nobody
+// else has one of that name.
+func (b Blueprint) unreadName(what string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(b.Job.UID)) // A hash cannot fail to be written.
+	return fmt.Sprintf("%s-%s-%08x", b.Job.Name, what, h.Sum32())
+}
+
+func (b Blueprint) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: b.Job.Namespace, Name: name, Labels: b.labels(), OwnerReferences: []metav1.OwnerReference{b.owner()},
+	}
+}

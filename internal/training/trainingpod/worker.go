@@ -1,0 +1,162 @@
+// Package trainingpod makes the objects of an ElasticTrainingJob: worker pods, their PodGroups and their Service. It joins what
+// rendezvous says to torchrun and gang says to Volcano to the user's template.
+package trainingpod
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+)
+
+// Blueprint makes the objects of one attempt of a job.
+type Blueprint struct {
+	Job     *v1alpha1.ElasticTrainingJob
+	Attempt *v1alpha1.AttemptStatus
+	Tier    config.Tier
+	Queue   string
+	// Accelerators are the node labels in which the models that the job asks for stand.
+	Accelerators config.Accelerators
+}
+
+// Pod returns worker i's pod.
+func (b Blueprint) Pod(i int32) *corev1.Pod {
+	template := &b.Job.Spec.Template
+	name := rendezvous.WorkerName(b.Job.Name, i)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       b.Job.Namespace,
+			Name:            name,
+			Labels:          b.podLabels(i, template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			OwnerReferences: []metav1.OwnerReference{b.owner()},
+		},
+		Spec: *Spec(b.Job, b.Accelerators, b.Attempt.Model, i),
+	}
+	SetOwner(pod, b.Job.Spec.Owner)
+	ApplyQoS(&pod.Spec, b.Tier.QoS)
+	pod.Spec.Hostname = name
+	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
+	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	if pod.Spec.HostNetwork && pod.Spec.DNSPolicy == "" {
+		// Otherwise the pod would ask the host's DNS for the workers, which knows none.
+		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	if rendezvous.Torchrun(b.Job) {
+		b.prepareTorchrun(pod, i)
+	} else {
+		b.preparePlain(pod, i)
+	}
+	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
+	b.checkpoint(pod, trainer, i)
+	if trainer.TerminationMessagePolicy == "" {
+		// The last lines of a container that failed become its message, by which a failure is told from another.
+		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	}
+	b.member(i).Join(pod)
+	return pod
+}
+
+func (b Blueprint) prepareTorchrun(pod *corev1.Pod, i int32) {
+	if pod.Spec.ShareProcessNamespace == nil && !pod.Spec.HostPID {
+		// As PID 1, torchrun ignores SIGTERM while in rendezvous and holds its GPU for the whole grace period.
+		pod.Spec.ShareProcessNamespace = ptr.To(true)
+	}
+	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
+	trainer.Env = append(trainer.Env, rendezvous.TorchrunEnv(b.Job, b.Attempt, i, trainer)...)
+}
+
+func (b Blueprint) member(i int32) gang.Member {
+	if i < b.Attempt.MinReplicas {
+		return gang.Member{Group: gang.CoreName(b.Job.Name), Index: i, PriorityClass: b.Tier.ClassName()}
+	}
+	return gang.Member{
+		Group: gang.SurplusName(b.Job.Name), Index: i, PriorityClass: b.Tier.SurplusClassName(),
+		Preemptable: true, MinRun: b.Tier.SurplusProtection(ptr.Deref(b.Job.Spec.Elasticity.MinSurplusRunSeconds, 0)),
+	}
+}
+
+// CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
+func (b Blueprint) CoreGroup() gang.Group {
+	g := b.group(gang.CoreName(b.Job.Name), b.Tier.ClassName())
+	g.MinMember = b.Attempt.MinReplicas
+	g.MinResources = CoreRequests(b.Job, b.Attempt.MinReplicas)
+	return g
+}
+
+// SurplusGroup returns the PodGroup of the surplus: each member is placed by itself.
+func (b Blueprint) SurplusGroup() gang.Group {
+	return b.group(gang.SurplusName(b.Job.Name), b.Tier.SurplusClassName())
+}
+
+func (b Blueprint) group(name, class string) gang.Group {
+	return gang.Group{
+		Namespace: b.Job.Namespace, Name: name, Labels: b.labels(), Owner: b.owner(), Queue: b.Queue, PriorityClass: class,
+	}
+}
+
+// Service returns the headless Service of the workers.
+func (b Blueprint) Service() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: b.meta(rendezvous.ServiceName(b.Job.Name)),
+		Spec:       rendezvous.Service(b.Job),
+	}
+}
+
+func (b Blueprint) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
+}
+
+func (b Blueprint) labels() map[string]string {
+	return map[string]string{v1alpha1.LabelJob: b.Job.Name}
+}
+
+func (b Blueprint) podLabels(i int32, template map[string]string) map[string]string {
+	labels := maps.Clone(template)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, b.labels())
+	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
+	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
+	labels[v1alpha1.LabelRole] = Role(i, b.Attempt.MinReplicas)
+	labels[v1alpha1.LabelTask] = Task(b.Job)
+	return labels
+}
+
+// Role is the value of label role for worker i of a core of that size.
+func Role(i, core int32) string {
+	if i < core {
+		return v1alpha1.RoleCore
+	}
+	return v1alpha1.RoleSurplus
+}
+
+// SetOwner has a pod, whose labels are made already, say who its job's owner is; empty for nobody. A template names no owner:
+// nobody would have checked it.
+func SetOwner(pod *corev1.Pod, owner string) {
+	delete(pod.Annotations, v1alpha1.AnnotationOwner)
+	if owner == "" {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[v1alpha1.AnnotationOwner] = owner
+	pod.Labels[v1alpha1.LabelOwnerHash] = OwnerHash(owner)
+}
+
+// OwnerHash is the value of label owner-hash for an owner: the first 16 hexadecimal digits of the SHA-256 of its name.
+func OwnerHash(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:8])
+}

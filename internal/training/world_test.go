@@ -1,0 +1,305 @@
+package training
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+)
+
+// world plays the API server, Volcano and the kubelets for one job, and carries decisions out as the controller does.
+type world struct {
+	t    *testing.T
+	now  time.Time
+	o    Observed
+	uids int
+	last Decision
+	// written is how often status was written, hostsWritten how often the hosts were, events what was told, and measures what was
+	// counted.
+	written, hostsWritten int
+
+	events   []Event
+	measures []Measures
+	pace     struct{ noticed, written time.Time }
+	// paced is the pace of the last difference between the status that is written and the one that should be.
+	paced Pace
+
+	// graceful has pods that were placed leave only once a kubelet has ended them.
+	graceful bool
+	// changes counts what decisions did to objects other than the job.
+	changes int
+	trouble trouble
+	// refuses is what the API server says against pods; empty while it takes them.
+	refuses string
+	// late is what another operator saw that has not acted on it yet.
+	late *view
+	// judge, if set, sees every decision before it is carried out.
+	judge func(v *view, d *Decision)
+}
+
+// trouble is what goes wrong with the next decision.
+type trouble struct {
+	// failing is true when a request fails, after as many as credit have succeeded.
+	failing bool
+	credit  int
+	// refused is true when the write of the status is refused.
+	refused bool
+}
+
+// view is what an operator saw, and the version of the job that it saw.
+type view struct {
+	Observed
+
+	version int64
+}
+
+// newWorld has a job of minimum..maximum workers with one GPU each, in an open queue.
+func newWorld(t *testing.T, minimum, maximum int32) *world {
+	t.Helper()
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	job := &v1alpha1.ElasticTrainingJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ads", Name: "ctr", UID: "job", Generation: 1, CreationTimestamp: metav1.NewTime(start.Add(-3 * time.Second)),
+		},
+		Spec: v1alpha1.ElasticTrainingJobSpec{
+			MinReplicas: minimum, MaxReplicas: maximum,
+			Elasticity: v1alpha1.Elasticity{CooldownSeconds: ptr.To[int32](300), MinSurplusRunSeconds: ptr.To[int32](0)},
+			Rendezvous: v1alpha1.Rendezvous{
+				JoinTimeoutSeconds:     ptr.To[int32](600),
+				LastCallTimeoutSeconds: ptr.To[int32](30), ReadTimeoutSeconds: ptr.To[int32](300),
+			},
+			RunPolicy: v1alpha1.RunPolicy{CleanPodPolicy: v1alpha1.CleanPodPolicyRunning, CompletionGraceSeconds: ptr.To[int32](300)},
+		},
+	}
+	job.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "trainer", Image: "trainer",
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
+	}}
+	return &world{t: t, now: start, o: Observed{
+		Job: job, Config: config.Defaults(), Queue: Queue{Name: "default", State: gang.QueueOpen},
+	}}
+}
+
+// step plans once, carries the decision out, and writes the status if it is due.
+func (w *world) step() *world {
+	w.act(view{w.o, w.version()})
+	w.trouble = trouble{}
+	return w
+}
+
+// version changes with every write of the job.
+func (w *world) version() int64 { return w.o.Job.Generation + int64(w.written) }
+
+// look is what an operator sees now, for one that acts on it later.
+func (w *world) look() view { return view{w.o.deepCopy(), w.version()} }
+
+func (o Observed) deepCopy() Observed {
+	o.Job = o.Job.DeepCopy()
+	o.Workers, o.Departures = slices.Clone(o.Workers), slices.Clone(o.Departures)
+	o.Unreachable = maps.Clone(o.Unreachable)
+	for _, group := range []**gang.State{&o.Core, &o.Surplus} {
+		if *group != nil {
+			*group = ptr.To(**group)
+		}
+	}
+	if o.Hosts != nil {
+		o.Hosts = &Hosts{o.Hosts.UID, maps.Clone(o.Hosts.Data)}
+	}
+	return o
+}
+
+// act plans from what was seen, carries the decision out, and writes the status if it is due. The API server refuses the status
+// of one who saw the job before its last change.
+func (w *world) act(v view) {
+	if w.trouble.failing {
+		v.Observed = v.deepCopy() // What is said of the request that failed goes by what was seen before.
+	}
+	w.last = Plan(v.Observed, w.now)
+	w.judged(&v, &w.last)
+	wanted := w.last.Status
+	if !w.apply(&w.last) {
+		obstacle := Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."}
+		if w.refuses != "" && !w.trouble.failing {
+			obstacle = Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
+		}
+		wanted = Explain(v.Observed, w.now, w.last, obstacle)
+		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
+	}
+	if v.version == w.version() && !w.trouble.refused {
+		w.reportWhenDue(&v, &wanted)
+	}
+}
+
+func (w *world) judged(v *view, d *Decision) {
+	if w.judge != nil {
+		w.judge(v, d)
+	}
+}
+
+func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
+	w.paced = PaceOf(w.status(), wanted)
+	if w.paced == PaceNever {
+		w.settled(v.Departures)
+		w.pace.noticed = time.Time{}
+		return
+	}
+	if w.pace.noticed.IsZero() {
+		w.pace.noticed = w.now
+	}
+	if w.paced.Wait(w.pace.noticed, w.pace.written, w.now) > 0 {
+		return
+	}
+	w.events = append(w.events, Events(w.status(), wanted)...)
+	w.measures = append(w.measures, Measure(w.status(), wanted, w.last.Losses))
+	wanted.DeepCopyInto(w.status())
+	w.written++
+	w.settled(v.Departures)
+	w.pace.noticed, w.pace.written = time.Time{}, w.now
+}
+
+// settled forgets departures that the status knows.
+func (w *world) settled(known []Departure) {
+	w.o.Departures = slices.DeleteFunc(w.o.Departures, func(d Departure) bool {
+		return slices.ContainsFunc(known, func(k Departure) bool { return k.UID == d.UID })
+	})
+}
+
+// remove takes a pod away and remembers how it was last seen.
+func (w *world) remove(uid types.UID) {
+	i := slices.IndexFunc(w.o.Workers, func(p Worker) bool { return p.UID == uid })
+	if i < 0 {
+		return
+	}
+	w.o.Departures = append(w.o.Departures, w.o.Workers[i].Departed(w.o.Workers[i].Succeeded()))
+	w.o.Workers = slices.Delete(w.o.Workers, i, i+1)
+}
+
+// settle steps until nothing changes any more, letting the time pass that held-back writes need.
+func (w *world) settle() *world {
+	w.t.Helper()
+	if !w.settles() {
+		w.t.Fatalf("does not settle: %+v", w.last)
+	}
+	return w
+}
+
+// settles tells whether nothing changes any more after five minutes.
+func (w *world) settles() bool {
+	for range 60 {
+		if w.graceful {
+			w.endPods()
+		}
+		before := w.changes + w.written
+		w.step()
+		if w.changes+w.written == before && w.paced == PaceNever {
+			return true
+		}
+		w.now = w.now.Add(calmInterval)
+	}
+	return false
+}
+
+// run makes the workers of these indices run and ready; none means all.
+func (w *world) run(indices ...int32) *world {
+	for i := range w.o.Workers {
+		p := &w.o.Workers[i]
+		if !p.Ended() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
+			p.Scheduled, p.Phase, p.Ready = true, corev1.PodRunning, true
+			if p.Node == "" {
+				p.Node = w.freeNode(p)
+			}
+		}
+	}
+	return w
+}
+
+// change edits the pod of a worker.
+func (w *world) change(index int32, edit func(*Worker)) *world {
+	w.t.Helper()
+	p := w.worker(index)
+	if p == nil {
+		w.t.Fatalf("there is no worker %d", index)
+	}
+	edit(p)
+	return w
+}
+
+func (w *world) worker(index int32) *Worker {
+	for i := range w.o.Workers {
+		if w.o.Workers[i].Index == index {
+			return &w.o.Workers[i]
+		}
+	}
+	return nil
+}
+
+// evict takes workers away as Volcano does: a condition, then a plain delete.
+func (w *world) evict(indices ...int32) *world {
+	w.t.Helper()
+	for _, i := range indices {
+		w.change(i, func(p *Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler })
+		w.remove(w.worker(i).UID)
+	}
+	return w
+}
+
+// end lets workers end as a kubelet does with pods that were asked to leave: in a phase, before they are gone.
+func (w *world) end(phase corev1.PodPhase, indices ...int32) *world {
+	w.t.Helper()
+	for _, i := range indices {
+		w.change(i, func(p *Worker) { p.Terminating, p.Phase, p.Ready = true, phase, false })
+	}
+	return w
+}
+
+// deletePod takes a worker away as `kubectl delete pod` does.
+func (w *world) deletePod(index int32) *world {
+	w.t.Helper()
+	w.remove(w.worker(index).UID)
+	return w
+}
+
+func (w *world) scale(maximum int32) *world {
+	w.o.Job.Spec.MaxReplicas = maximum
+	w.o.Job.Generation++
+	return w
+}
+
+// restart loses what the operator had in memory.
+func (w *world) restart() *world {
+	w.o.Departures, w.pace.noticed, w.pace.written = nil, time.Time{}, time.Time{}
+	return w
+}
+
+func (w *world) pass(d time.Duration) *world {
+	w.now = w.now.Add(d)
+	return w
+}
+
+// indices lists the workers that have a pod.
+func (w *world) indices() []int32 {
+	all := []int32{}
+	for _, p := range w.o.Workers {
+		all = append(all, p.Index)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w *world) status() *v1alpha1.ElasticTrainingJobStatus { return &w.o.Job.Status }
+
+// trains brings a new world to all workers running.
+func (w *world) trains() *world {
+	w.t.Helper()
+	return w.settle().run().settle().run().settle()
+}
