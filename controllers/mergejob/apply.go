@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/internal/merge"
-	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
@@ -20,7 +20,7 @@ type step struct {
 }
 
 // apply does what is decided for one job, in its order, and stops at the first problem.
-func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *merge.JobDecision) *kube.Problem {
+func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *merging.JobDecision) *kube.Problem {
 	for _, s := range r.steps(pool, d) {
 		if err := s.do(ctx); err != nil {
 			return kube.ProblemOf(err, s.doing)
@@ -29,7 +29,7 @@ func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *me
 	return nil
 }
 
-func (r *Reconciler) steps(pool types.NamespacedName, d *merge.JobDecision) []step {
+func (r *Reconciler) steps(pool types.NamespacedName, d *merging.JobDecision) []step {
 	name, namespace := d.Job.Object.Name, d.Job.Object.Namespace
 	var steps []step
 	add := func(doing string, do func(context.Context) error) { steps = append(steps, step{doing, do}) }
@@ -44,7 +44,7 @@ func (r *Reconciler) steps(pool types.NamespacedName, d *merge.JobDecision) []st
 	}
 	for i := range d.DeletePods {
 		w := &d.DeletePods[i]
-		deleted("pod", &corev1.Pod{}, mergepod.PodName(name, w.Index), w.UID, client.GracePeriodSeconds(merge.StopGraceSeconds))
+		deleted("pod", &corev1.Pod{}, mergepod.PodName(name, w.Index), w.UID, client.GracePeriodSeconds(merging.StopGraceSeconds))
 	}
 	for _, g := range d.DeleteGroups {
 		deleted("PodGroup", gang.NewPodGroup(), g.Name, g.UID)

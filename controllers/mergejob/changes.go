@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -25,16 +25,16 @@ const everywhere = "*"
 type changes struct {
 	mu             sync.Mutex
 	now            func() time.Time
-	all            merge.Changes
+	all            merging.Changes
 	queues, claims map[string]time.Time
 }
 
 func newChanges(now func() time.Time) *changes {
-	return &changes{now: now, all: merge.Changes{Started: now()}, queues: map[string]time.Time{}, claims: map[string]time.Time{}}
+	return &changes{now: now, all: merging.Changes{Started: now()}, queues: map[string]time.Time{}, claims: map[string]time.Time{}}
 }
 
 // of are the changes that concern a pool.
-func (c *changes) of(pool string) merge.Changes {
+func (c *changes) of(pool string) merging.Changes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.all

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/merging"
 )
 
 func TestWhatMayKeepAGangFromItsPlaceIsSeen(t *testing.T) {
@@ -17,7 +17,7 @@ func TestWhatMayKeepAGangFromItsPlaceIsSeen(t *testing.T) {
 	started := time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)
 	now := started
 	c := newChanges(func() time.Time { return now })
-	g.Expect(c.of("p")).To(Equal(merge.Changes{Started: started}))
+	g.Expect(c.of("p")).To(Equal(merging.Changes{Started: started}))
 
 	pod := func(node, scheduler string) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, SchedulerName: scheduler}}
@@ -34,7 +34,7 @@ func TestWhatMayKeepAGangFromItsPlaceIsSeen(t *testing.T) {
 	c.seeNode()
 	c.seeQueue("p")
 	c.seeClaim("ads")
-	g.Expect(c.of("p")).To(Equal(merge.Changes{Started: started, Nodes: now, Queue: now, Placed: started.Add(time.Second)}))
+	g.Expect(c.of("p")).To(Equal(merging.Changes{Started: started, Nodes: now, Queue: now, Placed: started.Add(time.Second)}))
 	g.Expect(c.of("other").Queue).To(BeZero())
 	g.Expect(c.claimsOf("ads")).To(Equal(now))
 	g.Expect(c.claimsOf("other")).To(BeZero())

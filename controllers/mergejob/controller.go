@@ -1,5 +1,5 @@
 // Package mergejob reconciles MergeJobs. Their line is one decision: the key of the reconciler is a pool, it observes all merges
-// of the pool, lets internal/merge decide, applies the decision and reports. It decides nothing itself and reads no store: a
+// of the pool, lets internal/merging decide, applies the decision and reports. It decides nothing itself and reads no store: a
 // second queue, whose key is a MergeJob, observes the stores.
 package mergejob
 
@@ -28,8 +28,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/internal/merge"
-	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -263,7 +263,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // decide observes a pool and decides about it, in its turn for a core. It returns the time at which it did.
-func (r *Reconciler) decide(ctx context.Context, pool string) (decision merge.Decision, now time.Time, err error) {
+func (r *Reconciler) decide(ctx context.Context, pool string) (decision merging.Decision, now time.Time, err error) {
 	select {
 	case r.cores <- struct{}{}:
 		defer func() { <-r.cores }()
@@ -279,7 +279,7 @@ func (r *Reconciler) decide(ctx context.Context, pool string) (decision merge.De
 	}
 	now = r.now()
 	began := time.Now()
-	decision = merge.Plan(observed, now)
+	decision = merging.Plan(observed, now)
 	r.metrics.decided(time.Since(began))
 	return decision, now, nil
 }

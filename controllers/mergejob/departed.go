@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
 )
 
 // departedFor is how long a MergeJob that is gone is remembered: longer than anything of it keeps others waiting.

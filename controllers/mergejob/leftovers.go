@@ -12,13 +12,13 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/internal/merge"
-	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // observeLeaving finds the core gangs in the pool whose MergeJobs are gone, or go.
-func (r *Reconciler) observeLeaving(ctx context.Context, o *merge.Observed) error {
+func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) error {
 	if o.VolcanoMissing != "" {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merge.Observed) erro
 }
 
 // observeStrangers finds pods of MergeJobs that are gone which merge the model, or have the names of the job's own.
-func (r *Reconciler) observeStrangers(ctx context.Context, job *merge.Job) error {
+func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) error {
 	own, places := job.Object, mergepod.Places(job.Object)
 	known := map[types.UID]bool{}
 	for uid, gone := range r.departed.at(places) {
@@ -60,7 +60,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merge.Job) error
 		for i := range pods {
 			if _, named := mergepod.PodIndex(gone.Name, pods[i].Name); named && !readPod(&pods[i]).Ended() {
 				known[pods[i].UID] = true
-				job.Strangers = append(job.Strangers, leftoverPod(&pods[i], merge.Leftover{Gone: gone.since}))
+				job.Strangers = append(job.Strangers, leftoverPod(&pods[i], merging.Leftover{Gone: gone.since}))
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merge.Job) error
 }
 
 // observeNamesakes finds pods of earlier MergeJobs of the job's name that have names of its own pods.
-func (r *Reconciler) observeNamesakes(ctx context.Context, job *merge.Job) error {
+func (r *Reconciler) observeNamesakes(ctx context.Context, job *merging.Job) error {
 	pods, err := r.pods(ctx, client.MatchingFields{jobsByModel: nameIndex(job.Key())})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (r *Reconciler) observeNamesakes(ctx context.Context, job *merge.Job) error
 		if _, named := mergepod.PodIndex(job.Object.Name, pods[i].Name); !named || uid == job.Object.UID {
 			continue
 		}
-		left := merge.Leftover{Gone: r.departed.started}
+		left := merging.Leftover{Gone: r.departed.started}
 		if gone, known := r.departed.of(uid); known {
 			left.Gone = gone.since
 		}
@@ -120,9 +120,9 @@ func (r *Reconciler) pods(ctx context.Context, of ...client.ListOption) ([]corev
 // process started.
 func (r *Reconciler) leftover(
 	ctx context.Context, owner types.NamespacedName, uid types.UID, fits func(departure) bool,
-) (left merge.Leftover, counts bool, err error) {
+) (left merging.Leftover, counts bool, err error) {
 	if gone, known := r.departed.of(uid); known {
-		return merge.Leftover{Gone: gone.since}, gone.NamespacedName == owner && fits(gone), nil
+		return merging.Leftover{Gone: gone.since}, gone.NamespacedName == owner && fits(gone), nil
 	}
 	job := &v1alpha1.MergeJob{}
 	switch err := r.client.Get(ctx, owner, job); {
@@ -131,10 +131,10 @@ func (r *Reconciler) leftover(
 	case err == nil && job.UID == uid:
 		return left, false, nil
 	}
-	return merge.Leftover{Gone: r.departed.started}, true, nil
+	return merging.Leftover{Gone: r.departed.started}, true, nil
 }
 
-func leftoverPod(pod *corev1.Pod, l merge.Leftover) merge.Leftover {
+func leftoverPod(pod *corev1.Pod, l merging.Leftover) merging.Leftover {
 	l.Key, l.Deletion = client.ObjectKeyFromObject(pod), time.Time{}
 	if pod.DeletionTimestamp != nil {
 		l.Deletion = pod.DeletionTimestamp.Time

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/internal/merge"
-	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
@@ -74,7 +74,7 @@ func (c *leftoverCluster) cached() {
 func (c *leftoverCluster) held(job *v1alpha1.MergeJob) (strangers, namesakes []string) {
 	c.t.Helper()
 	c.cached()
-	j := &merge.Job{Object: job}
+	j := &merging.Job{Object: job}
 	if err := c.r.observeStrangers(context.Background(), j); err != nil {
 		c.t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func (c *leftoverCluster) held(job *v1alpha1.MergeJob) (strangers, namesakes []s
 func (c *leftoverCluster) leaving() []string {
 	c.t.Helper()
 	c.cached()
-	o := merge.Observed{Pool: testPool}
+	o := merging.Observed{Pool: testPool}
 	if err := c.r.observeLeaving(context.Background(), &o); err != nil {
 		c.t.Fatal(err)
 	}
 	return c.waited(o.Leaving)
 }
 
-func (c *leftoverCluster) waited(all []merge.Leftover) []string {
+func (c *leftoverCluster) waited(all []merging.Leftover) []string {
 	var names []string
 	for _, l := range all {
 		if c.now.Before(l.Until()) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
@@ -26,7 +26,7 @@ type remembered struct {
 	invalid string
 	// attempt is the one of which the API server refused something, and problem what it said.
 	attempt v1alpha1.MergeRun
-	problem *merge.Problem
+	problem *merging.Problem
 }
 
 func newMemory() *memory {
@@ -63,7 +63,7 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alph
 // refused notes that the API server refused an object of the job's attempt. It is false where that changes no decision, because
 // it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts from the
 // first time.
-func (m *memory) refused(job *v1alpha1.MergeJob, p merge.Problem) bool {
+func (m *memory) refused(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false
 	}
@@ -91,7 +91,7 @@ func (m *memory) made(job types.UID) {
 }
 
 // problem is what was refused of the attempt that the job has now; nil for none.
-func (m *memory) problem(job *v1alpha1.MergeJob) *merge.Problem {
+func (m *memory) problem(job *v1alpha1.MergeJob) *merging.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.of(job.UID); job.Status.Run != nil && r.attempt == attemptOf(job) {
@@ -106,7 +106,7 @@ func attemptOf(job *v1alpha1.MergeJob) v1alpha1.MergeRun {
 }
 
 // forget drops the jobs that the pool has no more, and returns them. A job that went to another pool loses nothing that counts.
-func (m *memory) forget(pool string, have []*merge.Job) []types.NamespacedName {
+func (m *memory) forget(pool string, have []*merging.Job) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	had, now := m.pools[pool], make(map[types.UID]types.NamespacedName, len(have))

@@ -8,27 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/merging"
 )
 
 func TestJobsThatAreGoneAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	m := newMemory()
-	job := func(name string, uid types.UID) *merge.Job {
-		return &merge.Job{Object: &v1alpha1.MergeJob{
+	job := func(name string, uid types.UID) *merging.Job {
+		return &merging.Job{Object: &v1alpha1.MergeJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name, UID: uid},
 			Status:     v1alpha1.MergeJobStatus{Run: &v1alpha1.MergeRun{ID: "r", Attempt: 1}},
 		}}
 	}
 	a, b := job("a", "1"), job("b", "2")
-	for _, j := range []*merge.Job{a, b} {
-		g.Expect(m.refused(j.Object, merge.Problem{Message: "no"})).To(BeTrue(), "a plan that knows of it decides otherwise")
-		g.Expect(m.refused(j.Object, merge.Problem{Message: "no"})).To(BeFalse(), "and again there is nothing new")
+	for _, j := range []*merging.Job{a, b} {
+		g.Expect(m.refused(j.Object, merging.Problem{Message: "no"})).To(BeTrue(), "a plan that knows of it decides otherwise")
+		g.Expect(m.refused(j.Object, merging.Problem{Message: "no"})).To(BeFalse(), "and again there is nothing new")
 	}
-	g.Expect(m.forget("p", []*merge.Job{a, b})).To(BeEmpty())
+	g.Expect(m.forget("p", []*merging.Job{a, b})).To(BeEmpty())
 	g.Expect(m.forget("other", nil)).To(BeEmpty(), "each pool speaks of its own jobs")
 	again := job("b", "3")
-	g.Expect(m.forget("p", []*merge.Job{a, again})).To(ConsistOf(b.Key()), "one of the same name is another job")
+	g.Expect(m.forget("p", []*merging.Job{a, again})).To(ConsistOf(b.Key()), "one of the same name is another job")
 	g.Expect(m.problem(a.Object)).NotTo(BeNil())
 	g.Expect(m.problem(b.Object)).To(BeNil())
 	g.Expect(m.forget("p", nil)).To(ConsistOf(a.Key(), again.Key()))

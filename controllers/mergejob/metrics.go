@@ -7,7 +7,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/merging"
 )
 
 const (
@@ -73,7 +73,7 @@ func (m *metrics) decided(took time.Duration) { m.decision.Observe(took.Seconds(
 
 // count adds what one written status told of a merge.
 func (m *metrics) count(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
-	measured := merge.Measure(&job.Status, written)
+	measured := merging.Measure(&job.Status, written)
 	if measured.Attempt {
 		m.attempts.WithLabelValues(written.Pool).Inc()
 	}
@@ -136,7 +136,7 @@ func (a *ages) Collect(to chan<- prometheus.Metric) {
 		if !ok {
 			continue
 		}
-		ages, pool := merge.AgesOf(job, a.now()), poolOf(job)
+		ages, pool := merging.AgesOf(job, a.now()), poolOf(job)
 		labels := []string{job.Namespace, job.Name, pool}
 		gauge(fullDesc, ages.Full.Seconds(), labels...)
 		if ages.Increment != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/internal/merge"
-	"github.com/tideline-io/tideline/internal/mergepod"
+	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/profilecache"
@@ -20,8 +20,8 @@ import (
 )
 
 // observe reads what Plan needs, from caches and from what stores were last seen to have.
-func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, error) {
-	o := merge.Observed{
+func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed, error) {
+	o := merging.Observed{
 		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.shared.Volcano.Missing(),
 		Changes: r.changes.of(pool),
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merge.Observed, 
 	return o, r.observeLeaving(ctx, &o)
 }
 
-func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error {
+func (r *Reconciler) observeQueue(ctx context.Context, o *merging.Observed) error {
 	if o.VolcanoMissing != "" {
 		return nil
 	}
@@ -84,9 +84,9 @@ func (r *Reconciler) observeQueue(ctx context.Context, o *merge.Observed) error 
 
 func (r *Reconciler) observeJob(
 	ctx context.Context, object *v1alpha1.MergeJob, profile *v1alpha1.ResourceQuotaProfile, withoutVolcano bool,
-) (*merge.Job, error) {
+) (*merging.Job, error) {
 	key := client.ObjectKeyFromObject(object)
-	job := &merge.Job{
+	job := &merging.Job{
 		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
 		Problem: r.memory.problem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
@@ -110,14 +110,14 @@ func (r *Reconciler) observeJob(
 }
 
 // observeRun reads what only a job with a run has.
-func (r *Reconciler) observeRun(ctx context.Context, job *merge.Job, withoutVolcano bool) error {
+func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVolcano bool) error {
 	list := &corev1.ConfigMap{}
 	found, err := kube.Owned(ctx, r.client, job.Object, mergepod.IncrementsName(job.Object.Name), list)
 	if err != nil {
 		return err
 	}
 	if found && list.DeletionTimestamp == nil {
-		job.List = &merge.List{UID: list.UID, Run: list.Labels[v1alpha1.LabelRun]}
+		job.List = &merging.List{UID: list.UID, Run: list.Labels[v1alpha1.LabelRun]}
 	}
 	if withoutVolcano {
 		return nil
@@ -130,7 +130,7 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merge.Job, withoutVolc
 }
 
 // observeRivals finds who else merges the model.
-func (r *Reconciler) observeRivals(ctx context.Context, job *merge.Job) error {
+func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job) error {
 	known := map[types.UID]bool{job.Object.UID: true}
 	for _, place := range mergepod.Places(job.Object) {
 		others := &v1alpha1.MergeJobList{}
@@ -144,7 +144,7 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merge.Job) error {
 				continue
 			}
 			known[o.UID] = true
-			job.Rivals = append(job.Rivals, merge.Rival{
+			job.Rivals = append(job.Rivals, merging.Rival{
 				Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp.Time, Running: o.Status.Run != nil,
 				Reads: o.Status.Weight != nil, Yields: o.Status.Run == nil && o.Status.Reason == v1alpha1.ReasonDuplicateModel,
 			})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/controllers/accounting"
-	"github.com/tideline-io/tideline/internal/merge"
+	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
 )
@@ -21,7 +21,7 @@ import (
 // report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look
 // again; zero for never.
 func (r *Reconciler) report(
-	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, p *kube.Problem, now time.Time,
+	ctx context.Context, pool types.NamespacedName, d *merging.JobDecision, p *kube.Problem, now time.Time,
 ) (time.Duration, error) {
 	if p == nil {
 		r.memory.made(d.Job.Object.UID)
@@ -35,14 +35,14 @@ func (r *Reconciler) report(
 	case p != nil && p.Class == kube.Retry:
 		// An API server that does not answer says nothing about the job.
 		if apierrors.ReasonForError(p.Err) != metav1.StatusReasonUnknown {
-			r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message, Since: now})
+			r.memory.refused(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message, Since: now})
 		}
 		return 0, p.Err
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
 		return staleInterval, nil // What has the name is being deleted.
 	case p != nil:
 		log.FromContext(ctx).Error(p.Err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
-		if r.memory.refused(d.Job.Object, merge.Problem{Reason: p.Reason, Message: p.Message}) {
+		if r.memory.refused(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message}) {
 			return time.Millisecond, nil // The next plan knows of it, and says what becomes of the run.
 		}
 		return waitInterval, nil
@@ -52,10 +52,10 @@ func (r *Reconciler) report(
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
 func (r *Reconciler) writeWhenDue(
-	ctx context.Context, pool types.NamespacedName, d *merge.JobDecision, now time.Time,
+	ctx context.Context, pool types.NamespacedName, d *merging.JobDecision, now time.Time,
 ) (time.Duration, error) {
 	job, wanted, key := d.Job.Object, &d.Status, d.Job.Key()
-	pace := merge.PaceOf(&job.Status, wanted)
+	pace := merging.PaceOf(&job.Status, wanted)
 	if pace == training.PaceNever {
 		r.pacer.Agrees(key)
 		return 0, nil
@@ -87,7 +87,7 @@ func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.MergeJob, written *
 		log.FromContext(ctx).Info("Merge changed", "job", client.ObjectKeyFromObject(job).String(), "attempt", attempt,
 			"decision", written.Phase, "reason", written.Reason, "message", written.Message)
 	}
-	for _, e := range merge.Events(&job.Status, written) {
+	for _, e := range merging.Events(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/merge"
-	"github.com/tideline-io/tideline/internal/mergepod"
-	"github.com/tideline-io/tideline/internal/modelstore"
+	"github.com/tideline-io/tideline/internal/merging"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
+	"github.com/tideline-io/tideline/internal/merging/modelstore"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
@@ -59,7 +59,7 @@ type stores struct {
 type seen struct {
 	job      types.UID
 	at       time.Time
-	sighting *merge.Sighting
+	sighting *merging.Sighting
 	// hurry is true when a decision waits for news.
 	hurry bool
 	// failures in a row.
@@ -99,7 +99,7 @@ func (s *stores) build(mgr ctrl.Manager) error {
 }
 
 // sighting is how the job's store was last seen; nil before this process saw it.
-func (s *stores) sighting(job *v1alpha1.MergeJob) *merge.Sighting {
+func (s *stores) sighting(job *v1alpha1.MergeJob) *merging.Sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.seen[client.ObjectKeyFromObject(job)]; last != nil && last.job == job.UID {
@@ -184,7 +184,7 @@ func (s *stores) wait(key types.NamespacedName, job *v1alpha1.MergeJob) time.Dur
 	return max(interval-since, 0)
 }
 
-func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merge.Sighting) {
+func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merging.Sighting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failures := 0
@@ -198,11 +198,11 @@ func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merge.S
 }
 
 // observe reads the store once. Its error is one of the API server.
-func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Sighting, error) {
-	seen := &merge.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
+func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merging.Sighting, error) {
+	seen := &merging.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
 	query := modelstore.Query{
 		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
-		Merged: merge.Merged(&job.Status),
+		Merged: merging.Merged(&job.Status),
 	}
 	if full := job.Status.LastFull; full != nil {
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
@@ -213,7 +213,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 			return nil, err
 		}
 		seen.Attempt, seen.Run, query.Run = mergepod.Attempt(run), run.ID, run.ID
-		seen.RunOver = merge.Over(job, s.config.Tiers, pods, s.now())
+		seen.RunOver = merging.Over(job, s.config.Tiers, pods, s.now())
 	}
 	location := locationOf(job)
 	if err := s.policy.Check(location); err != nil {
@@ -222,7 +222,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 	}
 	credentials, err := s.credentials(ctx, job)
 	if err != nil {
-		seen.Trouble = &merge.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}
+		seen.Trouble = &merging.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}
 		return seen, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -238,10 +238,10 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merge.Si
 	}
 	seen.Hollow = found.Hollow
 	if found.LastFull != nil {
-		seen.Full = &merge.Full{Name: found.LastFull.Name, Time: found.LastFull.Time}
+		seen.Full = &merging.Full{Name: found.LastFull.Name, Time: found.LastFull.Time}
 	}
 	i := found.Increments
-	seen.Increments = merge.Increments{Count: i.Count, Newest: i.NewestTime, List: i.List, Listed: i.Listed, Last: i.Last}
+	seen.Increments = merging.Increments{Count: i.Count, Newest: i.NewestTime, List: i.List, Listed: i.Listed, Last: i.Last}
 	return seen, nil
 }
 
@@ -287,8 +287,8 @@ var reasons = map[modelstore.Reason]string{
 }
 
 // trouble is an error of the store in the words of a condition.
-func trouble(err error) *merge.Trouble {
-	t := &merge.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: sentence(err.Error())}
+func trouble(err error) *merging.Trouble {
+	t := &merging.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: sentence(err.Error())}
 	var known *modelstore.Error
 	if errors.As(err, &known) {
 		t.Reason = reasons[known.Reason]

@@ -1,0 +1,31 @@
+package merging
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+func TestConfigurationBoundsGrace(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
+		s.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
+	}).full(w, 12*time.Hour)
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonLimitExceeded))
+	g.Expect(m.status().Message).To(Equal("spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the " +
+		"600 s that the operator's configuration gives who leaves (limits.maxGraceSeconds): lower it, or ask for the limit to be " +
+		"raised."))
+	g.Expect(m.pods).To(BeEmpty())
+	w.config.Limits.MaxGraceSeconds = 601
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+	w.config.Limits.MaxGraceSeconds = 600
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "a run that has begun goes on")
+}

@@ -1,0 +1,89 @@
+package merging
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/training"
+)
+
+// Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
+func Events(before, after *v1alpha1.MergeJobStatus) []training.Event {
+	var events []training.Event
+	add := func(kind, reason, message string) {
+		events = append(events, training.Event{Type: kind, Reason: reason, Message: clip(message, messageLimit)})
+	}
+	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
+		add(corev1.EventTypeNormal, v1alpha1.EventSized, said)
+	}
+	if r := after.Run; r != nil && r.RunTime != nil && (before.Run == nil || before.Run.RunTime == nil) {
+		add(corev1.EventTypeNormal, v1alpha1.EventStarted, started(after))
+	}
+	if r := after.Run; r != nil && r.Outcome == v1alpha1.OutcomeWithdrawn && (before.Run == nil || before.Run.Outcome != r.Outcome) {
+		add(corev1.EventTypeWarning, v1alpha1.EventWithdrawn, r.Message)
+	}
+	if ended := Ended(before, after); ended != nil {
+		switch ended.Outcome {
+		case v1alpha1.OutcomeMerged:
+			add(corev1.EventTypeNormal, v1alpha1.EventMerged, ended.Message)
+		case v1alpha1.OutcomeSuspended:
+			add(corev1.EventTypeNormal, v1alpha1.EventSuspended, ended.Message)
+		default:
+			add(corev1.EventTypeWarning, string(ended.Outcome), ended.Message)
+		}
+	}
+	for _, c := range obstacles(before, after) {
+		add(corev1.EventTypeWarning, c.Reason, c.Message)
+	}
+	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonNeverFits {
+		add(corev1.EventTypeWarning, after.Reason, after.Message)
+	}
+	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonAwaitingApproval {
+		add(corev1.EventTypeNormal, after.Reason, after.Message)
+	}
+	return events
+}
+
+// started says that all pods of the run run.
+func started(st *v1alpha1.MergeJobStatus) string {
+	waited := ""
+	if st.QueueTime != nil {
+		waited = fmt.Sprintf(", %s after it joined the line", st.Run.RunTime.Sub(st.QueueTime.Time).Round(time.Second))
+	}
+	return fmt.Sprintf("Run %s runs with %s in pool %s%s.", st.Run.ID, count(st.Run.MinReplicas, "pod"), st.Pool, waited)
+}
+
+// obstacles are conditions that came to say that the merge cannot go on, once each: one reason may stand in two of them.
+func obstacles(before, after *v1alpha1.MergeJobStatus) []*metav1.Condition {
+	var all []*metav1.Condition
+	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionStoreUnavailable} {
+		c := becameTrue(before, after, kind)
+		if c != nil && (len(all) == 0 || all[0].Reason != c.Reason) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Ended is the run that ended from one written status to the next; nil for none.
+func Ended(before, after *v1alpha1.MergeJobStatus) *v1alpha1.MergeResult {
+	if len(after.History) == 0 || (len(before.History) > 0 && before.History[0].Run == after.History[0].Run) {
+		return nil
+	}
+	return &after.History[0]
+}
+
+// becameTrue returns a condition that was not True before, or whose reason is another one now.
+func becameTrue(before, after *v1alpha1.MergeJobStatus, kind string) *metav1.Condition {
+	is, was := meta.FindStatusCondition(after.Conditions, kind), meta.FindStatusCondition(before.Conditions, kind)
+	if is == nil || is.Status != metav1.ConditionTrue || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
+		return nil
+	}
+	return is
+}

@@ -1,0 +1,404 @@
+package merging
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
+	"github.com/tideline-io/tideline/internal/training"
+)
+
+// number reads a number from the environment.
+func number(t *testing.T, variable string, fallback uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// TestRandomPools drives pools of merges through random events, kills of the operator among them, and holds every decision and
+// every write to what must never happen. TIDELINE_HISTORIES is how many, 20 by default, and TIDELINE_SEED repeats those of an
+// earlier run.
+func TestRandomPools(t *testing.T) {
+	histories, seed := number(t, "TIDELINE_HISTORIES", 20), number(t, "TIDELINE_SEED", uint64(time.Now().UnixNano()))
+	shards := uint64(runtime.GOMAXPROCS(0))
+	for shard := range shards {
+		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+			t.Parallel()
+			for n := shard; n < histories; n += shards {
+				if wrong := poolHistory(t, rand.New(rand.NewPCG(seed, n)), nil); wrong != "" {
+					poolHistory(t, rand.New(rand.NewPCG(seed, n)), t.Logf)
+					t.Fatalf("TIDELINE_SEED=%d, history %d: %s", seed, n, wrong)
+				}
+			}
+		})
+	}
+}
+
+// poolHistory is the life of one pool. It returns what was wrong with it, and tells the story if somebody listens.
+func poolHistory(t *testing.T, c *rand.Rand, tell func(string, ...any)) string {
+	t.Helper()
+	l := &life{world: newWorld(t, c.IntN(13)), c: c, models: map[*merger]*model{}, tell: tell}
+	if tell == nil {
+		l.tell = func(string, ...any) {}
+	}
+	for range 1 + c.IntN(6) {
+		l.join()
+	}
+	for range 20 + c.IntN(60) {
+		what := l.happen()
+		for range c.IntN(4) {
+			l.operate(true)
+			l.nature()
+		}
+		if tell != nil {
+			l.tell("%s %s:%s", l.now.Format(time.TimeOnly), what, l.picture())
+		}
+		if l.wrong == "" && l.chance(10) {
+			l.rest()
+		}
+		if l.wrong != "" {
+			return l.wrong
+		}
+	}
+	l.epilogue()
+	return l.wrong
+}
+
+// judge holds one decision to the laws.
+func (l *life) judge(o *Observed, d *Decision) {
+	for i := range d.Jobs {
+		jd, was := &d.Jobs[i], &o.Jobs[i].Object.Status
+		l.judgeObjects(jd, was.Run)
+		if len(jd.Status.History) > v1alpha1.MergeHistoryLimit {
+			l.breaks("%s has a history of %d", jd.Job.Key(), len(jd.Status.History))
+		}
+		if asks(jd.Status.Run) && ptr.Deref(jd.Status.Position, 0) != 1 {
+			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
+		}
+		l.judgeAside(jd, l.jobs[i])
+		if asks(jd.Status.Run) && !asks(was.Run) {
+			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.Until()) }) {
+				l.breaks("%s asks beside the gang of a merge that is gone", jd.Job.Key())
+			}
+			l.judgeTurn(d, i)
+		}
+	}
+}
+
+func asks(run *v1alpha1.MergeRun) bool {
+	return run != nil && run.Outcome == "" && run.PlaceTime == nil
+}
+
+// judgeAside: no merge holds the line for long that is not placed although nothing that is counted is in the way; whoever is set
+// aside is told so, and asks again when the world has changed.
+func (l *life) judgeAside(d *JobDecision, m *merger) {
+	was, is, k := &d.Job.Object.Status, &d.Status, l.models[m]
+	v := d.Job.Verdict
+	if short := v.Waiting > 0 && !v.Answer.Fits && v.Answer.Unknown == ""; !asks(was.Run) || short {
+		k.fits = time.Time{}
+	} else if k.fits.IsZero() {
+		k.fits = l.now
+	}
+	timeout := time.Duration(l.config.Claims.PlacementTimeoutSeconds) * time.Second
+	if held := l.now.Sub(k.fits); !k.fits.IsZero() && asks(is.Run) && held > 2*timeout+2*time.Second {
+		l.breaks("%s holds the line for %s, and is not placed", d.Job.Key(), held)
+	}
+	if aside := is.SetAside; aside != nil && (was.SetAside == nil || *was.SetAside != *aside) {
+		most := timeout << min(aside.Times-1, 5)
+		if is.Run.Reason != v1alpha1.ReasonNotPlaced || aside.Message == "" || aside.RetryTime.Sub(aside.Time.Time) != most {
+			l.breaks("%s is set aside and is told %q, until %s", d.Job.Key(), aside.Message, aside.RetryTime)
+		}
+	}
+	anew := asks(is.Run) && (was.Run == nil || was.Run.Reason == v1alpha1.ReasonNotPlaced)
+	if aside := was.SetAside; anew && aside != nil && l.now.Before(aside.RetryTime.Time) && !m.claims.After(aside.Time.Time) &&
+		!l.changes.Started.After(aside.Time.Time) && is.Run.Template == aside.Template {
+		l.breaks("%s was set aside until %s, and asks although nothing has changed", d.Job.Key(), aside.RetryTime)
+	}
+	if is.Reason != v1alpha1.ReasonNotPlaced {
+		return
+	}
+	if at := is.SetAside.RetryTime.UTC().Format(time.RFC3339); !strings.Contains(is.Message, at) {
+		l.breaks("%s is not told that it asks again at %s: %s", d.Job.Key(), at, is.Message)
+	}
+	if !l.now.Before(is.SetAside.RetryTime.Time) || m.claims.After(is.SetAside.Time.Time) {
+		l.breaks("%s is kept aside for too long", d.Job.Key())
+	}
+}
+
+// behind tells of a merge that was set aside within a day.
+func (l *life) behind(st *v1alpha1.MergeJobStatus) bool {
+	return st.SetAside != nil && l.now.Sub(st.SetAside.Time.Time) < 24*time.Hour
+}
+
+// judgeObjects: objects are made only of an attempt that is on record, and deleted when its end is.
+func (l *life) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
+	creates := len(d.CreatePods) > 0 || len(d.CreateGroups) > 0 || d.CreateList != nil || d.CreateLast != nil
+	if made := d.Blueprint.Run; creates &&
+		(written == nil || written.Outcome != "" || made.ID != written.ID || made.Attempt != written.Attempt) {
+		l.breaks("%s: objects are created of an attempt that is not on record", d.Job.Key())
+	}
+	over := written != nil && written.Outcome != ""
+	if len(d.DeleteGroups) > 0 && !over {
+		l.breaks("%s: a PodGroup is deleted, and no end is on record", d.Job.Key())
+	}
+	for _, p := range d.DeletePods {
+		if !over && (written == nil || p.Attempt == mergepod.Attempt(written)) {
+			l.breaks("%s: pod %d is deleted, and no end is on record", d.Job.Key(), p.Index)
+		}
+	}
+	if d.DeleteList != "" && !over && (written == nil || d.Job.List.Run == written.ID) {
+		l.breaks("%s: the list is deleted, and no end is on record", d.Job.Key())
+	}
+}
+
+// judgeTurn: nobody asks while another does, or from behind one that may.
+func (l *life) judgeTurn(d *Decision, asker int) {
+	x := &d.Jobs[asker]
+	returns := x.Job.Object.Status.Run != nil
+	for i := range d.Jobs {
+		y := &d.Jobs[i]
+		if i == asker || y.Status.Position == nil {
+			continue
+		}
+		back := y.Status.Run != nil
+		switch s := y.Job.Store; {
+		case asks(y.Status.Run):
+			l.breaks("%s asks while %s does", x.Job.Key(), y.Job.Key())
+		case s != nil && s.Trouble != nil, l.behind(&y.Status) && !l.behind(&x.Status):
+		case l.behind(&x.Status) && !l.behind(&y.Status):
+			l.breaks("%s, which was set aside, asks before %s, which can go", x.Job.Key(), y.Job.Key())
+		case l.behind(&x.Status), returns && !back:
+		case back && !returns:
+			l.breaks("%s asks before the run of %s that was taken back", x.Job.Key(), y.Job.Key())
+		case !back && l.order(y) > l.order(x)+1e-6:
+			l.breaks("%s, weight %.2f, asks from behind %s, %.2f", x.Job.Key(), l.order(x), y.Job.Key(), l.order(y))
+		}
+	}
+}
+
+// order is the weight in the line of a merge that is due.
+func (l *life) order(d *JobDecision) float64 {
+	s, st := &d.Job.Object.Spec, &d.Status
+	age := 100.0
+	if st.LastFull != nil && s.Schedule != nil {
+		age = 100 * max(l.now.Sub(st.LastFull.Time.Time).Seconds(), 0) / s.Schedule.Interval.Seconds()
+	} else if joined := d.Job.Object.Status.QueueTime; joined != nil {
+		interval := 24 * time.Hour
+		if s.Schedule != nil {
+			interval = s.Schedule.Interval.Duration
+		}
+		age += 100 * l.now.Sub(joined.Time).Seconds() / interval.Seconds()
+	}
+	extra := min(int64(s.Weight.PerIncrement)*int64(st.Increments)+int64(s.Weight.Boost), 1000)
+	return age*float64(l.config.Tiers.MergeFactor(st.Tier)) + float64(extra)
+}
+
+// judgeWritten: what was written of one merge follows from what was written before.
+func (l *life) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
+	is, name := m.status(), m.object.Name
+	if asks(was.Run) && (is.Run == nil || is.Run.ID != was.Run.ID || is.Run.Attempt != was.Run.Attempt) {
+		l.breaks("%s: the run that asked is not the one on record", name)
+	}
+	run := is.Run
+	if w := was.Run; w != nil && (run == nil || run.ID != w.ID) && (w.Outcome == "" ||
+		w.Outcome == v1alpha1.OutcomeWithdrawn && w.Reason != v1alpha1.ReasonNotPlaced) {
+		l.breaks("%s: run %s is gone, and its end was not on record", name, w.ID)
+	}
+	if run == nil || m.list == nil || m.list.Run != run.ID || len(m.pods) == 0 {
+		return
+	}
+	if len(m.names) != int(run.Increments) || (len(m.names) > 0 && m.names[len(m.names)-1] != run.LastIncrement) {
+		l.breaks("%s: the list has %v, on record are %d until %s", name, m.names, run.Increments, run.LastIncrement)
+	}
+}
+
+// judgePool: one gang at most waits for its place, one merge at most asks, and no model has pods of two attempts.
+func (l *life) judgePool() {
+	var waiting, asking []string
+	for _, m := range l.jobs {
+		if core, _ := m.waiting(); len(core) > 0 {
+			waiting = append(waiting, m.object.Name)
+		}
+		if asks(m.status().Run) {
+			asking = append(asking, m.object.Name)
+		}
+		attempts := map[string]bool{}
+		for _, p := range m.pods {
+			if !p.Ended() {
+				attempts[p.Attempt] = true
+			}
+		}
+		if len(attempts) > 1 {
+			l.breaks("%s has pods of %d attempts", m.object.Name, len(attempts))
+		}
+	}
+	if len(waiting) > 1 || len(asking) > 1 {
+		l.breaks("gangs of %v wait for a place, and %v ask", waiting, asking)
+	}
+}
+
+// quiet has the operator work until it does nothing, all stores read and nothing else happening. It is false if it never ends.
+func (l *life) quiet() bool {
+	for range 100 {
+		for _, m := range l.jobs {
+			m.look()
+			l.models[m].late = nil
+		}
+		if l.operate(false) == 0 {
+			return true
+		}
+	}
+	l.breaks("the operator does not come to rest:%s", l.picture())
+	return false
+}
+
+// rest: nothing is written when nothing changed, before the time that the plan names, and at that time something is.
+func (l *life) rest() {
+	if !l.quiet() {
+		return
+	}
+	if l.operate(false) > 0 {
+		l.breaks("writes although nothing changed")
+	}
+	// By their weights alone, merges may pass each other in the line while time passes, and so may one that goes behind the others.
+	waiting := 0
+	for _, m := range l.jobs {
+		switch st := m.status(); {
+		case st.Position == nil, asks(st.Run):
+		case l.behind(st):
+			waiting += 2
+		default:
+			waiting++
+		}
+	}
+	now, again := l.now, l.plan().RequeueAfter
+	until := max(again-time.Second, 0) // Times are told in whole seconds.
+	if again == 0 {
+		until = 30 * time.Hour
+	}
+	for range 3 {
+		l.now = now.Add(time.Duration(l.c.Int64N(int64(until) + 1)))
+		d := l.plan()
+		if pace := l.busy(&d); pace == training.PaceNow || (pace > training.PaceNever && waiting < 2) {
+			l.breaks("%s later the pool changes by itself, and the plan named %s:%s", l.now.Sub(now), again, l.picture())
+		}
+	}
+	if again > 0 {
+		l.now = now.Add(again)
+		d := l.plan()
+		looks := slices.ContainsFunc(d.Jobs, func(jd JobDecision) bool { return jd.ReadStore })
+		if l.busy(&d) == training.PaceNever && !looks {
+			l.breaks("the plan named %s, and nothing changes then:%s", again, l.picture())
+		}
+	}
+	l.now = now
+}
+
+// busy is how urgent the most urgent status of a decision is, or whether it creates or deletes.
+func (l *life) busy(d *Decision) training.Pace {
+	pace := training.PaceNever
+	for i := range d.Jobs {
+		jd, m := &d.Jobs[i], l.jobs[i]
+		pace = max(pace, PaceOf(m.status(), &jd.Status))
+		writes := len(l.writes(m, jd))
+		if PaceOf(m.status(), &jd.Status) > training.PaceNever {
+			writes--
+		}
+		if writes > 0 {
+			pace = training.PaceNow
+		}
+	}
+	return pace
+}
+
+// epilogue: nothing is left when everybody is suspended, and in a pool without troubles everything is merged in the end.
+func (l *life) epilogue() {
+	suspended := func(s bool) {
+		for _, m := range l.jobs {
+			m.object.Spec.Suspend, m.store.trouble = s, nil
+		}
+	}
+	suspended(true)
+	l.calm(false)
+	for _, m := range l.jobs {
+		if what := m.leftovers(); what != "" && l.wrong == "" {
+			l.breaks("%s is suspended and has %s:%s", m.object.Name, what, l.picture())
+		}
+	}
+	suspended(false)
+	for _, m := range l.jobs {
+		m.object.Spec.MaxIncrementsPerRun = nil
+		m.unplaceable, m.claims = false, l.now.Add(time.Second)
+	}
+	l.room, l.down = 12, false
+	l.forget()
+	for range 8 {
+		l.calm(true)
+		l.now = l.now.Add(10 * time.Hour)
+	}
+	for _, m := range l.jobs {
+		once := m.object.Spec.Schedule == nil && m.status().MergeTime != nil
+		if m.status().Increments > 0 && !once {
+			l.breaks("%s never merges:%s", m.object.Name, l.picture())
+		}
+		if what := m.leftovers(); what != "" {
+			l.breaks("%s has merged and has %s:%s", m.object.Name, what, l.picture())
+		}
+	}
+}
+
+// calm lets pods start and end until nothing moves; runs that run complete their models, if they may.
+func (l *life) calm(completes bool) {
+	for range 60 {
+		if l.wrong != "" || !l.quiet() {
+			return
+		}
+		before := l.picture()
+		for range 4 {
+			l.nature()
+		}
+		for _, m := range l.jobs {
+			if completes && m.status().Phase == v1alpha1.MergeRunning {
+				l.complete(m)
+			}
+		}
+		if before == l.picture() && l.plan().RequeueAfter != time.Second && !slices.ContainsFunc(l.jobs, (*merger).moves) {
+			return
+		}
+		l.now = l.now.Add(time.Second)
+	}
+}
+
+func (m *merger) moves() bool { return m.status().Run != nil }
+
+// leftovers says what the merge has that asks for room or holds any.
+func (m *merger) leftovers() string {
+	switch {
+	case m.status().Run != nil:
+		return "a run"
+	case m.core != nil || m.surplus != nil:
+		return "a PodGroup"
+	case m.list != nil:
+		return "a list"
+	case slices.ContainsFunc(m.workers(), func(w training.Worker) bool { return !w.Ended() }):
+		return "pods"
+	}
+	return ""
+}

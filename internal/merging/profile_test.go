@@ -1,0 +1,181 @@
+package merging
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/approval"
+	"github.com/tideline-io/tideline/internal/training"
+)
+
+func TestProfileAllowsTiersAndPools(t *testing.T) {
+	profile := &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{
+			Tiers:  []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "small-traffic", Default: true}},
+			Merges: &v1alpha1.ProfileMerges{Pools: []string{"merge-ads"}},
+		},
+	}
+	pool := func(s *v1alpha1.MergeJobSpec) { s.Pool = "merge-ads" }
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.MergeJobSpec)
+		reason string
+		says   string
+	}{
+		"a tier that it does not list": {func(s *v1alpha1.MergeJobSpec) { s.Tier = "main-traffic" }, v1alpha1.ReasonTierNotAllowed,
+			`spec.tier: "main-traffic" is not a tier that profile team-ads allows, which allows exploratory, small-traffic`},
+		"a pool that it does not list": {func(s *v1alpha1.MergeJobSpec) { s.Pool = "tideline-merge" }, v1alpha1.ReasonPoolNotAllowed,
+			`spec.pool: "tideline-merge" is no pool that profile team-ads allows (spec.merges.pools), which allows merge-ads`},
+		"its default": {func(*v1alpha1.MergeJobSpec) {}, v1alpha1.ReasonMerging, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 4)
+			w.config.Merges.Pools = []string{"tideline-merge", "merge-ads"}
+			m := w.add("a", pool, c.change).full(w, 12*time.Hour)
+			m.profile = profile
+			w.settle()
+			g.Expect(m.status().Reason).To(Equal(c.reason))
+			g.Expect(m.status().Message).To(ContainSubstring(c.says))
+			g.Expect(m.status().Profile).To(Equal("team-ads"))
+			if c.says == "" {
+				g.Expect(m.status().Tier).To(Equal("small-traffic"))
+				m.profile = nil
+				w.settle()
+				g.Expect(m.status().Tier).To(Equal("small-traffic"), "a run keeps its tier")
+			}
+		})
+	}
+}
+
+func TestTierByGroup(t *testing.T) {
+	profile := &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{Members: []v1alpha1.ProfileMember{
+			{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}, {Group: "interns", MaxTier: "exploratory"},
+		}},
+	}
+	for name, c := range map[string]struct {
+		groups      []string
+		webhooksOff bool
+		says        string // nothing if it is allowed
+	}{
+		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns: delete"},
+		"a group that may have more":   {[]string{"interns", "leads"}, false, ""},
+		"a group that nobody checked":  {[]string{"leads"}, true, "allows exploratory to ivy: delete"},
+		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy: delete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newWorld(t, 4)
+			w.webhooksOff = c.webhooksOff
+			m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
+				s.Tier, s.Owner, s.OwnerGroups = "small-traffic", "ivy", c.groups
+			}).full(w, 12*time.Hour)
+			m.profile = profile
+			w.settle()
+			if c.says == "" {
+				g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+				return
+			}
+			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonTierNotAllowed))
+			g.Expect(m.status().Message).To(ContainSubstring(c.says))
+			checked := meta.FindStatusCondition(m.status().Conditions, v1alpha1.ConditionOwnerChecked)
+			g.Expect(checked != nil).To(Equal(c.webhooksOff))
+			if c.webhooksOff {
+				g.Expect(checked.Message).To(HaveSuffix(`that "ivy" answers for it. The groups of spec.ownerGroups do not count.`))
+				w.webhooksOff = false
+				w.settle()
+				g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonTierNotAllowed), "webhooks that come later change nothing")
+			}
+		})
+	}
+}
+
+// approve has bob approve the merge for a time, in a profile where its tier takes that.
+func (m *merger) approve(d time.Duration) {
+	m.object.Annotations = map[string]string{v1alpha1.AnnotationApproval: approval.Approval{
+		By: "bob@example.com", UID: m.object.UID, Profile: "team-ads", Tier: "exploratory", At: metav1.NewTime(m.world.now),
+		Until: metav1.NewTime(m.world.now.Add(d)),
+	}.String()}
+}
+
+// approving is a profile whose jobs wait for approval.
+func approving() *v1alpha1.ResourceQuotaProfile {
+	return &v1alpha1.ResourceQuotaProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "team-ads"},
+		Spec: v1alpha1.ResourceQuotaProfileSpec{
+			Tiers: []v1alpha1.ProfileTier{{Name: "exploratory", Default: true, RequiresApproval: true}},
+		},
+	}
+}
+
+func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a").full(w, time.Hour)
+	m.profile = approving()
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotDue), "nobody is asked before it is due")
+	before := m.status().DeepCopy()
+	w.pass(10 * time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(m.status().Summary).To(Equal("Waiting (awaiting approval)"))
+	g.Expect(m.status().Message).To(ContainSubstring("tideline approve ads/a --for 72h, or kubectl annotate mj a -n ads "))
+	g.Expect(m.status().Position).To(BeNil(), "it is in no line")
+	g.Expect(Events(before, m.status())).To(Equal([]training.Event{
+		{Type: "Normal", Reason: v1alpha1.ReasonAwaitingApproval, Message: m.status().Message},
+	}))
+
+	m.approve(11 * time.Hour)
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging))
+	w.merge(m)
+	w.settle()
+	m.store.increments = append(m.store.increments, "000004")
+	w.pass(10 * time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "it counts for all runs that begin until then")
+	w.pass(time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonMerging), "what runs stays")
+	w.merge(m)
+	w.settle()
+	m.store.increments = append(m.store.increments, "000005")
+	w.pass(10 * time.Hour)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval), "the next begins anew")
+}
+
+func TestApprovalExpiresInTheLine(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	w.leaving = []Leftover{{Gone: w.now}}
+	m := w.add("a").full(w, 12*time.Hour)
+	m.profile = approving()
+	m.approve(time.Minute)
+	until := w.now.Add(time.Minute)
+	w.settle()
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonInLine))
+	g.Expect(w.now.Add(w.plan().RequeueAfter)).To(Equal(until), "it is looked at again then")
+	w.pass(time.Minute)
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))
+	g.Expect(m.status().Position).To(BeNil(), "it has left the line")
+}
+
+func TestTierOnRecordThatTheConfigurationLost(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 4)
+	m := w.add("a").full(w, 12*time.Hour)
+	w.settle()
+	g.Expect(m.status().Tier).To(Equal("exploratory"))
+	w.config.Tiers = w.config.Tiers[1:]
+	w.config.Tiers[0].Default = true
+	w.settle()
+	w.merge(m)
+	w.settle()
+	g.Expect(m.status().Run).To(BeNil(), "the run ends")
+	g.Expect(m.status().Tier).To(Equal("small-traffic"), "and the next has the default of now")
+}

@@ -1,0 +1,71 @@
+package merging
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
+)
+
+const messageLimit = 1024
+
+func clip(s string, n int) string { return text.Clip(s, n) }
+
+// count writes a number with its noun.
+func count(n int32, noun string) string { return fmt.Sprintf("%d %s", n, plural(n, noun, noun+"s")) }
+
+func plural(n int32, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// joinWords joins a word of Kubernetes and what it says about it.
+func joinWords(word, message string) string {
+	if message == "" {
+		return word
+	}
+	return word + ": " + message
+}
+
+// clock is a time of day for `kubectl get`.
+func clock(at time.Time) string { return at.UTC().Format("15:04:05Z") }
+
+// asks is what one pod requests: GPUs and other extended resources first.
+func (t *turn) asks() string {
+	requests := trainingpod.Requests(&t.spec.Template.Spec)
+	names := slices.Collect(maps.Keys(requests))
+	slices.SortFunc(names, func(a, b corev1.ResourceName) int {
+		return cmp.Or(-cmp.Compare(strings.Count(string(a), "/"), strings.Count(string(b), "/")), cmp.Compare(a, b))
+	})
+	words := make([]string, len(names))
+	for i, name := range names {
+		q := requests[name]
+		words[i] = q.String() + " " + string(name)
+	}
+	return cmp.Or(strings.Join(words, ", "), "no resource requests")
+}
+
+// joinList writes a list for people, in which one item holds.
+func joinList(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + ", or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// joinAnd writes a list in which all items hold.
+func joinAnd(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
