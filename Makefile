@@ -246,7 +246,7 @@ test-requests: ## Hold what sizing requests to its aims, beside Vertical Pod Aut
 .PHONY: histories
 histories: ## Hold Plan, merges and the arbiter to their laws over HISTORIES (100000) random histories, without -race; minutes.
 	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/training
-	@TIDELINE_HISTORIES=$(HISTORIES) go test -count=1 -timeout=60m -run='^TestBehaviour8LimitsHoldWhateverHappens$$' ./internal/caps
+	@TIDELINE_HISTORIES=$(HISTORIES) go test -count=1 -timeout=60m -run='^TestBehaviour8LimitsHoldWhateverHappens$$' ./internal/quota/admission
 	@TIDELINE_HISTORIES=$$(( $(HISTORIES) / 20 )) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomPools$$' ./internal/merging
 	TIDELINE_HISTORIES=$$(( $(HISTORIES) / 50 )) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomQueues$$' ./internal/arbiter
 

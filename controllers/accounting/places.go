@@ -11,7 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
 
 // profilesInterval is how long it is not looked again to which profile a namespace belongs.

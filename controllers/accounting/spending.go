@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // askedFor is how long a window is read after it was last asked for.
@@ -33,7 +33,7 @@ type spending struct {
 
 // Spent is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
 // that ends now. It never waits. A window that nobody asked for before is ErrUnknown, and known some seconds later.
-func (r *Recorder) Spent(profile string, window time.Duration) (caps.Spending, error) {
+func (r *Recorder) Spent(profile string, window time.Duration) (admission.Spending, error) {
 	now := r.now()
 	r.spendings.mu.Lock()
 	defer r.spendings.mu.Unlock()
@@ -47,9 +47,9 @@ func (r *Recorder) Spent(profile string, window time.Duration) (caps.Spending, e
 	}
 	s.asked = now
 	if s.read.IsZero() {
-		return caps.Spending{}, ErrUnknown
+		return admission.Spending{}, ErrUnknown
 	}
-	return caps.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
+	return admission.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
 }
 
 // toRead are the windows to read: those that were never tried, and, if all is true, the others too. What nobody asks for any more

@@ -7,9 +7,9 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 func TestSpending(t *testing.T) {
@@ -21,11 +21,11 @@ func TestSpending(t *testing.T) {
 			{Group: []string{"search", "bob"}, Resource: gpu, AmountSeconds: 8},
 		}
 		c.start()
-		spent := func() (caps.Spending, error) { return c.recorder.Spent("ads", time.Hour) }
+		spent := func() (admission.Spending, error) { return c.recorder.Spent("ads", time.Hour) }
 		_, err := spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
 		pass(endsInterval)
-		g.Expect(spent()).To(Equal(caps.Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}}))
+		g.Expect(spent()).To(Equal(admission.Spending{ByUser: map[string]int64{"alice": 3_600_001, "": 7}}))
 		g.Expect(m.asked[0].To.Sub(m.asked[0].From)).To(Equal(time.Hour))
 		g.Expect(m.asked[0].Where[ledger.Resource]).To(ConsistOf(gpu, "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "amd.com/gpu"))
 		for range 300 { // as often as it may be asked

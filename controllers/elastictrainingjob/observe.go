@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"

@@ -34,7 +34,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
-	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=get;list;watch

@@ -15,7 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
 )
 

@@ -29,12 +29,12 @@ import (
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/arbiter"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=get;list;watch
@@ -83,7 +83,7 @@ type Reconciler struct {
 	// namespace is the operator's own.
 	namespace string
 	// spent tells what users of a profile have used of accelerators in a window of time.
-	spent func(profile string, window time.Duration) (caps.Spending, error)
+	spent func(profile string, window time.Duration) (admission.Spending, error)
 	// offered tells what there is for gangs of Queues, and how old that is. Stale is true when the last answer was not of the
 	// moment.
 	offered func(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/quota/approval"
 )
 
 // Exit codes of `tideline approve`, beside 0 for a job that is approved.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // interval is the least time between two evaluations.
@@ -35,7 +35,7 @@ type Arbiter struct {
 	// served tells whether Volcano itself lets surplus give way.
 	served func() bool
 	// spent tells what users of a profile have used of accelerators in a window of time.
-	spent func(profile string, window time.Duration) (caps.Spending, error)
+	spent func(profile string, window time.Duration) (admission.Spending, error)
 
 	changed chan struct{}
 	wake    chan event.GenericEvent
@@ -47,7 +47,7 @@ type Arbiter struct {
 	// asked is when others were first told to leave for a surplus worker.
 	asked map[types.UID]time.Time
 	// grants are those of each profile.
-	grants map[string]caps.Grants
+	grants map[string]admission.Grants
 	// offers are what profiles show; nobody else asks for them.
 	offers offers
 
@@ -55,7 +55,7 @@ type Arbiter struct {
 	// jobs has the verdicts of ElasticTrainingJobs, and of gangs that are not ours; merges has those of MergeJobs.
 	jobs, merges board[capacity.Verdict]
 	// turns has whose turn it is under the limits of profiles.
-	turns board[caps.Turn]
+	turns board[admission.Turn]
 	// claims tells of each training whether it claims room, as Claims says.
 	claims map[types.NamespacedName]bool
 	// wakeMerges and wakeProfiles are nil as long as nobody reads them.
@@ -65,7 +65,7 @@ type Arbiter struct {
 // New returns an Arbiter over the caches that reader reads.
 func New(
 	reader client.Reader, cfg *config.Configuration, served func() bool,
-	spent func(profile string, window time.Duration) (caps.Spending, error), log logr.Logger,
+	spent func(profile string, window time.Duration) (admission.Spending, error), log logr.Logger,
 ) *Arbiter {
 	return &Arbiter{
 		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,

@@ -21,9 +21,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -44,11 +44,11 @@ type scene struct {
 	sharing config.Sharing
 }
 
-func (s *scene) spend(string, time.Duration) (caps.Spending, error) {
+func (s *scene) spend(string, time.Duration) (admission.Spending, error) {
 	if s.spent < 0 {
-		return caps.Spending{}, errors.New("the ledger was not read yet")
+		return admission.Spending{}, errors.New("the ledger was not read yet")
 	}
-	return caps.Spending{ByUser: map[string]int64{"alice": s.spent}}, nil
+	return admission.Spending{ByUser: map[string]int64{"alice": s.spent}}, nil
 }
 
 func newScene(t *testing.T) *scene {

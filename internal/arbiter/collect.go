@@ -16,10 +16,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -51,8 +51,8 @@ type inputs struct {
 	// fair are the queues between which surplus is shared fairly.
 	fair map[string]bool
 	// turns are whose turn it is under the limits of profiles, and grants what each profile has allowed.
-	turns  map[types.NamespacedName]caps.Turn
-	grants map[string]caps.Grants
+	turns  map[types.NamespacedName]admission.Turn
+	grants map[string]admission.Grants
 	// fairly asks the model who leaves for surplus that waits.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
 	// reserved are the names for which profiles keep room.

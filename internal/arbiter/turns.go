@@ -11,26 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
-	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // Turn is what the limits of its profile leave to a job; the zero Turn for one of which that was not decided.
-func (a *Arbiter) Turn(job types.NamespacedName) caps.Turn {
+func (a *Arbiter) Turn(job types.NamespacedName) admission.Turn {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.turns.verdicts[job]
 }
 
 // soonTurn is what of a turn is told or done soon.
-func soonTurn(t caps.Turn) caps.Turn {
+func soonTurn(t admission.Turn) admission.Turn {
 	if b := t.Blocked; b != nil {
-		t.Blocked = &caps.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
+		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
 	}
 	return t
 }
@@ -41,9 +41,9 @@ const spentInterval = 10 * time.Second
 // team is a profile with limits, and who is in it.
 type team struct {
 	profile   *v1alpha1.ResourceQuotaProfile
-	limits    caps.Limits
-	claimants map[types.NamespacedName]*caps.Claimant
-	others    []caps.Use
+	limits    admission.Limits
+	claimants map[types.NamespacedName]*admission.Claimant
+	others    []admission.Use
 }
 
 // teams are those of profiles with limits.
@@ -59,7 +59,7 @@ type teams struct {
 
 // turns decides whose turn it is in each profile that limits something.
 func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1.Node) error {
-	c.in.turns, c.in.grants = map[types.NamespacedName]caps.Turn{}, map[string]caps.Grants{}
+	c.in.turns, c.in.grants = map[types.NamespacedName]admission.Turn{}, map[string]admission.Grants{}
 	profiles, err := profilecache.ReadProfiles(ctx, c.arbiter.reader)
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1
 		if fair := p.Spec.Queue.FairSurplus; p.Status.Queue != "" && (fair == nil || *fair) {
 			c.in.fair[p.Status.Queue] = true
 		}
-		if limits := caps.Of(p); limits.Gate() {
-			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*caps.Claimant{}}
+		if limits := admission.Of(p); limits.Gate() {
+			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*admission.Claimant{}}
 		}
 	}
 	if len(t.of) == 0 {
@@ -98,7 +98,7 @@ func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1
 }
 
 func (t *teams) decide(name string, team *team) {
-	claimants := make([]caps.Claimant, 0, len(team.claimants))
+	claimants := make([]admission.Claimant, 0, len(team.claimants))
 	for _, c := range team.claimants {
 		claimants = append(claimants, *c)
 	}
@@ -110,13 +110,13 @@ func (t *teams) decide(name string, team *team) {
 		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
 		t.c.in.again = kube.Sooner(t.c.in.again, spentInterval)
 	}
-	turns, grants := caps.Turns(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
+	turns, grants := admission.Turns(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
 	for job, turn := range turns {
 		t.c.in.turns[job] = turn
 	}
 	if len(grants) > 0 {
 		t.c.in.grants[name] = grants
-		t.c.in.again = kube.Sooner(t.c.in.again, caps.Validity)
+		t.c.in.again = kube.Sooner(t.c.in.again, admission.Validity)
 	}
 }
 
@@ -154,11 +154,11 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	cfg := t.c.arbiter.config
 	core := trainingpod.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
-	team.claimants[key] = &caps.Claimant{
-		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: caps.StandingOf(team.profile, owner),
-		Ask: caps.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
-		Core:        caps.AmountsOf(core),
-		Worker:      caps.AmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
+	team.claimants[key] = &admission.Claimant{
+		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: admission.StandingOf(team.profile, owner),
+		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
+		Core:        admission.AmountsOf(core),
+		Worker:      admission.AmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.wants(key, job),
 	}
@@ -226,10 +226,10 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	key, index, ok := t.c.workerOf(p)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
 		if model != "" {
-			bind(c, model, caps.AmountsOf(requests))
+			bind(c, model, admission.AmountsOf(requests))
 		}
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
-			c.Surplus = append(c.Surplus, caps.Surplus{
+			c.Surplus = append(c.Surplus, admission.Surplus{
 				UID: p.UID, Index: index, Model: model, Leaving: p.DeletionTimestamp != nil,
 				Stays: p.Spec.NodeName != "" && t.c.mayStay(p, key),
 			})
@@ -240,19 +240,19 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 		return
 	}
 	user, foreign := t.userOf(p)
-	team.others = append(team.others, caps.Use{
-		User: user, Model: model, Holds: caps.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
+	team.others = append(team.others, admission.Use{
+		User: user, Model: model, Holds: admission.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
 		InQueue: queue == team.profile.Name,
 	})
 }
 
 // bind notes on which model a pod of the claimant is.
-func bind(c *caps.Claimant, model string, holds caps.Amounts) {
+func bind(c *admission.Claimant, model string, holds admission.Amounts) {
 	if c.Bound == nil {
-		c.Bound = map[string]caps.Amounts{}
+		c.Bound = map[string]admission.Amounts{}
 	}
 	if c.Bound[model] == nil {
-		c.Bound[model] = caps.Amounts{}
+		c.Bound[model] = admission.Amounts{}
 	}
 	for name, amount := range holds {
 		c.Bound[model][name] += amount
@@ -275,8 +275,8 @@ func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
 			}
 		}
 	}
-	team.others = append(team.others, caps.Use{
-		Holds: caps.AmountsOf(sharing.Requests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
+	team.others = append(team.others, admission.Use{
+		Holds: admission.AmountsOf(sharing.Requests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 

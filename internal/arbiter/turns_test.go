@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // capped gives the namespace of the scene's jobs to a profile that lets a user hold so many GPUs, of a model if it is named.
@@ -42,7 +42,7 @@ func (s *scene) asking(name string) *v1alpha1.ElasticTrainingJob {
 	return job
 }
 
-func (s *scene) turn(name string) caps.Turn {
+func (s *scene) turn(name string) admission.Turn {
 	s.t.Helper()
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
@@ -230,7 +230,7 @@ func TestAllowedTurnsAreRemembered(t *testing.T) {
 	again, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.Turn(key("first")).Admitted).To(BeTrue())
-	g.Expect(again).To(BeNumerically("<=", caps.Arrival))
+	g.Expect(again).To(BeNumerically("<=", admission.Arrival))
 	older := s.asking("older")
 	older.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour))
 	a.reader = s.arbiter().reader
@@ -243,7 +243,7 @@ func TestNothingIsDecidedWhereNothingIsLimited(t *testing.T) {
 	g := NewWithT(t)
 	s := newScene(t)
 	s.asking("first")
-	g.Expect(s.turn("first")).To(Equal(caps.Turn{}))
+	g.Expect(s.turn("first")).To(Equal(admission.Turn{}))
 }
 
 func TestBudgetsAreHeldByTheLedger(t *testing.T) {
@@ -251,7 +251,7 @@ func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 		spent    int64
 		admitted bool
 	}{
-		"enough is left": {caps.Hour - 1, true}, "nothing is left": {caps.Hour, false}, "not known": {-1, true},
+		"enough is left": {admission.Hour - 1, true}, "nothing is left": {admission.Hour, false}, "not known": {-1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)

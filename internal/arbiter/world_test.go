@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training"
 )
 
@@ -125,8 +125,8 @@ func newWorld(tell func(string, ...any)) *world {
 // restart starts the operator anew, which forgets what it had in memory.
 func (w *world) restart() {
 	w.arbiter = New(w, w.config, func() bool { return false },
-		func(string, time.Duration) (caps.Spending, error) {
-			return caps.Spending{}, errors.New("there is no ledger")
+		func(string, time.Duration) (admission.Spending, error) {
+			return admission.Spending{}, errors.New("there is no ledger")
 		}, logr.Discard())
 	w.arbiter.began, w.arbiter.wake = w.now, make(chan event.GenericEvent, mostWoken)
 	for _, t := range w.trainings {

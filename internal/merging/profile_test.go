@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/approval"
+	"github.com/tideline-io/tideline/internal/quota/approval"
 	"github.com/tideline-io/tideline/internal/training"
 )
 

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training"
 )
 
@@ -36,9 +36,9 @@ func (r *review) sayBudgets() {
 		}
 		for _, user := range slices.Sorted(maps.Keys(budgets[i].ByUser)) {
 			used := budgets[i].ByUser[user]
-			if user != "" && used >= int64(h.PerUser)*caps.Hour && len(r.st.OverBudget) < v1alpha1.OverBudgetLimit {
+			if user != "" && used >= int64(h.PerUser)*admission.Hour && len(r.st.OverBudget) < v1alpha1.OverBudgetLimit {
 				r.st.OverBudget = append(r.st.OverBudget, v1alpha1.OverBudget{
-					User: user, Window: h.Window, UsedHours: used / caps.Hour, MaxHours: int64(h.PerUser), OnExceeded: h.OnExceeded,
+					User: user, Window: h.Window, UsedHours: used / admission.Hour, MaxHours: int64(h.PerUser), OnExceeded: h.OnExceeded,
 				})
 			}
 		}

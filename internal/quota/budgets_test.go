@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 func TestBudgetsThatAreUsedUp(t *testing.T) {
@@ -20,9 +20,9 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 		message string
 		over    int
 	}{
-		"nobody": {Budget{Known: true, ByUser: map[string]int64{"alice": 500*caps.Hour - 1}}, "", "", 0},
+		"nobody": {Budget{Known: true, ByUser: map[string]int64{"alice": 500*admission.Hour - 1}}, "", "", 0},
 		"one": {
-			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * caps.Hour, "bob": 1, "": 900 * caps.Hour}}, metav1.ConditionTrue,
+			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * admission.Hour, "bob": 1, "": 900 * admission.Hour}}, metav1.ConditionTrue,
 			"The budget of accelerators is used up by alice with 500 of 500 hours in 168h. What runs goes on.", 1,
 		},
 		"not known": {Budget{}, metav1.ConditionUnknown, "What was used is not known", 0},
@@ -50,7 +50,7 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 				}))
 			}
 			written := b.last.Status.DeepCopy()
-			b.o.Budgets["ads"][0].ByUser = map[string]int64{"alice": 501 * caps.Hour}
+			b.o.Budgets["ads"][0].ByUser = map[string]int64{"alice": 501 * admission.Hour}
 			if b.step(); c.over > 0 {
 				g.Expect(PaceOf(written, &b.last.Status)).To(Equal(PaceCalm), "figures alone")
 			}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/approval"
+	"github.com/tideline-io/tideline/internal/quota/approval"
 )
 
 // newGuarded has a job of main-traffic, in a profile where that takes approval.

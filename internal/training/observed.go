@@ -9,9 +9,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/sizing"
 )
 
@@ -40,7 +40,7 @@ type Observed struct {
 	Verdict capacity.Verdict
 	// Turn is what the limits of the profile leave to the job; the zero Turn as long as that was not decided, and for a profile
 	// without limits.
-	Turn caps.Turn
+	Turn admission.Turn
 	// History is what the job's task was seen using; nil where nobody collects that.
 	History *sizing.History
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // gated tells whether the profile limits what jobs hold, so that the job waits for its turn and grows within it.
-func (p *planner) gated() bool { return caps.Of(p.o.Profile).Gate() }
+func (p *planner) gated() bool { return admission.Of(p.o.Profile).Gate() }
 
 // allowance is how many surplus workers the limits of the profile leave to the job.
 func (p *planner) allowance() int32 {
@@ -46,15 +46,17 @@ func (p *planner) awaitsTurn() bool {
 }
 
 // admitted tells whether the turn of this attempt has come.
-func (p *planner) admitted() bool { return p.o.Turn.Admitted && p.o.Turn.Ask == caps.AskOf(p.o.Job) }
+func (p *planner) admitted() bool {
+	return p.o.Turn.Admitted && p.o.Turn.Ask == admission.AskOf(p.o.Job)
+}
 
 // quotaExceeded says what a job waits for that a limit keeps from its turn, and what to do.
-func (p *planner) quotaExceeded(b *caps.Blocked) string {
+func (p *planner) quotaExceeded(b *admission.Blocked) string {
 	profile := p.o.Profile.Name
 	if b.Never {
 		return TooLarge(b.Limit, b.Asked, profile) + ": lower minReplicas, or have the profile allow more."
 	}
-	if b.Limit.Scope == caps.ScopeHours {
+	if b.Limit.Scope == admission.ScopeHours {
 		return fmt.Sprintf("Profile %s lets %s use accelerators for %s in %s, of which %s are used: it starts by itself when enough "+
 			"of that is longer ago.", profile, holder(b), hours(b.Limit.Max), Window(b.Limit.Window), hours(b.Used))
 	}
@@ -71,21 +73,21 @@ func (p *planner) quotaExceeded(b *caps.Blocked) string {
 }
 
 // TooLarge says that what a job asks for could never be within a limit of the profile.
-func TooLarge(limit caps.Limit, asked int64, profile string) string {
+func TooLarge(limit admission.Limit, asked int64, profile string) string {
 	who := "a job"
 	switch limit.Scope {
-	case caps.ScopeUser:
+	case admission.ScopeUser:
 		who = "a user"
-	case caps.ScopeQueue:
+	case admission.ScopeQueue:
 		who = "all its jobs together"
-	case caps.ScopeJob, caps.ScopeHours:
+	case admission.ScopeJob, admission.ScopeHours:
 	}
 	return fmt.Sprintf("The job asks for %s at least, and profile %s lets %s %s", of(limit, asked), profile, who, most(limit))
 }
 
-func holder(b *caps.Blocked) string {
+func holder(b *admission.Blocked) string {
 	switch {
-	case b.Limit.Scope == caps.ScopeQueue:
+	case b.Limit.Scope == admission.ScopeQueue:
 		return "all its jobs together"
 	case b.User == "":
 		return "whoever has no name"
@@ -93,12 +95,12 @@ func holder(b *caps.Blocked) string {
 	return b.User
 }
 
-func hours(n int64) string { return fmt.Sprintf("%.1f hours", float64(n)/caps.Hour) }
+func hours(n int64) string { return fmt.Sprintf("%.1f hours", float64(n)/admission.Hour) }
 
 // Window writes the length of a window of time.
 func Window(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }
 
-func most(l caps.Limit) string { return "hold " + of(l, l.Max) + " at most" }
+func most(l admission.Limit) string { return "hold " + of(l, l.Max) + " at most" }
 
 // part writes an amount of a resource, which may be a part of a whole.
 func part(name corev1.ResourceName, amount int64) string {
@@ -112,7 +114,7 @@ func part(name corev1.ResourceName, amount int64) string {
 }
 
 // of writes an amount of what a limit limits.
-func of(l caps.Limit, amount int64) string {
+func of(l admission.Limit, amount int64) string {
 	words := part(l.Resource, amount) + " " + string(l.Resource)
 	if l.Model != "" {
 		words += " (" + l.Model + ")"

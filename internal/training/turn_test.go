@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
 // capped is the profile of [profile] that lets a user hold four GPUs.
@@ -22,46 +22,46 @@ func capped() *v1alpha1.ResourceQuotaProfile {
 }
 
 func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
-	limit := caps.Limit{Scope: caps.ScopeUser, Resource: "nvidia.com/gpu", Max: 4000}
-	team := caps.Limit{Scope: caps.ScopeQueue, Resource: "nvidia.com/gpu", Model: "A100", Max: 8000}
+	limit := admission.Limit{Scope: admission.ScopeUser, Resource: "nvidia.com/gpu", Max: 4000}
+	team := admission.Limit{Scope: admission.ScopeQueue, Resource: "nvidia.com/gpu", Model: "A100", Max: 8000}
 	const says = "Profile ads lets alice hold 4 nvidia.com/gpu at most; 3 nvidia.com/gpu in use, and the job asks for 2 " +
 		"nvidia.com/gpu."
 	for name, c := range map[string]struct {
-		blocked caps.Blocked
+		blocked admission.Blocked
 		stalled bool
 		message string
 	}{
-		"the first": {blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1}, message: says +
+		"the first": {blocked: admission.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1}, message: says +
 			" It starts by itself when enough of that is given back."},
 		"one behind": {
-			blocked: caps.Blocked{
+			blocked: admission.Blocked{
 				Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 2, Behind: types.NamespacedName{Namespace: "ads", Name: "x"},
 			},
 			message: says + " It is number 2 of those that wait for that, behind ads/x.",
 		},
 		"one for which surplus leaves": {
-			blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1, Leaving: true},
+			blocked: admission.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1, Leaving: true},
 			message: says + " Surplus workers leave for it.",
 		},
 		"one of a team": {
-			blocked: caps.Blocked{Limit: team, Used: 7000, Asked: 2000, Place: 1},
+			blocked: admission.Blocked{Limit: team, Used: 7000, Asked: 2000, Place: 1},
 			message: "Profile ads lets all its jobs together hold 8 nvidia.com/gpu (A100) at most; 7 nvidia.com/gpu (A100) in use, and " +
 				"the job asks for 2 nvidia.com/gpu (A100). It starts by itself when enough of that is given back.",
 		},
 		"one that asks for half a device": {
-			blocked: caps.Blocked{Limit: limit, User: "alice", Used: 3750, Asked: 500, Place: 1},
+			blocked: admission.Blocked{Limit: limit, User: "alice", Used: 3750, Asked: 500, Place: 1},
 			message: "Profile ads lets alice hold 4 nvidia.com/gpu at most; 3.75 nvidia.com/gpu in use, and the job asks for 0.5 " +
 				"nvidia.com/gpu. It starts by itself when enough of that is given back.",
 		},
 		"one of a user without hours": {
-			blocked: caps.Blocked{
-				Limit: caps.Limit{Scope: caps.ScopeHours, Max: 2 * caps.Hour, Window: 168 * time.Hour}, User: "alice", Used: 9_000_000,
+			blocked: admission.Blocked{
+				Limit: admission.Limit{Scope: admission.ScopeHours, Max: 2 * admission.Hour, Window: 168 * time.Hour}, User: "alice", Used: 9_000_000,
 			},
 			message: "Profile ads lets alice use accelerators for 2.0 hours in 168h, of which 2.5 hours are used: it starts by itself " +
 				"when enough of that is longer ago.",
 		},
 		"one that is too large": {
-			blocked: caps.Blocked{Limit: limit, User: "alice", Asked: 6000, Never: true}, stalled: true, message: "The job asks for 6 " +
+			blocked: admission.Blocked{Limit: limit, User: "alice", Asked: 6000, Never: true}, stalled: true, message: "The job asks for 6 " +
 				"nvidia.com/gpu at least, and profile ads lets a user hold 4 nvidia.com/gpu at most: lower minReplicas, or have the " +
 				"profile allow more.",
 		},
@@ -69,7 +69,7 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 4)
-			w.o.Profile, w.o.Turn = capped(), caps.Turn{Blocked: &c.blocked}
+			w.o.Profile, w.o.Turn = capped(), admission.Turn{Blocked: &c.blocked}
 			w.settle()
 			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQuotaExceeded))
 			g.Expect(w.status().Message).To(Equal(c.message))
@@ -79,7 +79,7 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 			g.Expect(w.o.Core).To(BeNil())
 			g.Expect(w.changes).To(BeZero(), "nothing is created before")
 
-			w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true, Surplus: 1}
+			w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true, Surplus: 1}
 			w.trains()
 			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "it grows as far as the limits leave")
 			g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QuotaExceeded"))
@@ -105,7 +105,7 @@ func TestAGangThatIsThereStaysWhateverTheLimits(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).trains()
 	w.o.Profile = capped()
-	w.o.Turn = caps.Turn{Blocked: &caps.Blocked{Never: true}}
+	w.o.Turn = admission.Turn{Blocked: &admission.Blocked{Never: true}}
 	before := w.indices()
 	w.settle()
 	g.Expect(w.indices()).To(Equal(before))
@@ -120,7 +120,7 @@ func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
 			w := newWorld(t, 2, 4)
 			w.o.Profile = capped()
 			w.settle()
-			w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true}
+			w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true}
 			if w.settle(); placed {
 				w.trains()
 			}
@@ -130,7 +130,7 @@ func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
 			g.Expect(w.status().Attempt.MinReplicas).To(Equal(int32(4)))
 			g.Expect(w.o.Core).To(BeNil(), "the old turn is not that of the larger attempt")
 			g.Expect(w.indices()).To(BeEmpty())
-			w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true}
+			w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true}
 			g.Expect(w.trains().indices()).To(HaveLen(4))
 		})
 	}
@@ -141,10 +141,10 @@ func TestAJobThatIsRefusedIsSoUnderALimitToo(t *testing.T) {
 	w := newWorld(t, 2, 4)
 	w.o.Profile, w.refuses = capped(), "Cannot create pod ctr-worker-0: violates PodSecurity."
 	w.settle()
-	w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true}
+	w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true}
 	w.settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected))
-	w.o.Turn = caps.Turn{}
+	w.o.Turn = admission.Turn{}
 	written := w.written
 	w.settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected), "it stands in no line meanwhile")
@@ -157,10 +157,10 @@ func TestWhatIsSaidOfGrowthStandsUntilTheLimitsAreKnown(t *testing.T) {
 	w := newWorld(t, 2, 4)
 	w.o.Profile = capped()
 	w.settle()
-	w.o.Turn = caps.Turn{Ask: caps.AskOf(w.o.Job), Admitted: true, Surplus: 1}
+	w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true, Surplus: 1}
 	w.trains()
 	said, written := w.status().Message, w.written
-	w.o.Turn = caps.Turn{}
+	w.o.Turn = admission.Turn{}
 	w.settle()
 	g.Expect([]any{w.status().Message, w.written}).To(Equal([]any{said, written}), "as after a restart")
 }

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/approval"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
-	"github.com/tideline-io/tideline/internal/profilecache"
+	"github.com/tideline-io/tideline/internal/quota/approval"
+	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
 
 const (

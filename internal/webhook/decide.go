@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/caps"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
+	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
@@ -143,7 +143,7 @@ func (d *Decision) limit(
 
 // cap holds a training to what a job and a user of the profile may hold at all.
 func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, rules Rules) {
-	limits := caps.Of(rules.Profile)
+	limits := admission.Of(rules.Profile)
 	if !limits.Gate() || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
@@ -151,7 +151,7 @@ func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
 		model = a.Models[0]
 	}
-	core := caps.AmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
+	core := admission.AmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
 	if limit, asked := limits.Never(core, model); limit != nil {
 		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, training.TooLarge(*limit, asked, rules.Profile.Name)+
 			": lower minReplicas, or have the profile allow more")

@@ -1,7 +1,7 @@
-// Package caps decides whose turn it is where a profile limits what one user, one job or all of its jobs hold. Turns is its
+// Package admission decides whose turn it is where a profile limits what one user, one job or all of its jobs hold. Turns is its
 // heart, a pure function over all jobs of a profile. Where nothing is limited nobody waits for a turn: Volcano alone orders
 // gangs.
-package caps
+package admission
 
 import (
 	"cmp"
