@@ -248,7 +248,7 @@ histories: ## Hold Plan, merges and the arbiter to their laws over HISTORIES (10
 	@TIDELINE_HISTORIES=$(HISTORIES) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomHistories$$' -v ./internal/training
 	@TIDELINE_HISTORIES=$(HISTORIES) go test -count=1 -timeout=60m -run='^TestBehaviour8LimitsHoldWhateverHappens$$' ./internal/quota/admission
 	@TIDELINE_HISTORIES=$$(( $(HISTORIES) / 20 )) GOGC=400 go test -count=1 -timeout=60m -run='^TestRandomPools$$' ./internal/merging
-	TIDELINE_HISTORIES=$$(( $(HISTORIES) / 50 )) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomQueues$$' ./internal/arbiter
+	TIDELINE_HISTORIES=$$(( $(HISTORIES) / 50 )) GOGC=400 exec go test -count=1 -timeout=60m -run='^TestRandomQueues$$' ./internal/capacity/arbiter
 
 .PHONY: fuzz
 fuzz: ## Have the fuzzer look for histories that break a law of Plan, and for reviews that hurt, for FUZZTIME (1m) each.

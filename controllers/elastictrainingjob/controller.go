@@ -30,7 +30,7 @@ import (
 	"github.com/tideline-io/tideline/config/crd"
 	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/history"
-	"github.com/tideline-io/tideline/internal/arbiter"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"

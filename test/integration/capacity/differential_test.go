@@ -21,7 +21,7 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/arbiter"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/test/testutil"
