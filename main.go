@@ -42,10 +42,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/rbac"
-	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/costreport"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
-	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
 	"github.com/tideline-io/tideline/internal/approve"
@@ -56,6 +54,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
+	"github.com/tideline-io/tideline/internal/usage/collector"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
@@ -85,9 +85,9 @@ func main() {
 	case "doctor":
 		os.Exit(examine(ctrl.SetupSignalHandler()))
 	case "sizing":
-		os.Exit(lookup.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, accounting.OpenLedger, time.Now()))
+		os.Exit(lookup.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
 	case "why":
-		os.Exit(lookup.Why(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, accounting.OpenLedger, time.Now()))
+		os.Exit(lookup.Why(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
 	case "version":
 		fmt.Println(versionLine())
 		return
@@ -200,8 +200,8 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 }
 
 func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
-	recorder := accounting.NewRecorder(cfg, mgr.GetLogger().WithName("ledger"))
-	usage := history.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage"))
+	recorder := recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger"))
+	usage := collector.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage"))
 	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg, recorder, usage)
 	if err != nil {
 		return err

@@ -20,12 +20,12 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=costreports,verbs=get;list;watch
@@ -67,7 +67,7 @@ type Reconciler struct {
 }
 
 // Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *accounting.Recorder) error {
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *recorder.Recorder) error {
 	g, err := specvalidation.New(crd.CostReport)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *
 	r := &Reconciler{
 		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
 		config: cfg, namespace: namespace, guard: g, complete: held.Complete, metrics: newMetrics(), now: time.Now,
-		open: func(ctx context.Context) (*ledger.Ledger, error) { return accounting.OpenLedger(ctx, cfg.Ledger) },
+		open: func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) },
 	}
 	if err := r.metrics.register(); err != nil {
 		return err

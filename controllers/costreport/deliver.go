@@ -14,9 +14,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/mail"
 	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // post is what is mailed of the last report.

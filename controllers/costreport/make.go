@@ -17,9 +17,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // Files of a report. Those that people and programs read are served; what the operator reads itself is not.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/mail"
 	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // valuesOf are all that is told, by the metric's name and the labels besides the report.

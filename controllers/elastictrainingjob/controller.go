@@ -28,8 +28,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/controllers/accounting"
-	"github.com/tideline-io/tideline/controllers/history"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -37,6 +35,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/usage/collector"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=elastictrainingjobs,verbs=get;list;watch;delete
@@ -85,8 +85,8 @@ type Reconciler struct {
 	memory    *memory
 	metrics   *metrics
 	arbiter   *arbiter.Arbiter
-	journal   accounting.Journal
-	usage     *history.Collector
+	journal   recorder.Journal
+	usage     *collector.Collector
 	now       func() time.Time
 }
 
@@ -96,9 +96,9 @@ type Shared struct {
 	// Volcano knows whether Volcano's kinds are served.
 	Volcano *kube.Kinds
 	// Journal keeps decisions.
-	Journal accounting.Journal
+	Journal recorder.Journal
 	// Usage knows what tasks used.
-	Usage *history.Collector
+	Usage *collector.Collector
 	// Scheduler holds the configuration of Volcano's scheduler.
 	Scheduler cache.Cache
 }
@@ -111,7 +111,7 @@ func (s *Shared) SchedulerObstacles(ctx context.Context) ([]string, error) {
 // Setup registers the reconciler with the manager. The ledger tells what users have used, and keeps decisions; usage tells what
 // tasks used. It returns an error if the API server does not answer.
 func Setup(
-	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *accounting.Recorder, usage *history.Collector,
+	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *recorder.Recorder, usage *collector.Collector,
 ) (*Shared, error) {
 	g, err := specvalidation.New(crd.ElasticTrainingJob)
 	if err != nil {

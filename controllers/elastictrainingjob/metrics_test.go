@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 // cached are jobs as the manager's cache keeps them.
@@ -314,7 +314,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	d.Status, d.Losses = *job.Status.DeepCopy(), nil
 	report()
 	g.Expect(counted()).To(Equal([2]float64{1, 240}), "at rest time is all that passes")
-	g.Expect(r.journal).To(HaveValue(HaveExactElements(HaveField("Kind", chronicle.Ran))), "it is told once")
+	g.Expect(r.journal).To(HaveValue(HaveExactElements(HaveField("Kind", decisionlog.Ran))), "it is told once")
 
 	restarted := reconcilerOf(job, c, &conflict)
 	c.pass(time.Hour)

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 type status = v1alpha1.ElasticTrainingJobStatus
@@ -74,7 +74,7 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.Wrote(key, now)
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
-	accounting.TellTraining(r.journal, o.Job, &o.Job.Status, wanted, now)
+	recorder.TellTraining(r.journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.Task(o.Job), o.Job.Status.Sizing
 	r.usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
 	r.metrics.count(o.Job, training.Measure(&o.Job.Status, wanted, d.Losses))

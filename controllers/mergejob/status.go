@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look
@@ -71,7 +71,7 @@ func (r *Reconciler) writeWhenDue(
 	}
 	r.pacer.Wrote(key, now)
 	r.tell(ctx, job, wanted)
-	accounting.TellMerge(r.shared.Journal, job, &job.Status, wanted, now)
+	recorder.TellMerge(r.shared.Journal, job, &job.Status, wanted, now)
 	r.shared.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
 	r.metrics.count(job, wanted)
 	return 0, nil

@@ -26,7 +26,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
@@ -35,6 +34,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=get;list;watch
@@ -100,7 +100,7 @@ type Reconciler struct {
 // Setup registers the reconciler, of an operator in the namespace, with the manager.
 func Setup(
 	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared, namespace string,
-	ledger *accounting.Recorder,
+	ledger *recorder.Recorder,
 ) error {
 	g, err := specvalidation.New(crd.ResourceQuotaProfile)
 	if err != nil {

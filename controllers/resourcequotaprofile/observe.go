@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/controllers/accounting"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/quota"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // observe reads what Plan needs, from caches only.
@@ -123,7 +123,7 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 		}
 		if n := r.config.AcceleratorsAmong(r.config.Sharing.Requests(p)); n > 0 && holds(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
-				Namespace: p.Namespace, Profile: key.Profile, Tier: accounting.TierOf(p, r.config), User: accounting.UserOf(p, r.config),
+				Namespace: p.Namespace, Profile: key.Profile, Tier: recorder.TierOf(p, r.config), User: recorder.UserOf(p, r.config),
 				Accelerators: n,
 			})
 		}

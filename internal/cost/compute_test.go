@@ -11,7 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 var monday = time.Date(2026, time.November, 2, 0, 0, 0, 0, time.UTC)

@@ -15,7 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // rates are what an hour costs in millionths of a unit of money, as the truth knows them.

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // billion is the unit of shares of time.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // gatherer reads what a period is computed from.
@@ -138,7 +138,7 @@ func (g *gatherer) happened(ctx context.Context) error {
 	in := g.in
 	asked := ledger.DecisionQuery{From: in.Period.From, To: in.Period.To, Kinds: telling}
 	err := g.ledger.EachDecision(ctx, asked, func(d *ledger.Decision) {
-		if g.counts(d.Figures[chronicle.Profile]) {
+		if g.counts(d.Figures[decisionlog.Profile]) {
 			told.tell(d)
 		}
 	})
@@ -185,7 +185,7 @@ func (g *gatherer) other(ctx context.Context, s *stop) (*cost.Owner, error) {
 	}
 	told, err := g.ledger.Decisions(ctx, ledger.DecisionQuery{
 		Namespace: namespace, Name: name, To: s.until.Add(time.Second), Limit: 1,
-		Kinds: []string{chronicle.Waited, chronicle.Capped, chronicle.WentOn, chronicle.Ran},
+		Kinds: []string{decisionlog.Waited, decisionlog.Capped, decisionlog.WentOn, decisionlog.Ran},
 	})
 	if err != nil {
 		return nil, err

@@ -8,10 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 const prices = `{currency: CNY, prices: [{validFrom: "2026-01-01", cpuCoreHour: "0", memoryGiBHour: "0",
@@ -39,7 +39,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 		d := ledger.Decision{
 			ID: attempt, At: hour(when), Kind: kind, Namespace: "ads", Name: name, UID: name, Attempt: attempt,
 			Figures: map[string]string{
-				chronicle.Object: v1alpha1.ElasticTrainingJobKind, chronicle.Profile: "ads", chronicle.User: user, chronicle.Task: task,
+				decisionlog.Object: v1alpha1.ElasticTrainingJobKind, decisionlog.Profile: "ads", decisionlog.User: user, decisionlog.Task: task,
 			},
 		}
 		for i := 0; i+1 < len(figures); i += 2 {
@@ -47,9 +47,9 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 		}
 		return d
 	}
-	stopped := decision(chronicle.Stopped, "ctr-7", "alice", "ctr", "1-1", 4, chronicle.LostSince, hour(2).Format(time.RFC3339))
+	stopped := decision(decisionlog.Stopped, "ctr-7", "alice", "ctr", "1-1", 4, decisionlog.LostSince, hour(2).Format(time.RFC3339))
 	stopped.Other = "ads/launch-1"
-	orphan := decision(chronicle.Stopped, "gone", "eve", "gone", "1-1", 5, chronicle.LostSince, hour(4).Format(time.RFC3339))
+	orphan := decision(decisionlog.Stopped, "gone", "eve", "gone", "1-1", 5, decisionlog.LostSince, hour(4).Format(time.RFC3339))
 	orphan.Other = "rec/unknown"
 	g.Expect(l.Record(t.Context(), ledger.Entries{
 		Stays: []ledger.Stay{
@@ -57,8 +57,8 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 			pod("ctr-7-2", v1alpha1.RoleSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
 		},
 		Decisions: []ledger.Decision{
-			stopped, orphan, decision(chronicle.Waited, "launch-1", "bob", "launch", "1-4", 3),
-			decision(chronicle.Ran, "launch-1", "bob", "launch", "1-4", 4, chronicle.WaitedSeconds, "3600"),
+			stopped, orphan, decision(decisionlog.Waited, "launch-1", "bob", "launch", "1-4", 3),
+			decision(decisionlog.Ran, "launch-1", "bob", "launch", "1-4", 4, decisionlog.WaitedSeconds, "3600"),
 		},
 		Rooms: []ledger.Room{{At: hour(1), Free: 4, Unusable: 0.5, Gangs: 2}, {At: hour(30), Free: 9}},
 	})).To(Succeed())

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 // telling are the kinds of decisions that happened reads.
-var telling = []string{chronicle.Ran, chronicle.Restarted, chronicle.Stopped, chronicle.Withdrawn}
+var telling = []string{decisionlog.Ran, decisionlog.Restarted, decisionlog.Stopped, decisionlog.Withdrawn}
 
 // happened is what decisions of a period say that a report has.
 type happened struct {
@@ -42,13 +42,13 @@ func (s *stop) gang() gang { return gang{s.of.Namespace, s.of.Kind, s.of.Task, s
 // tell takes in a decision of one of the kinds of telling, in the order in which they were made. What was lost before it was lost
 // again is not lost twice.
 func (h *happened) tell(d *ledger.Decision) {
-	if d.Kind == chronicle.Ran {
-		if waited, err := strconv.ParseInt(d.Figures[chronicle.WaitedSeconds], 10, 64); err == nil && waited >= 0 {
+	if d.Kind == decisionlog.Ran {
+		if waited, err := strconv.ParseInt(d.Figures[decisionlog.WaitedSeconds], 10, 64); err == nil && waited >= 0 {
 			h.waits = append(h.waits, cost.Wait{Job: d.Namespace + "/" + d.Name, Time: time.Duration(waited) * time.Second})
 		}
 		return
 	}
-	since, err := time.Parse(time.RFC3339, d.Figures[chronicle.LostSince])
+	since, err := time.Parse(time.RFC3339, d.Figures[decisionlog.LostSince])
 	if err != nil {
 		return // Nothing was lost.
 	}
@@ -61,7 +61,7 @@ func (h *happened) tell(d *ledger.Decision) {
 	}
 	h.last[attempt] = d.At
 	s := stop{of: ownerOf(d), run: d.Attempt, since: since, until: d.At}
-	if d.Kind == chronicle.Stopped {
+	if d.Kind == decisionlog.Stopped {
 		s.by = d.Other
 	}
 	h.stops = append(h.stops, s)
@@ -70,8 +70,8 @@ func (h *happened) tell(d *ledger.Decision) {
 // ownerOf is who answers for the job that a decision is about.
 func ownerOf(d *ledger.Decision) cost.Owner {
 	return cost.Owner{
-		Team: d.Figures[chronicle.Profile], User: d.Figures[chronicle.User], Namespace: d.Namespace, Kind: d.Figures[chronicle.Object],
-		Task: d.Figures[chronicle.Task],
+		Team: d.Figures[decisionlog.Profile], User: d.Figures[decisionlog.User], Namespace: d.Namespace, Kind: d.Figures[decisionlog.Object],
+		Task: d.Figures[decisionlog.Task],
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 // at is a time in November 2026.
@@ -27,7 +27,7 @@ func TestWhatDecisionsSayOfAPeriod(t *testing.T) {
 		d := &ledger.Decision{
 			At: at(when), Kind: kind, Namespace: "ads", Name: "ctr-2", UID: "u", Attempt: "1-1",
 			Figures: map[string]string{
-				chronicle.Object: "ElasticTrainingJob", chronicle.Profile: "ads", chronicle.User: "alice", chronicle.Task: "ctr",
+				decisionlog.Object: "ElasticTrainingJob", decisionlog.Profile: "ads", decisionlog.User: "alice", decisionlog.Task: "ctr",
 			},
 		}
 		for i := 0; i+1 < len(figures); i += 2 {
@@ -35,17 +35,17 @@ func TestWhatDecisionsSayOfAPeriod(t *testing.T) {
 		}
 		return d
 	}
-	since := func(when string) []string { return []string{chronicle.LostSince, at(when).Format(time.RFC3339)} }
-	preempted := told("04 16:00", chronicle.Stopped, since("04 10:00")...)
+	since := func(when string) []string { return []string{decisionlog.LostSince, at(when).Format(time.RFC3339)} }
+	preempted := told("04 16:00", decisionlog.Stopped, since("04 10:00")...)
 	preempted.Other = "rec/launch"
-	again := told("04 20:00", chronicle.Restarted, since("04 18:00")...)
+	again := told("04 20:00", decisionlog.Restarted, since("04 18:00")...)
 	again.Attempt = "2-9"
 	var h happened
 	for _, d := range []*ledger.Decision{
-		told("04 10:00", chronicle.Ran, chronicle.WaitedSeconds, "90"),
-		told("04 10:00", chronicle.Ran, chronicle.WaitedSeconds, "-1"), told("04 10:00", chronicle.Ran),
-		told("04 12:00", chronicle.Restarted, since("04 10:00")...), told("04 13:00", chronicle.Restarted),
-		told("04 14:00", chronicle.Restarted, since("04 13:30")...), preempted, again,
+		told("04 10:00", decisionlog.Ran, decisionlog.WaitedSeconds, "90"),
+		told("04 10:00", decisionlog.Ran, decisionlog.WaitedSeconds, "-1"), told("04 10:00", decisionlog.Ran),
+		told("04 12:00", decisionlog.Restarted, since("04 10:00")...), told("04 13:00", decisionlog.Restarted),
+		told("04 14:00", decisionlog.Restarted, since("04 13:30")...), preempted, again,
 	} {
 		h.tell(d)
 	}

@@ -11,9 +11,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // Exit codes, beside 0 for an answer.

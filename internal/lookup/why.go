@@ -13,9 +13,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 const whyUsage = `Usage: tideline why NAMESPACE/NAME --at TIME [--zone UTC] --config FILE
@@ -140,15 +140,15 @@ func (a *account) waiting() bool { return waits[a.state.Kind] }
 // waits are the kinds of decisions after which a job waits, and states what each kind makes of it. Other kinds change no state.
 var (
 	waits = map[string]bool{
-		chronicle.Waited: true, chronicle.Capped: true, chronicle.AwaitedApproval: true, chronicle.WentOn: true,
-		chronicle.Withdrawn: true,
+		decisionlog.Waited: true, decisionlog.Capped: true, decisionlog.AwaitedApproval: true, decisionlog.WentOn: true,
+		decisionlog.Withdrawn: true,
 	}
 	states = map[string]string{
-		chronicle.Waited: "It waited", chronicle.Capped: "It waited under a cap", chronicle.AwaitedApproval: "It waited for approval",
-		chronicle.WentOn: "It waited for its place again", chronicle.Ran: "It ran",
-		chronicle.Preempted: "It was stopped for another job", chronicle.Suspended: "It was suspended by its user",
-		chronicle.Withdrawn: "It waited for its place again",
-		chronicle.Ended:     "It had ended",
+		decisionlog.Waited: "It waited", decisionlog.Capped: "It waited under a cap", decisionlog.AwaitedApproval: "It waited for approval",
+		decisionlog.WentOn: "It waited for its place again", decisionlog.Ran: "It ran",
+		decisionlog.Preempted: "It was stopped for another job", decisionlog.Suspended: "It was suspended by its user",
+		decisionlog.Withdrawn: "It waited for its place again",
+		decisionlog.Ended:     "It had ended",
 	}
 )
 
@@ -194,7 +194,7 @@ func (q dispute) printState(to io.Writer, a *account) {
 	}
 	var figures []string
 	for _, name := range []string{
-		chronicle.Object, chronicle.Queue, chronicle.Profile, "tier", "workers", "place", chronicle.WaitedSeconds, "head", "shortfall",
+		decisionlog.Object, decisionlog.Queue, decisionlog.Profile, "tier", "workers", "place", decisionlog.WaitedSeconds, "head", "shortfall",
 	} {
 		if value := d.Figures[name]; value != "" {
 			figures = append(figures, name+" "+value)
@@ -236,9 +236,9 @@ type holder struct {
 
 // printHolders lists who held what in the queue that the job was in, or its profile.
 func (q dispute) printHolders(ctx context.Context, to io.Writer, l *ledger.Ledger, figures map[string]string) error {
-	asked, where := ledger.HeldQuery{At: q.at, Queue: figures[chronicle.Queue]}, "queue "+figures[chronicle.Queue]
+	asked, where := ledger.HeldQuery{At: q.at, Queue: figures[decisionlog.Queue]}, "queue "+figures[decisionlog.Queue]
 	if asked.Queue == "" {
-		asked.Profile, where = figures[chronicle.Profile], "profile "+figures[chronicle.Profile]
+		asked.Profile, where = figures[decisionlog.Profile], "profile "+figures[decisionlog.Profile]
 	}
 	if asked.Queue == "" && asked.Profile == "" {
 		return nil
@@ -306,12 +306,12 @@ func devices(held ledger.Resources) string {
 
 // printOvertakers lists the jobs of the queue that began to run while the job waited.
 func (q dispute) printOvertakers(ctx context.Context, to io.Writer, l *ledger.Ledger, a *account) error {
-	queue := a.state.Figures[chronicle.Queue]
-	ran, err := l.Decisions(ctx, ledger.DecisionQuery{From: a.since, To: q.at.Add(time.Microsecond), Kinds: []string{chronicle.Ran}})
+	queue := a.state.Figures[decisionlog.Queue]
+	ran, err := l.Decisions(ctx, ledger.DecisionQuery{From: a.since, To: q.at.Add(time.Microsecond), Kinds: []string{decisionlog.Ran}})
 	if err != nil || queue == "" {
 		return err
 	}
-	ran = slices.DeleteFunc(ran, func(d ledger.Decision) bool { return d.Figures[chronicle.Queue] != queue })
+	ran = slices.DeleteFunc(ran, func(d ledger.Decision) bool { return d.Figures[decisionlog.Queue] != queue })
 	for i := range ran {
 		ran[i].Message = fmt.Sprintf("%s/%s: %s", ran[i].Namespace, ran[i].Name, ran[i].Message)
 	}

@@ -14,9 +14,9 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
 
 // keepDecisions makes a ledger with decisions and stays, and a configuration that names it, whose path it returns.
@@ -42,7 +42,7 @@ func askWhy(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func decided(hours int, kind string, with ...func(*ledger.Decision)) ledger.Decision {
 	d := ledger.Decision{
 		At: noon.Add(-time.Duration(hours) * time.Hour), Kind: kind, Namespace: "ads", Name: "ctr", UID: "1", Message: kind + " it is.",
-		Figures: map[string]string{chronicle.Queue: "ads"},
+		Figures: map[string]string{decisionlog.Queue: "ads"},
 	}
 	for _, f := range with {
 		f(&d)
@@ -53,11 +53,11 @@ func decided(hours int, kind string, with ...func(*ledger.Decision)) ledger.Deci
 func TestWhatAJobWasDoing(t *testing.T) {
 	g := NewWithT(t)
 	file := keepDecisions(t, nil,
-		decided(20, chronicle.Waited, func(d *ledger.Decision) { d.UID = "0" }), // another job of that name
-		decided(10, chronicle.Waited), decided(9, chronicle.Capped), decided(9, chronicle.Approved),
-		decided(8, chronicle.Ran), decided(7, chronicle.GaveWay), decided(6, chronicle.Preempted),
-		decided(5, chronicle.WentOn), decided(4, chronicle.Ran), decided(3, chronicle.Suspended), decided(2, chronicle.Ended),
-		decided(1, chronicle.GaveWay, func(d *ledger.Decision) { d.UID = "2" }))
+		decided(20, decisionlog.Waited, func(d *ledger.Decision) { d.UID = "0" }), // another job of that name
+		decided(10, decisionlog.Waited), decided(9, decisionlog.Capped), decided(9, decisionlog.Approved),
+		decided(8, decisionlog.Ran), decided(7, decisionlog.GaveWay), decided(6, decisionlog.Preempted),
+		decided(5, decisionlog.WentOn), decided(4, decisionlog.Ran), decided(3, decisionlog.Suspended), decided(2, decisionlog.Ended),
+		decided(1, decisionlog.GaveWay, func(d *ledger.Decision) { d.UID = "2" }))
 	for hours, want := range map[int]string{
 		10: "It waited since 2026-11-22 02:00:00, for 0s by then.\n  Waited it is.\n  queue ads\n\nIn queue ads 0 pods",
 		9: "It waited under a cap since 2026-11-22 02:00:00, for 1h0m0s by then.\n  Capped it is.\n  queue ads\n\n" +
@@ -99,13 +99,13 @@ func TestListsAreBounded(t *testing.T) {
 			Begin: begin, End: begin.Add(2 * time.Hour),
 		})
 		gave := func(d *ledger.Decision) { d.ID, d.Message = strconv.Itoa(i), hostile }
-		decisions = append(decisions, decided(1, chronicle.GaveWay, gave))
+		decisions = append(decisions, decided(1, decisionlog.GaveWay, gave))
 	}
 	stays = append(stays, ledger.Stay{
 		Pod:   ledger.Pod{UID: "cpu", Queue: "ads", Task: "t", Resources: ledger.Resources{"cpu": 1500}},
 		Begin: noon.Add(-3 * time.Hour), End: noon.Add(time.Hour),
 	})
-	decisions = append(decisions, decided(2, chronicle.Ran, func(d *ledger.Decision) { d.Message = hostile }))
+	decisions = append(decisions, decided(2, decisionlog.Ran, func(d *ledger.Decision) { d.Message = hostile }))
 	file := keepDecisions(t, stays, decisions...)
 	_, said, _ := askWhy(t, "ads/ctr", "--at", "2026-11-22 11:30", "--config", file)
 	g.Expect(said).To(And(ContainSubstring("  and 70 more\n"), ContainSubstring("  and 71 more tasks"),
@@ -117,7 +117,7 @@ func TestListsAreBounded(t *testing.T) {
 
 func TestWhyOfNothing(t *testing.T) {
 	g := NewWithT(t)
-	file, none := keepDecisions(t, nil, decided(1, chronicle.Ran)), filepath.Join(t.TempDir(), "none.yaml")
+	file, none := keepDecisions(t, nil, decided(1, decisionlog.Ran)), filepath.Join(t.TempDir(), "none.yaml")
 	unkept := filepath.Join(t.TempDir(), "configuration.yaml")
 	g.Expect(os.WriteFile(unkept, []byte(header), 0o600)).To(Succeed())
 	for says, args := range map[string][]string{

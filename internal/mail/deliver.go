@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // markTimeout bounds what is recorded of a mail, also by an operator that ends.

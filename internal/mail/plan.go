@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
 
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/serverurl"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // Errors of [Send] wrap one of these. None has a password, or what a server said about one.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
-	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // sized is what use calls for in the attempt that asks.

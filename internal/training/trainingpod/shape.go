@@ -10,8 +10,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/sizing"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // OwnMaster tells whether worker 0 may ask for something else than the others, or elsewhere.

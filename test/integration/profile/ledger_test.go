@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tideline-io/tideline/internal/chronicle"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -144,7 +144,7 @@ var _ = Describe("The ledger", Serial, Ordered, func() {
 			Expect(time.Since(e.End)).To(BeNumerically("<", time.Minute), name)
 		}
 		Eventually(func() ([]string, error) { return turns(ctx, file, s.Namespace, "ctr") }).Should(
-			Equal([]string{chronicle.Ran, chronicle.Ended}), "what became of the job is there, once, and both operators told of it")
+			Equal([]string{decisionlog.Ran, decisionlog.Ended}), "what became of the job is there, once, and both operators told of it")
 	})
 })
 
@@ -157,7 +157,7 @@ func turns(ctx context.Context, file, namespace, name string) (kinds []string, e
 	defer func() { _ = l.Close() }()
 	decisions, err := l.Decisions(ctx, ledger.DecisionQuery{Namespace: namespace, Name: name})
 	for i := range decisions {
-		if decisions[i].Kind != chronicle.Waited {
+		if decisions[i].Kind != decisionlog.Waited {
 			kinds = append(kinds, decisions[i].Kind)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // aYear is one in which a pod of alice's held a GPU all the time, and one of bob's for an hour: from half past two in summer to

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 const (

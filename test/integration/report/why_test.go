@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 var _ = Describe("A dispute", Ordered, func() {

@@ -15,12 +15,12 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/tideline-io/tideline/internal/chronicle"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/gather"
-	"github.com/tideline-io/tideline/internal/ledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // What a report of a week may take, of so many runs.
@@ -87,10 +87,10 @@ func happened() []ledger.Decision {
 			run := runOf(midnight, i)
 			d := ledger.Decision{
 				At: midnight.Add(12 * time.Hour), Namespace: fmt.Sprintf("team-%d", task%teams), Name: fmt.Sprintf("task-%d", task),
-				UID: fmt.Sprintf("task-%d", task), Kind: chronicle.Ran, Attempt: run, Figures: map[string]string{
-					chronicle.Object: "ElasticTrainingJob", chronicle.Task: fmt.Sprintf("task-%d", task),
-					chronicle.Profile: fmt.Sprintf("team-%d", task%teams), chronicle.User: fmt.Sprintf("user-%d", task%users),
-					chronicle.WaitedSeconds: strconv.Itoa(i),
+				UID: fmt.Sprintf("task-%d", task), Kind: decisionlog.Ran, Attempt: run, Figures: map[string]string{
+					decisionlog.Object: "ElasticTrainingJob", decisionlog.Task: fmt.Sprintf("task-%d", task),
+					decisionlog.Profile: fmt.Sprintf("team-%d", task%teams), decisionlog.User: fmt.Sprintf("user-%d", task%users),
+					decisionlog.WaitedSeconds: strconv.Itoa(i),
 				},
 			}
 			if d.ID = d.Name + run; known[d.ID] {
@@ -101,10 +101,10 @@ func happened() []ledger.Decision {
 			if len(known)%50 != 0 {
 				continue
 			}
-			d.At, d.Kind, d.Figures = d.At.Add(time.Hour), chronicle.Restarted, maps.Clone(d.Figures)
-			d.Figures[chronicle.LostSince] = midnight.Format(time.RFC3339)
+			d.At, d.Kind, d.Figures = d.At.Add(time.Hour), decisionlog.Restarted, maps.Clone(d.Figures)
+			d.Figures[decisionlog.LostSince] = midnight.Format(time.RFC3339)
 			if len(known)%100 == 0 {
-				d.Kind, d.Other = chronicle.Stopped, fmt.Sprintf("team-%d/task-%d", (task+1)%teams, (task+1)%tasks)
+				d.Kind, d.Other = decisionlog.Stopped, fmt.Sprintf("team-%d/task-%d", (task+1)%teams, (task+1)%tasks)
 			}
 			decisions = append(decisions, d)
 		}

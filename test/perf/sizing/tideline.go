@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/sizing"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 const (
 	container = "trainer"
-	// nearly is the share of its limit from which on memory is said to be held, as internal/usage has it.
+	// nearly is the share of its limit from which on memory is said to be held, as internal/usage/promquery has it.
 	nearly = 0.95
 )
 
@@ -41,7 +41,7 @@ func byTideline(o observed) amounts {
 	return amounts{got.Cpu().AsApproximateFloat64(), got.Memory().AsApproximateFloat64()}
 }
 
-// usage is a day's run as it is kept in the ledger: what internal/usage makes of it.
+// usage is a day's run as it is kept in the ledger: what internal/usage/promquery makes of it.
 func (s seen) usage(limit float64) sizing.Usage {
 	seconds := int64(len(s.cpu)) * slotSeconds
 	u := sizing.Usage{

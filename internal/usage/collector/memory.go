@@ -1,0 +1,260 @@
+package collector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+// mostKills bounds how many kills wait for a ledger that cannot take them. One that finds no room may be told again.
+const mostKills = 50_000
+
+// task is what the jobs of a kind do, over their restarts.
+type task struct{ namespace, kind, name string }
+
+// memory is what the ledger said of all tasks at one time. It is never changed.
+type memory struct {
+	// used is what was used in the window.
+	used map[task]*sizing.History
+	// kills are those of the window that the operator saw.
+	kills kills
+	// windows of the namespaces.
+	windows *windows
+	// upTo is until when the newest day was looked at; zero if none ever was.
+	upTo time.Time
+}
+
+// kills are those of tasks, by their ids.
+type kills map[task]map[string]ledger.OOMKill
+
+func (k kills) add(kill ledger.OOMKill) {
+	of := task{kill.Namespace, kill.Kind, kill.Task}
+	if k[of] == nil {
+		k[of] = map[string]ledger.OOMKill{}
+	}
+	k[of][kill.ID] = kill
+}
+
+func (k kills) has(kill ledger.OOMKill) bool {
+	_, known := k[task{kill.Namespace, kill.Kind, kill.Task}][kill.ID]
+	return known
+}
+
+func (k kills) remove(kill ledger.OOMKill) {
+	of := task{kill.Namespace, kill.Kind, kill.Task}
+	delete(k[of], kill.ID)
+	if len(k[of]) == 0 {
+		delete(k, of)
+	}
+}
+
+// OOMKill is that a container was killed for want of memory, as the operator saw it.
+type OOMKill struct {
+	// Pod, the container that Key names, and how often that was restarted before, tell it from all others.
+	Pod      types.UID
+	Restarts int32
+	// Key is what the container is of.
+	Key sizing.Key
+	// At is when it was killed; zero for now.
+	At time.Time
+	// LimitBytes is how much memory the container was allowed; 0 for without limit.
+	LimitBytes int64
+}
+
+// entry is the kill as the ledger takes it.
+func (k *OOMKill) entry() ledger.OOMKill {
+	return ledger.OOMKill{
+		ID: fmt.Sprintf("%s/%s/%d", k.Pod, k.Key.Container, k.Restarts), Part: partOf(k.Key), At: k.At, LimitBytes: k.LimitBytes,
+	}
+}
+
+// partOf is a key as the ledger has it.
+func partOf(k sizing.Key) ledger.Part {
+	return ledger.Part{Namespace: k.Namespace, Kind: k.Kind, Task: k.Task, Role: string(k.Role), Container: k.Container}
+}
+
+// OOMKilled has a kill counted: in what History says from now on, and in the ledger soon. It never waits. The same one counts
+// once, however often it is told, before and after a restart of the operator. Where no usage is collected it does nothing.
+func (c *Collector) OOMKilled(k OOMKill) {
+	if !c.Collects() {
+		return
+	}
+	now := c.now()
+	if k.At.IsZero() || k.At.After(now) {
+		k.At = now
+	}
+	kill := k.entry()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	days := sizing.DefaultWindowDays
+	if c.memory != nil {
+		days = c.memory.windows.of(kill.Namespace)
+	}
+	if first, _ := window(now, days); kill.At.Before(first) {
+		return
+	}
+	if c.told.has(kill) || c.memory != nil && c.memory.kills.has(kill) || len(c.waiting) >= mostKills {
+		return
+	}
+	c.told.add(kill)
+	c.waiting = append(c.waiting, kill)
+}
+
+// History is what is known of a task when a job of it starts. It never waits. What is in it is not to be changed.
+func (c *Collector) History(namespace, kind, name string) sizing.History {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := sizing.History{WindowDays: sizing.DefaultWindowDays, Unavailable: c.unavailable()}
+	of := task{namespace, kind, name}
+	var known map[string]ledger.OOMKill
+	if c.memory != nil {
+		if used := c.memory.used[of]; used != nil {
+			h.Usage, h.Days = used.Usage, used.Days
+		}
+		h.WindowDays, known = c.memory.windows.of(namespace), c.memory.kills[of]
+	}
+	if told := c.told[of]; len(known)+len(told) > 0 {
+		h.Usage = withKills(h.Usage, known, told)
+	}
+	return h
+}
+
+// withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other processes of
+// the container, or have missed them: the larger number is taken, and no kill twice.
+func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOMKill) map[sizing.Part]sizing.Usage {
+	all := make(map[sizing.Part]sizing.Usage, len(usage)+1)
+	maps.Copy(all, usage)
+	counts := map[sizing.Part]int64{}
+	for _, kills := range seen {
+		for _, k := range kills {
+			part := sizing.Part{Role: sizing.Role(k.Role), Container: k.Container}
+			counts[part]++
+			u := all[part]
+			u.OOMLimit, u.OOMKills = max(u.OOMLimit, k.LimitBytes), max(u.OOMKills, counts[part])
+			all[part] = u
+		}
+	}
+	return all
+}
+
+// unavailable says in words for users why what was used lately is not known; empty where it is. The lock is held.
+func (c *Collector) unavailable() string {
+	const what = "What the task used is not known: "
+	switch {
+	case !c.config.Prometheus.Asked():
+		return what + "the operator asks no Prometheus. An administrator names one in its configuration (prometheus.url)."
+	case !c.config.Ledger.Kept():
+		return what + "the operator keeps no ledger to collect it in. An administrator says in its configuration where to keep one " +
+			"(ledger.file or ledger.postgresDSNFile)."
+	case c.memory == nil:
+		return what + "since the operator started at " + instant(c.began) + " it has not read its ledger. It does so in seconds; if " +
+			"it cannot, its log says why, and so does alert TidelineLedgerFails."
+	case c.memory.upTo.IsZero():
+		return what + "since the operator started at " + instant(c.began) + " Prometheus has not told it. It asks again and again; " +
+			"its log says why it fails, and so does alert TidelinePrometheusFails."
+	case c.now().Sub(c.memory.upTo) > 2*c.interval()+lateness:
+		return "What the task used since " + instant(c.memory.upTo) + " is not known: Prometheus has not told it. The operator asks " +
+			"again and again; its log says why it fails, and so does alert TidelinePrometheusFails."
+	}
+	return ""
+}
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// load makes the memory anew of what the ledger has of the window. Readers see the old one or the new one.
+func (c *Collector) load(ctx context.Context, l Ledger) error {
+	limited, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	now := c.now()
+	var err error
+	if c.windows, err = c.profiles(limited); err != nil {
+		return err
+	}
+	from, to := window(now, c.windows.longest())
+	m := &memory{used: map[task]*sizing.History{}, kills: kills{}, windows: c.windows}
+	unread := 0
+	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
+		if first, _ := window(now, m.windows.learn(limited, d.Namespace)); d.Day.Before(first) {
+			return nil
+		}
+		var u sizing.Usage
+		if json.Unmarshal([]byte(d.Content), &u) != nil {
+			unread++
+			return nil //nolint:nilerr // the other days are known
+		}
+		m.add(d, u)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	seen, err := l.OOMKills(limited, from, to)
+	if err != nil {
+		return err
+	}
+	for i := range seen {
+		if first, _ := window(now, m.windows.learn(limited, seen[i].Namespace)); !seen[i].At.Before(first) {
+			m.kills.add(seen[i])
+		}
+	}
+	days, err := l.CollectedDays(limited, from, to)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		if day.Until.After(m.upTo) {
+			m.upTo = day.Until
+		}
+	}
+	if unread > 0 {
+		c.log.Info("What the ledger has of some days is nothing that this operator reads: it counts as not seen", "days", unread)
+	}
+	c.remember(m)
+	return nil
+}
+
+// add adds the usage of a day to a memory that is being made.
+func (m *memory) add(d ledger.PartDay, u sizing.Usage) {
+	of := task{d.Namespace, d.Kind, d.Task}
+	if m.used[of] == nil {
+		m.used[of] = &sizing.History{}
+	}
+	m.used[of].Add(sizing.Part{Role: sizing.Role(d.Role), Container: d.Container}, d.Day, u)
+}
+
+// remember puts a memory in the place of the one before, and forgets the kills that are in it.
+func (c *Collector) remember(m *memory) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = m
+	for i := range c.recorded {
+		c.told.remove(c.recorded[i])
+	}
+	c.recorded = nil
+	c.metrics.remember(len(m.used), m.upTo)
+}
+
+// recordKills records the kills that wait. Those that are told meanwhile wait for the next time.
+func (c *Collector) recordKills(ctx context.Context, l Ledger) error {
+	c.mu.Lock()
+	waiting := c.waiting
+	c.mu.Unlock()
+	for part := range slices.Chunk(waiting, batch) {
+		if err := c.record(ctx, l, ledger.Entries{OOMKills: part}); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.waiting = slices.Clone(c.waiting[len(part):])
+		c.recorded = append(c.recorded, part...)
+		c.mu.Unlock()
+	}
+	return nil
+}

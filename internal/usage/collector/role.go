@@ -1,0 +1,37 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/merging/mergepod"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+// kinds are those of jobs whose pods are asked about.
+var kinds = slices.Sorted(maps.Keys(indices))
+
+// indices read the index of a pod of a job from its name, by the kind of the job.
+var indices = map[string]func(job, pod string) (int32, bool){
+	v1alpha1.ElasticTrainingJobKind: rendezvous.WorkerIndex,
+	v1alpha1.MergeJobKind:           mergepod.PodIndex,
+}
+
+// roleOf is the role of a pod among those of its job, by its name, which says so also when the pod is gone; false for a name
+// that no pod of such a job has.
+func roleOf(kind, pod string) (sizing.Role, bool) {
+	indexOf, known := indices[kind]
+	if !known {
+		return "", false
+	}
+	// A pod is named JOB-worker-0 or the like, and a job may have a hyphen in its name.
+	job := cutLast(cutLast(pod))
+	index, ok := indexOf(job, pod)
+	return sizing.RoleOf(index), ok
+}
+
+// cutLast is what is before the last hyphen; empty for what has none.
+func cutLast(name string) string { return name[:max(strings.LastIndexByte(name, '-'), 0)] }

@@ -1,0 +1,233 @@
+package collector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/promquery"
+)
+
+const (
+	// mostPods bounds how many pods are asked about at a time, unless one task has more.
+	mostPods = 500
+	// mostFailures is how many failures one after another end a round: each may take as long as Prometheus is waited for.
+	mostFailures = 3
+)
+
+// progress is how far a day is that is not finished.
+type progress struct {
+	// upTo is until when it is looked at.
+	upTo time.Time
+	// tried are the tasks that were asked about, and whether it was answered.
+	tried map[task]bool
+}
+
+// window are so many days and today, which is not over: from a midnight until the next.
+func window(now time.Time, days int) (from, to time.Time) {
+	today := now.UTC().Truncate(24 * time.Hour)
+	return today.AddDate(0, 0, -days), today.AddDate(0, 0, 1)
+}
+
+// finished tells whether a day that was looked at until a time is never looked at again.
+func finished(day, upTo time.Time) bool { return !upTo.Before(day.AddDate(0, 0, 1).Add(lateness)) }
+
+// left are those of the tasks of the day that were not answered, those last that were asked about in vain.
+func (p *progress) left(tasks []ledger.TaskDay) []ledger.TaskDay {
+	var untried, failed []ledger.TaskDay
+	for i := range tasks {
+		switch answered, tried := p.tried[taskOf(&tasks[i])]; {
+		case !tried:
+			untried = append(untried, tasks[i])
+		case !answered:
+			failed = append(failed, tasks[i])
+		}
+	}
+	return append(untried, failed...)
+}
+
+func taskOf(t *ledger.TaskDay) task { return task{t.Namespace, t.Kind, t.Task} }
+
+// failures are what was not answered in a round.
+type failures struct {
+	inARow int
+	first  error
+}
+
+func (f *failures) count(err error) {
+	if err == nil {
+		f.inARow = 0
+		return
+	}
+	f.inARow++
+	if f.first == nil {
+		f.first = err
+	}
+}
+
+// tooMany tells that the rest is not asked in this round.
+func (f *failures) tooMany() bool { return f.inARow >= mostFailures }
+
+// round looks at the days of the window that are not finished, the newest first. Unanswered says why Prometheus did not tell all.
+func (c *Collector) round(ctx context.Context, l Ledger) (unanswered, err error) {
+	upTo := c.complete()
+	if c.roundOver() {
+		c.turns = 0
+		maps.DeleteFunc(c.days, func(day time.Time, p *progress) bool { return !finished(day, p.upTo) }) // there is more of it now
+	}
+	days, err := c.unfinished(ctx, l, upTo)
+	if err != nil {
+		return nil, err
+	}
+	failed := failures{}
+	for _, day := range days {
+		changed, err := c.day(ctx, l, day, upTo, &failed)
+		if err == nil && changed {
+			err = c.load(ctx, l)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if failed.tooMany() {
+			break
+		}
+	}
+	return failed.first, nil
+}
+
+// unfinished are the days to look at, the newest first.
+func (c *Collector) unfinished(ctx context.Context, l Ledger, upTo time.Time) ([]time.Time, error) {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	from, to := window(upTo, c.windows.longest())
+	collected, err := l.CollectedDays(limited, from, to)
+	if err != nil {
+		return nil, err
+	}
+	done := map[time.Time]bool{}
+	for _, d := range collected {
+		done[d.Day] = finished(d.Day, d.Until)
+	}
+	maps.DeleteFunc(c.days, func(day time.Time, _ *progress) bool { return done[day] || day.Before(from) })
+	var days []time.Time
+	for day := to.AddDate(0, 0, -1); !day.Before(from); day = day.AddDate(0, 0, -1) {
+		if !done[day] {
+			days = append(days, day)
+		}
+	}
+	return days, nil
+}
+
+// day asks about the tasks of a day, and says whether anything was recorded. Its error is that of the ledger.
+func (c *Collector) day(ctx context.Context, l Ledger, day, upTo time.Time, failed *failures) (changed bool, err error) {
+	p := c.days[day]
+	if p == nil {
+		p = &progress{upTo: upTo, tried: map[task]bool{}}
+		c.days[day] = p
+	}
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	tasks, err := l.TasksOf(limited, day, kinds...)
+	if err != nil {
+		return false, err
+	}
+	whole := true
+	for _, some := range batches(p.left(tasks), c.mostPods) {
+		if failed.tooMany() {
+			return changed, nil
+		}
+		unanswered, err := c.some(ctx, l, day, upTo, some)
+		if err != nil {
+			return changed, err
+		}
+		failed.count(unanswered)
+		whole = whole && unanswered == nil
+		changed = true
+		for i := range some {
+			p.tried[taskOf(&some[i])] = unanswered == nil
+		}
+		if err := c.recordKills(ctx, l); err != nil { // which need not wait for the whole day
+			return changed, err
+		}
+	}
+	if !whole {
+		return changed, nil
+	}
+	if err := c.record(ctx, l, ledger.Entries{Collected: []ledger.Collected{{Day: day, Until: p.upTo}}}); err != nil {
+		return changed, err
+	}
+	delete(c.days, day)
+	c.metrics.days.Inc()
+	return true, nil
+}
+
+// batches puts tasks together that are asked about at a time. All pods of a task are asked about together, because what counts is
+// the busiest of them.
+func batches(tasks []ledger.TaskDay, mostPods int64) [][]ledger.TaskDay {
+	var all [][]ledger.TaskDay
+	var pods int64
+	for i := range tasks {
+		last := len(all) - 1
+		if last < 0 || pods+tasks[i].Pods > mostPods {
+			all = append(all, nil)
+			last, pods = last+1, 0
+		}
+		all[last] = append(all[last], tasks[i])
+		pods += tasks[i].Pods
+	}
+	return all
+}
+
+// some asks about some tasks, and records what was answered. Unanswered says why not all was.
+func (c *Collector) some(ctx context.Context, l Ledger, day, upTo time.Time, tasks []ledger.TaskDay) (unanswered, err error) {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	stays, err := l.StaysOf(limited, tasks...)
+	if err != nil {
+		return nil, err
+	}
+	used, unanswered := c.collect(ctx, day, c.asked(stays), upTo)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	seen := make([]ledger.PartDay, 0, len(used))
+	for key, u := range used {
+		content, err := json.Marshal(u)
+		if err != nil {
+			return nil, fmt.Errorf("write down what was used: %w", err)
+		}
+		seen = append(seen, ledger.PartDay{Part: partOf(key), Day: day, SeenSeconds: u.SeenSeconds, Content: string(content)})
+	}
+	return unanswered, c.record(ctx, l, ledger.Entries{PartDays: seen})
+}
+
+// asked are stays as they are asked about.
+func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
+	counted := c.config.CountedAccelerators()
+	asked := make([]promquery.Stay, 0, len(stays))
+	for i := range stays {
+		s := &stays[i]
+		role, ok := roleOf(s.Kind, s.Name)
+		if !ok {
+			continue // Nobody but somebody else's controller names pods of ours otherwise.
+		}
+		a := promquery.Stay{
+			Namespace: s.Namespace, Kind: s.Kind, Task: s.Task, Pod: s.Name, Run: s.Run, Role: role, Begin: s.Begin, End: s.End,
+			Final: s.Final, Well: s.Outcome == ledger.Succeeded && !s.Uncertain,
+		}
+		for _, resource := range counted {
+			a.Accelerators += s.Resources[resource]
+		}
+		asked = append(asked, a)
+	}
+	return asked
+}
+
+func (c *Collector) record(ctx context.Context, l Ledger, e ledger.Entries) error {
+	limited, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	return l.Record(limited, e)
+}

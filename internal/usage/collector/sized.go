@@ -1,0 +1,158 @@
+package collector
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+// Count counts what a status that was written says for the first time: how an attempt was sized, and who ran out of memory since.
+// The task is that of the job.
+func (c *Collector) Count(kind, namespace, task string, before, after *v1alpha1.SizingStatus, kills []sizing.OOMKill) {
+	for i := range kills {
+		k := &kills[i]
+		c.OOMKilled(OOMKill{
+			Pod: types.UID(k.Pod), Restarts: k.Restarts, LimitBytes: k.Limit,
+			Key: sizing.Key{Namespace: namespace, Kind: kind, Task: task, Role: k.Part.Role, Container: k.Part.Container},
+		})
+	}
+	if after == nil {
+		return
+	}
+	fresh := before == nil || !before.Time.Equal(&after.Time)
+	for i := range after.Resources {
+		r := &after.Resources[i]
+		if fresh {
+			c.metrics.decisions.WithLabelValues(string(after.Mode), r.Resource, r.Reason).Inc()
+		}
+		if r.OOMKilledTime != nil && (before == nil || !wasKilled(before, r)) {
+			c.metrics.rollBacks.Inc()
+		}
+	}
+}
+
+// recall counts the kills of which jobs tell, and that an operator which was killed did not bring to the ledger. At which limit
+// they were, nobody knows any more: their containers are given what they ask for.
+func (c *Collector) recall() {
+	for _, store := range c.jobs {
+		for _, o := range store.List() {
+			switch job := o.(type) {
+			case *v1alpha1.ElasticTrainingJob:
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: trainingpod.Task(job)},
+					job.UID, job.Status.Sizing)
+			case *v1alpha1.MergeJob:
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.MergeJobKind, Task: job.Name}, job.UID, job.Status.Sizing)
+			}
+		}
+	}
+}
+
+// recallOf counts those of a job, whose key is given but for role and container.
+func (c *Collector) recallOf(key sizing.Key, job types.UID, st *v1alpha1.SizingStatus) {
+	if st == nil {
+		return
+	}
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		key.Role, key.Container = sizing.Role(r.Role), r.Container
+		if r.OOMKilledTime != nil && !c.hasKill(key, r.OOMKilledTime.Time) {
+			c.OOMKilled(OOMKill{Pod: job, Key: key, At: r.OOMKilledTime.Time, Restarts: int32(r.OOMKilledTime.Unix())})
+		}
+	}
+}
+
+// sameKill is how far apart a kill is told of by those who saw it and by the job.
+const sameKill = time.Minute
+
+// hasKill tells whether a kill of a container of that key at about that time is known.
+func (c *Collector) hasKill(key sizing.Key, at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := task{key.Namespace, key.Kind, key.Task}
+	for _, known := range []map[string]ledger.OOMKill{c.memory.kills[of], c.told[of]} {
+		for _, k := range known {
+			if k.Part == partOf(key) && k.At.Sub(at).Abs() < sameKill {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wasKilled tells whether a status knew already that the container had run out of memory then.
+func wasKilled(before *v1alpha1.SizingStatus, now *v1alpha1.SizedResource) bool {
+	for i := range before.Resources {
+		if r := &before.Resources[i]; r.Role == now.Role && r.Container == now.Container && r.Resource == now.Resource {
+			return r.OOMKilledTime.Equal(now.OOMKilledTime)
+		}
+	}
+	return false
+}
+
+// slack is what pods that run request beyond what their tasks' use calls for, as their jobs' status says. Once elected is
+// closed it is told: an operator that stands by tells nothing, so that the sum over all operators is right.
+type slack struct {
+	desc              *prometheus.Desc
+	trainings, merges toolscache.Store
+	elected           <-chan struct{}
+}
+
+func newSlack(trainings, merges toolscache.Store, elected <-chan struct{}) *slack {
+	return &slack{
+		desc: prometheus.NewDesc("tideline_sizing_slack",
+			"What pods that run were asked for beyond what use calls for, in processors or bytes: still requested where mode is "+
+				"Recommend, given back where it is Enforce.",
+			[]string{"profile", "tier", "resource", "mode"}, nil),
+		trainings: trainings, merges: merges, elected: elected,
+	}
+}
+
+// Describe sends what the metric is.
+func (s *slack) Describe(to chan<- *prometheus.Desc) { to <- s.desc }
+
+// Collect sends the slack of all jobs.
+func (s *slack) Collect(to chan<- prometheus.Metric) {
+	select {
+	case <-s.elected:
+	default:
+		return
+	}
+	sums := map[[4]string]float64{}
+	for _, o := range s.trainings.List() {
+		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.RunningSince != nil {
+			add(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Replicas)
+		}
+	}
+	for _, o := range s.merges.List() {
+		if job, ok := o.(*v1alpha1.MergeJob); ok && job.Status.Run != nil && job.Status.Run.RunTime != nil {
+			add(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Run.MinReplicas)
+		}
+	}
+	for labels, sum := range sums {
+		to <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, sum, labels[:]...)
+	}
+}
+
+// add adds the slack of a job with so many pods.
+func add(sums map[[4]string]float64, st *v1alpha1.SizingStatus, profile, tier string, pods int32) {
+	if st == nil {
+		return
+	}
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		n := float64(min(pods, 1))
+		if r.Role == string(sizing.Worker) {
+			n = float64(max(pods-1, 0))
+		}
+		sums[[4]string{cmp.Or(profile, v1alpha1.DefaultProfile), tier, r.Resource, string(st.Mode)}] +=
+			n * (r.Requested.AsApproximateFloat64() - r.Sized.AsApproximateFloat64())
+	}
+}

@@ -1,0 +1,162 @@
+// Package decisionlog says which decisions about a job are kept, for who asks later why it waited, ran, or had to leave. What it
+// says follows from what is in a status, so that it may be said again after a crash, and is the same decision.
+package decisionlog
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+)
+
+// Kinds of decisions, as [ledger.Decision] has them.
+const (
+	// Waited: the job waits for its place, or for somebody to change what keeps it from it.
+	Waited = "Waited"
+	// Capped: it waits because of a cap of its profile.
+	Capped = "Capped"
+	// AwaitedApproval: it waits until somebody approves that it runs in its tier.
+	AwaitedApproval = "AwaitedApproval"
+	// Approved: it began by an approval.
+	Approved = "Approved"
+	// Ran: its core began to run.
+	Ran = "Ran"
+	// GaveWay: surplus of it left.
+	GaveWay = "GaveWay"
+	// LeftInVain: the gang for which its workers left was not placed in time.
+	LeftInVain = "LeftInVain"
+	// Preempted: it was stopped whole for another job.
+	Preempted = "Preempted"
+	// Stopped: its pods were told to leave, for the job that it was preempted for.
+	Stopped = "Stopped"
+	// Suspended: its user stopped it.
+	Suspended = "Suspended"
+	// Restarted: it lost a worker, which cost it a restart.
+	Restarted = "Restarted"
+	// WentOn: another attempt began.
+	WentOn = "WentOn"
+	// Withdrawn: an attempt of a merge was taken back.
+	Withdrawn = "Withdrawn"
+	// Ended: it succeeded or failed, or a run of a merge ended.
+	Ended = "Ended"
+)
+
+// Figures of decisions that others look for.
+const (
+	// Object is the kind of the job.
+	Object = "object"
+	// Task that its pods count for, and User who answers for it.
+	Task = "task"
+	User = "user"
+	// Queue and Profile that it was in.
+	Queue   = "queue"
+	Profile = "profile"
+	// LostSince is since when work of all pods was lost by the decision, in RFC 3339; absent for none.
+	LostSince = "lostSince"
+	// WaitedSeconds is how long a job that ran had waited for its place.
+	WaitedSeconds = "waitedSeconds"
+)
+
+// longest is the longest message that is kept, in bytes.
+const longest = 1024
+
+// telling collects what a status says.
+type telling struct {
+	job      metav1.Object
+	attempt  string
+	figures  map[string]string
+	decided  []ledger.Decision
+	position int32
+}
+
+// add adds a decision, whose id tells it from others of its kind about the job.
+func (t *telling) add(at metav1.Time, kind, id string, d ledger.Decision, figures ...string) {
+	d.At, d.Kind, d.ID = at.Time, kind, id
+	d.Namespace, d.Name, d.UID = t.job.GetNamespace(), t.job.GetName(), string(t.job.GetUID())
+	d.Attempt, d.Message = t.attempt, text.Clip(d.Message, longest)
+	d.Figures = make(map[string]string, len(t.figures)+len(figures)/2)
+	for name, value := range t.figures {
+		if value != "" {
+			d.Figures[name] = value
+		}
+	}
+	for i := 0; i+1 < len(figures); i += 2 {
+		d.Figures[figures[i]] = figures[i+1]
+	}
+	t.decided = append(t.decided, d)
+}
+
+// wait adds what a job waits for, if that is not the ordinary way of a job: once for each reason and turn.
+func (t *telling) wait(conditions []metav1.Condition, turn string) {
+	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		c := meta.FindStatusCondition(conditions, kind)
+		if c == nil || c.Status != metav1.ConditionTrue || ordinary[c.Reason] {
+			continue
+		}
+		kind, figures := Waited, []string(nil)
+		switch c.Reason {
+		case v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonLimitExceeded:
+			kind = Capped
+		case v1alpha1.ReasonAwaitingApproval:
+			kind = AwaitedApproval
+		}
+		if t.position > 0 {
+			figures = []string{"place", strconv.Itoa(int(t.position))}
+		}
+		t.add(c.LastTransitionTime, kind, c.Reason+" "+turn, ledger.Decision{Reason: c.Reason, Message: c.Message}, figures...)
+	}
+}
+
+// ordinary reasons are of a job that goes its way.
+var ordinary = map[string]bool{
+	v1alpha1.ReasonSubmitted: true, v1alpha1.ReasonStarting: true, v1alpha1.ReasonTraining: true, v1alpha1.ReasonRecovering: true,
+	v1alpha1.ReasonCompleting: true, v1alpha1.ReasonPreempting: true, v1alpha1.ReasonPreempted: true,
+	v1alpha1.ReasonSuspending: true, v1alpha1.ReasonSuspended: true, v1alpha1.ReasonRestarting: true,
+	v1alpha1.ReasonReadingStore: true, v1alpha1.ReasonMerging: true, v1alpha1.ReasonStopping: true,
+}
+
+// news are the decisions of a status that the one before it does not have. A wait whose condition only came to another reason
+// began now: the status has no time of that.
+func news(before, after []ledger.Decision, waited bool, now time.Time) []ledger.Decision {
+	type key struct{ kind, id string }
+	known := make(map[key]bool, len(before))
+	for i := range before {
+		known[key{before[i].Kind, before[i].ID}] = true
+	}
+	var fresh []ledger.Decision
+	for _, d := range after {
+		if known[key{d.Kind, d.ID}] {
+			continue
+		}
+		if waits(d.Kind) && waited && now.After(d.At) {
+			d.At = now
+		}
+		fresh = append(fresh, d)
+	}
+	return fresh
+}
+
+func waits(kind string) bool { return kind == Waited || kind == Capped || kind == AwaitedApproval }
+
+// obstructed tells of conditions that say that a job waits, for whatever reason.
+func obstructed(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling) ||
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)
+}
+
+// lost are the figures of work that is lost since a time, if any is.
+func lost(since *metav1.Time) []string {
+	if since == nil {
+		return nil
+	}
+	return []string{LostSince, since.UTC().Format(time.RFC3339)}
+}
+
+func stamp(t metav1.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+func number[T int32 | int64 | int](n T) string { return strconv.FormatInt(int64(n), 10) }

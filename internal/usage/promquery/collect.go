@@ -1,0 +1,88 @@
+package promquery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+// ErrUnavailable is wrapped by all errors that say that Prometheus did not tell what was asked. What they say is for users: it
+// has no token, no password, and of URLs only the server.
+var ErrUnavailable = errors.New("it is not known what pods used")
+
+// mostFailures is after how many batches that failed one after another the rest is not asked: each may take the whole timeout.
+const mostFailures = 3
+
+// Collect returns the usage, by what it is of, of the part of a day of UTC that has passed; none for a day that has not begun.
+// Roles that have pods of which not everything was answered, without warnings, are not in it: then the error wraps ErrUnavailable
+// and says how many pods it is about. With an error of ctx there is no usage.
+func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now time.Time) (map[sizing.Key]sizing.Usage, error) {
+	d := NewDay(day, stays, now)
+	failed := failures{}
+	batches := d.Batches()
+	for _, b := range batches {
+		failed.of += len(b.Pods)
+	}
+	for _, b := range batches {
+		if failed.inARow == mostFailures {
+			failed.add(b, nil)
+			d.Forget(b)
+			continue
+		}
+		answers, err := c.ask(ctx, d, b)
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("collect what pods used: %w", context.Cause(ctx))
+		case err != nil:
+			failed.add(b, err)
+			d.Forget(b)
+		default:
+			failed.inARow = 0
+			d.Fold(b, answers)
+		}
+	}
+	return d.Usage(), failed.err()
+}
+
+// ask asks all questions about a batch. One that fails makes the rest of no use.
+func (c *Client) ask(ctx context.Context, d *Day, b Batch) (Answers, error) {
+	answers := Answers{}
+	from, to, _ := d.Range()
+	for _, q := range Queries(b) {
+		series, err := c.query(ctx, q, from, to)
+		if err != nil {
+			return nil, err
+		}
+		answers[q.Metric] = append(answers[q.Metric], series...)
+	}
+	return answers, nil
+}
+
+// failures are the batches that failed.
+type failures struct {
+	inARow, pods, of int
+	first            Batch
+	why              error
+}
+
+func (f *failures) add(b Batch, why error) {
+	if f.why == nil {
+		f.first, f.why = b, why
+	}
+	f.pods += len(b.Pods)
+	if why != nil {
+		f.inARow++
+	}
+}
+
+// err is nil if there are none.
+func (f *failures) err() error {
+	if f.why == nil {
+		return nil
+	}
+	return fmt.Errorf("%w, %d of %d of them, those from %q to %q in namespace %q first: %w", ErrUnavailable, f.pods, f.of,
+		f.first.Pods[0], f.first.Pods[len(f.first.Pods)-1], f.first.Namespace, f.why)
+}

@@ -1,0 +1,184 @@
+package promquery
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+// Day gathers what pods of ours used on a day of UTC: what to ask is in Batches and Queries, and Fold takes the answers, in any
+// order.
+type Day struct {
+	begin time.Time
+	// passed is how many slots of the day are over.
+	passed int
+	pods   map[pod][]Stay
+	roles  map[sizing.Key]*role
+	runs   map[runOf]*run
+}
+
+// pod is a name that pods have one after another.
+type pod struct{ namespace, name string }
+
+// runOf names a run of a task.
+type runOf struct{ namespace, kind, task, run string }
+
+// run is what is known of how a run went.
+type run struct {
+	// apart is true if a stay of it is not final, or reaches beyond the day.
+	apart bool
+	// master is the last stay of the pod whose end is that of the run.
+	master *Stay
+}
+
+// NewDay returns the day of UTC on which a time is, as far as it has passed, without any answer yet. Stays that do not touch the
+// day are of no use, and do no harm.
+func NewDay(day time.Time, stays []Stay, now time.Time) *Day {
+	d := &Day{
+		begin: day.UTC().Truncate(24 * time.Hour),
+		pods:  map[pod][]Stay{},
+		roles: map[sizing.Key]*role{},
+		runs:  map[runOf]*run{},
+	}
+	d.passed = min(max(int(now.Sub(d.begin)/slotLength), 0), slotsPerDay)
+	for _, s := range stays {
+		name := pod{s.Namespace, s.Pod}
+		d.pods[name] = append(d.pods[name], s)
+	}
+	for name, stays := range d.pods {
+		sortStays(stays, now)
+		if touches := d.record(stays); !touches {
+			delete(d.pods, name)
+		}
+	}
+	return d
+}
+
+// record writes down when the roles of a pod's stays ran, and how their runs went. It tells whether any did on the day.
+func (d *Day) record(stays []Stay) bool {
+	touches := false
+	for i := range stays {
+		s := &stays[i]
+		if s.Run != "" {
+			name := runOf{s.Namespace, s.Kind, s.Task, s.Run}
+			if d.runs[name] == nil {
+				d.runs[name] = &run{}
+			}
+			d.runs[name].add(s, d.begin)
+		}
+		ran := d.ran(s)
+		if ran == (slots{}) {
+			continue
+		}
+		touches = true
+		r := d.roles[s.key()]
+		if r == nil {
+			r = &role{runs: map[string]slots{}, containers: map[string]*container{}}
+			d.roles[s.key()] = r
+		}
+		r.ran.addAll(ran)
+		if s.Accelerators > 0 {
+			r.accelerated.addAll(ran)
+		}
+		if s.Run != "" {
+			of := r.runs[s.Run]
+			of.addAll(ran)
+			r.runs[s.Run] = of
+		}
+	}
+	return touches
+}
+
+// add has another stay of the run.
+func (r *run) add(s *Stay, day time.Time) {
+	if !s.Final || s.Begin.Before(day) || s.End.After(day.Add(24*time.Hour)) {
+		r.apart = true
+	}
+	if s.Role == sizing.Master && (r.master == nil || s.Begin.After(r.master.Begin)) {
+		r.master = s
+	}
+}
+
+// endedWell tells whether the run began and ended on the day, and its last master ended well. Workers say nothing of that: they
+// are deleted when they are not needed any more.
+func (r *run) endedWell() bool { return !r.apart && r.master != nil && r.master.Well }
+
+// Batches are the pods to ask about, in order of their names.
+func (d *Day) Batches() []Batch {
+	names := slices.SortedFunc(maps.Keys(d.pods), func(a, b pod) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	var batches []Batch
+	length := 0
+	for _, name := range names {
+		if !utf8.ValidString(name.name) || !utf8.ValidString(name.namespace) {
+			continue // which no label has as its value: such a query is refused
+		}
+		last := len(batches) - 1
+		length += len(anyOf([]string{name.name}))
+		if last < 0 || batches[last].Namespace != name.namespace || len(batches[last].Pods) == maxPods || length > maxNames {
+			batches = append(batches, Batch{Namespace: name.namespace})
+			last, length = last+1, len(anyOf([]string{name.name}))
+		}
+		b := &batches[last]
+		b.Pods = append(b.Pods, name.name)
+		if slices.ContainsFunc(d.pods[name], func(s Stay) bool { return s.Accelerators > 0 }) {
+			b.Accelerated = append(b.Accelerated, name.name)
+		}
+	}
+	return batches
+}
+
+// Range is from the end of the day's first five minutes to that of its last that have passed: a sample speaks of the five minutes
+// before it. It is false for a day of which none have.
+func (d *Day) Range() (from, to time.Time, some bool) {
+	return d.begin.Add(slotLength), d.begin.Add(time.Duration(d.passed) * slotLength), d.passed > 0
+}
+
+// slot is the one of which a sample at that time speaks, and false for a time that is none of the Range.
+func (d *Day) slot(at time.Time) (int, bool) {
+	after := at.Sub(d.begin)
+	slot := int(after/slotLength) - 1
+	return slot, after%slotLength == 0 && slot >= 0 && slot < d.passed
+}
+
+// Forget leaves out the usage of all roles of which a pod is in the batch, because not all is known of them: what is kept of them
+// must not be replaced by less.
+func (d *Day) Forget(b Batch) {
+	for _, name := range b.Pods {
+		for i := range d.pods[pod{b.Namespace, name}] {
+			if r := d.roles[d.pods[pod{b.Namespace, name}][i].key()]; r != nil {
+				r.forgotten = true
+			}
+		}
+	}
+}
+
+// Usage is what was used on the day, as far as it was folded. What was never seen is not in it.
+func (d *Day) Usage() map[sizing.Key]sizing.Usage {
+	usage := map[sizing.Key]sizing.Usage{}
+	for key, r := range d.roles {
+		if r.forgotten {
+			continue
+		}
+		var well []slots // of runs that ended well
+		for id, ran := range r.runs {
+			if d.runs[runOf{key.Namespace, key.Kind, key.Task, id}].endedWell() {
+				well = append(well, ran)
+			}
+		}
+		for name, c := range r.containers {
+			key.Container = name
+			usage[key] = c.usage(r.ran, well)
+		}
+		if r.accelerated != (slots{}) {
+			key.Container = ""
+			usage[key] = r.devices.usage(r.accelerated, well)
+		}
+	}
+	return usage
+}

@@ -1,0 +1,71 @@
+package promquery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"github.com/tideline-io/tideline/internal/platform/serverurl"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// mostSaid bounds how much of the words of a server is repeated, in bytes.
+const mostSaid = 200
+
+// explain says in words for users why a query failed.
+func (c *Client) explain(ctx context.Context, err error) error {
+	var answer *v1.Error
+	var request *url.Error
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("the Prometheus at %s did not answer within %s: see whether it is well, or raise prometheus.timeoutSeconds",
+			c.server, c.timeout)
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("the Prometheus at %s answered with more than %d bytes: see what is at prometheus.url",
+			c.server, c.sender.most)
+	case errors.As(err, &answer):
+		return c.explainAnswer(answer)
+	case errors.As(err, &request) && errors.Is(err, errToken):
+		return fmt.Errorf("the Prometheus at %s was not asked, because %w: correct prometheus.tokenFile", c.server, request.Err)
+	case errors.As(err, &request):
+		return fmt.Errorf("the Prometheus at %s cannot be reached (%s): see whether it is up, and whether prometheus.url and "+
+			"prometheus.caFile are right", c.server, c.said(serverurl.Trouble(request.Err)))
+	}
+	return c.noPrometheus(err.Error())
+}
+
+// explainAnswer is for answers that say what is wrong, by their status or in words.
+func (c *Client) explainAnswer(answer *v1.Error) error {
+	said := c.said(string(answer.Type) + ": " + answer.Msg)
+	switch {
+	case answer.Type == v1.ErrClient && (strings.HasSuffix(answer.Msg, " 401") || strings.HasSuffix(answer.Msg, " 403")):
+		return fmt.Errorf("the Prometheus at %s refuses the operator (%s): correct the token in prometheus.tokenFile, or let it read",
+			c.server, said)
+	case answer.Type == v1.ErrBadResponse:
+		return c.noPrometheus(said)
+	}
+	return fmt.Errorf("the Prometheus at %s answered with an error (%s): see whether it is well", c.server, said)
+}
+
+// noPrometheus is for answers that Prometheus would not give, redirects among them.
+func (c *Client) noPrometheus(said string) error {
+	return fmt.Errorf("what is at %s did not answer as Prometheus does (%s): correct prometheus.url", c.server, c.said(said))
+}
+
+// incomplete is for answers with warnings: something is missing in them, and nobody knows what.
+func (c *Client) incomplete(warnings []string) error {
+	return fmt.Errorf("the Prometheus at %s answered in part only (%s): see whether all that it reads from is well", c.server,
+		c.said(warnings[0]))
+}
+
+// said is what somebody else said, on one line, not endless, and without the token that was sent to them.
+func (c *Client) said(words string) string {
+	if sent := c.sender.sent.Load(); sent != nil {
+		words = strings.ReplaceAll(words, *sent, "[token]")
+	}
+	return text.Clip(words, mostSaid)
+}

@@ -1,0 +1,369 @@
+package promquery
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/usage/sizing"
+)
+
+const (
+	// heldMemory is the share of its limit from which on a container's working set says no more than that it needs that much. The
+	// kernel takes back file pages before it kills, so a container may live at its limit.
+	heldMemory = 0.95
+	// heldProcessor is the share of throttled periods from which on the CPU in use says no more than that a container needs that
+	// much: one in twenty. kubernetes-mixin warns from one in four on (alert CPUThrottlingHigh), when something suffers; a sample is
+	// believed long before.
+	heldProcessor = 0.05
+	// seenPercent is how much of a run must be seen to count for a day.
+	seenPercent = 80
+	wholeDay    = int64(24 * time.Hour / time.Second)
+	// mostMemory bounds what is believed of memory on a device, in MiB. From it on are what DCGM has for values that it does not
+	// know (dcgm_structs.h: DCGM_INT32_BLANK, DCGM_INT64_BLANK).
+	mostMemory = 0x7ffffff0
+	// mostBytes bounds what is believed of memory, and mostProcessors of CPU, so that no number overflows.
+	mostBytes      = 1 << 60
+	mostProcessors = 1 << 20
+)
+
+// Series are the values of a metric of a container or a device over the day.
+type Series struct {
+	Pod, Container string
+	// Part is the id of the container for OOMEvents, and what names the device for metrics of devices.
+	Part   string
+	Points []Point
+}
+
+// Point is a value that speaks of the five minutes before its time.
+type Point struct {
+	At    time.Time
+	Value float64
+}
+
+// Answers are series by metric.
+type Answers map[Metric][]Series
+
+// source is what a series is of.
+type source struct{ pod, container, part string }
+
+// values are one for each slot; what is not known is NaN. A nil one knows nothing.
+type values []float64
+
+func (v values) at(slot int) (float64, bool) {
+	if v == nil || math.IsNaN(v[slot]) {
+		return 0, false
+	}
+	return v[slot], true
+}
+
+// table has the values of series by what they are of: the highest, if there are several. A value below zero or above the most
+// that is believed is not known.
+func (d *Day) table(series []Series, most float64) map[source]values {
+	table := map[source]values{}
+	for _, s := range series {
+		of := source{s.Pod, s.Container, s.Part}
+		for _, p := range s.Points {
+			slot, ok := d.slot(p.At)
+			if !ok || !(p.Value >= 0 && p.Value <= most) { // also what is no number
+				continue
+			}
+			if table[of] == nil {
+				table[of] = slices.Repeat(values{math.NaN()}, d.passed)
+			}
+			if known, ok := table[of].at(slot); !ok || p.Value > known {
+				table[of][slot] = p.Value
+			}
+		}
+	}
+	return table
+}
+
+// Fold adds what was answered about a batch. It takes each batch once.
+func (d *Day) Fold(b Batch, answers Answers) {
+	owners := make(map[string][]*Stay, len(b.Pods))
+	for _, name := range b.Pods {
+		owners[name] = d.owners(d.pods[pod{b.Namespace, name}])
+	}
+	f := folding{d, owners}
+	f.processors(d.table(answers[CPU], mostProcessors), d.table(answers[ThrottledShare], math.MaxFloat64))
+	limits := d.table(answers[MemoryLimit], mostBytes)
+	f.memory(d.table(answers[WorkingSet], mostBytes), limits)
+	f.kills(d.table(answers[OOMEvents], mostBytes), limits)
+	f.devices(d.table(answers[EngineActive], 1), d.table(answers[Utilization], 100), d.table(answers[FramebufferUsed], mostMemory-1))
+}
+
+// folding is a batch that is added to a day.
+type folding struct {
+	day    *Day
+	owners map[string][]*Stay
+}
+
+// owner is the stay to which a sample of a slot belongs; nil for one that belongs to none.
+func (f folding) owner(pod string, slot int) *Stay {
+	if owners := f.owners[pod]; len(owners) > slot {
+		return owners[slot]
+	}
+	return nil
+}
+
+// container is where a sample of a slot belongs; nil for a sample that belongs nowhere.
+func (f folding) container(of source, slot int) *container {
+	owner := f.owner(of.pod, slot)
+	if owner == nil || of.container == "" {
+		return nil
+	}
+	r := f.day.roles[owner.key()]
+	if r.containers[of.container] == nil {
+		r.containers[of.container] = &container{}
+	}
+	return r.containers[of.container]
+}
+
+// each calls do for each value that is known and belongs somewhere.
+func (f folding) each(table map[source]values, do func(of source, slot int, value float64, c *container)) {
+	for of, values := range table {
+		for slot := range values {
+			if value, ok := values.at(slot); ok {
+				if c := f.container(of, slot); c != nil {
+					do(of, slot, value, c)
+				}
+			}
+		}
+	}
+}
+
+func (f folding) processors(used, throttled map[source]values) {
+	f.each(used, func(of source, slot int, value float64, c *container) {
+		c.seen.add(slot)
+		if f.throughout(of.pod, used[of], slot) {
+			share, _ := throttled[of].at(slot)
+			c.sample(slot, value, share >= heldProcessor)
+		}
+	})
+}
+
+// throughout tells whether a container was there, and scraped, for all of a slot. Of another slot its rate is too low, because
+// rate() divides by the whole of its range: it says that the container was seen, and no more. By our record a pod begins before
+// its containers, so the slots beside must have a rate too.
+func (f folding) throughout(pod string, values values, slot int) bool {
+	for _, beside := range []int{slot - 1, slot + 1} {
+		if beside < 0 || beside >= len(values) {
+			continue
+		}
+		if _, ok := values.at(beside); !ok {
+			return false
+		}
+	}
+	begin := f.day.begin.Add(time.Duration(slot) * slotLength)
+	owner := f.owner(pod, slot)
+	return !owner.Begin.After(begin) && !owner.End.Before(begin.Add(slotLength))
+}
+
+func (f folding) memory(used, limits map[source]values) {
+	f.each(used, func(of source, slot int, value float64, c *container) {
+		if limit, _ := limits[of].at(slot); limit > 0 && value >= heldMemory*limit {
+			c.other.MemoryHeld = max(c.other.MemoryHeld, int64(value))
+		} else {
+			c.other.MemoryPeak = max(c.other.MemoryPeak, int64(value))
+		}
+	})
+}
+
+// kills counts by how much counters rose. One that falls began anew, and so did one of a container that was not there before: it
+// began at 0 if its pod began on the day, or had another one under that name.
+func (f folding) kills(counters, limits map[source]values) {
+	first := firstSlots(counters)
+	for of, values := range counters {
+		name := source{pod: of.pod, container: of.container}
+		before, began := 0.0, false
+		for slot := range values {
+			value, ok := values.at(slot)
+			if !ok {
+				continue
+			}
+			owner := f.owner(of.pod, slot)
+			fresh := slot > first[name] || owner != nil && !owner.Begin.Before(f.day.begin)
+			rose := value - before
+			switch {
+			case !began && !fresh:
+				rose = 0
+			case value < before:
+				rose = value
+			}
+			before, began = value, true
+			if c := f.container(of, slot); c != nil && rose > 0 {
+				c.other.OOMKills += int64(rose)
+				c.other.OOMLimit = max(c.other.OOMLimit, nearest(limits[name], slot))
+			}
+		}
+	}
+}
+
+// firstSlots are those in which there was a container of a name, whatever its id.
+func firstSlots(table map[source]values) map[source]int {
+	first := map[source]int{}
+	for of, values := range table {
+		name := source{pod: of.pod, container: of.container}
+		slot := slices.IndexFunc(values, func(value float64) bool { return !math.IsNaN(value) })
+		if earliest, known := first[name]; !known || slot < earliest {
+			first[name] = slot
+		}
+	}
+	return first
+}
+
+// nearest is the value of a slot, or of the nearest one before it of which one is known, or after it: what is killed is not seen
+// any more.
+func nearest(v values, slot int) int64 {
+	for i := range v {
+		for _, other := range []int{slot - i, slot + i} {
+			if other < 0 || other >= len(v) {
+				continue
+			}
+			if value, ok := v.at(other); ok {
+				return int64(value)
+			}
+		}
+	}
+	return 0
+}
+
+// devices adds what devices of pods did. A device that is shared says what all do on it: as much of it is counted as the pod
+// holds.
+func (f folding) devices(active, utilization, memory map[source]values) {
+	for of, values := range utilization {
+		if active[of] == nil {
+			active[of] = slices.Repeat([]float64{math.NaN()}, len(values))
+		}
+		for slot := range values {
+			percent, ok := values.at(slot)
+			if _, better := active[of].at(slot); ok && !better {
+				active[of][slot] = percent / 100
+			}
+		}
+	}
+	byPod := map[string][]values{}
+	for of, values := range active {
+		byPod[of.pod] = append(byPod[of.pod], values)
+	}
+	for pod, devices := range byPod {
+		for slot, owner := range f.owners[pod] {
+			if owner != nil {
+				f.day.roles[owner.key()].devices.sample(slot, owner.Accelerators, devices)
+			}
+		}
+	}
+	for of, values := range memory {
+		for slot, owner := range f.owners[of.pod] {
+			if value, ok := values.at(slot); ok && owner != nil {
+				peak := &f.day.roles[owner.key()].devices.memoryPeak
+				*peak = max(*peak, int64(value))
+			}
+		}
+	}
+}
+
+// role is what was seen of the pods of a role.
+type role struct {
+	// ran are the slots in which there was a pod of it, and accelerated those in which one held accelerators.
+	ran, accelerated slots
+	// runs are the slots of each run.
+	runs       map[string]slots
+	containers map[string]*container
+	devices    devices
+	forgotten  bool
+}
+
+// container is what was seen of the containers of one name in a role.
+type container struct {
+	// seen are the slots in which one was. Of those that were sampled, busiest has the processors in use by the busiest one; in
+	// those that were held it was throttled.
+	seen, sampled, held slots
+	busiest             [slotsPerDay]float64
+	// other is what is known of memory.
+	other sizing.Usage
+}
+
+// sample has another container's CPU in a slot. Of equal ones that which is held decides, because it may have needed more.
+func (c *container) sample(slot int, processors float64, held bool) {
+	known := c.sampled.has(slot)
+	if known && processors < c.busiest[slot] {
+		return
+	}
+	if !held && (!known || processors > c.busiest[slot]) {
+		c.held.remove(slot)
+	}
+	if held {
+		c.held.add(slot)
+	}
+	c.sampled.add(slot)
+	c.busiest[slot] = processors
+}
+
+func (c *container) usage(ran slots, well []slots) sizing.Usage {
+	u := c.other
+	for slot := range slotsPerDay {
+		switch {
+		case !c.sampled.has(slot):
+		case c.held.has(slot):
+			u.Throttled.Add(c.busiest[slot], 1)
+		default:
+			u.CPU.Add(c.busiest[slot], 1)
+		}
+	}
+	u.RunSeconds, u.SeenSeconds = ran.seconds(), c.seen.seconds()
+	u.EvidenceSeconds = evidence(u.SeenSeconds-c.held.seconds(), c.seen, well)
+	return u
+}
+
+// evidence is what a day is worth of which so many seconds were seen as they are: a whole day if a run that ended well was seen.
+func evidence(seconds int64, seen slots, well []slots) int64 {
+	for _, ran := range well {
+		both := ran.among(&seen)
+		if both.seconds()*100 >= ran.seconds()*seenPercent {
+			return wholeDay
+		}
+	}
+	return seconds
+}
+
+// devices is what was seen of the accelerators of a role.
+type devices struct {
+	sampled slots
+	// held is in thousandths of a device × seconds, active in milliseconds.
+	held, active int64
+	memoryPeak   int64
+}
+
+// sample has what a pod's devices did in a slot, of which it holds so many thousandths.
+func (d *devices) sample(slot int, thousandths int64, devices []values) {
+	n := int64(0)
+	for _, device := range devices {
+		if _, ok := device.at(slot); ok {
+			n++
+		}
+	}
+	if n == 0 || thousandths <= 0 {
+		return
+	}
+	holds := min(thousandths, 1000*n)
+	for _, device := range devices {
+		share, _ := device.at(slot)
+		d.active += int64(math.Round(share * float64(slotSeconds*holds) / float64(n)))
+	}
+	d.held += holds * slotSeconds
+	d.sampled.add(slot)
+}
+
+func (d *devices) usage(ran slots, well []slots) sizing.Usage {
+	seen := d.sampled.seconds()
+	return sizing.Usage{
+		RunSeconds:      ran.seconds(),
+		SeenSeconds:     seen,
+		EvidenceSeconds: evidence(seen, d.sampled, well),
+		Accelerators: sizing.AcceleratorUsage{
+			HeldSeconds: d.held / 1000, ActiveMilliseconds: d.active, MemoryPeakMiB: d.memoryPeak,
+		},
+	}
+}

@@ -1,0 +1,171 @@
+package recorder
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+)
+
+const (
+	// mostStays bounds how many begins and ends of stays wait for a ledger that cannot take them: about 25 MB. The oldest ends go.
+	mostStays = 50_000
+	// mostDecisions bounds how many decisions wait. The oldest go.
+	mostDecisions = 10_000
+)
+
+// backlog is what waits to be recorded. It keeps nothing before its operator leads.
+type backlog struct {
+	metrics *metrics
+
+	mu      sync.Mutex
+	leading bool
+	// stays are begins and ends, by pod.
+	stays map[types.UID]ledger.Stay
+	// open are the pods that the ledger has as running. They count until they end, whatever becomes of their namespace.
+	open      map[types.UID]struct{}
+	decisions []ledger.Decision
+}
+
+// lead has the backlog keep what it is told from now on.
+func (b *backlog) lead() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leading, b.stays, b.open = true, map[types.UID]ledger.Stay{}, map[types.UID]struct{}{}
+}
+
+func (b *backlog) leads() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leading
+}
+
+func (b *backlog) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.stays) + len(b.decisions)
+}
+
+// known tells of a pod whose begin is recorded, or waits for it.
+func (b *backlog) known(pod types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, open := b.open[pod]
+	_, waits := b.stays[pod]
+	return open || waits
+}
+
+// begin keeps a stay that has begun. One that finds no room is recorded with all that run.
+func (b *backlog) begin(pod types.UID, s ledger.Stay) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.stays[pod]; !known && len(b.stays) < mostStays {
+		b.stays[pod] = s
+	}
+}
+
+// end keeps the end of a stay. The first one holds, unless it was a guess. What the pod was said to be at its begin stays: of one
+// that is being deleted less may be known.
+func (b *backlog) end(pod types.UID, s ledger.Stay) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, known := b.stays[pod]
+	switch {
+	case known && before.Final && (s.Uncertain || !before.Uncertain):
+		return
+	case known:
+		s.Pod = before.Pod
+	case len(b.stays) >= mostStays:
+		b.dropOldest()
+	}
+	b.stays[pod] = s
+}
+
+// dropOldest makes room: a begin is recorded later in any case, an end is lost. The lock is held.
+func (b *backlog) dropOldest() {
+	var oldest types.UID
+	for pod, s := range b.stays {
+		if !s.Final {
+			delete(b.stays, pod)
+			return
+		}
+		if oldest == "" || s.End.Before(b.stays[oldest].End) {
+			oldest = pod
+		}
+	}
+	delete(b.stays, oldest)
+	b.metrics.stays.Inc()
+}
+
+// decide keeps a decision.
+func (b *backlog) decide(decisions ...ledger.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.leading {
+		b.decisions = append(b.decisions, decisions...)
+		b.trimDecisions()
+	}
+}
+
+// giveBack puts decisions that were not recorded before those that came since.
+func (b *backlog) giveBack(decisions []ledger.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.decisions = append(slices.Clone(decisions), b.decisions...)
+	b.trimDecisions()
+}
+
+// trimDecisions drops the oldest of too many. The lock is held.
+func (b *backlog) trimDecisions() {
+	if more := len(b.decisions) - mostDecisions; more > 0 {
+		b.decisions = slices.Delete(b.decisions, 0, more)
+		b.metrics.decisions.Add(float64(more))
+	}
+}
+
+// waiting are the stays that wait, in no order.
+func (b *backlog) waiting() []ledger.Stay {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]ledger.Stay, 0, len(b.stays))
+	for _, s := range b.stays {
+		all = append(all, s)
+	}
+	return all
+}
+
+// takeDecisions takes the decisions that wait.
+func (b *backlog) takeDecisions() []ledger.Decision {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := b.decisions
+	b.decisions = nil
+	return taken
+}
+
+// recorded forgets what waited of stays that are recorded now.
+func (b *backlog) recorded(stays []ledger.Stay) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range stays {
+		s := &stays[i]
+		pod := types.UID(s.UID)
+		if s.Final {
+			delete(b.open, pod)
+		} else {
+			b.open[pod] = struct{}{}
+		}
+		if waits, known := b.stays[pod]; known && (s.Final || !waits.Final) {
+			delete(b.stays, pod)
+		}
+	}
+}
+
+// opened notes a pod that the ledger has as running.
+func (b *backlog) opened(pod types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open[pod] = struct{}{}
+}

@@ -1,0 +1,88 @@
+package recorder
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/quota/approval"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
+)
+
+// Journal takes decisions that are to be kept.
+type Journal interface {
+	// Decided never waits.
+	Decided(ledger.Decision)
+}
+
+// TellTraining tells the journal what was decided about a training from one written status to the next.
+func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time) {
+	for _, d := range decisionlog.Training(job, before, after, now) {
+		j.Decided(d)
+	}
+	if a := after.Attempt; before.Attempt == nil && a != nil && a.Number == 1 {
+		began(j, job, a.ID(), after.Profile, after.Tier, a.StartTime.Time)
+	}
+}
+
+// TellMerge tells the journal what was decided about a merge from one written status to the next.
+func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) {
+	for _, d := range decisionlog.Merge(job, before, after, now) {
+		j.Decided(d)
+	}
+	if run := after.Run; run != nil && run.Attempt == 1 && (before.Run == nil || before.Run.ID != run.ID) {
+		began(j, job, run.ID, after.Profile, after.Tier, run.AskTime.Time)
+	}
+}
+
+// began tells of an approval by which a job began. It tells it by what the job itself says, so that it is the same decision
+// whoever tells it, and when.
+func began(j Journal, job client.Object, attempt, profile, tier string, at time.Time) {
+	a, err := approval.Parse(job.GetAnnotations()[v1alpha1.AnnotationApproval])
+	if err != nil {
+		return
+	}
+	if counts, _ := a.Counts(job.GetUID(), profile, tier, at); !counts {
+		return
+	}
+	j.Decided(ledger.Decision{
+		At: at, Kind: decisionlog.Approved, Namespace: job.GetNamespace(), Name: job.GetName(), UID: string(job.GetUID()),
+		Attempt: attempt,
+		Reason:  decisionlog.Approved, Message: "The job began by an approval of " + a.By + ".", Other: a.By,
+		Figures: map[string]string{
+			"tier": a.Tier, "profile": a.Profile, "at": a.At.UTC().Format(time.RFC3339), "until": a.Until.UTC().Format(time.RFC3339),
+		},
+	})
+}
+
+// list is a journal that is recorded at once.
+type list []ledger.Decision
+
+// Decided keeps a decision.
+func (l *list) Decided(d ledger.Decision) { *l = append(*l, d) }
+
+// recall records what the statuses of all jobs tell of: of some nobody may have told, because the operator was killed at that
+// moment, or the ledger was down. What is known is not recorded again.
+func (r *Recorder) recall(ctx context.Context, l Ledger) error {
+	all := list{}
+	for _, o := range r.trainings.List() {
+		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
+			TellTraining(&all, job, &v1alpha1.ElasticTrainingJobStatus{}, &job.Status, r.now())
+		}
+	}
+	for _, o := range r.merges.List() {
+		if job, ok := o.(*v1alpha1.MergeJob); ok {
+			TellMerge(&all, job, &v1alpha1.MergeJobStatus{}, &job.Status, r.now())
+		}
+	}
+	for part := range slices.Chunk(all, batch) {
+		if err := r.record(ctx, l, ledger.Entries{Decisions: part}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

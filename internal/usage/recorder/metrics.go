@@ -1,0 +1,59 @@
+package recorder
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics tell how the ledger is kept (docs/metrics.md).
+type metrics struct {
+	recorded, failures, stays, decisions prometheus.Counter
+	waiting                              prometheus.GaugeFunc
+	written                              prometheus.Gauge
+	// wrote holds once the ledger was written: an operator that stands by says nothing of when.
+	wrote atomic.Bool
+}
+
+func newMetrics(waiting func() float64) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return &metrics{
+		recorded: counter("tideline_ledger_stays_recorded_total",
+			"Stays of pods that were recorded, again each time that a pod was seen."),
+		failures:  counter("tideline_ledger_failures_total", "Times that the ledger could not be opened, read or written."),
+		stays:     counter("tideline_ledger_stays_lost_total", "Stays whose end is in no ledger: it was refused, or too many waited."),
+		decisions: counter("tideline_ledger_decisions_lost_total", "Decisions that are in no ledger: refused, or too many waited."),
+		waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tideline_ledger_waiting", Help: "Begins and ends of stays, and decisions, that wait to be recorded.",
+		}, waiting),
+		written: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tideline_ledger_last_write_timestamp_seconds", Help: "When all that waited was last recorded.",
+		}),
+	}
+}
+
+// Describe sends what the metrics are.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.waiting, m.written} {
+		c.Describe(to)
+	}
+}
+
+// Collect sends the metrics as they are.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range []prometheus.Collector{m.recorded, m.failures, m.stays, m.decisions, m.waiting} {
+		c.Collect(to)
+	}
+	if m.wrote.Load() {
+		m.written.Collect(to)
+	}
+}
+
+// done says that all that waited is recorded.
+func (m *metrics) done(at time.Time) {
+	m.written.Set(float64(at.Unix()))
+	m.wrote.Store(true)
+}

@@ -1,0 +1,392 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+)
+
+// +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=list;watch
+
+const (
+	// endsInterval is how soon begins and ends are recorded, seenInterval how often all that run are, and pruneInterval how often
+	// what is too old is deleted. They are counted in turns, so that a clock that is set changes nothing.
+	endsInterval, seenInterval, pruneInterval = 5 * time.Second, time.Minute, 6 * time.Hour
+	pruneTurns                                = int(pruneInterval / endsInterval)
+	// batch is how many stays are recorded in one transaction.
+	batch = 2000
+	// How long the ledger may take to open, to record a batch, to answer, and to delete what is too old.
+	openTimeout, recordTimeout, readTimeout, pruneTimeout = 30 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute
+	// lastTimeout is how long the last may take: another operator begins to lead once this one has ended.
+	lastTimeout = 2 * time.Second
+	// First and last wait after a failure, which doubles in between.
+	firstRetry, lastRetry = time.Second, time.Minute
+)
+
+// Ledger is what the recorder needs of one: a [ledger.Ledger].
+type Ledger interface {
+	Record(context.Context, ledger.Entries) error
+	OpenStays(context.Context) ([]ledger.Stay, error)
+	Usage(context.Context, ledger.Query) ([]ledger.Total, error)
+	Prune(context.Context, time.Time) (int64, error)
+	Close() error
+}
+
+// Recorder keeps the ledger, in the operator that leads and nowhere else. Where none is configured it does nothing.
+type Recorder struct {
+	backlog
+	spendings
+
+	open  func(context.Context) (Ledger, error)
+	place func(context.Context, *corev1.Pod) Place
+	// pods is the informer's store, and synced holds once the handler was told of all that was in it at first.
+	pods toolscache.Store
+	// trainings and merges are those in the cache.
+	trainings, merges toolscache.Store
+	// measure measures how much is free, and is false while Volcano is not there. The room of the time measured is recorded, or was
+	// not measured.
+	measure  func(context.Context) (room capacity.Fragmentation, there bool, err error)
+	measured time.Time
+
+	synced toolscache.InformerSynced
+	config *config.Configuration
+	log    logr.Logger
+	now    func() time.Time
+	// complete is when last all that ran was recorded.
+	complete atomic.Pointer[time.Time]
+	// unpruned counts the turns since what is too old was last deleted, in whatever session.
+	unpruned int
+}
+
+// NewRecorder returns one that knows and does nothing until Setup.
+func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
+	return &Recorder{config: cfg, log: log, now: time.Now}
+}
+
+// Measurer measures how much of all accelerators is free, and how much of that is of no use to the gangs that there are. It is
+// asked only while Volcano's kinds are served.
+type Measurer interface {
+	Room(context.Context) (capacity.Fragmentation, error)
+}
+
+// Setup adds the recorder to the manager, if the configuration says where the ledger is.
+func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds, measurer Measurer) error {
+	cfg := r.config
+	if !cfg.Ledger.Kept() {
+		r.log.Info("No ledger is kept: nobody will know who held what (ledger.file, ledger.postgresDSNFile)")
+		return nil
+	}
+	nodes, err := kube.StoreOf(ctx, mgr.GetCache(), &corev1.Node{})
+	if err != nil {
+		return err
+	}
+	if r.pods, err = kube.StoreOf(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+		return err
+	}
+	if r.trainings, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{}); err != nil {
+		return err
+	}
+	if r.merges, err = kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.MergeJob{}); err != nil {
+		return err
+	}
+	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
+	r.open = func(ctx context.Context) (Ledger, error) { return OpenLedger(ctx, cfg.Ledger) }
+	r.place = where.find
+	r.measure = func(ctx context.Context) (room capacity.Fragmentation, there bool, err error) {
+		if volcano.Missing() != "" {
+			return room, false, nil
+		}
+		room, err = measurer.Room(ctx)
+		return room, true, err
+	}
+	r.metrics = newMetrics(func() float64 { return float64(r.size()) })
+	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("cache pods for the ledger: %w", err)
+	}
+	registration, err := informer.AddEventHandler(r.handler(ctx))
+	if err != nil {
+		return fmt.Errorf("watch pods for the ledger: %w", err)
+	}
+	r.synced = registration.HasSynced
+	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
+		return fmt.Errorf("register the metrics of the ledger: %w", err)
+	}
+	if err := mgr.Add(r); err != nil {
+		return fmt.Errorf("add the recorder of the ledger: %w", err)
+	}
+	return nil
+}
+
+// OpenLedger opens the ledger where it is. The DSN is read each time: a Secret may have changed.
+func OpenLedger(ctx context.Context, at config.Ledger) (*ledger.Ledger, error) {
+	options := ledger.Options{File: at.File}
+	if at.PostgresDSNFile != "" {
+		dsn, err := os.ReadFile(at.PostgresDSNFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the DSN of the ledger (ledger.postgresDSNFile): %w", err)
+		}
+		options.PostgresDSN = strings.TrimSpace(string(dsn))
+	} else if folder := filepath.Dir(at.File); !isFolder(folder) {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("make the folder of the ledger (ledger.file): %w", err)
+		}
+	}
+	return ledger.Open(ctx, options)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// NeedLeaderElection has the recorder run in one operator at a time.
+func (*Recorder) NeedLeaderElection() bool { return true }
+
+// Start keeps the ledger until ctx ends. It has no error: whatever is wrong with the ledger, the operator goes on.
+func (r *Recorder) Start(ctx context.Context) error {
+	r.lead()
+	r.unpruned = pruneTurns // due at once
+	if !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
+		return nil
+	}
+	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
+		wrote, err := r.session(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the operator is ending
+		}
+		if wrote {
+			retry = firstRetry
+		}
+		r.metrics.failures.Inc()
+		r.log.Error(err, "Cannot keep the ledger; what is to be recorded waits, and it is tried again", "after", retry.String(),
+			"waiting", r.size())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retry):
+		}
+	}
+}
+
+// session opens the ledger, closes the gap since it was last written, and keeps it until something fails or ctx ends. It says
+// whether it wrote anything.
+func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	l, err := r.open(limited)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if ctx.Err() != nil { // also one that ended in the middle of a write
+			r.last(l)
+		}
+		_ = l.Close()
+	}()
+	if err := r.closeGap(ctx, l); err != nil {
+		return false, err
+	}
+	r.log.Info("The ledger is open", "waiting", r.size())
+	turns := time.NewTicker(endsInterval)
+	defer turns.Stop()
+	for turn := 0; ; turn++ {
+		select {
+		case <-ctx.Done():
+			return wrote, nil
+		case <-turns.C:
+		}
+		all := turn%int(seenInterval/endsInterval) == 0
+		if err := r.write(ctx, l, all); err != nil {
+			return wrote, err
+		}
+		wrote = true
+		if r.unpruned++; r.unpruned >= pruneTurns {
+			r.unpruned = 0
+			r.prune(ctx, l)
+		}
+		r.readSpendings(ctx, l, all)
+		if err := r.recordRoom(ctx, l); err != nil {
+			return wrote, err
+		}
+	}
+}
+
+// closeGap ends what ended while nobody looked: pods that are still there say when, or about when; of the others nobody knows
+// how.
+func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	stays, err := l.OpenStays(limited)
+	if err != nil {
+		return err
+	}
+	sighted := make(map[types.UID]time.Time, len(stays))
+	for i := range stays {
+		pod := types.UID(stays[i].UID)
+		r.opened(pod)
+		sighted[pod] = stays[i].End
+	}
+	there := map[types.UID]bool{}
+	for _, pod := range r.all() {
+		there[pod.UID] = true
+		if pod.Spec.NodeName != "" && hasEnded(pod) {
+			r.ended(ctx, pod, past(sighted[pod.UID]))
+		}
+	}
+	for i := range stays {
+		if pod := types.UID(stays[i].UID); !there[pod] {
+			r.end(pod, lost(stays[i]))
+		}
+	}
+	return r.recall(ctx, l)
+}
+
+// all are the pods that are there. They are not to be changed.
+func (r *Recorder) all() []*corev1.Pod {
+	list := r.pods.List()
+	pods := make([]*corev1.Pod, 0, len(list))
+	for _, o := range list {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// ended keeps the end of a pod that counts, or that the ledger has as running.
+func (r *Recorder) ended(ctx context.Context, pod *corev1.Pod, how end) {
+	place := r.place(ctx, pod)
+	if Counts(pod, place, r.config) || r.known(pod.UID) {
+		r.end(pod.UID, how(pod, place, r.config, r.now()))
+	}
+}
+
+// write records what waits, and, if all is true, all that run.
+func (r *Recorder) write(ctx context.Context, l Ledger, all bool) error {
+	began := r.now()
+	decisions := r.takeDecisions()
+	for part := range slices.Chunk(decisions, batch) {
+		if err := r.record(ctx, l, ledger.Entries{Decisions: part}); err != nil {
+			r.giveBack(decisions)
+			return err
+		}
+	}
+	for part := range slices.Chunk(r.waiting(), batch) {
+		if err := r.recordStays(ctx, l, part); err != nil {
+			return err
+		}
+	}
+	if all {
+		for part := range slices.Chunk(r.all(), batch) {
+			if err := r.recordStays(ctx, l, r.running(ctx, part)); err != nil {
+				return err
+			}
+		}
+		r.complete.Store(&began)
+	}
+	r.metrics.done(r.now())
+	return nil
+}
+
+// Complete is until when the ledger has all stays, of those that go on up to then; zero before this operator has recorded any.
+func (r *Recorder) Complete() time.Time {
+	if at := r.complete.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
+// running are the stays of those pods that go on.
+func (r *Recorder) running(ctx context.Context, pods []*corev1.Pod) []ledger.Stay {
+	stays := make([]ledger.Stay, 0, len(pods))
+	for _, pod := range pods {
+		if pod.Spec.NodeName == "" || hasEnded(pod) {
+			continue
+		}
+		if place := r.place(ctx, pod); Counts(pod, place, r.config) || r.known(pod.UID) {
+			stays = append(stays, StayOf(pod, place, r.config, r.now()))
+		}
+	}
+	return stays
+}
+
+func (r *Recorder) recordStays(ctx context.Context, l Ledger, stays []ledger.Stay) error {
+	if err := r.record(ctx, l, ledger.Entries{Stays: stays}); err != nil {
+		return err
+	}
+	r.recorded(stays)
+	return nil
+}
+
+// record records stays or decisions, without those that no ledger takes: one of them must not hold up all others.
+func (r *Recorder) record(ctx context.Context, l Ledger, e ledger.Entries) error {
+	limited, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	err := l.Record(limited, e)
+	switch stays, decisions := len(e.Stays), len(e.Decisions); {
+	case err == nil:
+		r.metrics.recorded.Add(float64(stays))
+		return nil
+	case !errors.Is(err, ledger.ErrInvalid):
+		return err
+	case stays+decisions > 1:
+		first := ledger.Entries{Stays: e.Stays[:stays/2], Decisions: e.Decisions[:decisions/2]}
+		if err := r.record(ctx, l, first); err != nil {
+			return err
+		}
+		return r.record(ctx, l, ledger.Entries{Stays: e.Stays[stays/2:], Decisions: e.Decisions[decisions/2:]})
+	default:
+		r.metrics.stays.Add(float64(stays))
+		r.metrics.decisions.Add(float64(decisions))
+		r.log.Error(err, "The ledger refuses an entry, which is left out")
+		return nil
+	}
+}
+
+func (r *Recorder) prune(ctx context.Context, l Ledger) {
+	if r.config.Ledger.RetentionDays == 0 {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, pruneTimeout)
+	defer cancel()
+	if _, err := l.Prune(limited, r.now().AddDate(0, 0, -int(r.config.Ledger.RetentionDays))); err != nil && ctx.Err() == nil {
+		r.metrics.failures.Inc()
+		r.log.Error(err, "Cannot delete what is too old in the ledger; it is tried again", "after", pruneInterval.String())
+	}
+}
+
+// last records what waits when the operator ends. What runs is seen by the next one.
+func (r *Recorder) last(l Ledger) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
+	defer cancel()
+	if err := r.write(ctx, l, false); err != nil {
+		r.log.Error(err, "Cannot record the last in the ledger; the next operator closes the gap")
+	}
+}
+
+// Decided has a decision recorded soon. It never waits, and does nothing in an operator that keeps no ledger or does not lead.
+func (r *Recorder) Decided(d ledger.Decision) { r.decide(d) }

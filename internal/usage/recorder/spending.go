@@ -1,0 +1,123 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/quota/admission"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+)
+
+// askedFor is how long a window is read after it was last asked for.
+const askedFor = 10 * time.Minute
+
+// ErrUnknown is for what was not read from the ledger yet.
+var ErrUnknown = errors.New("what was used is not known: the ledger was not read yet")
+
+// spendings are what was read of the windows that are asked for.
+type spendings struct {
+	mu      sync.Mutex
+	windows map[time.Duration]*spending
+}
+
+// spending is what was used in a window. Its maps are never changed.
+type spending struct {
+	asked     time.Time
+	read      time.Time // zero for never
+	failed    bool      // the last try, which is why it waits for the next minute
+	byProfile map[string]map[string]int64
+}
+
+// Spent is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
+// that ends now. It never waits. A window that nobody asked for before is ErrUnknown, and known some seconds later.
+func (r *Recorder) Spent(profile string, window time.Duration) (admission.Spending, error) {
+	now := r.now()
+	r.spendings.mu.Lock()
+	defer r.spendings.mu.Unlock()
+	if r.windows == nil {
+		r.windows = map[time.Duration]*spending{}
+	}
+	s := r.windows[window]
+	if s == nil {
+		s = &spending{}
+		r.windows[window] = s
+	}
+	s.asked = now
+	if s.read.IsZero() {
+		return admission.Spending{}, ErrUnknown
+	}
+	return admission.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
+}
+
+// toRead are the windows to read: those that were never tried, and, if all is true, the others too. What nobody asks for any more
+// is forgotten.
+func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.windows, func(_ time.Duration, w *spending) bool { return now.Sub(w.asked) > askedFor })
+	var windows []time.Duration
+	for window, w := range s.windows {
+		if all || w.read.IsZero() && !w.failed {
+			windows = append(windows, window)
+		}
+	}
+	return windows
+}
+
+// readSpendings reads what was used in the windows that are due. One that cannot be read is tried again in a minute, and keeps
+// nothing from being recorded meanwhile.
+func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
+	for _, window := range r.toRead(r.now(), all) {
+		now := r.now()
+		used, err := r.used(ctx, l, now.Add(-window), now)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			r.metrics.failures.Inc()
+			r.log.Error(err, "Cannot read from the ledger what was used; it is tried again", "window", window.String(),
+				"after", seenInterval.String())
+			r.failed(window)
+			continue
+		}
+		r.spendings.mu.Lock()
+		if w := r.windows[window]; w != nil {
+			w.read, w.byProfile, w.failed = now, used, false
+		}
+		r.spendings.mu.Unlock()
+	}
+}
+
+// failed notes that a window could not be read.
+func (s *spendings) failed(window time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.windows[window]; w != nil {
+		w.failed = true
+	}
+}
+
+// used is what was used of accelerators, by profile and user.
+func (r *Recorder) used(ctx context.Context, l Ledger, from, to time.Time) (map[string]map[string]int64, error) {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	totals, err := l.Usage(limited, ledger.Query{
+		From: from, To: to, GroupBy: []ledger.Field{ledger.Profile, ledger.User},
+		Where: map[ledger.Field][]string{ledger.Resource: r.config.CountedAccelerators()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]map[string]int64{}
+	for _, t := range totals {
+		profile, user := t.Group[0], t.Group[1]
+		if used[profile] == nil {
+			used[profile] = map[string]int64{}
+		}
+		used[profile][user] += t.AmountSeconds
+	}
+	return used, nil
+}

@@ -1,0 +1,228 @@
+// Package recorder tells the ledger who held what, and for how long. It is never in anybody's way: what the ledger cannot take
+// now is kept in memory, within bounds, and tried again.
+package recorder
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+)
+
+// Place is what is known of where a pod is.
+type Place struct {
+	// Profile of its namespace; empty for a namespace that belongs to none.
+	Profile string
+	// Queue of its gang; empty for none.
+	Queue string
+	// Node has the labels of the node that it is bound to.
+	Node map[string]string
+}
+
+// Counts tells whether the ledger has a pod: all of ours, and in namespaces of profiles all that hold an accelerator. A pod that
+// is not bound holds nothing.
+func Counts(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
+	if pod.Spec.NodeName == "" {
+		return false
+	}
+	if kind, _ := kube.OurController(pod); kind != "" {
+		return true
+	}
+	return place.Profile != "" && acceleratorOf(cfg.Sharing.Requests(pod), cfg) != ""
+}
+
+// StayOf is the time that a pod has held what it asks for: until a time at which it was seen, or until it ended.
+func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.Time) ledger.Stay {
+	asked := cfg.Sharing.Requests(pod)
+	s := ledger.Stay{
+		Pod: ledger.Pod{
+			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
+			Profile: place.Profile, Queue: place.Queue, Tier: TierOf(pod, cfg), Resources: resourcesOf(asked),
+		},
+		Begin: boundAt(pod), End: seen,
+	}
+	describe(&s.Pod, pod, cfg)
+	if accelerator := acceleratorOf(asked, cfg); accelerator != "" {
+		s.Model = place.Node[cfg.Accelerators[accelerator]]
+	}
+	if !hasEnded(pod) {
+		return s
+	}
+	s.Final, s.Outcome = true, ledger.Succeeded
+	switch {
+	case pod.DeletionTimestamp != nil:
+		s.Outcome = ledger.Deleted
+	case pod.Status.Phase == corev1.PodFailed:
+		s.Outcome = ledger.Failed
+	}
+	if end, known := endedAt(pod); known && end.Before(seen) {
+		s.End = end
+	}
+	return s
+}
+
+// UserOf is who answers for a pod: the owner of the job of ours that it is of, or whom its label names; empty if nobody knows.
+func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
+	if kind, _ := kube.OurController(pod); kind == "" {
+		return pod.Labels[cfg.Ledger.UserLabel]
+	}
+	return pod.Annotations[v1alpha1.AnnotationOwner]
+}
+
+// describe says whose the pod is. Labels and annotations of ours say nothing on a pod of somebody else: whoever may create pods
+// writes them.
+func describe(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
+	p.User = UserOf(pod, cfg)
+	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
+		p.Kind, p.Task = controllerOf(pod)
+		return
+	}
+	p.Task = cmp.Or(pod.Labels[v1alpha1.LabelTask], p.Task)
+	p.Role = pod.Labels[v1alpha1.LabelRole]
+	if p.Run = pod.Labels[v1alpha1.LabelRun]; p.Run == "" {
+		p.Run = pod.Labels[v1alpha1.LabelAttempt]
+	}
+}
+
+// controllerOf is what a pod that is not ours belongs to: its controller, or itself. A kind of another group that has the name
+// of one of ours is told apart.
+func controllerOf(pod *corev1.Pod) (kind, name string) {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return "Pod", pod.Name
+	case owner.Kind == v1alpha1.ElasticTrainingJobKind || owner.Kind == v1alpha1.MergeJobKind:
+		return fmt.Sprintf("%s (%s)", owner.Kind, owner.APIVersion), owner.Name
+	}
+	return owner.Kind, owner.Name
+}
+
+// Gone is the end of the stay of a pod that was deleted now, as it was last seen.
+func Gone(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+	s := StayOf(pod, place, cfg, now)
+	if !s.Final {
+		s.Final, s.Outcome = true, ledger.Deleted
+	}
+	return s
+}
+
+// end makes the end of a stay of what is known of a pod.
+type end func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay
+
+// lost is the end of a stay that nobody saw: when it was last seen is all that is known.
+func lost(s ledger.Stay) ledger.Stay {
+	s.Final, s.Outcome, s.Uncertain = true, ledger.Lost, true
+	return s
+}
+
+// missed is the end of the stay of a pod that ran when the watch last saw it: when and how it ended, nobody knows.
+func missed(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+	return lost(StayOf(pod, place, cfg, now))
+}
+
+// past is the end of the stay of a pod that has ended while nobody looked. If it does not say when, it is uncertain: it was when
+// the ledger last saw it run, or, where the ledger does not have it as running and sighted is zero, the last time that the pod
+// tells of. It is never now, because that may have been days ago.
+func past(sighted time.Time) end {
+	return func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+		s := StayOf(pod, place, cfg, now)
+		if _, known := endedAt(pod); known {
+			return s
+		}
+		s.Uncertain = true
+		if s.End = sighted; sighted.IsZero() {
+			s.End = lastOf(pod, s.Begin)
+		}
+		if s.End.After(now) {
+			s.End = now
+		}
+		return s
+	}
+}
+
+// lastOf is the last time that a pod tells of, of its containers and conditions; begin if it tells of none after that.
+func lastOf(pod *corev1.Pod, begin time.Time) time.Time {
+	last, _ := endedAt(pod)
+	for _, c := range pod.Status.Conditions {
+		if c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	if last.Before(begin) {
+		return begin
+	}
+	return last
+}
+
+// TierOf is the tier whose PriorityClass the pod has; empty for a class of others.
+func TierOf(pod *corev1.Pod, cfg *config.Configuration) string {
+	for _, t := range cfg.Tiers {
+		if pod.Spec.Priority != nil && (*pod.Spec.Priority == t.Priority || *pod.Spec.Priority == t.SurplusPriority) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// acceleratorOf is the first by name of the accelerators that are asked for and that are counted; empty for none.
+func acceleratorOf(asked corev1.ResourceList, cfg *config.Configuration) string {
+	for _, name := range cfg.CountedAccelerators() {
+		if quantity := asked[corev1.ResourceName(name)]; !quantity.IsZero() {
+			return name
+		}
+	}
+	return ""
+}
+
+const mebibyte = 1 << 20
+
+// resourcesOf counts as the ledger does: mebibytes that were begun, and thousandths of everything else.
+func resourcesOf(asked corev1.ResourceList) ledger.Resources {
+	r := make(ledger.Resources, len(asked))
+	for name, quantity := range asked {
+		if capacity.IsBytes(name) {
+			r[string(name)] = (quantity.Value() + mebibyte - 1) / mebibyte
+		} else {
+			r[string(name)] = config.Thousandths(quantity)
+		}
+	}
+	return r
+}
+
+// hasEnded tells of a pod that holds nothing any more, though it may still be there.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// boundAt is when the scheduler bound the pod; its creation where nobody says so.
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// endedAt is when the last container of a pod that has ended did; false where not all say so, as of a pod whose node is lost.
+func endedAt(pod *corev1.Pod) (time.Time, bool) {
+	end, said := time.Time{}, 0
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Terminated == nil || c.State.Terminated.FinishedAt.IsZero() {
+			continue
+		}
+		said++
+		if at := c.State.Terminated.FinishedAt.Time; at.After(end) {
+			end = at
+		}
+	}
+	return end, said > 0 && said >= len(pod.Spec.Containers)
+}

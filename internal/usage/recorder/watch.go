@@ -1,0 +1,68 @@
+package recorder
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// handler keeps begins and ends of stays, as an informer tells them. Before the operator leads it keeps nothing, nor of the pods
+// that were there when it began to watch: who begins to lead looks at all pods that are there.
+func (r *Recorder) handler(ctx context.Context) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			if pod, ok := o.(*corev1.Pod); ok && !initial && r.leads() {
+				r.changed(ctx, nil, pod)
+			}
+		},
+		UpdateFunc: func(before, o any) {
+			old, was := before.(*corev1.Pod)
+			pod, is := o.(*corev1.Pod)
+			switch {
+			case !was || !is || !r.leads():
+			case old.UID != pod.UID: // The watch missed how one went and another of the same name came.
+				r.gone(ctx, old, true)
+				r.changed(ctx, nil, pod)
+			default:
+				r.changed(ctx, old, pod)
+			}
+		},
+		DeleteFunc: func(o any) {
+			missed, unseen := o.(toolscache.DeletedFinalStateUnknown)
+			if unseen {
+				o = missed.Obj
+			}
+			if pod, ok := o.(*corev1.Pod); ok && r.leads() {
+				r.gone(ctx, pod, unseen)
+			}
+		},
+	}
+}
+
+// changed keeps the begin of a pod that was not bound before, and the end of one that had not ended. Old is nil for a new pod.
+func (r *Recorder) changed(ctx context.Context, old, pod *corev1.Pod) {
+	switch {
+	case pod.Spec.NodeName == "":
+	case hasEnded(pod):
+		if old == nil || !hasEnded(old) {
+			r.ended(ctx, pod, StayOf)
+		}
+	case old == nil || old.Spec.NodeName == "":
+		if place := r.place(ctx, pod); Counts(pod, place, r.config) {
+			r.begin(pod.UID, StayOf(pod, place, r.config, r.now()))
+		}
+	}
+}
+
+// gone keeps the end of a pod that is not there any more, which the watch may not have seen.
+func (r *Recorder) gone(ctx context.Context, pod *corev1.Pod, unseen bool) {
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	how := end(Gone)
+	if unseen && !hasEnded(pod) {
+		how = missed
+	}
+	r.ended(ctx, pod, how)
+}
