@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/gather"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/fromledger"
 )
 
 // collect reads from the ledger what a period is computed from.
 func (r *Reconciler) collect(ctx context.Context, v *view, m *costreport.Making) (*cost.Input, error) {
 	in := &cost.Input{Period: m.Period, Prices: v.prices, Accelerators: r.config.CountedAccelerators()}
-	if err := gather.From(ctx, v.ledger, in, v.report.Spec.Profiles, r.config.Tiers); err != nil {
+	if err := fromledger.From(ctx, v.ledger, in, v.report.Spec.Profiles, r.config.Tiers); err != nil {
 		return nil, err
 	}
 	if until := r.complete(); until.Before(m.Period.To) {

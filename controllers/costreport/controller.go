@@ -1,5 +1,5 @@
-// Package costreport reconciles CostReports: it observes, lets internal/costreport decide which report is due, has internal/cost
-// count and internal/report write it, keeps it in the ledger, and mails it. It decides nothing itself.
+// Package costreport reconciles CostReports: it observes, lets internal/cost/costreport decide which report is due, has internal/cost
+// count and internal/cost/report write it, keeps it in the ledger, and mails it. It decides nothing itself.
 package costreport
 
 import (
@@ -20,7 +20,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/internal/costreport"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"

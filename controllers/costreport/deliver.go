@@ -13,9 +13,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/mail"
-	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/mail"
+	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/costreport"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/platform/text"
-	"github.com/tideline-io/tideline/internal/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 

@@ -8,9 +8,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/mail"
-	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/mail"
+	"github.com/tideline-io/tideline/internal/cost/report"
 )
 
 // metrics tell how reports are made and mailed (docs/metrics.md).

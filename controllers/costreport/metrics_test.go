@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/costreport"
-	"github.com/tideline-io/tideline/internal/mail"
-	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/mail"
+	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 

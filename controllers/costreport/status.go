@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/costreport"
+	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 

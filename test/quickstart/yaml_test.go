@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/mail"
+	"github.com/tideline-io/tideline/internal/cost/mail"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/test/testutil/markdown"
 )

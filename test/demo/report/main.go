@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/report"
+	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/test/testutil/week"
 )
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/config/rbac"
-	"github.com/tideline-io/tideline/internal/mail"
+	"github.com/tideline-io/tideline/internal/cost/mail"
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/markdown"

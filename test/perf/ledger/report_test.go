@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/gather"
+	"github.com/tideline-io/tideline/internal/cost/fromledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
@@ -55,7 +55,7 @@ func report(t *testing.T, l *ledger.Ledger) {
 	heap, stop := watch(t)
 	began, busy := time.Now(), processor(g)
 	in := &cost.Input{Period: cost.PeriodUntil(begin.AddDate(0, 0, days), window, zone), Prices: list}
-	g.Expect(gather.From(t.Context(), l, in, nil, config.DefaultTiers())).To(Succeed())
+	g.Expect(fromledger.From(t.Context(), l, in, nil, config.DefaultTiers())).To(Succeed())
 	gathered := time.Since(began)
 	r := cost.Compute(in)
 	took := time.Since(began)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/internal/cost"
-	"github.com/tideline-io/tideline/internal/gather"
+	"github.com/tideline-io/tideline/internal/cost/fromledger"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
@@ -49,7 +49,7 @@ func Computed(ctx context.Context) (cost.Report, error) {
 		in := &cost.Input{
 			Period: cost.PeriodUntil(until.AddDate(0, 0, -7*(earlierWeeks-week)), wholeWeek, zone), Prices: list, Earlier: earlier,
 		}
-		if err := gather.From(ctx, l, in, nil, config.DefaultTiers()); err != nil {
+		if err := fromledger.From(ctx, l, in, nil, config.DefaultTiers()); err != nil {
 			return cost.Report{}, err
 		}
 		w.tell(in)

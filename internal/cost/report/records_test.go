@@ -124,7 +124,7 @@ func TestJSON(t *testing.T) {
 // Every column and field is explained.
 func TestFormatsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
-	page, err := os.ReadFile("../../docs/reports.md")
+	page, err := os.ReadFile("../../../docs/reports.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	names := slices.Concat(csvColumns, focusColumns, []string{Schema})
 	for _, of := range []any{document{}, entry{}, totals{}, outcome{}, losses{}, day{}, room{}, forecast{}, merges{}, waits{}} {

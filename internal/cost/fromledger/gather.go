@@ -1,6 +1,6 @@
-// Package gather reads from the ledger what a report of costs is computed from. It asks, and decides nothing but how decisions
+// Package fromledger reads from the ledger what a report of costs is computed from. It asks, and decides nothing but how decisions
 // are read.
-package gather
+package fromledger
 
 import (
 	"context"
