@@ -46,10 +46,10 @@ import (
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
-	"github.com/tideline-io/tideline/internal/approve"
-	"github.com/tideline-io/tideline/internal/convert"
-	"github.com/tideline-io/tideline/internal/doctor"
-	"github.com/tideline-io/tideline/internal/lookup"
+	"github.com/tideline-io/tideline/internal/cli/approve"
+	"github.com/tideline-io/tideline/internal/cli/convert"
+	"github.com/tideline-io/tideline/internal/cli/doctor"
+	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -85,9 +85,9 @@ func main() {
 	case "doctor":
 		os.Exit(examine(ctrl.SetupSignalHandler()))
 	case "sizing":
-		os.Exit(lookup.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
+		os.Exit(why.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
 	case "why":
-		os.Exit(lookup.Why(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
+		os.Exit(why.Why(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
 	case "version":
 		fmt.Println(versionLine())
 		return

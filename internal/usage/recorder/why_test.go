@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/lookup"
+	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -111,7 +111,7 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 	})
 	ask := func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer
-		code := lookup.Why(t.Context(), append([]string{"ads/ctr", "--config", kept}, args...), &out, &errs, OpenLedger,
+		code := why.Why(t.Context(), append([]string{"ads/ctr", "--config", kept}, args...), &out, &errs, OpenLedger,
 			tuesday("20:00:00"))
 		return code, out.String(), errs.String()
 	}

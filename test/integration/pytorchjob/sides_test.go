@@ -23,7 +23,7 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/convert"
+	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 

@@ -253,7 +253,7 @@ func TestMarshalKeepsWhatMatters(t *testing.T) {
 
 // docs/convert.md shows what the command prints.
 func TestPageShowsWhatIsPrinted(t *testing.T) {
-	page, err := os.ReadFile("../../docs/convert.md")
+	page, err := os.ReadFile("../../../docs/convert.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func golden(t *testing.T, name string, content []byte, object *v1alpha1.ElasticT
 		}
 		want, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s holds\n%s\n(%v), and the command prints\n%s\nIf that is right: go test ./internal/convert -run "+
+			t.Errorf("%s holds\n%s\n(%v), and the command prints\n%s\nIf that is right: go test ./internal/cli/convert -run "+
 				"TestExamples -update",
 				path, want, err, have)
 		}

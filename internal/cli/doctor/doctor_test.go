@@ -62,9 +62,9 @@ func TestHealthyClusterIsOneScreenOfOK(t *testing.T) {
 // The page on Volcano shows the screen of a cluster with Volcano as it is shipped.
 func TestPageShowsTheScreen(t *testing.T) {
 	g := NewWithT(t)
-	page, err := os.ReadFile("../../docs/volcano.md")
+	page, err := os.ReadFile("../../../docs/volcano.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	shipped, err := os.ReadFile("../../test/testutil/testdata/volcano-shipped.conf")
+	shipped, err := os.ReadFile("../../../test/testutil/testdata/volcano-shipped.conf")
 	g.Expect(err).NotTo(HaveOccurred())
 	f := healthy()
 	f.VolcanoImage = "docker.io/volcanosh/vc-scheduler:v1.14.1"
@@ -78,7 +78,7 @@ func TestPageShowsTheScreen(t *testing.T) {
 // name.
 func TestPoolIsThatOfTheConfiguration(t *testing.T) {
 	g := NewWithT(t)
-	installed, err := os.ReadFile("../../config/pool/queue.yaml")
+	installed, err := os.ReadFile("../../../config/pool/queue.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	pools := config.Defaults().Merges.Pools
 	g.Expect(pools).To(HaveLen(1))
@@ -169,7 +169,7 @@ func TestConfigurationIsMendedInFewLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, f := NewWithT(t), healthy()
-			conf, err := os.ReadFile("../../config/volcano/volcano-scheduler.conf")
+			conf, err := os.ReadFile("../../../config/volcano/volcano-scheduler.conf")
 			g.Expect(err).NotTo(HaveOccurred())
 			other := strings.Replace(string(conf), "enqueue, allocate, preempt, reclaim, backfill", c.actions, 1)
 			f.SchedulerObstacles = gang.Examine(map[string]string{"volcano-scheduler.conf": other})

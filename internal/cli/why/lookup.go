@@ -1,6 +1,6 @@
-// Package lookup are the commands that answer from the ledger: they run where the operator's configuration and its ledger are,
+// Package why are the commands that answer from the ledger: they run where the operator's configuration and its ledger are,
 // which is in its pod.
-package lookup
+package why
 
 import (
 	"context"
