@@ -7,5 +7,8 @@
 // kubelet writes none of the machine's. What is left are cgroups without processes and a folder in the cache, which [Node.Stop]
 // or the next start removes.
 //
+// The kubelet is 1.36.3 also where the API server is 1.37, which allows one that is up to three minor versions older: it has run
+// with Debian 12's containerd 1.6, which has no RuntimeConfig, and the kubelet that comes after 1.37 needs that.
+//
 // It takes root, Debian 12, and the packages that [Missing] names.
 package node

@@ -92,7 +92,7 @@ const volcano = "volcano.sh/volcano"
 
 // writeSchemas writes a schema for every kind of Kubernetes, of ours and of others.
 func writeSchemas(ctx context.Context, folder string) error {
-	kubernetes, err := module(ctx, "test/cluster/modules/kubernetes-1.36.3", "k8s.io/kubernetes")
+	kubernetes, err := module(ctx, "test/cluster/modules/kubernetes-1.37.2", "k8s.io/kubernetes")
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestStock(t *testing.T) {
 	RunSpecs(t, "Scenarios on Volcano as it is shipped")
 }
 
-// shipped is the configuration that Volcano's Helm chart installs, v1.14.1.
+// shipped is the configuration that Volcano's Helm chart installs, v1.14.1 and v1.15.1.
 const shipped = "../../testutil/testdata/volcano-shipped.conf"
 
 // The cluster has no nodes but those of the scenario that runs: what is free elsewhere would let Volcano's plugin overcommit
