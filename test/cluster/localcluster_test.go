@@ -78,6 +78,10 @@ func (c *command) eventually(what string, check func(context.Context) error) {
 
 func TestUpAndDown(t *testing.T) {
 	t.Parallel()
+	// What is not in the cache yet would take longer than a command may.
+	if err := BuildObjectStore(t.Context(), t.Output()); err != nil {
+		t.Fatal(err)
+	}
 	c := newCommand(t)
 	out := c.run(true, "up", "-gpu-nodes=3", "-gpus-per-node=1", "-object-store")
 	keys := filepath.Join(c.state, "object-store.env")
