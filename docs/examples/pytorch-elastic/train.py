@@ -196,6 +196,8 @@ def main():
     t.anybody(False)  # Nobody goes before it is saved, and if that fails, all of them do.
     say(event="end" if done else "left" if leaving else "again", rank=t.rank, step=t.step, samples=t.samples)
     if not somebody_leaves:
+        # The model holds the group too. If it went last, Python would wait under its lock for a thread of gloo that may wait for it.
+        del t.model
         dist.destroy_process_group()
     elif not leaving and not done:
         raise SystemExit(1)  # Who stays is started anew by torchrun, with those who stay too.
