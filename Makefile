@@ -38,6 +38,8 @@ STRATEGIES ?=
 # Of make bench-sizing: by which tasks are drawn; the next three are tried as well.
 SEED ?= 1
 ONESHOT ?=
+# Of make bench-giveway: newcomers under each pair of actions.
+TRIALS ?= 60
 # The folder in which MergeJobs may have stores of provider file, with make run; nothing for none.
 ALLOW_LOCAL_STORES ?= $(or $(TIDELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tideline)/stores
 # With anything, make vuln succeeds where there is no database.
@@ -201,7 +203,7 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle cluster integration+stock merge+profile capacity+sizing+report faults
+	@exec test/run.sh unit project bundle cluster integration+stock merge+profile+pairs capacity+sizing+report faults
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
@@ -309,6 +311,11 @@ bench-merge: build ## Compare who starts merges, and write docs/benchmarks/merge
 .PHONY: bench-sizing
 bench-sizing: ## Compare what containers should request, and write docs/benchmarks/sizing.md: SEED.
 	@go -C test/perf/sizing run . -seed='$(SEED)' -page='$(CURDIR)/docs/benchmarks/sizing.md'
+
+.PHONY: bench-giveway
+bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); about an hour.
+	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/volcano.md' \
+		exec go test -count=1 -timeout=4h -v -run='^TestGiveWay$$' ./test/perf/giveway
 
 ##@ Local cluster
 

@@ -73,7 +73,7 @@ gotests() {
 # unit runs everything that needs no cluster.
 unit() {
 	local list status=0
-	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/merge/...)
+	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/merge/... ./test/perf/giveway/...)
 	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
 		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||
@@ -163,6 +163,11 @@ versions() {
 # stock runs the scenarios of shrinking on Volcano as it is shipped.
 stock() {
 	specs stock 12m integration/stock
+}
+
+# pairs runs the scenarios of giving way under each pair of Volcano's actions that evict, one after another.
+pairs() {
+	specs pairs 15m integration/pairs 1
 }
 
 # capacity holds the model of capacity to what Volcano does: TIDELINE_DIFFERENTIAL questions, default 60.
@@ -265,7 +270,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | versions | stock | capacity | merge | profile | sizing | report | pools | \
+	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | sizing | report | pools | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"

@@ -1,0 +1,45 @@
+package testutil
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tideline-io/tideline/internal/gang"
+)
+
+// Both configurations are right as the operator sees it, and each is made of the other.
+func TestBothPairsAreConfigured(t *testing.T) {
+	shipped, err := os.ReadFile("../../config/volcano/volcano-scheduler.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := string(shipped)
+	for _, pair := range []Evicting{ByTask, ByGang, ByTask, ByGang} {
+		if conf, err = pair.Configure(conf); err != nil {
+			t.Fatal(err)
+		}
+		data := map[string]string{"volcano-scheduler.conf": conf}
+		if found := gang.Obstacles(data); len(found) > 0 {
+			t.Errorf("%s: %v", pair.Name, found)
+		}
+		if got, want := gang.EvictsForGangs(data), pair == ByGang; got != want {
+			t.Errorf("%s evicts for gangs: %t, want %t", pair.Name, got, want)
+		}
+	}
+	if _, err := ByTask.Configure("actions: \"allocate\"\n"); err == nil {
+		t.Error("a configuration of another kind is accepted")
+	}
+}
+
+func TestWhoEvicted(t *testing.T) {
+	for message, want := range map[string]Evicting{
+		"preempt": ByTask, "Pod is evicted, because of reclaim": ByTask,
+		"gangreclaim": ByGang, "Pod is evicted, because of gangpreempt": ByGang,
+	} {
+		for _, pair := range BothPairs {
+			if got := pair.Evicted(message); got != (pair == want) {
+				t.Errorf("%s: by %s: %t", message, pair.Name, got)
+			}
+		}
+	}
+}
