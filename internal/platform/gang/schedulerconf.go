@@ -155,15 +155,24 @@ func (c schedulerConf) examineActions() (found []Obstacle) {
 			found = append(found, Obstacle{"action " + action + " is missing", remedy})
 		}
 	}
-	// An action by gang does not count as free what is being left, as preempt and reclaim do. allocate does, and promises it to
-	// the gang before they look.
-	if first := slices.IndexFunc(known, func(a string) bool { return slices.Contains(byGang, a) }); first >= 0 &&
-		first < slices.Index(known, allocate) {
-		found = append(found, Obstacle{
+	return append(found, c.examineOrder(remedy)...)
+}
+
+// examineOrder judges what stands before allocate. In each cycle, preempt promises a gang the room that is free as well as what
+// it evicts, and allocate then leaves that gang out. An action by gang does not count as free what is being left; allocate does,
+// and promises it to the gang before they look.
+func (c schedulerConf) examineOrder(remedy string) []Obstacle {
+	_, known := c.names()
+	early := known[:max(0, slices.Index(known, allocate))]
+	switch {
+	case slices.Contains(early, preempt):
+		return []Obstacle{{"preempt stands before allocate, which then never places a gang where there is room", remedy}}
+	case slices.Contains(early, gangPreempt) || slices.Contains(early, gangReclaim):
+		return []Obstacle{{
 			"gangpreempt and gangreclaim stand before allocate, and evict again while those leave that they evicted", remedy,
-		})
+		}}
 	}
-	return found
+	return nil
 }
 
 // misnamed says what is wrong with the name of an action; empty when nothing is, and for what a later Volcano may know.

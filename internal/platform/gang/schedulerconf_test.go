@@ -108,7 +108,10 @@ func TestWhatIsInTheWayOfSurplus(t *testing.T) {
 		"a comma is missing": {with(t, "enqueue, allocate, preempt reclaim, backfill"), []Obstacle{
 			{`Volcano knows no action "preempt reclaim" and refuses the configuration: names are separated by commas`, pairByTask},
 		}},
-		"before allocate": {with(t, "enqueue, preempt, reclaim, allocate, backfill"), nil},
+		"preempt before allocate": {with(t, "enqueue, preempt, reclaim, allocate, backfill"), []Obstacle{
+			{"preempt stands before allocate, which then never places a gang where there is room", pairByTask},
+		}},
+		"reclaim before allocate": {with(t, "enqueue, reclaim, allocate, preempt, backfill"), nil},
 		"gangs before allocate": {with(t, "enqueue, gangpreempt, gangreclaim, allocate, backfill", bundles), []Obstacle{
 			{"gangpreempt and gangreclaim stand before allocate, and evict again while those leave that they evicted", pairByGang},
 		}},
