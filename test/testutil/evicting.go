@@ -2,11 +2,15 @@ package testutil
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/test/cluster"
 )
 
 // Evicting is a pair of Volcano's actions that evict: one within a queue, and one between queues.
@@ -50,6 +54,16 @@ func (e Evicting) Configure(conf string) (string, error) {
 func (e Evicting) Evicted(message string) bool {
 	words := strings.Fields(message)
 	return len(words) > 0 && strings.Contains(" "+e.Name+",", " "+words[len(words)-1]+",")
+}
+
+// Missing says why a cluster of [cluster.Start] cannot have the pair; empty if it can.
+func (e Evicting) Missing() string {
+	chosen := os.Getenv(cluster.VolcanoVariable) // Empty for the newest.
+	v, err := version.ParseSemantic(chosen)
+	if e != ByGang || err != nil || v.AtLeast(version.MustParseSemantic("1.15.0")) {
+		return ""
+	}
+	return "Volcano " + chosen + " has no " + e.Name
 }
 
 // EvictedFor lists why Volcano evicted in the namespace, as its events say it: more than one of each eviction.

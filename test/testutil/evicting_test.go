@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/test/cluster"
 )
 
 // Both configurations are right as the operator sees it, and each is made of the other.
@@ -40,6 +41,20 @@ func TestWhoEvicted(t *testing.T) {
 			if got := pair.Evicted(message); got != (pair == want) {
 				t.Errorf("%s: by %s: %t", message, pair.Name, got)
 			}
+		}
+	}
+}
+
+func TestPairOfGangsNeedsVolcano115(t *testing.T) {
+	for chosen, want := range map[string]string{
+		"": "", "1.15.1": "", "v1.16.0": "", "1.14.1": "Volcano 1.14.1 has no gangpreempt, gangreclaim",
+	} {
+		t.Setenv(cluster.VolcanoVariable, chosen)
+		if got := ByGang.Missing(); got != want {
+			t.Errorf("%q: %q, want %q", chosen, got, want)
+		}
+		if got := ByTask.Missing(); got != "" {
+			t.Errorf("%q: %q, want nothing", chosen, got)
 		}
 	}
 }

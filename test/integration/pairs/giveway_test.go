@@ -148,6 +148,50 @@ func giveWays(pair testutil.Evicting) {
 		Expect(s.UIDs("a")).To(And(HaveKeyWithValue(0, a[0]), HaveKeyWithValue(1, a[1])), "A keeps its core")
 	})
 
+	It("evicts nobody more while those leave that were evicted", func() {
+		s := newScenario("pairs-leaving", 16)
+		for _, job := range []string{"a", "c"} {
+			s.Submit(s.Job(job).Range(2, 8).Cooldown(cooldown))
+		}
+		for _, job := range []string{"a", "c"} {
+			Eventually(s.Fetch(job)).Should(testutil.Train(8), "%s fills its half", job)
+			for i := 2; i < 8; i++ {
+				s.Hold(job, i) // The simulated kubelet knows no grace period.
+			}
+		}
+		left := 2
+		if pair == testutil.ByGang {
+			left = 6
+		}
+		told := func() ([]testutil.Request, error) {
+			return s.Audit.Select(testutil.Doing("delete", "pods"), testutil.ByVolcano)
+		}
+		s.Submit(s.Job("b").Range(2, 2))
+		Eventually(told).Should(HaveLen(left), "Volcano evicts for B")
+		Consistently(told).WithTimeout(several).Should(HaveLen(left), "and waits for those to leave")
+		for _, job := range []string{"a", "c"} {
+			for i := 2; i < 8; i++ {
+				s.Release(job, i)
+			}
+		}
+		Eventually(s.Fetch("b")).Should(testutil.Train(2), "B starts once they have gone")
+	})
+
+	It("on the nodes that the gang may use; the pair by gang elsewhere too, if the younger job is there", func() {
+		s, elsewhere := newScenario("pairs-kind", 8), newScenario("pairs-elsewhere", 8)
+		w := start(s, s.Job("a"))
+		elsewhere.Submit(elsewhere.Job("c").Range(2, 8).Cooldown(cooldown))
+		Eventually(elsewhere.Fetch("c")).Should(testutil.Train(8), "C fills other nodes")
+		s.Submit(s.Job("b").Range(2, 2))
+		Eventually(s.Fetch("b")).Should(testutil.Train(2), "B starts")
+		w.gaveWay(2)
+		inVain := 0
+		if pair == testutil.ByGang {
+			inVain = 6
+		}
+		Expect(elsewhere.Audit.Select(testutil.Doing("delete", "pods"), testutil.ByVolcano)).To(HaveLen(inVain), "of C so many left")
+	})
+
 	It("leaves gangs of others whole", func() {
 		s := newScenario("pairs-others", 8)
 		s.Create(volcanoJob(s, "others", 8))

@@ -32,6 +32,9 @@ func newScenario(name string, gpus ...int64) *testutil.Scenario {
 // configure has Volcano evict by that pair.
 func configure(ctx SpecContext, pair testutil.Evicting) {
 	GinkgoHelper()
+	if missing := pair.Missing(); missing != "" {
+		Skip(missing)
+	}
 	shipped, err := os.ReadFile("../../../config/volcano/volcano-scheduler.conf")
 	Expect(err).NotTo(HaveOccurred(), "config/volcano is read")
 	conf, err := pair.Configure(string(shipped))
