@@ -313,7 +313,7 @@ bench-sizing: ## Compare what containers should request, and write docs/benchmar
 	@go -C test/perf/sizing run . -seed='$(SEED)' -page='$(CURDIR)/docs/benchmarks/sizing.md'
 
 .PHONY: bench-giveway
-bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); about an hour.
+bench-giveway: ## Compare Volcano's pairs of actions that evict, and write the table of docs/volcano.md: TRIALS (60); half an hour.
 	@TIDELINE_GIVEWAY_TRIALS='$(TRIALS)' TIDELINE_GIVEWAY_PAGE='$(CURDIR)/docs/volcano.md' \
 		exec go test -count=1 -timeout=4h -v -run='^TestGiveWay$$' ./test/perf/giveway
 

@@ -42,7 +42,7 @@ const (
 func TestGiveWay(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(trialsVariable))
 	if err != nil || n <= 0 {
-		t.Skipf("%s does not say how many trials: %s takes an hour", trialsVariable, command)
+		t.Skipf("%s does not say how many trials: %s takes half an hour", trialsVariable, command)
 	}
 	if missing := testutil.ByGang.Missing(); missing != "" {
 		t.Skip(missing)
