@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tideline-io/tideline/internal/gang"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/test/cluster"
 )
 
