@@ -21,7 +21,7 @@ import (
 type serviceVersion = v1alpha1.ClusterServiceVersion
 
 // newestKubernetes is the version up to which no API that the bundle uses may have been removed.
-const newestKubernetes = "1.36"
+const newestKubernetes = "1.37"
 
 // anyVersion is in the warning about a rule for RuntimeClasses. A rule names no version of an API, so the validator warns of all
 // that ever had one that was removed; the operator asks for node.k8s.io/v1, which was not.
