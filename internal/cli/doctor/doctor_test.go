@@ -20,7 +20,7 @@ import (
 func healthy() Facts {
 	f := Facts{
 		Namespace: rbac.Namespace,
-		Server:    "v1.36.3", VolcanoImage: "volcanosh/vc-scheduler:v1.14.1", VolcanoWebhooks: 1,
+		Server:    "v1.37.2", VolcanoImage: "volcanosh/vc-scheduler:v1.15.1", VolcanoWebhooks: 1,
 		Queues: map[string]string{"default": "Open", "tideline-merge": "Open"}, Classes: map[string]priorityclass.Class{},
 		Operator: &Replicas{1, 1}, LeaseSilence: ptr.To(2 * time.Second),
 	}
@@ -67,7 +67,7 @@ func TestPageShowsTheScreen(t *testing.T) {
 	shipped, err := os.ReadFile("../../../test/testutil/testdata/volcano-shipped.conf")
 	g.Expect(err).NotTo(HaveOccurred())
 	f := healthy()
-	f.VolcanoImage = "docker.io/volcanosh/vc-scheduler:v1.14.1"
+	f.VolcanoImage = "docker.io/volcanosh/vc-scheduler:v1.15.1"
 	f.Queues["root"] = "Open"
 	f.SchedulerObstacles = gang.Examine(map[string]string{"volcano-scheduler.conf": string(shipped)})
 	text, _ := screen(t, f)
@@ -98,7 +98,7 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			f.SchedulerObstacles = []gang.Obstacle{{What: "action preempt is missing", Do: "have one line"}, {Do: "have one line"}}
 		}, "does not let surplus give way as it should: action preempt is missing"},
 		"actions that Volcano does not have yet": {
-			func(f *Facts) { f.EvictsForGangs = true },
+			func(f *Facts) { f.EvictsForGangs, f.VolcanoImage = true, "volcanosh/vc-scheduler:v1.14.1" },
 			"WRONG Volcano's scheduler is volcanosh/vc-scheduler:v1.14.1, and gangpreempt and gangreclaim come with v1.15.0: it refuses " +
 				"the configuration and goes on with the one before, or does not start.\n      -> Upgrade Volcano to v1.15.0 or later, or " +
 				"have preempt, reclaim instead of gangpreempt, gangreclaim in ConfigMap volcano-system/volcano-scheduler-configmap.\n",
