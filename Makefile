@@ -115,7 +115,7 @@ manifests: ## Generate CRDs, the operator's roles and its webhooks under config/
 	"$$controller_gen" crd:generateEmbeddedObjectMeta=true paths=./api/... output:crd:dir=config/crd/bases
 	go run -buildvcs=false ./test/tools/crdbounds config/crd/bases/*.yaml
 	echo "generating config/rbac/role.yaml"
-	"$$controller_gen" rbac:roleName=tideline-manager "paths={./controllers/...,./internal/webhook/...}" output:rbac:dir=config/rbac
+	"$$controller_gen" rbac:roleName=tideline-manager "paths={./controllers/...,./internal/...}" output:rbac:dir=config/rbac
 	echo "generating config/webhook/manifests.yaml"
 	"$$controller_gen" webhook paths=./internal/webhook/... output:webhook:dir=config/webhook
 
