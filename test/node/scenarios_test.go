@@ -247,7 +247,8 @@ var _ = Describe("Training on a real node", func() {
 		job := s.Read("a")
 		Expect(job.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", v1alpha1.ConditionFailed), HaveField("Reason", v1alpha1.ReasonSameFailureTwice))))
-		Expect(job.Status.Restarts).To(BeEquivalentTo(2))
+		// It is chance whose container ends first: worker 0's, or that of one that says of worker 0 that it closed its connection.
+		Expect(job.Status.Restarts).To(BeNumerically(">=", 2), "once for each time that all of them failed")
 		Expect(job.Status.LastFailure.InPlace).To(BeTrue(), "nobody was created anew")
 	})
 })
