@@ -1,5 +1,5 @@
-// Package costreport reconciles CostReports: it observes, lets internal/cost/costreport decide which report is due, has internal/cost
-// count and internal/cost/report write it, keeps it in the ledger, and mails it. It decides nothing itself.
+// Package costreport reconciles CostReports: it observes, lets internal/cost/costreport decide which report is due, has
+// internal/cost count and internal/cost/report write it, keeps it in the ledger, and mails it. It decides nothing itself.
 package costreport
 
 import (

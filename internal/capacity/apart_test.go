@@ -83,7 +83,8 @@ func TestVictimsForTheMasterAndThenTheOthers(t *testing.T) {
 	g.Expect(m.Ask(withMaster(1, 4, 2)).Fits).To(BeFalse(), "and the model is as it was")
 }
 
-// A queue at its limit makes surplus leave for the master already. Its place, where that surplus was, must not keep the others out.
+// A queue at its limit makes surplus leave for the master already. Its place, where that surplus was, must not keep the others
+// out.
 func TestPlaceOfTheMasterKeepsNoWorkerOut(t *testing.T) {
 	g := NewWithT(t)
 	pods := []Pod{surplus("d", "x", 2, 1)}

@@ -124,7 +124,8 @@ func (t *turn) graceTooLong() *obstacle {
 	if len(found) == 0 {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true, message: trainingpod.Say(found) + "."}
+	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true,
+		message: trainingpod.Say(found) + "."}
 }
 
 func (t *turn) poolNotAllowed() *obstacle {

@@ -22,7 +22,8 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 	}{
 		"nobody": {Budget{Known: true, ByUser: map[string]int64{"alice": 500*admission.Hour - 1}}, "", "", 0},
 		"one": {
-			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * admission.Hour, "bob": 1, "": 900 * admission.Hour}}, metav1.ConditionTrue,
+			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * admission.Hour, "bob": 1, "": 900 * admission.Hour}},
+			metav1.ConditionTrue,
 			"The budget of accelerators is used up by alice with 500 of 500 hours in 168h. What runs goes on.", 1,
 		},
 		"not known": {Budget{}, metav1.ConditionUnknown, "What was used is not known", 0},

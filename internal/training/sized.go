@@ -49,7 +49,8 @@ func (p *planner) noteOOM(l *loss, r ruling) {
 	}
 	part := sizing.Part{Role: sizing.RoleOf(l.index), Container: l.failure.Container}
 	tier, _ := p.tier()
-	kill := sizing.OOMKill{Pod: string(l.uid), Part: part, Limit: trainingpod.MemoryLimit(p.o.Job, tier.QoS, l.index, part.Container)}
+	kill := sizing.OOMKill{Pod: string(l.uid), Part: part,
+		Limit: trainingpod.MemoryLimit(p.o.Job, tier.QoS, l.index, part.Container)}
 	if w := p.at[l.index]; w != nil && l.inPlace {
 		kill.Restarts = w.ContainerRestarts
 	}

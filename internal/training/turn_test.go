@@ -55,13 +55,15 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 		},
 		"one of a user without hours": {
 			blocked: admission.Blocked{
-				Limit: admission.Limit{Scope: admission.ScopeHours, Max: 2 * admission.Hour, Window: 168 * time.Hour}, User: "alice", Used: 9_000_000,
+				Limit: admission.Limit{Scope: admission.ScopeHours, Max: 2 * admission.Hour, Window: 168 * time.Hour},
+				User:  "alice", Used: 9_000_000,
 			},
 			message: "Profile ads lets alice use accelerators for 2.0 hours in 168h, of which 2.5 hours are used: it starts by itself " +
 				"when enough of that is longer ago.",
 		},
 		"one that is too large": {
-			blocked: admission.Blocked{Limit: limit, User: "alice", Asked: 6000, Never: true}, stalled: true, message: "The job asks for 6 " +
+			blocked: admission.Blocked{Limit: limit, User: "alice", Asked: 6000, Never: true}, stalled: true,
+			message: "The job asks for 6 " +
 				"nvidia.com/gpu at least, and profile ads lets a user hold 4 nvidia.com/gpu at most: lower minReplicas, or have the " +
 				"profile allow more.",
 		},

@@ -103,8 +103,9 @@ func (p *planner) cutOff() *Worker {
 
 // sayCutOff says which node of a worker that is not asked to leave yet does not answer, and what comes next.
 func (p *planner) sayCutOff(w *Worker) string {
-	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes asks the pod to leave once it no longer tolerates "+
-		"that (after 300 s, unless the template says otherwise), and the operator creates the worker anew when the pod is gone. ",
+	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes asks the pod to leave once it no longer "+
+		"tolerates that (after 300 s, unless the template says otherwise), and the operator creates the worker anew when the pod is "+
+		"gone. ",
 		w.Node, w.Index, clock(p.o.Unreachable[w.Node])) + howToGiveUp(w.Node)
 }
 

@@ -108,8 +108,8 @@ func decode(t *testing.T, r *resource.Resource, into any) {
 	}
 }
 
-// Pods name the classes that internal/platform/config computes, and the doctor prints; a class that is installed with another value would
-// reverse who gives way to whom.
+// Pods name the classes that internal/platform/config computes, and the doctor prints; a class that is installed with another
+// value would reverse who gives way to whom.
 func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
 	want := map[string]schedulingv1.PriorityClass{}
 	for _, class := range config.DefaultTiers().Classes() {

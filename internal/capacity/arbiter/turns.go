@@ -156,7 +156,8 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &admission.Claimant{
 		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: admission.StandingOf(team.profile, owner),
-		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks, InQueue: queue == team.profile.Name,
+		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks,
+		InQueue:     queue == team.profile.Name,
 		Core:        admission.AmountsOf(core),
 		Worker:      admission.AmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,

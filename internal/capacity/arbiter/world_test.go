@@ -380,7 +380,8 @@ func (w *world) reconcile(t *trainee) {
 	d := training.Plan(o, w.now)
 	wanted := d.Status
 	if p := w.apply(t, &d); p != nil {
-		wanted = training.Explain(o, w.now, d, training.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
+		wanted = training.Explain(o, w.now, d,
+			training.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
 	}
 	if d.RequeueAfter > 0 {
 		w.wakeAt(w.now.Add(d.RequeueAfter))

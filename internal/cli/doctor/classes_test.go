@@ -1,9 +1,10 @@
 package doctor
 
 import (
-	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"strings"
 	"testing"
+
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"

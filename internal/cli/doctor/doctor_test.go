@@ -1,11 +1,12 @@
 package doctor
 
 import (
-	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"

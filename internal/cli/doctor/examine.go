@@ -3,10 +3,11 @@ package doctor
 
 import (
 	"fmt"
-	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	"k8s.io/apimachinery/pkg/util/version"
 

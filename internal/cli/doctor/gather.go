@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"

@@ -144,8 +144,9 @@ var (
 		decisionlog.Withdrawn: true,
 	}
 	states = map[string]string{
-		decisionlog.Waited: "It waited", decisionlog.Capped: "It waited under a cap", decisionlog.AwaitedApproval: "It waited for approval",
-		decisionlog.WentOn: "It waited for its place again", decisionlog.Ran: "It ran",
+		decisionlog.Waited: "It waited", decisionlog.Capped: "It waited under a cap",
+		decisionlog.AwaitedApproval: "It waited for approval",
+		decisionlog.WentOn:          "It waited for its place again", decisionlog.Ran: "It ran",
 		decisionlog.Preempted: "It was stopped for another job", decisionlog.Suspended: "It was suspended by its user",
 		decisionlog.Withdrawn: "It waited for its place again",
 		decisionlog.Ended:     "It had ended",
@@ -194,7 +195,8 @@ func (q dispute) printState(to io.Writer, a *account) {
 	}
 	var figures []string
 	for _, name := range []string{
-		decisionlog.Object, decisionlog.Queue, decisionlog.Profile, "tier", "workers", "place", decisionlog.WaitedSeconds, "head", "shortfall",
+		decisionlog.Object, decisionlog.Queue, decisionlog.Profile, "tier", "workers", "place", decisionlog.WaitedSeconds,
+		"head", "shortfall",
 	} {
 		if value := d.Figures[name]; value != "" {
 			figures = append(figures, name+" "+value)
@@ -307,7 +309,8 @@ func devices(held ledger.Resources) string {
 // printOvertakers lists the jobs of the queue that began to run while the job waited.
 func (q dispute) printOvertakers(ctx context.Context, to io.Writer, l *ledger.Ledger, a *account) error {
 	queue := a.state.Figures[decisionlog.Queue]
-	ran, err := l.Decisions(ctx, ledger.DecisionQuery{From: a.since, To: q.at.Add(time.Microsecond), Kinds: []string{decisionlog.Ran}})
+	ran, err := l.Decisions(ctx,
+		ledger.DecisionQuery{From: a.since, To: q.at.Add(time.Microsecond), Kinds: []string{decisionlog.Ran}})
 	if err != nil || queue == "" {
 		return err
 	}

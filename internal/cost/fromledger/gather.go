@@ -1,5 +1,5 @@
-// Package fromledger reads from the ledger what a report of costs is computed from. It asks, and decides nothing but how decisions
-// are read.
+// Package fromledger reads from the ledger what a report of costs is computed from. It asks, and decides nothing but how
+// decisions are read.
 package fromledger
 
 import (

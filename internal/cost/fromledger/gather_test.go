@@ -39,7 +39,8 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 		d := ledger.Decision{
 			ID: attempt, At: hour(when), Kind: kind, Namespace: "ads", Name: name, UID: name, Attempt: attempt,
 			Figures: map[string]string{
-				decisionlog.Object: v1alpha1.ElasticTrainingJobKind, decisionlog.Profile: "ads", decisionlog.User: user, decisionlog.Task: task,
+				decisionlog.Object: v1alpha1.ElasticTrainingJobKind, decisionlog.Profile: "ads", decisionlog.User: user,
+				decisionlog.Task: task,
 			},
 		}
 		for i := 0; i+1 < len(figures); i += 2 {

@@ -70,7 +70,8 @@ func (h *happened) tell(d *ledger.Decision) {
 // ownerOf is who answers for the job that a decision is about.
 func ownerOf(d *ledger.Decision) cost.Owner {
 	return cost.Owner{
-		Team: d.Figures[decisionlog.Profile], User: d.Figures[decisionlog.User], Namespace: d.Namespace, Kind: d.Figures[decisionlog.Object],
+		Team: d.Figures[decisionlog.Profile], User: d.Figures[decisionlog.User], Namespace: d.Namespace,
+		Kind: d.Figures[decisionlog.Object],
 		Task: d.Figures[decisionlog.Task],
 	}
 }

@@ -60,8 +60,8 @@ func Judge(have map[string]Class, tiers config.Tiers) []Problem {
 	return append(problems, judgeNeed("reservations", "Delete", have, []schedulingv1.PriorityClass{config.Handover()})...)
 }
 
-// judgeNeed judges the PriorityClasses that something needs: one problem, or none. A class of another value leaves deleting it, or
-// what else the first words of the way out say.
+// judgeNeed judges the PriorityClasses that something needs: one problem, or none. A class of another value leaves deleting it,
+// or what else the first words of the way out say.
 func judgeNeed(what, wayOut string, have map[string]Class, needed []schedulingv1.PriorityClass) []Problem {
 	var wrong, others []string
 	for i := range needed {

@@ -1,5 +1,5 @@
-// Package specvalidation holds objects to the rules of their CustomResourceDefinition once more inside reconcile. An object may have
-// reached the API server while a rule was off, or before it existed. The rules and the words are those of admission, because
+// Package specvalidation holds objects to the rules of their CustomResourceDefinition once more inside reconcile. An object may
+// have reached the API server while a rule was off, or before it existed. The rules and the words are those of admission, because
 // it is the API server's own code that reads the same definition.
 package specvalidation
 
