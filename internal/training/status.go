@@ -422,7 +422,8 @@ func (p *planner) sayScheduler() {
 	}
 	p.set(v1alpha1.ConditionSchedulerConfigured, metav1.ConditionFalse, v1alpha1.ReasonIncomplete, fmt.Sprintf(
 		"Volcano's configuration does not let surplus give way as it should: %s. Until it is changed (config/volcano), surplus "+
-			"of jobs with shrinkBy Auto leaves on the operator's word, when a gang has starved.", strings.Join(p.o.SchedulerObstacles, "; ")))
+			"of jobs with shrinkBy Auto leaves on the operator's word, when a gang has starved.",
+		strings.Join(p.o.SchedulerObstacles, "; ")))
 }
 
 // sayOwner tells, with the first words of a job and for good, that nobody checked its owner and its ServiceAccount. Both are
