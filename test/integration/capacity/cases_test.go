@@ -87,7 +87,7 @@ func (q *question) hinder() {
 		for _, p := range q.asks {
 			p.Spec.SchedulingGates = gate
 		}
-	case q.chance(35):
+	case q.chance(33):
 		q.hindered = "one pod is gated"
 		q.asks[q.random.IntN(len(q.asks))].Spec.SchedulingGates = gate
 	case q.chance(50):
