@@ -58,6 +58,8 @@ type Arbiter struct {
 	turns board[admission.Turn]
 	// claims tells of each training whether it claims room, as Claims says.
 	claims map[types.NamespacedName]bool
+	// bound are the gangs of which pods got nodes since the last evaluation.
+	bound map[types.NamespacedName]bool
 	// wakeMerges and wakeProfiles are nil as long as nobody reads them.
 	wakeMerges, wakeProfiles chan event.GenericEvent
 }
@@ -71,6 +73,7 @@ func New(
 		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
 		jobs: newBoard(soon), merges: newBoard(soon), turns: newBoard(soonTurn),
+		bound: map[types.NamespacedName]bool{},
 	}
 }
 

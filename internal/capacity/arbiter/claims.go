@@ -1,6 +1,7 @@
 package arbiter
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -108,6 +109,17 @@ func (c *collector) claim() {
 		}
 	}
 	c.arbiter.idle = c.idle
+}
+
+// serveBound counts gangs that wait no more among those that have their places if they were placed since the last evaluation:
+// Volcano binds the pods of a gang all together, so one that got its node stands for all.
+func (c *collector) serveBound(bound map[types.NamespacedName]bool) {
+	for _, d := range c.in.dockets {
+		for _, g := range d.Waiting {
+			delete(bound, g.Job)
+		}
+	}
+	maps.Copy(c.in.served, bound)
 }
 
 // claimOther claims for a gang that is no training of ours: a merge, or a gang that somebody else made.

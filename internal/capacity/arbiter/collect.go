@@ -100,6 +100,7 @@ type collector struct {
 }
 
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
+	bound := a.takeBound() // Before the caches are read, so that what is bound meanwhile is noted for the next evaluation.
 	c, pods, nodes, err := a.read(ctx, now)
 	if err != nil {
 		return c.in, err
@@ -108,6 +109,7 @@ func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
 		return c.in, err
 	}
 	c.claim()
+	c.serveBound(bound)
 	c.in.fairly = c.fairly
 	return c.in, nil
 }

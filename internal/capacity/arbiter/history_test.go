@@ -164,6 +164,8 @@ func someHindrance(c *rand.Rand) hindrance {
 		return hindrance{nowhere: true}
 	case 3, 4, 5:
 		return hindrance{hidden: true}
+	case 6:
+		return hindrance{short: true}
 	}
 	return hindrance{}
 }

@@ -236,6 +236,9 @@ func (w *world) isSurplus(p *corev1.Pod) bool {
 func (l *laws) ends(w *world, e *capacity.Ended) {
 	l.claimsEnded++
 	w.tell("    the claim of %s has ended, for the time %d", e.For, e.Times)
+	if w.group(e.For.Name) < 0 && w.placedAt[e.For.Name].Equal(w.now) {
+		l.broke("the claim of %s ended as one that was not kept, and it had its places", e.For)
+	}
 	for _, t := range w.trainings {
 		st, key := &t.job.Status, client.ObjectKeyFromObject(t.job)
 		left := slices.ContainsFunc(e.Victims, func(v capacity.Surplus) bool { return v.Job == key }) && st.Elasticity != nil &&

@@ -165,3 +165,31 @@ func TestRoomIsCountedOnByTheGraceOfWhoLeaves(t *testing.T) {
 		})
 	}
 }
+
+// A gang that is placed and ends within the second before the arbiter looks again had the room that others made for it.
+func TestClaimIsKeptOfAGangThatEndsAsSoonAsItIsPlaced(t *testing.T) {
+	for name, placed := range map[string]bool{"placed": true, "taken back before it was": false} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScene(t)
+			s.job("ctr", 8, 8)
+			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
+			a := s.arbiter()
+			_, err := a.evaluate(t.Context(), now)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+			for _, waits := range s.waits {
+				if bound := waits.DeepCopyObject().(*corev1.Pod); placed {
+					bound.Spec.NodeName = "n"
+					a.noteBinding(waits, bound)
+				}
+			}
+			without := newScene(t)
+			without.job("ctr", 8, 6)
+			a.reader = without.arbiter().reader
+			_, err = a.evaluate(t.Context(), now.Add(interval))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(a.Verdict(key("ctr")).InVain).To(HaveLen(map[bool]int{true: 0, false: 1}[placed]))
+		})
+	}
+}

@@ -95,8 +95,13 @@ func (w *world) schedule() {
 	for _, o := range groups {
 		pods := w.waiting(o)
 		queue := w.queue(gang.MembershipOf(o).Queue)
-		if h := w.hindered[o.GetName()]; len(pods) > 0 && !queue.shut && (h == nil || !h.hidden) {
-			w.place(pods, queue)
+		h := w.hindered[o.GetName()]
+		if len(pods) > 0 && !queue.shut && (h == nil || !h.hidden) && w.place(pods, queue) {
+			w.placedAt[o.GetName()] = w.now
+			if h != nil && h.short {
+				w.remove(o.GetName())
+				continue
+			}
 		}
 		for _, p := range w.podsOf(o.GetName()) {
 			if w.minMember(o) <= w.placed(o.GetName()) && placeable(p) && !queue.shut {
@@ -106,15 +111,19 @@ func (w *world) schedule() {
 	}
 }
 
-// place binds pods all together or not at all.
-func (w *world) place(pods []*corev1.Pod, q *queue) {
+// place binds pods all together or not at all, and tells whether it did.
+func (w *world) place(pods []*corev1.Pod, q *queue) bool {
 	seats, fit := w.seats(pods, q, nil)
-	for i := range seats {
-		if fit {
-			pods[i].Spec.NodeName = seats[i]
-			w.changes++
-		}
+	if !fit {
+		return false
 	}
+	for i, p := range pods {
+		before := p.DeepCopy()
+		p.Spec.NodeName = seats[i]
+		w.arbiter.noteBinding(before, p)
+		w.changes++
+	}
+	return true
 }
 
 func (w *world) minMember(group client.Object) int { return int(gang.MembershipOf(group).MinMember) }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +46,11 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 			AddFunc:    func(any) { a.Changed() },
 			DeleteFunc: func(any) { a.Changed() },
 			UpdateFunc: func(before, after any) {
-				if !reflect.DeepEqual(input.reads(before), input.reads(after)) {
-					a.Changed()
+				if reflect.DeepEqual(input.reads(before), input.reads(after)) {
+					return
 				}
+				a.noteBinding(before, after)
+				a.Changed()
 			},
 		})
 		if err != nil {
@@ -55,6 +58,28 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 		}
 	}
 	return nil
+}
+
+// noteBinding notes the gang of a pod that got its node. A gang may be placed and end between two evaluations, and neither of them
+// sees that it had the room that others made for it.
+func (a *Arbiter) noteBinding(before, after any) {
+	was, isPod := before.(*corev1.Pod)
+	is, stays := after.(*corev1.Pod)
+	if !isPod || !stays || was.Spec.NodeName != "" || is.Spec.NodeName == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bound[types.NamespacedName{Namespace: is.Namespace, Name: gang.GroupOf(is)}] = true
+}
+
+// takeBound returns the gangs of which pods got nodes since it was last called.
+func (a *Arbiter) takeBound() map[types.NamespacedName]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	bound := a.bound
+	a.bound = map[types.NamespacedName]bool{}
+	return bound
 }
 
 func readNode(o any) any {

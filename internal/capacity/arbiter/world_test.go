@@ -58,6 +58,8 @@ type world struct {
 	patience time.Duration
 	// stopped is true while the scheduler places nothing.
 	stopped bool
+	// placedAt is when gangs were last placed, by the names of their PodGroups.
+	placedAt map[string]time.Time
 	// lastPod is when a pod was last created or deleted.
 	lastPod time.Time
 
@@ -90,6 +92,8 @@ type hindrance struct {
 	nowhere bool
 	// hidden keeps the scheduler from placing the gang for a reason that the model does not know, such as a volume.
 	hidden bool
+	// short has the gang end as soon as it is placed, before anybody looks.
+	short bool
 	// lifted is true once that was mended, of which the operator cannot know: a claim that has ended stays so.
 	lifted bool
 }
@@ -99,7 +103,7 @@ func (h *hindrance) String() string {
 	for _, one := range []struct {
 		is   bool
 		word string
-	}{{h.gated, "gated"}, {h.refused, "refused"}, {h.nowhere, "fits no node"}, {h.hidden, "never placed"}} {
+	}{{h.gated, "gated"}, {h.refused, "refused"}, {h.nowhere, "fits no node"}, {h.hidden, "never placed"}, {h.short, "ends at once"}} {
 		if one.is {
 			words = one.word
 		}
@@ -110,7 +114,7 @@ func (h *hindrance) String() string {
 func newWorld(tell func(string, ...any)) *world {
 	w := &world{
 		now: now, patience: time.Second, config: config.Defaults(), pacer: kube.NewPacer(), hindered: map[string]*hindrance{},
-		laws: newLaws(), tell: tell,
+		placedAt: map[string]time.Time{}, laws: newLaws(), tell: tell,
 		queues: []*queue{{name: "default"}, {name: "other"}},
 	}
 	w.config.Tiers = config.Tiers{
