@@ -33,7 +33,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -253,9 +252,6 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		LeaseDuration:                 &lease,
 		RenewDeadline:                 ptr.To(config.Seconds(cfg.LeaderElection.RenewDeadlineSeconds)),
 		RetryPeriod:                   ptr.To(config.Seconds(cfg.LeaderElection.RetryPeriodSeconds)),
-		// The priority queue may hang for ever when it is shut down while something is ready, and the operator does not end then:
-		// https://github.com/kubernetes-sigs/controller-runtime/issues/3538, mended in the releases for Kubernetes 1.37.
-		Controller: ctrlconfig.Controller{UsePriorityQueue: ptr.To(false)},
 		Cache: cache.Options{
 			SyncPeriod:       ptr.To(config.Seconds(cfg.ResyncPeriodSeconds)),
 			DefaultTransform: kube.StripMetadata,

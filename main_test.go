@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,15 +10,25 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"go.uber.org/zap/zapcore"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
@@ -55,7 +66,8 @@ func TestWhatUsersWriteForgesNoLineOfTheLog(t *testing.T) {
 	for _, format := range []string{config.LogJSON, config.LogText} {
 		g := NewWithT(t)
 		var written bytes.Buffer
-		log := newLog(config.Log{Format: format, Level: config.LogInfo}, &written)
+		// Locked, because all libraries of the process write to the log until another test makes its own.
+		log := newLog(config.Log{Format: format, Level: config.LogInfo}, zapcore.Lock(zapcore.AddSync(&written)))
 		log.Info("Job changed", "job", hostile, "message", hostile, "names", []string{hostile})
 		log.Error(errors.New(hostile), "Cannot clean up after the job", "job", hostile)
 		klog.ErrorS(errors.New(hostile), "Failed to watch", "reflector", hostile)
@@ -161,6 +173,79 @@ func answerReviews(w http.ResponseWriter, r *http.Request) {
 		path := review.Spec.NonResourceAttributes
 		review.Status.Allowed = review.Spec.User == "prometheus" && path != nil && path.Path == "/metrics" && path.Verb == "get"
 		answer = review
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// A queue that is shut down while something in it is ready once hung for ever, and with it the operator, which kept its lease:
+// https://github.com/kubernetes-sigs/controller-runtime/issues/3538. How often it does is a matter of chance, so there are rounds.
+func TestTheOperatorEndsWhileSomethingIsReady(t *testing.T) {
+	const (
+		rounds, workers = 60, 20
+		inTime          = 10 * time.Second
+	)
+	server := httptest.NewServer(http.HandlerFunc(answerDiscovery))
+	defer server.Close()
+	cfg := config.Defaults()
+	cfg.LeaderElection.Enabled, cfg.Metrics.BindAddress, cfg.Health.BindAddress = false, "0", "0"
+	for round := range rounds {
+		g := NewWithT(t)
+		mgr, err := newManager(&rest.Config{Host: server.URL}, cfg, "default", logr.Discard())
+		g.Expect(err).NotTo(HaveOccurred())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var reconciled atomic.Int32
+		busy, err := controller.New("busy", mgr, controller.Options{
+			MaxConcurrentReconciles: workers,
+			SkipNameValidation:      ptr.To(true), // each round has a controller of that name
+			Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+				if reconciled.Add(1) == 1000 {
+					cancel()
+				}
+				return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
+			}),
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+		g.Expect(busy.Watch(source.Func(func(_ context.Context, q queue) error {
+			for i := range 2 * workers {
+				request := reconcile.Request{}
+				request.Name = strconv.Itoa(i)
+				q.Add(request)
+			}
+			return nil
+		}))).To(Succeed())
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(ctx) }()
+		g.Eventually(ended, inTime).Should(Receive(BeNil()), "round %d: the operator ends when it is told to", round)
+	}
+}
+
+// answerDiscovery knows the kinds that the manager holds in a way of its own.
+func answerDiscovery(w http.ResponseWriter, r *http.Request) {
+	const admission = "admissionregistration.k8s.io/v1"
+	var answer any
+	switch r.URL.Path {
+	case "/api":
+		answer = metav1.APIVersions{Versions: []string{"v1"}}
+	case "/apis":
+		version := metav1.GroupVersionForDiscovery{GroupVersion: admission, Version: "v1"}
+		answer = metav1.APIGroupList{Groups: []metav1.APIGroup{{
+			Name: "admissionregistration.k8s.io", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+		}}}
+	case "/api/v1":
+		answer = metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "nodes", Kind: "Node"}, {Name: "persistentvolumes", Kind: "PersistentVolume"},
+			{Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "services", Kind: "Service", Namespaced: true},
+			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "secrets", Kind: "Secret", Namespaced: true},
+			{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true},
+		}}
+	case "/apis/" + admission:
+		answer = metav1.APIResourceList{GroupVersion: admission, APIResources: []metav1.APIResource{
+			{Name: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration"},
+			{Name: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration"},
+		}}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
