@@ -15,7 +15,6 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
-	"github.com/tideline-io/tideline/internal/training"
 )
 
 // say writes figures, words and conditions of a profile.
@@ -124,7 +123,7 @@ func (r *review) sayExcess() {
 	}
 	r.set(v1alpha1.ConditionOvercommitted, metav1.ConditionTrue, v1alpha1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
 		"The guarantees and fixed shares of all queues are %s more than the nodes have: nothing is left to divide by weight, and not "+
-			"all of them can be kept. Lower some, or add nodes.", training.Amounts(r.p.excess)))
+			"all of them can be kept. Lower some, or add nodes.", r.p.excess.String()))
 }
 
 // sayQueue tells whether the Queue is as the profile says.
@@ -157,7 +156,7 @@ func shareInWords(share capacity.Amounts) string {
 	if len(some) == 0 {
 		return "nothing, because the nodes have nothing to divide"
 	}
-	return training.Amounts(some)
+	return some.String()
 }
 
 // listOf is a list of amounts as the API has it.

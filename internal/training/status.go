@@ -305,7 +305,7 @@ func (p *planner) waiting() (reason, message string) {
 	}
 	switch w := p.cannotStart(); {
 	case w != nil:
-		return startErrors[w.Waiting], p.startError(w)
+		return w.StartError(), p.startError(w)
 	case p.stuck() != nil:
 		return v1alpha1.ReasonNodeUnreachable, p.sayUnreachable(p.stuck())
 	case p.st.RunningSince != nil:
