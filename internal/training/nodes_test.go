@@ -301,3 +301,12 @@ func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 	g.Expect(w.status().RunningSince).NotTo(BeNil(), "the core runs, or has")
 	g.Expect(w.status().Members[1].Rejections).To(BeZero())
 }
+
+func TestAWorkerThatLeavesForTwoReasonsIsDeletedOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 3).trains().change(2, func(p *podstate.Worker) { p.Node = "n7" }).reject(2, "OutOfcpu").settle()
+	w.pass(firstBackoff).settle()
+	g.Expect(w.worker(2).Avoids).To(Equal([]string{"n7"}))
+	w.pass(firstAvoidance - statuspace.SoonDelay).told(2).step().pass(statuspace.SoonDelay).step().step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1), "it gives way, and the node that it avoids may be used again")
+}

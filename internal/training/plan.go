@@ -112,6 +112,8 @@ type planner struct {
 	departing bool
 	// outcome is where what happened leads to.
 	outcome outcome
+	// deleting are the pods that the decision deletes.
+	deleting map[types.UID]bool
 	// progressed is true when the training reported progress.
 	progressed bool
 }
@@ -305,7 +307,11 @@ func (p *planner) deleteStrays() {
 
 // delete has a worker leave, in no more time than others wait for its room: what it has to save, it was asked for before.
 func (p *planner) delete(w *podstate.Worker) {
-	if !w.Terminating {
+	if !w.Terminating && !p.deleting[w.UID] {
+		if p.deleting == nil {
+			p.deleting = map[types.UID]bool{}
+		}
+		p.deleting[w.UID] = true // One pod may have to leave for two reasons, and is deleted once.
 		gone := *w
 		gone.GraceSeconds = min(w.GraceSeconds, int64(capacity.LongestLeave.Seconds()))
 		p.d.DeletePods = append(p.d.DeletePods, gone)
