@@ -11,12 +11,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
 // apply carries out a decision in its order and stops at the first problem.
-func (r *Reconciler) apply(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
-	for _, step := range []func(context.Context, training.Observed, training.Decision) *kube.Problem{
+func (r *Reconciler) apply(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
+	for _, step := range []func(context.Context, jobstate.Observed, training.Decision) *kube.Problem{
 		r.requestCheckpoint, r.deletePods, r.forceDeletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createNetworkPolicy,
 		r.createGroups, r.restoreGroups, r.createWorkers, r.deleteGroups, r.deleteService, r.deleteJob,
 	} {
@@ -27,7 +28,7 @@ func (r *Reconciler) apply(ctx context.Context, o training.Observed, d training.
 	return nil
 }
 
-func (r *Reconciler) deletePods(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) deletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for i := range d.DeletePods {
 		w := &d.DeletePods[i]
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
@@ -39,7 +40,7 @@ func (r *Reconciler) deletePods(ctx context.Context, o training.Observed, d trai
 }
 
 // forceDeletePods takes pods out of the API server whose kubelet does not answer.
-func (r *Reconciler) forceDeletePods(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) forceDeletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, w := range d.ForceDeletePods {
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
 		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(0)); err != nil {
@@ -50,7 +51,7 @@ func (r *Reconciler) forceDeletePods(ctx context.Context, o training.Observed, d
 }
 
 // requestCheckpoint writes on worker 0's pod, by server-side apply with its UID, what the training is to read.
-func (r *Reconciler) requestCheckpoint(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) requestCheckpoint(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if d.RequestCheckpoint == nil {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (r *Reconciler) requestCheckpoint(ctx context.Context, o training.Observed,
 	}, &corev1.Pod{}), "patch pod "+name)
 }
 
-func (r *Reconciler) createService(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) createService(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if !d.CreateService {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (r *Reconciler) createService(ctx context.Context, o training.Observed, d t
 	return kube.ProblemOf(r.create(ctx, o, service), "create Service "+service.Name)
 }
 
-func (r *Reconciler) createGroups(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) createGroups(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, g := range d.CreateGroups {
 		if err := r.create(ctx, o, g.PodGroup()); err != nil {
 			return kube.ProblemOf(err, "create PodGroup "+g.Name)
@@ -81,7 +82,7 @@ func (r *Reconciler) createGroups(ctx context.Context, o training.Observed, d tr
 	return nil
 }
 
-func (r *Reconciler) restoreGroups(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) restoreGroups(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, restore := range d.RestoreGroups {
 		content, err := restore.Group.Restore(restore.UID)
 		if err == nil {
@@ -94,7 +95,7 @@ func (r *Reconciler) restoreGroups(ctx context.Context, o training.Observed, d t
 	return nil
 }
 
-func (r *Reconciler) createWorkers(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) createWorkers(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, i := range d.CreateWorkers {
 		pod := d.Blueprint.Pod(i)
 		if err := r.create(ctx, o, pod); err != nil {
@@ -104,7 +105,7 @@ func (r *Reconciler) createWorkers(ctx context.Context, o training.Observed, d t
 	return nil
 }
 
-func (r *Reconciler) deleteGroups(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) deleteGroups(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, g := range d.DeleteGroups {
 		if err := r.delete(ctx, o, gang.NewPodGroup(), g.Name, g.UID); err != nil {
 			return kube.ProblemOf(err, "delete PodGroup "+g.Name)
@@ -113,7 +114,7 @@ func (r *Reconciler) deleteGroups(ctx context.Context, o training.Observed, d tr
 	return nil
 }
 
-func (r *Reconciler) deleteService(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) deleteService(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if d.DeleteService == "" {
 		return nil
 	}
@@ -121,20 +122,20 @@ func (r *Reconciler) deleteService(ctx context.Context, o training.Observed, d t
 	return kube.ProblemOf(r.delete(ctx, o, &corev1.Service{}, name, d.DeleteService), "delete Service "+name)
 }
 
-func (r *Reconciler) deleteJob(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) deleteJob(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if !d.DeleteJob {
 		return nil
 	}
 	return kube.ProblemOf(r.delete(ctx, o, &v1alpha1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the job after its time")
 }
 
-func (r *Reconciler) create(ctx context.Context, o training.Observed, child client.Object) error {
+func (r *Reconciler) create(ctx context.Context, o jobstate.Observed, child client.Object) error {
 	return r.applier.Create(ctx, client.ObjectKeyFromObject(o.Job), child)
 }
 
 // delete deletes exactly the object that was observed.
 func (r *Reconciler) delete(
-	ctx context.Context, o training.Observed, child client.Object, name string, uid types.UID, options ...client.DeleteOption,
+	ctx context.Context, o jobstate.Observed, child client.Object, name string, uid types.UID, options ...client.DeleteOption,
 ) error {
 	child.SetNamespace(o.Job.Namespace)
 	child.SetName(name)

@@ -36,6 +36,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/usage/collector"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
@@ -305,7 +306,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 
 func readWorker(o client.Object) podstate.Worker {
 	if pod, ok := o.(*corev1.Pod); ok {
-		w, _ := training.WorkerOf(pod)
+		w, _ := jobstate.WorkerOf(pod)
 		return w
 	}
 	return podstate.Worker{}

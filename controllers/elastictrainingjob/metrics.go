@@ -11,7 +11,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 // Labels have few values that are known beforehand: tiers are those of the operator's configuration, everything else is
@@ -60,14 +61,14 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 		placement: histogram("tideline_job_placement_seconds",
 			"Time from the beginning of an attempt until Volcano had placed its whole core; once for each attempt whose core ran."),
 		resizes: counter("tideline_job_resizes_total",
-			"Changes of the size of running trainings, by cause.", labelCause, training.ResizeCauses()),
+			"Changes of the size of running trainings, by cause.", labelCause, describe.ResizeCauses()),
 		evictions: counter("tideline_evictions_total",
-			"Workers that were taken away from jobs by no fault of theirs, by reason.", labelReason, training.EvictionReasons()),
+			"Workers that were taken away from jobs by no fault of theirs, by reason.", labelReason, losses.EvictionReasons()),
 		inVain: counter("tideline_evictions_in_vain_total",
 			"Workers that left for a gang that was not placed in time, by why they left.", labelReason,
-			[]string{training.EvictionTold, training.EvictionPreempted}),
+			[]string{losses.EvictionTold, losses.EvictionPreempted}),
 		restarts: counter("tideline_restarts_total",
-			"Restarts that jobs count against runPolicy.maxRestarts, by cause.", labelCause, training.RestartCauses()),
+			"Restarts that jobs count against runPolicy.maxRestarts, by cause.", labelCause, losses.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
 		phases: &phases{jobs: jobs, elected: elected},
 	}
@@ -97,7 +98,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // count adds what one written status told of a job.
-func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured training.Measures) {
+func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured describe.Measures) {
 	tier := m.tierOf(job)
 	if measured.Wait != nil {
 		m.wait.WithLabelValues(tier).Observe(measured.Wait.Seconds())
@@ -121,7 +122,7 @@ func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured training.Meas
 
 // hold notes what GPUs a job holds by the status that the API server has now.
 func (m *metrics) hold(job *v1alpha1.ElasticTrainingJob, written *status) {
-	core, surplus := training.HeldGPUs(job, written)
+	core, surplus := describe.HeldGPUs(job, written)
 	m.gpus.hold(client.ObjectKeyFromObject(job), holding{tier: m.tierOf(job), core: core, surplus: surplus})
 }
 

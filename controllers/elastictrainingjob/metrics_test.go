@@ -27,6 +27,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
@@ -147,14 +150,14 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		job.Spec.Tier = []string{"", "exploratory", "small-traffic", "main-traffic", fmt.Sprintf("tier-%d", n)}[n%5]
 		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, GPUs: 1}
 		m.hold(job, written)
-		measured := training.Measures{
-			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: training.ResizeCauses(),
+		measured := describe.Measures{
+			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: describe.ResizeCauses(),
 			Evictions: map[string]int{}, Restarts: map[string]int{},
 		}
-		for _, reason := range training.EvictionReasons() {
+		for _, reason := range losses.EvictionReasons() {
 			measured.Evictions[reason] = n
 		}
-		for _, cause := range training.RestartCauses() {
+		for _, cause := range losses.RestartCauses() {
 			measured.Restarts[cause] = n
 		}
 		m.count(job, measured)
@@ -174,7 +177,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 			}
 		}
 	}
-	g.Expect(testutil.ToFloat64(m.restarts.WithLabelValues(training.RestartOOM))).To(Equal(199 * 200 / 2.))
+	g.Expect(testutil.ToFloat64(m.restarts.WithLabelValues(losses.RestartOOM))).To(Equal(199 * 200 / 2.))
 	problems, err := testutil.GatherAndLint(registry)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(problems).To(BeEmpty())
@@ -293,15 +296,15 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 			Attempt:       &v1alpha1.AttemptStatus{Number: 1, StartTime: metav1.NewTime(c.now.Add(-4 * time.Second)), MinReplicas: 2},
 			ReadyReplicas: 2, GPUs: 2,
 		},
-		Losses: []training.Loss{{Restarts: 1, Cause: training.RestartOOM}},
+		Losses: []losses.Loss{{Restarts: 1, Cause: losses.RestartOOM}},
 	}
 	report := func() {
-		_, err := r.report(t.Context(), training.Observed{Job: job}, d, nil, c.now)
+		_, err := r.report(t.Context(), jobstate.Observed{Job: job}, d, nil, c.now)
 		g.Expect(err).NotTo(HaveOccurred())
 		c.pass(time.Minute)
 	}
 	counted := func() [2]float64 {
-		restarts := r.metrics.restarts.WithLabelValues(training.RestartOOM)
+		restarts := r.metrics.restarts.WithLabelValues(losses.RestartOOM)
 		return [2]float64{testutil.ToFloat64(restarts), seconds(r.metrics, "exploratory")[0]}
 	}
 	report()

@@ -16,14 +16,14 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
-func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (training.Observed, bool, error) {
-	o := training.Observed{
+func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (jobstate.Observed, bool, error) {
+	o := jobstate.Observed{
 		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.volcano.Missing(),
 		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.arbiter.Turn(client.ObjectKeyFromObject(job)),
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 }
 
 // observeGang reads what Volcano's kinds say of the job, if they are served.
-func (r *Reconciler) observeGang(ctx context.Context, o *training.Observed) error {
+func (r *Reconciler) observeGang(ctx context.Context, o *jobstate.Observed) error {
 	var err error
 	if err = r.observeProfile(ctx, o); err != nil || o.VolcanoMissing != "" {
 		return err
@@ -103,7 +103,7 @@ func (r *Reconciler) workers(
 	workers, listed := make([]podstate.Worker, 0, len(pods.Items)), make(map[types.UID]bool, len(pods.Items))
 	for i := range pods.Items {
 		listed[pods.Items[i].UID] = true
-		if w, ok := training.WorkerOf(&pods.Items[i]); ok {
+		if w, ok := jobstate.WorkerOf(&pods.Items[i]); ok {
 			workers = append(workers, w)
 		}
 	}
@@ -151,7 +151,7 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 // observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile; without one,
 // the queue that the namespace names by Volcano's own annotation, or default. A namespace that is not found is an error: a job
 // has one, so the cache lags, and a gang keeps the queue that it joins.
-func (r *Reconciler) observeProfile(ctx context.Context, o *training.Observed) error {
+func (r *Reconciler) observeProfile(ctx context.Context, o *jobstate.Observed) error {
 	namespace, profile, err := profilecache.ProfileOf(ctx, r.client, o.Job.Namespace)
 	if err != nil {
 		return err

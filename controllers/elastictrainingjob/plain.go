@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 	"github.com/tideline-io/tideline/internal/training/sshkey"
 )
@@ -20,19 +21,19 @@ import (
 // ones, a NetworkPolicy.
 
 // observeHosts reads the ConfigMap of a job that needs one.
-func (r *Reconciler) observeHosts(ctx context.Context, o *training.Observed) error {
+func (r *Reconciler) observeHosts(ctx context.Context, o *jobstate.Observed) error {
 	if rendezvous.Torchrun(o.Job) {
 		return nil
 	}
 	m := &corev1.ConfigMap{}
 	found, err := kube.Owned(ctx, r.client, o.Job, rendezvous.HostsName(o.Job.Name), m)
 	if found && err == nil && m.DeletionTimestamp == nil {
-		o.Hosts = &training.Hosts{UID: m.UID, Data: m.Data}
+		o.Hosts = &jobstate.Hosts{UID: m.UID, Data: m.Data}
 	}
 	return err
 }
 
-func (r *Reconciler) writeHosts(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) writeHosts(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if d.WriteHosts == nil {
 		return nil
 	}
@@ -57,7 +58,7 @@ func anyValues(data map[string]string) map[string]any {
 }
 
 // createSSHKeys creates the key pair.
-func (r *Reconciler) createSSHKeys(ctx context.Context, o training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) createSSHKeys(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if !d.CreateSSHKeys {
 		return nil
 	}
@@ -70,7 +71,7 @@ func (r *Reconciler) createSSHKeys(ctx context.Context, o training.Observed, d t
 }
 
 // createNetworkPolicy creates the policy that isolates the job's workers.
-func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ training.Observed, d training.Decision) *kube.Problem {
+func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ jobstate.Observed, d training.Decision) *kube.Problem {
 	if !d.CreateNetworkPolicy {
 		return nil
 	}

@@ -18,12 +18,13 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // unread creates what the operator does not read for a job, with a client that answers creation so, and returns what came of it.
 func unread(
-	t *testing.T, answer error, create func(*Reconciler, context.Context, training.Observed, training.Decision) *kube.Problem,
+	t *testing.T, answer error, create func(*Reconciler, context.Context, jobstate.Observed, training.Decision) *kube.Problem,
 ) (*kube.Problem, client.Client) {
 	t.Helper()
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr", UID: "u-1"}}
@@ -43,7 +44,7 @@ func unread(
 		CreateSSHKeys: true, CreateNetworkPolicy: true,
 		Blueprint: trainingpod.Blueprint{Job: job, Attempt: &v1alpha1.AttemptStatus{}},
 	}
-	return create(r, t.Context(), training.Observed{Job: job}, d), c
+	return create(r, t.Context(), jobstate.Observed{Job: job}, d), c
 }
 
 func keysOf(t *testing.T, answer error) (*kube.Problem, []corev1.Secret) {

@@ -14,6 +14,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
@@ -22,11 +24,11 @@ type status = v1alpha1.ElasticTrainingJobStatus
 
 // report writes the status when it is due, also after a problem, and then tells the story in events.
 func (r *Reconciler) report(
-	ctx context.Context, o training.Observed, d training.Decision, p *kube.Problem, now time.Time,
+	ctx context.Context, o jobstate.Observed, d training.Decision, p *kube.Problem, now time.Time,
 ) (reconcile.Result, error) {
 	wanted, again := d.Status, d.RequeueAfter
 	if p != nil {
-		obstacle := training.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal}
+		obstacle := jobstate.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal}
 		wanted = training.Explain(o, now, d, obstacle)
 		again = kube.Sooner(again, waitInterval)
 	}
@@ -53,7 +55,7 @@ func (r *Reconciler) report(
 
 // writeWhenDue writes the status, or returns how long the change is to be held back.
 func (r *Reconciler) writeWhenDue(
-	ctx context.Context, o training.Observed, wanted *status, d training.Decision, now time.Time,
+	ctx context.Context, o jobstate.Observed, wanted *status, d training.Decision, now time.Time,
 ) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
 	r.metrics.hold(o.Job, &o.Job.Status)
@@ -78,7 +80,7 @@ func (r *Reconciler) writeWhenDue(
 	recorder.TellTraining(r.journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.Task(o.Job), o.Job.Status.Sizing
 	r.usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
-	r.metrics.count(o.Job, training.Measure(&o.Job.Status, wanted, d.Losses))
+	r.metrics.count(o.Job, describe.Measure(&o.Job.Status, wanted, d.Losses))
 	r.metrics.hold(o.Job, wanted)
 	return 0, nil
 }
@@ -93,7 +95,7 @@ func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ElasticTrainingJob,
 		log.FromContext(ctx).Info("Job changed", "attempt", attempt, "queue", written.Queue,
 			"decision", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
 	}
-	for _, e := range training.Events(&job.Status, written) {
+	for _, e := range describe.Events(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

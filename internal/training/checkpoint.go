@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"math"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // CheckpointRequest is what worker 0's pod is to be told.
@@ -27,26 +25,26 @@ const (
 	forShrink, forStop, forRestart, forEviction = "Shrink", "Stop", "Restart", "Eviction"
 )
 
-// saved tells whether workers may leave: at once without a grace or when nobody trains, and otherwise when worker 0 has saved a
-// checkpoint, which it is asked for, or the grace has passed. A checkpoint that was asked for something else is none for this: it
-// may be long ago. Of several departures in one evaluation the first asks for all.
-func (p *planner) saved(what string) bool {
-	grace, master := p.checkpointGrace(), p.at[0]
-	if grace == 0 || p.st.RunningSince == nil || master == nil || !master.Running() {
+// ensureCheckpoint has worker 0 save a checkpoint before workers leave, and reports whether they may: at once without a grace or
+// while no core trains, and otherwise when worker 0 has saved or the grace has passed. A checkpoint requested for another reason
+// does not count; it may be stale. If several departures fall into one evaluation, the first requests for all.
+func (p *planner) ensureCheckpoint(what string) (ready bool) {
+	grace, master := p.CheckpointGrace(), p.At[0]
+	if grace == 0 || p.Status.RunningSince == nil || master == nil || !master.Running() {
 		return true
 	}
 	if p.departing {
-		what = p.st.Checkpoint.For
+		what = p.Status.Checkpoint.For
 	}
 	p.departing = true
-	c := p.st.Checkpoint
+	c := p.Status.Checkpoint
 	if c == nil || (c.For != what && what != forEviction) {
-		p.st.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.time(), Number: p.nextRequest(master)}
+		p.Status.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.Time(), Number: nextRequest(p.State, master)}
 		p.wake(grace)
 		return false
 	}
 	c.For = what // What it was asked for has happened, and only those are left who leave on the word of others.
-	left := c.RequestTime.Add(grace).Sub(p.now)
+	left := c.RequestTime.Add(grace).Sub(p.Now)
 	if left <= 0 || master.CheckpointDone >= requestNumber(c) {
 		return true
 	}
@@ -56,9 +54,9 @@ func (p *planner) saved(what string) bool {
 
 // nextRequest is the number of a request: above the second that has begun, in which worker 0 may have saved before, and above
 // what it was asked with or said before, because the clock of its node may be ahead of ours.
-func (p *planner) nextRequest(master *podstate.Worker) int64 {
-	last := max(p.now.Unix(), master.CheckpointRequested, master.CheckpointDone)
-	if c := p.st.Checkpoint; c != nil {
+func nextRequest(s *jobstate.State, master *podstate.Worker) int64 {
+	last := max(s.Now.Unix(), master.CheckpointRequested, master.CheckpointDone)
+	if c := s.Status.Checkpoint; c != nil {
 		last = max(last, requestNumber(c))
 	}
 	return min(last, math.MaxInt64-1) + 1
@@ -67,16 +65,12 @@ func (p *planner) nextRequest(master *podstate.Worker) int64 {
 // requestNumber is the number of a request that is in status. An operator that did not know the field wrote none.
 func requestNumber(c *v1alpha1.CheckpointStatus) int64 { return cmp.Or(c.Number, c.RequestTime.Unix()) }
 
-func (p *planner) checkpointGrace() time.Duration {
-	return time.Duration(ptr.Deref(p.spec.Checkpoint.GraceSeconds, 0)) * time.Second
-}
-
 // watchDepartures asks for a checkpoint as well when others told workers to leave: surplus trains on for its grace, and a drained
 // core worker for as long as it takes to end.
 func (p *planner) watchDepartures() {
-	for w := range p.workers() {
-		if w.Terminating && w.Phase == corev1.PodRunning && p.recordedLost(w) {
-			p.saved(forEviction)
+	for w := range p.AttemptWorkers() {
+		if w.Terminating && w.Phase == corev1.PodRunning && p.RecordedLost(w) {
+			p.ensureCheckpoint(forEviction)
 		}
 	}
 }
@@ -85,35 +79,16 @@ func (p *planner) watchDepartures() {
 // about to leave any more.
 func (p *planner) tellCheckpoint() {
 	p.watchDepartures()
-	if p.st.Checkpoint == nil {
+	if p.Status.Checkpoint == nil {
 		return
 	}
 	if !p.departing {
-		p.st.Checkpoint = nil
+		p.Status.Checkpoint = nil
 		return
 	}
-	written, master := p.o.Job.Status.Checkpoint, p.at[0]
+	written, master := p.Job.Status.Checkpoint, p.At[0]
 	if written == nil || master == nil || master.Terminating || master.CheckpointRequested >= requestNumber(written) {
 		return
 	}
 	p.d.RequestCheckpoint = &CheckpointRequest{UID: master.UID, Value: strconv.FormatInt(requestNumber(written), 10)}
-}
-
-// lostSince is since when work is lost if all workers go back to the last checkpoint that is known of now; nil if none was done.
-// One of a time that has not come is not believed, but for the second by which the number of a request is ahead.
-func (p *planner) lostSince() *metav1.Time {
-	if p.st.RunningSince == nil {
-		return nil
-	}
-	since := *p.st.RunningSince
-	if master := p.at[0]; master != nil {
-		saved := time.Unix(master.CheckpointDone, 0)
-		if now := p.time(); saved.Equal(now.Add(time.Second)) {
-			saved = now.Time
-		}
-		if saved.After(since.Time) && !saved.After(p.now) {
-			since = metav1.NewTime(saved)
-		}
-	}
-	return &since
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 var ranker = types.NamespacedName{Namespace: "ads", Name: "ranker"}
@@ -78,9 +80,9 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	w.settle().run().settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventLeftInVain))
-	m := Measure(&v1alpha1.ElasticTrainingJobStatus{}, w.status(), nil)
+	m := describe.Measure(&v1alpha1.ElasticTrainingJobStatus{}, w.status(), nil)
 	g.Expect(m.InVain).To(Equal(2))
-	g.Expect(m.InVainReason).To(Equal(EvictionPreempted))
+	g.Expect(m.InVainReason).To(Equal(losses.EvictionPreempted))
 }
 
 func TestWhyAClaimIsNone(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -66,7 +67,7 @@ func (w *world) createShared(d *Decision) bool {
 		return false
 	}
 	return d.WriteHosts == nil || w.do(func() {
-		w.o.Hosts = &Hosts{UID: "hosts", Data: d.WriteHosts.Data}
+		w.o.Hosts = &jobstate.Hosts{UID: "hosts", Data: d.WriteHosts.Data}
 		w.hostsWritten++
 	})
 }

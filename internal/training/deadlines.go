@@ -2,50 +2,62 @@ package training
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/platform/podstate"
-	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // keepTime notes when the core began to run, and since when it is not whole. That time begins only when no node is to blame, and
 // anew after one was: what a node does is no fault of the job's.
 func (p *planner) keepTime() {
 	switch {
-	case p.heldByNode():
-		p.st.BelowMinSince = nil
-	case p.coreRuns():
-		p.st.BelowMinSince = nil
-		if p.st.RunningSince == nil {
-			t := p.time()
-			p.st.RunningSince = &t
-			if p.st.StartTime == nil {
+	case heldByNode(p.State):
+		p.Status.BelowMinSince = nil
+	case p.CoreRuns():
+		p.Status.BelowMinSince = nil
+		if p.Status.RunningSince == nil {
+			t := p.Time()
+			p.Status.RunningSince = &t
+			if p.Status.StartTime == nil {
 				p.markStarted()
 			}
 		}
-	case p.st.BelowMinSince == nil && (p.st.RunningSince != nil || p.cannotStart() != nil):
-		t := p.time()
-		p.st.BelowMinSince = &t
-	case p.st.RunningSince == nil && p.cannotStart() == nil:
-		p.st.BelowMinSince = nil
+	case p.Status.BelowMinSince == nil && (p.Status.RunningSince != nil || p.CannotStart() != nil):
+		t := p.Time()
+		p.Status.BelowMinSince = &t
+	case p.Status.RunningSince == nil && p.CannotStart() == nil:
+		p.Status.BelowMinSince = nil
 	}
 }
 
-// active is how long the job has trained, over all attempts.
-func (p *planner) active() time.Duration {
-	d := time.Duration(p.st.ActiveSeconds) * time.Second
-	if p.st.RunningSince != nil {
-		d += max(0, p.now.Sub(p.st.RunningSince.Time))
+// heldByNode tells whether the core is not whole because of a node: one does not answer that a worker has to leave, or one
+// rejected a worker that has yet to come back, or that waits for room on another.
+func heldByNode(s *jobstate.State) bool {
+	if s.Stuck() != nil {
+		return true
 	}
-	return d
+	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
+		if m.Index >= s.Minimum || !m.Lost || m.Left || m.Rejections == 0 {
+			return false
+		}
+		w := s.At[m.Index]
+		if w == nil || w.UID == m.UID {
+			return true
+		}
+		return !w.Scheduled && slices.ContainsFunc(s.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
+			return slices.Contains(w.Avoids, n.Name)
+		})
+	})
 }
 
-// overdue ends the job when one of its times has passed, and otherwise asks to be called when the next one does.
-func (p *planner) overdue() bool {
-	run, longest := p.spec.RunPolicy, p.longestRun()
+// endIfOverdue ends the job when one of its times has passed, and otherwise asks to be called when the next one does.
+func (p *planner) endIfOverdue() (ended bool) {
+	run, longest := p.Spec.RunPolicy, longestRun(p.State)
 	for _, timer := range []struct {
 		running bool
 		passed  func() time.Duration
@@ -55,19 +67,20 @@ func (p *planner) overdue() bool {
 		message, advice string
 	}{
 		{
-			p.st.RunningSince != nil, p.active, longest.seconds, v1alpha1.ReasonDeadlineExceeded, longest.message, longest.advice,
+			p.Status.RunningSince != nil, p.Active, longest.seconds, v1alpha1.ReasonDeadlineExceeded, longest.message, longest.advice,
 		},
 		{
-			p.st.RunningSince == nil && p.st.BelowMinSince == nil, func() time.Duration { return p.now.Sub(p.st.Attempt.StartTime.Time) },
+			p.Status.RunningSince == nil && p.Status.BelowMinSince == nil,
+			func() time.Duration { return p.Now.Sub(p.Status.Attempt.StartTime.Time) },
 			run.SchedulingTimeoutSeconds, v1alpha1.ReasonSchedulingTimeout,
 			"The core has waited for runPolicy.schedulingTimeoutSeconds (%s).",
 			"Submit the job again when there is room, or with a smaller minReplicas.",
 		},
 		{
-			p.st.BelowMinSince != nil, func() time.Duration { return p.now.Sub(p.st.BelowMinSince.Time) },
+			p.Status.BelowMinSince != nil, func() time.Duration { return p.Now.Sub(p.Status.BelowMinSince.Time) },
 			ptr.To(ptr.Deref(run.BelowMinTimeoutSeconds, v1alpha1.DefaultBelowMinTimeoutSeconds)), v1alpha1.ReasonBelowMinTimeout,
 			"The core was not whole for runPolicy.belowMinTimeoutSeconds (%s), and fewer workers than minReplicas cannot train.",
-			p.belowMinAdvice(),
+			belowMinAdvice(p.State),
 		},
 	} {
 		if !timer.running || timer.limit == nil {
@@ -91,12 +104,12 @@ type bound struct {
 }
 
 // longestRun is the job's own bound, or that of its tier where that is less.
-func (p *planner) longestRun() bound {
+func longestRun(s *jobstate.State) bound {
 	own := bound{
-		p.spec.RunPolicy.ActiveDeadlineSeconds, "The job has trained for runPolicy.activeDeadlineSeconds (%s).",
+		s.Spec.RunPolicy.ActiveDeadlineSeconds, "The job has trained for runPolicy.activeDeadlineSeconds (%s).",
 		"Raise it, and submit the job again: it goes on from its last checkpoint.",
 	}
-	tier, _ := p.tier()
+	tier, _ := s.Tier()
 	if most := tier.LongestRunSeconds; most > 0 && (own.seconds == nil || most < *own.seconds) {
 		return bound{
 			&most, "The job has trained for as long as a job of tier " + tier.Name + " may (%s; tiers[].longestRunSeconds of the " +
@@ -107,44 +120,9 @@ func (p *planner) longestRun() bound {
 	return own
 }
 
-func (p *planner) belowMinAdvice() string {
-	if w := p.cannotStart(); w != nil {
-		return p.startError(w)
+func belowMinAdvice(s *jobstate.State) string {
+	if w := s.CannotStart(); w != nil {
+		return describe.StartError(w)
 	}
 	return "Submit the job again when there is room, or with a smaller minReplicas."
-}
-
-// cannotStart is the first core worker that waits for something that waiting alone does not mend.
-func (p *planner) cannotStart() *podstate.Worker {
-	for _, w := range p.at[:p.minimum] {
-		if w != nil && !w.Terminating && w.CannotStart() {
-			return w
-		}
-	}
-	return nil
-}
-
-// startError says why the worker does not start, and what to do.
-func (p *planner) startError(w *podstate.Worker) string {
-	do := "correct the image of the template, or the pull secret, and create the job anew"
-	if w.StartError() == v1alpha1.ReasonContainerConfigError {
-		do = "correct the template, or what it names, and create the job anew if the template changes"
-	}
-	said := ""
-	if w.WaitingMessage != "" {
-		said = ": " + text.Clip(w.WaitingMessage, 512)
-	}
-	return fmt.Sprintf("Worker %d cannot start (%s%s): %s.", w.Index, w.Waiting, said, do)
-}
-
-// expire deletes an ended job that has outlived its time.
-func (p *planner) expire() {
-	ttl := p.spec.RunPolicy.TTLSecondsAfterFinished
-	if ttl == nil || p.st.CompletionTime == nil {
-		return
-	}
-	left := p.st.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(p.now)
-	if p.d.DeleteJob = left <= 0; !p.d.DeleteJob {
-		p.wake(left)
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 // fail lets the pod of a worker fail with that message.
@@ -40,7 +41,7 @@ func another(n int) string { return "error " + strings.Repeat("x", n) }
 // recover lets everything come back after a failure.
 func (w *world) recover() *world {
 	w.t.Helper()
-	return w.settle().pass(longestBackoff).settle().run().settle()
+	return w.settle().pass(losses.LongestBackoff).settle().run().settle()
 }
 
 func TestFailureBudget(t *testing.T) {
@@ -116,7 +117,7 @@ func TestSameFailureTwice(t *testing.T) {
 			if c.second == "" {
 				first = ""
 			}
-			w.fail(1, first).settle().pass(firstBackoff).settle().run().settle().pass(c.between).fail(1, c.second).step()
+			w.fail(1, first).settle().pass(losses.FirstBackoff).settle().run().settle().pass(c.between).fail(1, c.second).step()
 			if !c.fails {
 				g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 				return
@@ -174,14 +175,14 @@ func TestBackoffIsEachWorkersOwn(t *testing.T) {
 		return w.now.Sub(start)
 	}
 	g.Expect(stays(1)).To(BeZero())
-	for n, want := range []time.Duration{firstBackoff, 2 * firstBackoff, 4 * firstBackoff} {
+	for n, want := range []time.Duration{losses.FirstBackoff, 2 * losses.FirstBackoff, 4 * losses.FirstBackoff} {
 		w.fail(1, another(n))
 		g.Expect(stays(1)).To(BeNumerically("~", want, 6*time.Second), "failure %d of worker 1", n+1)
 		w.settle().run().settle()
 	}
 	w.fail(2, "another")
 	g.Expect(stays(2)).To(BeNumerically("~", 10*time.Second, 6*time.Second), "the first of worker 2")
-	g.Expect(backoff(20)).To(Equal(longestBackoff))
+	g.Expect(losses.Backoff(20)).To(Equal(losses.LongestBackoff))
 }
 
 func TestFailurePolicyFirstMatchWins(t *testing.T) {

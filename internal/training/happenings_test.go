@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // chance decides what happens: random numbers, or the bytes of a fuzzer.
@@ -196,7 +197,7 @@ func someObstacle(w *world, c chance) {
 	case 3:
 		w.o.Queue.State = pick(c, "Closed", "")
 	case 4:
-		w.o.Queue = Queue{Name: pick(c, "default", hostile), Missing: true}
+		w.o.Queue = jobstate.Queue{Name: pick(c, "default", hostile), Missing: true}
 	case 5:
 		w.o.SchedulerObstacles = []string{"action preempt is missing"}
 	case 6:
@@ -207,7 +208,7 @@ func someObstacle(w *world, c chance) {
 // open takes every obstacle out of the way.
 func (w *world) open() {
 	w.o.Invalid, w.o.VolcanoMissing, w.o.SchedulerObstacles = "", "", nil
-	w.o.Queue = Queue{Name: "default", State: gang.QueueOpen}
+	w.o.Queue = jobstate.Queue{Name: "default", State: gang.QueueOpen}
 	w.refuses = ""
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // number reads a number from the environment.
@@ -129,7 +130,7 @@ func (w *world) atRest() string {
 	if counted := w.restarts(); counted != int(st.Restarts) {
 		return fmt.Sprintf("counted %d restarts for those of status, %d", counted, st.Restarts)
 	}
-	if !finished(st) {
+	if !jobstate.Finished(st) {
 		if have := w.indices(); len(have) != w.pods() {
 			return fmt.Sprintf("has workers %v, wants %d of them", have, w.pods())
 		}

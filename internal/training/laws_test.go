@@ -15,11 +15,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // moment is one decision and what it was made from.
 type moment struct {
-	o   *Observed
+	o   *jobstate.Observed
 	now time.Time
 	d   *Decision
 	// was is the status that the decision was made from, and st the one that it wants.
@@ -59,7 +61,7 @@ var laws = []struct {
 }
 
 // brokenLaw is the first law that the decision breaks; empty for none.
-func brokenLaw(o *Observed, d *Decision, now time.Time) string {
+func brokenLaw(o *jobstate.Observed, d *Decision, now time.Time) string {
 	m := &moment{o: o, now: now, d: d, was: &o.Job.Status, st: &d.Status}
 	for _, law := range laws {
 		if !law.hold(m) {
@@ -72,7 +74,7 @@ func brokenLaw(o *Observed, d *Decision, now time.Time) string {
 // trains is true while the workers of the attempt are wanted.
 func (m *moment) trains() bool {
 	return m.was.Attempt != nil && m.was.MasterCompletionTime == nil && m.st.MasterCompletionTime == nil &&
-		!finished(m.was) && !stopped(m.was)
+		!jobstate.Finished(m.was) && !jobstate.Stopped(m.was)
 }
 
 func (m *moment) current(p *podstate.Worker) bool {
@@ -322,7 +324,7 @@ func (m *moment) countersRise() bool {
 	if b.Number > a.Number {
 		return rises
 	}
-	if finished(m.st) || stopped(m.st) {
+	if jobstate.Finished(m.st) || jobstate.Stopped(m.st) {
 		return rises && *a == *b // What concerned its pods is forgotten with the attempt.
 	}
 	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || (*is != *was && is.Number <= was.Number)) {
@@ -414,7 +416,7 @@ func (m *moment) speaks() bool {
 			return false
 		}
 	}
-	for _, e := range Events(m.was, m.st) {
+	for _, e := range describe.Events(m.was, m.st) {
 		if !speakable(e.Message, statuspace.MessageLimit) {
 			return false
 		}
@@ -436,8 +438,8 @@ func (m *moment) leavesTheDeletedAlone() bool {
 }
 
 // impure says how Plan is more than a function of what was observed; empty when it is not.
-func impure(o *Observed, now time.Time) string {
-	before := o.deepCopy()
+func impure(o *jobstate.Observed, now time.Time) string {
+	before := clone(*o)
 	first, again := Plan(*o, now), Plan(*o, now)
 	switch {
 	case !reflect.DeepEqual(*o, before):
@@ -449,7 +451,7 @@ func impure(o *Observed, now time.Time) string {
 }
 
 // restless says what a job does that should be at rest; empty for nothing.
-func restless(o Observed, now time.Time) string {
+func restless(o jobstate.Observed, now time.Time) string {
 	d := Plan(o, now)
 	if what := busy(&o, &d); what != "" {
 		return what
@@ -467,7 +469,7 @@ func restless(o Observed, now time.Time) string {
 }
 
 // busy says what a decision does.
-func busy(o *Observed, d *Decision) string {
+func busy(o *jobstate.Observed, d *Decision) string {
 	switch {
 	case PaceOf(&o.Job.Status, &d.Status) != statuspace.Never:
 		return "writes its status"
@@ -483,7 +485,7 @@ func busy(o *Observed, d *Decision) string {
 }
 
 // podsThatRun counts pods that did not end.
-func podsThatRun(o *Observed) int {
+func podsThatRun(o *jobstate.Observed) int {
 	n := 0
 	for i := range o.Workers {
 		if o.Workers[i].Phase == corev1.PodRunning || o.Workers[i].Phase == corev1.PodPending {

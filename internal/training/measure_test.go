@@ -14,11 +14,13 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 // measured adds up what the writes of a job's status counted.
-func (w *world) measured() Measures {
-	sum := Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
+func (w *world) measured() describe.Measures {
+	sum := describe.Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
 	for _, m := range w.measures {
 		if m.Wait != nil {
 			sum.Wait = m.Wait
@@ -50,47 +52,47 @@ func TestWhatIsMeasured(t *testing.T) {
 			happens: func(w *world) {
 				w.evict(2, 3).settle().pass(301 * time.Second).settle().run().settle()
 			},
-			resizes: []string{ResizeEviction, ResizeGrowth}, evictions: counts{EvictionScheduler: 2},
+			resizes: []string{describe.ResizeEviction, describe.ResizeGrowth}, evictions: counts{losses.EvictionScheduler: 2},
 		},
 		"the operator tells one to leave": {
 			happens: func(w *world) { w.told(3).settle() },
-			resizes: []string{ResizeTold}, evictions: counts{EvictionTold: 1},
+			resizes: []string{describe.ResizeTold}, evictions: counts{losses.EvictionTold: 1},
 		},
 		"one leaves while the operator is down": {
 			happens: func(w *world) { w.deletePod(3).restart().settle() },
-			resizes: []string{ResizeEviction}, evictions: counts{EvictionUnseen: 1},
+			resizes: []string{describe.ResizeEviction}, evictions: counts{losses.EvictionUnseen: 1},
 		},
 		"a node of the surplus is drained": {
 			happens: func(w *world) {
 				w.change(3, func(p *podstate.Worker) { p.Disruption = "EvictionByEvictionAPI" }).end(corev1.PodFailed, 3).settle()
 			},
-			resizes: []string{ResizeEviction}, evictions: counts{EvictionDrained: 1},
+			resizes: []string{describe.ResizeEviction}, evictions: counts{losses.EvictionDrained: 1},
 		},
 		"a node of the core is lost": {
 			happens: func(w *world) {
 				w.change(1, func(p *podstate.Worker) { p.Disruption = "DeletionByTaintManager" }).remove(w.worker(1).UID)
 				w.settle().run().settle()
 			},
-			evictions: counts{EvictionNodeLost: 1},
+			evictions: counts{losses.EvictionNodeLost: 1},
 		},
 		"a gang without torchrun starts anew when one is evicted": {
 			happens: func(w *world) {
 				w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
 				w.evict(3).settle().run().settle().run().settle()
 			},
-			resizes: []string{ResizeGrowth}, evictions: counts{EvictionScheduler: 1},
+			resizes: []string{describe.ResizeGrowth}, evictions: counts{losses.EvictionScheduler: 1},
 		},
 		"the job is stopped for another": {
 			happens: func(w *world) {
 				w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
 				w.evict(3).settle()
 			},
-			evictions: counts{EvictionScheduler: 1, EvictionPreempted: 3},
+			evictions: counts{losses.EvictionScheduler: 1, losses.EvictionPreempted: 3},
 		},
 		"its user suspends it": {happens: func(w *world) { w.suspend(true).settle() }},
 		"maxReplicas is lowered and raised": {
 			happens: func(w *world) { w.scale(3).settle().scale(4).settle().run().settle() },
-			resizes: []string{ResizeScale, ResizeGrowth},
+			resizes: []string{describe.ResizeScale, describe.ResizeGrowth},
 		},
 		"a worker fails, one runs out of memory, one is deleted": {
 			happens: func(w *world) {
@@ -100,11 +102,11 @@ func TestWhatIsMeasured(t *testing.T) {
 				}).settle()
 				w.recover().deletePod(3).settle().run().settle()
 			},
-			restarts: counts{RestartError: 1, RestartOOM: 1, RestartDeleted: 1},
+			restarts: counts{losses.RestartError: 1, losses.RestartOOM: 1, losses.RestartDeleted: 1},
 		},
 		"containers restart in place": {
 			happens:  func(w *world) { w.restartContainers("once", 1).settle() },
-			restarts: counts{RestartError: 1},
+			restarts: counts{losses.RestartError: 1},
 		},
 		"it succeeds": {happens: func(w *world) {
 			w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).pass(301 * time.Second).settle()
@@ -121,7 +123,7 @@ func TestWhatIsMeasured(t *testing.T) {
 			g.Expect(counts(got.Restarts)).To(Equal(nonNil(c.restarts)), "restarts")
 			g.Expect(got.Wait).To(BeNil(), "a job waits once")
 			for _, resize := range got.Resizes {
-				g.Expect(ResizeCauses()).To(ContainElement(resize))
+				g.Expect(describe.ResizeCauses()).To(ContainElement(resize))
 			}
 		})
 	}
@@ -160,17 +162,6 @@ func TestWaitAndPlacementAreMeasured(t *testing.T) {
 	g.Expect(*w.measured().Placement).To(BeNumerically("<", time.Minute))
 }
 
-func TestEveryDisruptionHasAReasonOfTheSet(t *testing.T) {
-	g := NewWithT(t)
-	for disruption, want := range map[string]string{
-		"PreemptionByScheduler": EvictionScheduler, "DeletionByPodGC": EvictionNodeLost, "TerminationByKubelet": EvictionKubelet,
-		"EvictionByEvictionAPI": EvictionDrained, "SomethingNew": EvictionOther, "": EvictionOther, told: EvictionTold,
-	} {
-		g.Expect(evictionReason(disruption)).To(Equal(want), disruption)
-		g.Expect(EvictionReasons()).To(ContainElement(want))
-	}
-}
-
 func TestHeldGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change        func(w *world)
@@ -192,7 +183,7 @@ func TestHeldGPUs(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 4).trains()
 			c.change(w)
-			core, surplus := HeldGPUs(w.o.Job, w.status())
+			core, surplus := describe.HeldGPUs(w.o.Job, w.status())
 			g.Expect([]int64{core, surplus}).To(Equal([]int64{c.core, c.surplus}))
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
+	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
@@ -86,7 +87,7 @@ func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 	g.Expect(w.status().LastFailure.Message).To(Equal("out of memory"))
 	w.step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "the failed pod stays for the back-off")
-	w.pass(firstBackoff).step()
+	w.pass(losses.FirstBackoff).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1))
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))

@@ -16,6 +16,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -93,10 +95,10 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 		node := w.worker(3).Node
 		w.step().pass(statuspace.SoonDelay).step()
 		g.Expect(w.status().Restarts).To(Equal(int32(1)), "rejection %d is no failure of the job's", n)
-		g.Expect(finished(w.status())).To(BeFalse())
+		g.Expect(jobstate.Finished(w.status())).To(BeFalse())
 		g.Expect(w.status().AvoidedNodes).To(ContainElement(And(HaveField("Name", node), HaveField("Until", Not(BeNil())))))
 		g.Expect(w.worker(3).Phase).To(Equal(corev1.PodFailed), "it stays for a back-off")
-		w.pass(backoff(n)).step().step()
+		w.pass(losses.Backoff(n)).step().step()
 		g.Expect(w.worker(3).Phase).To(Equal(corev1.PodPending), "created anew")
 		g.Expect(w.worker(3).Avoids).To(ContainElement(node), "elsewhere")
 	}
@@ -111,18 +113,19 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 func TestARejectedWorkerOfOneTriesTheNodeAgain(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).settle().run(0).reject(1, "OutOfcpu").step().pass(statuspace.SoonDelay).step()
-	w.pass(firstBackoff).step().step()
+	w.pass(losses.FirstBackoff).step().step()
 	waits := w.worker(1)
 	g.Expect(waits.Avoids).To(Equal([]string{"n1"}))
 	uid := waits.UID
-	w.pass(firstAvoidance - time.Minute).settle()
+	w.pass(losses.FirstAvoidance - time.Minute).settle()
 	g.Expect(w.worker(1).UID).To(Equal(uid), "there may be room elsewhere")
 	w.pass(time.Minute).settle()
 	g.Expect(w.worker(1).UID).NotTo(Equal(uid), "its affinity cannot be changed")
 	g.Expect(w.worker(1).Avoids).To(BeEmpty())
 	g.Expect(w.status().Restarts).To(BeZero())
 	w.reject(1, "OutOfcpu").step().pass(statuspace.SoonDelay).step()
-	g.Expect(w.status().AvoidedNodes[0].Until.Sub(w.status().AvoidedNodes[0].Time.Time)).To(Equal(2*firstAvoidance), "it doubles")
+	avoided := w.status().AvoidedNodes[0]
+	g.Expect(avoided.Until.Sub(avoided.Time.Time)).To(Equal(2*losses.FirstAvoidance), "it doubles")
 	w.pass(4 * time.Hour).settle().run().settle()
 	g.Expect(w.status().AvoidedNodes).To(BeEmpty(), "forgotten")
 }
@@ -146,7 +149,7 @@ func TestARejectionOfAPodThatRanIsALossOfItsNode(t *testing.T) {
 		{Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnNodeLost}},
 	}}
 	w.trains().reject(1, "UnexpectedAdmissionError").step()
-	g.Expect(finished(w.status())).To(BeFalse(), "it did not fail")
+	g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "it did not fail")
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)), "the rule for lost nodes says so")
 	g.Expect(w.status().Restarts).To(BeZero())
 }
@@ -161,7 +164,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g.Expect(w.status().Message).NotTo(ContainSubstring("by force"), "the user did not choose that")
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.ReasonNodeUnreachable))
 	w.pass(24 * time.Hour).settle()
-	g.Expect(finished(w.status())).To(BeFalse(), "belowMinTimeoutSeconds stands")
+	g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "belowMinTimeoutSeconds stands")
 	g.Expect(w.status().Restarts).To(BeZero())
 	// An administrator says that the node is gone.
 	w.remove(w.worker(1).UID)
@@ -170,7 +173,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g.Expect(w.worker(1)).NotTo(BeNil(), "created anew")
 	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/" + v1alpha1.ReasonRecovering))
 	w.pass(29 * time.Minute).settle()
-	g.Expect(finished(w.status())).To(BeFalse())
+	g.Expect(jobstate.Finished(w.status())).To(BeFalse())
 	w.pass(2 * time.Minute).settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonBelowMinTimeout), "it begins anew once the node is gone")
 }
@@ -184,7 +187,7 @@ func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 		ContainSubstring("kubectl taint node n1")))
 	g.Expect(meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady).Message).To(
 		ContainSubstring("Whether worker 1 still does cannot be known"))
-	g.Expect(finished(w.status())).To(BeFalse())
+	g.Expect(jobstate.Finished(w.status())).To(BeFalse())
 	delete(w.o.Unreachable, "n1")
 	w.change(1, func(p *podstate.Worker) { p.Ready = true }).settle()
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/" + v1alpha1.ReasonAtMaximum))
@@ -259,12 +262,12 @@ func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
 	w := newWorld(t, 2, 2).trains().deletePod(1).settle()
 	for n := int32(1); n <= 6; n++ {
 		w.change(1, func(p *podstate.Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle()
-		w.pass(backoff(n)).settle()
+		w.pass(losses.Backoff(n)).settle()
 		g.Expect(w.worker(1).Avoids).To(Equal([]string{"broken"}))
 		g.Expect(strings.Contains(w.status().Message, "no worker of another job leaves for this one")).To(Equal(
 			n >= trainingpod.ManyRejections), "rejection %d", n)
-		w.pass(avoidance(n)).settle()
-		g.Expect(finished(w.status())).To(BeFalse(), "after %d rejections and %s", n, avoidance(n))
+		w.pass(losses.Avoidance(n)).settle()
+		g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "after %d rejections and %s", n, losses.Avoidance(n))
 		g.Expect(w.worker(1).Avoids).To(BeEmpty(), "it is tried again")
 	}
 	g.Expect(w.status().Restarts).To(Equal(int32(1)), "the deletion")
@@ -284,7 +287,7 @@ func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
 		}},
 	}}
 	w.settle().run(0).change(1, func(p *podstate.Worker) { p.Node = "n7" }).reject(1, "OutOfcpu").settle()
-	w.pass(firstBackoff).settle().pass(firstAvoidance).settle()
+	w.pass(losses.FirstBackoff).settle().pass(losses.FirstAvoidance).settle()
 	uid := w.worker(1).UID
 	w.pass(time.Minute).settle()
 	g.Expect(w.worker(1).UID).To(Equal(uid), "it stays")
@@ -294,7 +297,7 @@ func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2)
 	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
-	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(firstBackoff).settle()
+	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(losses.FirstBackoff).settle()
 	w.change(1, func(p *podstate.Worker) {
 		p.Scheduled, p.Phase, p.FinishedAt = true, corev1.PodSucceeded, metav1.NewTime(w.now)
 	}).settle()
@@ -305,8 +308,8 @@ func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 func TestAWorkerThatLeavesForTwoReasonsIsDeletedOnce(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 3).trains().change(2, func(p *podstate.Worker) { p.Node = "n7" }).reject(2, "OutOfcpu").settle()
-	w.pass(firstBackoff).settle()
+	w.pass(losses.FirstBackoff).settle()
 	g.Expect(w.worker(2).Avoids).To(Equal([]string{"n7"}))
-	w.pass(firstAvoidance - statuspace.SoonDelay).told(2).step().pass(statuspace.SoonDelay).step().step()
+	w.pass(losses.FirstAvoidance - statuspace.SoonDelay).told(2).step().pass(statuspace.SoonDelay).step().step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1), "it gives way, and the node that it avoids may be used again")
 }

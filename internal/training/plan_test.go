@@ -16,6 +16,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 func condition(w *world, kind string) string {
@@ -145,20 +147,22 @@ func TestTierOfTheProfileStaysWithAJobThatHasBegun(t *testing.T) {
 func TestObstacles(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		edit      func(*Observed)
+		edit      func(*jobstate.Observed)
 		stalled   bool
 		reason    string
 		fragments []string
 	}{
-		{"invalid", func(o *Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec, []string{"spec.x: wrong"}},
-		{"tier", func(o *Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier, []string{`"gold"`, "main-traffic"}},
-		{"QoS of the tier", func(o *Observed) { o.Job.Spec.Tier = "main-traffic" }, true, v1alpha1.ReasonQoSNotMet, []string{
+		{"invalid", func(o *jobstate.Observed) { o.Invalid = "spec.x: wrong" }, true, v1alpha1.ReasonInvalidSpec,
+			[]string{"spec.x: wrong"}},
+		{"tier", func(o *jobstate.Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier,
+			[]string{`"gold"`, "main-traffic"}},
+		{"QoS of the tier", func(o *jobstate.Observed) { o.Job.Spec.Tier = "main-traffic" }, true, v1alpha1.ReasonQoSNotMet, []string{
 			"spec.template.spec.containers[0].resources.requests[cpu]: Required value: tier main-traffic is Guaranteed",
 			`"trainer" asks for no cpu`, "(and so in 1 more of its fields). A job keeps its tier and its template: delete it",
 		}},
-		{"QoS of the profile's default tier", func(o *Observed) { o.Profile = profile("main-traffic") }, true,
+		{"QoS of the profile's default tier", func(o *jobstate.Observed) { o.Profile = profile("main-traffic") }, true,
 			v1alpha1.ReasonQoSNotMet, []string{"tier main-traffic is Guaranteed"}},
-		{"QoS of worker 0", func(o *Observed) {
+		{"QoS of worker 0", func(o *jobstate.Observed) {
 			o.Job.Spec.Tier, o.Job.Spec.Master = "small-traffic", &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
@@ -166,55 +170,57 @@ func TestObstacles(t *testing.T) {
 		}, true, v1alpha1.ReasonQoSNotMet, []string{
 			`spec.master.resources.limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and tier small-traffic is `,
 		}},
-		{"below zero", func(o *Observed) {
+		{"below zero", func(o *jobstate.Observed) {
 			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("-1")
 		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for -1 of cpu"}},
-		{"below zero, worker 0", func(o *Observed) {
+		{"below zero, worker 0", func(o *jobstate.Observed) {
 			o.Job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Gi")},
 			}}
 		}, true, v1alpha1.ReasonRejected, []string{"Worker 0 asks for -1Gi of memory"}},
-		{"beyond counting", func(o *Observed) {
+		{"beyond counting", func(o *jobstate.Observed) {
 			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("8Ei")
 		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "more than can be counted"}},
-		{"limit", func(o *Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
+		{"limit", func(o *jobstate.Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
 			[]string{"spec.maxReplicas: 4 is more than the 3 workers", "limits.maxWorkersPerJob", "lower maxReplicas"}},
-		{"protection of surplus", func(o *Observed) {
+		{"protection of surplus", func(o *jobstate.Observed) {
 			o.Job.Spec.Elasticity.MinSurplusRunSeconds, o.Config.Tiers[0].MaxMinSurplusRunSeconds = ptr.To[int32](86400), 600
 		}, true, v1alpha1.ReasonLimitExceeded, []string{
 			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: is more than the 600 s", "surplus of tier exploratory",
 			"(tiers[].maxMinSurplusRunSeconds): lower it, or ask for the limit to be raised.",
 		}},
-		{"grace of the template", func(o *Observed) {
+		{"grace of the template", func(o *jobstate.Observed) {
 			o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
 		}, true, v1alpha1.ReasonLimitExceeded, []string{
 			"spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the 600 s", "(limits.maxGraceSeconds)",
 			"delete it and create it with less",
 		}},
-		{"grace for a checkpoint", func(o *Observed) { o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](601) }, true,
+		{"grace for a checkpoint", func(o *jobstate.Observed) { o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](601) }, true,
 			v1alpha1.ReasonLimitExceeded, []string{"spec.checkpoint.graceSeconds: Invalid value: 601: is more than the 600 s"}},
-		{"volcano", func(o *Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing, []string{"PodGroup"}},
-		{"no queue", func(o *Observed) { o.Queue = Queue{Name: "q", Missing: true} }, false,
+		{"volcano", func(o *jobstate.Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing,
+			[]string{"PodGroup"}},
+		{"no queue", func(o *jobstate.Observed) { o.Queue = jobstate.Queue{Name: "q", Missing: true} }, false,
 			v1alpha1.ReasonQueueNotFound, []string{`"q"`}},
-		{"closed", func(o *Observed) { o.Queue = Queue{Name: "q", State: "Closed"} }, false,
+		{"closed", func(o *jobstate.Observed) { o.Queue = jobstate.Queue{Name: "q", State: "Closed"} }, false,
 			v1alpha1.ReasonQueueClosed, []string{"Closed"}},
-		{"tier of the profile", func(o *Observed) {
+		{"tier of the profile", func(o *jobstate.Observed) {
 			o.Job.Spec.Tier, o.Profile = "main-traffic", profile("exploratory", "small-traffic")
 		}, true, v1alpha1.ReasonTierNotAllowed, []string{`"main-traffic"`, "profile ads", "exploratory, small-traffic"}},
-		{"tier beyond the owner's group", func(o *Observed) {
+		{"tier beyond the owner's group", func(o *jobstate.Observed) {
 			o.Profile = profile()
 			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
 			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.OwnerGroups = "main-traffic", "ivy", []string{"interns"}
 		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns: delete the job"}},
-		{"profile of unknown tiers", func(o *Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
+		{"profile of unknown tiers", func(o *jobstate.Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
 			[]string{"none that the operator's configuration knows"}},
-		{"profile without a queue", func(o *Observed) {
+		{"profile without a queue", func(o *jobstate.Observed) {
 			o.Profile = profile()
 			o.Profile.Status = v1alpha1.ResourceQuotaProfileStatus{Message: "Queue ads exists and is not the profile's."}
 		}, false, v1alpha1.ReasonProfileNotReady, []string{
 			"ResourceQuotaProfile ads", "has no Queue yet: Queue ads exists and is not the profile's.",
 		}},
-		{"unseen", func(o *Observed) { o.Queue = Queue{Name: "q"} }, false, v1alpha1.ReasonQueueClosed, []string{"not seen it yet"}},
+		{"unseen", func(o *jobstate.Observed) { o.Queue = jobstate.Queue{Name: "q"} }, false, v1alpha1.ReasonQueueClosed,
+			[]string{"not seen it yet"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -331,7 +337,7 @@ func TestStoryOfWaiting(t *testing.T) {
 	w.o.Queue.Missing, w.o.Queue.State = true, ""
 	w.settle()
 	g.Expect(reasons(w.events)).To(Equal([]string{"QueueNotFound"}))
-	w.o.Queue = Queue{Name: "default", State: "Open"}
+	w.o.Queue = jobstate.Queue{Name: "default", State: "Open"}
 	w.settle()
 	w.o.Core.Unschedulable = "no"
 	w.settle()
@@ -348,7 +354,7 @@ func TestShrinkingIsSaidAtOnce(t *testing.T) {
 func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).step().step()
-	refused := Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
+	refused := jobstate.Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
 	first := Explain(w.o, w.now, Plan(w.o, w.now), refused)
 	g.Expect(PaceOf(w.status(), &first)).To(Equal(statuspace.Now))
 	first.DeepCopyInto(w.status())
@@ -386,10 +392,10 @@ func TestQueueThatClosesUnderAWaitingGangIsTheReason(t *testing.T) {
 
 func TestList(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(list(nil)).To(Equal("none"))
-	g.Expect(list([]int32{6})).To(Equal("6"))
-	g.Expect(list([]int32{6, 7})).To(Equal("6 and 7"))
-	g.Expect(list([]int32{2, 3, 4, 7, 9, 10})).To(Equal("2 to 4, 7, 9 and 10"))
+	g.Expect(describe.List(nil)).To(Equal("none"))
+	g.Expect(describe.List([]int32{6})).To(Equal("6"))
+	g.Expect(describe.List([]int32{6, 7})).To(Equal("6 and 7"))
+	g.Expect(describe.List([]int32{2, 3, 4, 7, 9, 10})).To(Equal("2 to 4, 7, 9 and 10"))
 }
 
 func TestClipKeepsCharactersWhole(t *testing.T) {

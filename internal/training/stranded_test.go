@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 // succeed lets workers end well.
@@ -78,15 +79,15 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 		happens func(*world)
 		kept    bool
 	}{
-		"long after": {func(w *world) { w.restartInPlace(0).settle().pass(exitBarrier).succeed(1).settle() }, true},
-		"soon after": {func(w *world) { w.restartInPlace(0).settle().pass(exitBarrier / 2).succeed(1).settle() }, false},
+		"long after": {func(w *world) { w.restartInPlace(0).settle().pass(jobstate.ExitBarrier).succeed(1).settle() }, true},
+		"soon after": {func(w *world) { w.restartInPlace(0).settle().pass(jobstate.ExitBarrier / 2).succeed(1).settle() }, false},
 		"restarted and ended while no operator ran": {func(w *world) {
 			w.restartInPlace(0).restartInPlace(1).succeed(1).settle()
 		}, true},
 		"succeeded soon after, and was seen long after": {func(w *world) {
 			w.restartInPlace(0).settle()
 			at := w.now
-			w.pass(2 * exitBarrier).succeed(1)
+			w.pass(2 * jobstate.ExitBarrier).succeed(1)
 			w.change(1, func(p *podstate.Worker) { p.FinishedAt = metav1.NewTime(at.Add(time.Second)) }).settle()
 		}, false},
 		"succeeded in the same moment": {func(w *world) { w.restartInPlace(0).succeed(1).settle() }, false},

@@ -17,13 +17,22 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
+	"github.com/tideline-io/tideline/internal/training/describe"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+)
+
+const (
+	// Reasons of condition DisruptionTarget of pods whose node is gone, whose node is unreachable, and that somebody evicted.
+	reasonNodeGone, reasonTaint, evictionAPI = "DeletionByPodGC", "DeletionByTaintManager", "EvictionByEvictionAPI"
+	// incidentWindow is how close together restarts of several workers are one incident.
+	incidentWindow = time.Minute
 )
 
 // world plays the API server, Volcano and the kubelets for one job, and carries decisions out as the controller does.
 type world struct {
 	t    *testing.T
 	now  time.Time
-	o    Observed
+	o    jobstate.Observed
 	uids int
 	last Decision
 	// written is how often status was written, hostsWritten how often the hosts were, events what was told, and measures what was
@@ -31,7 +40,7 @@ type world struct {
 	written, hostsWritten int
 
 	events   []statuspace.Event
-	measures []Measures
+	measures []describe.Measures
 	pace     struct{ noticed, written time.Time }
 	// paced is the pace of the last difference between the status that is written and the one that should be.
 	paced statuspace.Pace
@@ -60,7 +69,7 @@ type trouble struct {
 
 // view is what an operator saw, and the version of the job that it saw.
 type view struct {
-	Observed
+	jobstate.Observed
 
 	version int64
 }
@@ -87,8 +96,8 @@ func newWorld(t *testing.T, minimum, maximum int32) *world {
 		Name: "trainer", Image: "trainer",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
 	}}
-	return &world{t: t, now: start, o: Observed{
-		Job: job, Config: config.Defaults(), Queue: Queue{Name: "default", State: gang.QueueOpen},
+	return &world{t: t, now: start, o: jobstate.Observed{
+		Job: job, Config: config.Defaults(), Queue: jobstate.Queue{Name: "default", State: gang.QueueOpen},
 	}}
 }
 
@@ -103,9 +112,10 @@ func (w *world) step() *world {
 func (w *world) version() int64 { return w.o.Job.Generation + int64(w.written) }
 
 // look is what an operator sees now, for one that acts on it later.
-func (w *world) look() view { return view{w.o.deepCopy(), w.version()} }
+func (w *world) look() view { return view{clone(w.o), w.version()} }
 
-func (o Observed) deepCopy() Observed {
+// clone is a copy that later changes leave alone.
+func clone(o jobstate.Observed) jobstate.Observed {
 	o.Job = o.Job.DeepCopy()
 	o.Workers, o.Departures = slices.Clone(o.Workers), slices.Clone(o.Departures)
 	o.Unreachable = maps.Clone(o.Unreachable)
@@ -115,7 +125,7 @@ func (o Observed) deepCopy() Observed {
 		}
 	}
 	if o.Hosts != nil {
-		o.Hosts = &Hosts{o.Hosts.UID, maps.Clone(o.Hosts.Data)}
+		o.Hosts = &jobstate.Hosts{UID: o.Hosts.UID, Data: maps.Clone(o.Hosts.Data)}
 	}
 	return o
 }
@@ -124,15 +134,15 @@ func (o Observed) deepCopy() Observed {
 // of one who saw the job before its last change.
 func (w *world) act(v view) {
 	if w.trouble.failing {
-		v.Observed = v.deepCopy() // What is said of the request that failed goes by what was seen before.
+		v.Observed = clone(v.Observed) // What is said of the request that failed goes by what was seen before.
 	}
 	w.last = Plan(v.Observed, w.now)
 	w.judged(&v, &w.last)
 	wanted := w.last.Status
 	if !w.apply(&w.last) {
-		obstacle := Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."}
+		obstacle := jobstate.Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."}
 		if w.refuses != "" && !w.trouble.failing {
-			obstacle = Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
+			obstacle = jobstate.Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
 		}
 		wanted = Explain(v.Observed, w.now, w.last, obstacle)
 		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
@@ -161,8 +171,8 @@ func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus
 	if w.paced.Wait(w.pace.noticed, w.pace.written, w.now) > 0 {
 		return
 	}
-	w.events = append(w.events, Events(w.status(), wanted)...)
-	w.measures = append(w.measures, Measure(w.status(), wanted, w.last.Losses))
+	w.events = append(w.events, describe.Events(w.status(), wanted)...)
+	w.measures = append(w.measures, describe.Measure(w.status(), wanted, w.last.Losses))
 	wanted.DeepCopyInto(w.status())
 	w.written++
 	w.settled(v.Departures)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 const (
@@ -228,7 +228,7 @@ func (w *world) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spar
 // isSurplus tells of a pod whether it is a training's worker beyond its core.
 func (w *world) isSurplus(p *corev1.Pod) bool {
 	t := w.trainingOf(p)
-	worker, ok := training.WorkerOf(p)
+	worker, ok := jobstate.WorkerOf(p)
 	return ok && t != nil && t.job.Status.Attempt != nil && worker.Index >= t.job.Status.Attempt.MinReplicas
 }
 

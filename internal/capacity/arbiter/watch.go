@@ -60,8 +60,8 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// noteBinding notes the gang of a pod that got its node. A gang may be placed and end between two evaluations, and neither of them
-// sees that it had the room that others made for it.
+// noteBinding notes the gang of a pod that got its node. A gang may be placed and end between two evaluations, and neither of
+// them sees that it had the room that others made for it.
 func (a *Arbiter) noteBinding(before, after any) {
 	was, isPod := before.(*corev1.Pod)
 	is, stays := after.(*corev1.Pod)

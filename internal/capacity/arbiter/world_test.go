@@ -30,6 +30,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
 const gpus corev1.ResourceName = "nvidia.com/gpu"
@@ -328,7 +329,7 @@ func (w *world) gone(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	w.changes++
 	if t := w.trainingOf(pod); t != nil {
-		worker, _ := training.WorkerOf(pod)
+		worker, _ := jobstate.WorkerOf(pod)
 		t.departures = append(t.departures, worker.Departed(worker.Succeeded()))
 	}
 }
@@ -371,12 +372,12 @@ func (w *world) remove(name string) {
 // reconcile plans one training, carries the decision out and writes the status when it is due, as the controller does.
 func (w *world) reconcile(t *trainee) {
 	key := client.ObjectKeyFromObject(t.job)
-	o := training.Observed{
+	o := jobstate.Observed{
 		Job: t.job, Config: w.config, Verdict: w.arbiter.Verdict(key), Service: t.service, Departures: slices.Clone(t.departures),
-		Queue: training.Queue{Name: t.queue, State: w.queue(t.queue).state()}, SchedulerObstacles: []string{"it is not asked to"},
+		Queue: jobstate.Queue{Name: t.queue, State: w.queue(t.queue).state()}, SchedulerObstacles: []string{"it is not asked to"},
 	}
 	for _, p := range w.pods {
-		if worker, ok := training.WorkerOf(p); ok && metav1.IsControlledBy(p, t.job) {
+		if worker, ok := jobstate.WorkerOf(p); ok && metav1.IsControlledBy(p, t.job) {
 			o.Workers = append(o.Workers, worker)
 		}
 	}
@@ -389,7 +390,7 @@ func (w *world) reconcile(t *trainee) {
 	wanted := d.Status
 	if p := w.apply(t, &d); p != nil {
 		wanted = training.Explain(o, w.now, d,
-			training.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
+			jobstate.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
 	}
 	if d.RequeueAfter > 0 {
 		w.wakeAt(w.now.Add(d.RequeueAfter))
@@ -397,7 +398,7 @@ func (w *world) reconcile(t *trainee) {
 	w.write(t, &o, &wanted)
 }
 
-func (w *world) write(t *trainee, o *training.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *world) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	key := client.ObjectKeyFromObject(t.job)
 	pace := training.PaceOf(&t.job.Status, wanted)
 	if pace == statuspace.Never {

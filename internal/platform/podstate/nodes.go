@@ -28,8 +28,8 @@ func AvoidedBy(spec *corev1.PodSpec) []string {
 	return nodes
 }
 
-// SilentNodes lists the nodes that may not answer, each once: those of workers that have to leave, and of workers that run and are
-// not ready.
+// SilentNodes lists the nodes that may not answer, each once: those of workers that have to leave, and of workers that run and
+// are not ready.
 func SilentNodes(workers []Worker) []string {
 	var nodes []string
 	for i := range workers {

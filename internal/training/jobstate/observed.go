@@ -1,6 +1,4 @@
-// Package training decides what becomes of an ElasticTrainingJob. Plan is its heart: a pure function from what was observed
-// to what must be done and said.
-package training
+package jobstate
 
 import (
 	"time"
@@ -59,4 +57,12 @@ type Queue struct {
 	State string
 	// Missing is true when there is no Queue of that name.
 	Missing bool
+}
+
+// Hosts is the ConfigMap that tells workers of each other where torchrun does not.
+type Hosts struct {
+	// UID of the ConfigMap; empty for one that is to be created.
+	UID types.UID
+	// Data are its keys.
+	Data map[string]string
 }

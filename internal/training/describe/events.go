@@ -1,4 +1,4 @@
-package training
+package describe
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -48,7 +49,7 @@ func (s *story) add(kind, reason, format string, args ...any) {
 
 // tellObstacles says what the job waits for, unless that is the ordinary way of a job.
 func (s *story) tellObstacles() {
-	if finished(s.after) {
+	if jobstate.Finished(s.after) {
 		return
 	}
 	if c := s.becameTrue(v1alpha1.ConditionStalled); c != nil {
@@ -78,7 +79,7 @@ func (s *story) tellWorkers() {
 			waited, since = after.RunningSince.Sub(after.Attempt.StartTime.Time), fmt.Sprintf("the beginning of attempt %d", n)
 		}
 		s.add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
-			workers(after.Attempt.MinReplicas), after.Queue, waited, since)
+			Workers(after.Attempt.MinReplicas), after.Queue, waited, since)
 	}
 	s.tellAttempts()
 	if after.RoomFrom != "" && after.RoomFrom != before.RoomFrom {
@@ -87,7 +88,7 @@ func (s *story) tellWorkers() {
 	if gone := s.evicted(); len(gone) > 0 {
 		why := whyEvicted(after.Elasticity)
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s: %s; %d ready go on.",
-			strings.ToUpper(why[:1])+why[1:], workersNamed(gone), after.ReadyReplicas)
+			strings.ToUpper(why[:1])+why[1:], WorkersNamed(gone), after.ReadyReplicas)
 	}
 	s.tellInVain()
 	s.tellRejections()
@@ -98,11 +99,11 @@ func (s *story) tellWorkers() {
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Gave up %s, because maxReplicas was lowered; %d ready go on.",
-			workersNamed(given), after.ReadyReplicas)
+			WorkersNamed(given), after.ReadyReplicas)
 	}
-	if s.before.RunningSince != nil && !finished(after) && len(s.joined()) > 0 {
+	if s.before.RunningSince != nil && !jobstate.Finished(after) && len(s.joined()) > 0 {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
-			workers(after.ReadyReplicas), workersNamed(s.joined()))
+			Workers(after.ReadyReplicas), WorkersNamed(s.joined()))
 	}
 }
 
@@ -112,7 +113,7 @@ func (s *story) tellInVain() {
 	if left == nil || s.before.LeftInVain != nil && s.before.LeftInVain.Time.Equal(&left.Time) {
 		return
 	}
-	who := workers(left.Workers) + " left"
+	who := Workers(left.Workers) + " left"
 	if left.Whole {
 		who = "The job stopped"
 	}
@@ -130,7 +131,7 @@ func (s *story) tellRejections() {
 			continue
 		}
 		s.add(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s That costs the job no restart. The worker is created anew, and "+
-			"the job avoids the node until %s.", rejectedWords(n), clock(n.Until.Time))
+			"the job avoids the node until %s.", rejectedWords(n), Clock(n.Until.Time))
 	}
 }
 
@@ -140,9 +141,9 @@ func (s *story) tellAttempts() {
 	case s.after.Preemption != nil && s.before.Preemption == nil:
 		s.add(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops for %s of tier %s.",
 			s.after.Preemption.By, s.after.Preemption.Tier)
-	case stopped(s.after) && !stopped(s.before) && s.after.Preemption == nil:
+	case jobstate.Stopped(s.after) && !jobstate.Stopped(s.before) && s.after.Preemption == nil:
 		s.add(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
-	case stopped(s.before) && !stopped(s.after) && s.after.Attempt != nil:
+	case jobstate.Stopped(s.before) && !jobstate.Stopped(s.after) && s.after.Attempt != nil:
 		s.add(corev1.EventTypeNormal, v1alpha1.EventResumed, "The job may run: attempt %d begins.", s.after.Attempt.Number)
 	case s.newAttempt() && s.before.RunningSince != nil:
 		why := ""
@@ -161,7 +162,7 @@ func (s *story) newAttempt() bool {
 // whatFollows says what becomes of a worker that was lost.
 func (s *story) whatFollows() string {
 	switch {
-	case finished(s.after):
+	case jobstate.Finished(s.after):
 		return "the job has ended"
 	case s.newAttempt():
 		return "all workers are created anew"
@@ -192,7 +193,7 @@ func (s *story) evicted() []int32 {
 
 // givenUp lists workers that were members, were not lost, and are members no more.
 func (s *story) givenUp() []int32 {
-	if finished(s.after) || s.newAttempt() || stopped(s.after) {
+	if jobstate.Finished(s.after) || s.newAttempt() || jobstate.Stopped(s.after) {
 		return nil
 	}
 	return living(s.before.Members, func(m v1alpha1.Member) bool { return !has(s.after.Members, m.Index) })
@@ -218,6 +219,6 @@ func living(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32
 }
 
 func has(members []v1alpha1.Member, index int32) bool {
-	_, found := slices.BinarySearchFunc(members, index, compareIndex)
+	_, found := slices.BinarySearchFunc(members, index, jobstate.CompareIndex)
 	return found
 }

@@ -1,0 +1,135 @@
+package describe
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/losses"
+	"github.com/tideline-io/tideline/internal/training/trainingpod"
+)
+
+// Why a training changed its size.
+const (
+	// ResizeGrowth: surplus workers joined.
+	ResizeGrowth = "growth"
+	// ResizeEviction: surplus workers were taken away.
+	ResizeEviction = "eviction"
+	// ResizeTold: surplus workers left on the operator's word.
+	ResizeTold = "told"
+	// ResizeScale: maxReplicas was lowered.
+	ResizeScale = "scale"
+)
+
+// ResizeCauses are all causes of resizes that Measure knows.
+func ResizeCauses() []string { return []string{ResizeGrowth, ResizeEviction, ResizeTold, ResizeScale} }
+
+// Measures are what one written status adds to the figures over all jobs.
+type Measures struct {
+	// Wait is the time from the job's creation until its core first ran; nil but once in a job's life.
+	Wait *time.Duration
+	// Placement is the time from the beginning of an attempt until Volcano had placed its whole core; nil but once in an attempt,
+	// when its core first runs.
+	Placement *time.Duration
+	// Resizes are the causes for which a running training changed its size, each at most once.
+	Resizes []string
+	// Evictions are the workers that were taken away, by reason; Restarts those that status counts, by cause.
+	Evictions, Restarts map[string]int
+	// InVain is how many workers had left for a gang that was not placed in time, and InVainReason why they left, EvictionTold or
+	// EvictionPreempted of package losses.
+	InVain       int
+	InVainReason string
+}
+
+// Measure tells what changed from one written status to the next, in figures, as Events does in words. Counted are the losses of
+// the decision that made the status. It is called once per write, after the write succeeded.
+func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
+	s := &story{before: before, after: after}
+	m := Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
+	if before.StartTime == nil && after.StartTime != nil {
+		m.Wait = ptr.To(time.Duration(ptr.Deref(after.WaitSeconds, 0)) * time.Second)
+	}
+	if before.RunningSince == nil && after.RunningSince != nil && after.Attempt != nil {
+		placed := after.RunningSince.Time
+		if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionScheduled); c != nil && c.Status == metav1.ConditionTrue {
+			placed = c.LastTransitionTime.Time
+		}
+		m.Placement = ptr.To(max(0, placed.Sub(after.Attempt.StartTime.Time)))
+	}
+	for _, l := range counted {
+		if l.Eviction != "" {
+			m.Evictions[l.Eviction]++
+		}
+		if l.Restarts > 0 {
+			m.Restarts[l.Cause] += int(l.Restarts)
+		}
+	}
+	if n := len(s.preempted(counted)); n > 0 {
+		m.Evictions[losses.EvictionPreempted] = n
+	}
+	if left := after.LeftInVain; left != nil && (before.LeftInVain == nil || !before.LeftInVain.Time.Equal(&left.Time)) {
+		m.InVain, m.InVainReason = int(left.Workers), losses.EvictionTold
+		if left.Whole {
+			m.InVainReason = losses.EvictionPreempted
+		}
+	}
+	m.Resizes = s.resizes(counted)
+	return m
+}
+
+// preempted lists the workers that a job had when it was stopped for another, but for those that it lost in the same moment.
+func (s *story) preempted(counted []losses.Loss) []int32 {
+	if jobstate.Stopped(s.before) || !jobstate.Stopped(s.after) || s.after.Preemption == nil {
+		return nil
+	}
+	return living(s.before.Members, func(m v1alpha1.Member) bool {
+		return !slices.ContainsFunc(counted, func(l losses.Loss) bool { return l.Worker == m.Index })
+	})
+}
+
+// resizes lists why a training that goes on changed its size. The loss of a core worker is none: the training stands still
+// until it is back. Neither is a new attempt.
+func (s *story) resizes(counted []losses.Loss) []string {
+	if s.before.RunningSince == nil || jobstate.Finished(s.after) || jobstate.Stopped(s.after) || s.newAttempt() {
+		return nil
+	}
+	gone := func(is func(losses.Loss) bool) bool {
+		return slices.ContainsFunc(counted, func(l losses.Loss) bool { return l.Surplus && l.Eviction != "" && is(l) })
+	}
+	var causes []string
+	for _, resize := range []struct {
+		cause    string
+		happened bool
+	}{
+		{ResizeGrowth, len(s.joined()) > 0},
+		{ResizeEviction, gone(func(l losses.Loss) bool { return l.Eviction != losses.EvictionTold })},
+		{ResizeTold, gone(func(l losses.Loss) bool { return l.Eviction == losses.EvictionTold })},
+		{ResizeScale, len(s.givenUp()) > 0},
+	} {
+		if resize.happened {
+			causes = append(causes, resize.cause)
+		}
+	}
+	return causes
+}
+
+// HeldGPUs is how many GPUs the ready workers of a job hold by its status, in its core and in its surplus. A job that is being
+// deleted, or that another cluster runs, holds none here.
+func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) (core, surplus int64) {
+	if st.Attempt == nil || job.DeletionTimestamp != nil || job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
+		return 0, 0
+	}
+	whole := st.Attempt.MinReplicas
+	for _, m := range st.Members {
+		if m.Lost && m.Index < st.Attempt.MinReplicas {
+			whole--
+		}
+	}
+	surplus = min(st.GPUs, int64(max(0, st.ReadyReplicas-whole))*trainingpod.GPUs(job, 1))
+	return st.GPUs - surplus, surplus
+}

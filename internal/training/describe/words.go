@@ -1,0 +1,94 @@
+package describe
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tideline-io/tideline/internal/capacity"
+)
+
+// Workers counts workers: "1 worker", "3 workers".
+func Workers(n int32) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}
+
+// WorkersNamed names workers by rising indices: "worker 6", "workers 2 to 5 and 7".
+func WorkersNamed(indices []int32) string {
+	if len(indices) == 1 {
+		return "worker " + List(indices)
+	}
+	return "workers " + List(indices)
+}
+
+// List writes rising indices for people: "6", "6 and 7", "2 to 5 and 7".
+func List(indices []int32) string {
+	var runs []string
+	for len(indices) > 0 {
+		n := 1
+		for n < len(indices) && indices[n] == indices[0]+int32(n) {
+			n++
+		}
+		first, last := strconv.Itoa(int(indices[0])), strconv.Itoa(int(indices[n-1]))
+		switch n {
+		case 1:
+			runs = append(runs, first)
+		case 2:
+			runs = append(runs, first, last)
+		default:
+			runs = append(runs, first+" to "+last)
+		}
+		indices = indices[n:]
+	}
+	switch n := len(runs); n {
+	case 0:
+		return "none"
+	case 1:
+		return runs[0]
+	default:
+		return strings.Join(runs[:n-1], ", ") + " and " + runs[n-1]
+	}
+}
+
+func waits(n int32) string {
+	if n == 1 {
+		return "1 worker waits"
+	}
+	return fmt.Sprintf("%d workers wait", n)
+}
+
+// Capital begins a sentence.
+func Capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// Clock writes a time in UTC, to the second.
+func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+
+// someHolders lists the first three, and counts the rest.
+func someHolders(all []capacity.Holder) string {
+	const most = 3
+	if len(all) <= most {
+		return holders(all)
+	}
+	var rest int32
+	for _, h := range all[most:] {
+		rest += h.Workers
+	}
+	others := "1 other job"
+	if n := len(all) - most; n > 1 {
+		others = fmt.Sprintf("%d other jobs", n)
+	}
+	return fmt.Sprintf("%s and %s (%d)", holders(all[:most]), others, rest)
+}
+
+// holders lists jobs and how many of their workers are meant.
+func holders(all []capacity.Holder) string {
+	words := make([]string, len(all))
+	for i, h := range all {
+		words[i] = fmt.Sprintf("%s (%d)", h.Job, h.Workers)
+	}
+	return strings.Join(words, ", ")
+}

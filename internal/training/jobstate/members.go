@@ -1,0 +1,90 @@
+package jobstate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/training/rendezvous"
+)
+
+// WorkerOf reads a pod. It returns false for a pod that is no worker of the job that controls it. The index is read from the
+// name, which nobody can change.
+func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return podstate.Worker{}, false
+	}
+	index, ok := rendezvous.WorkerIndex(owner.Name, pod.Name)
+	if !ok {
+		return podstate.Worker{}, false
+	}
+	return podstate.ReadWorker(pod, index), true
+}
+
+// Told tells whether the worker leaves by our word once that is in status.
+func (s *State) Told(w *podstate.Worker) bool {
+	return s.Evicted(w.Index) && slices.Contains(s.Verdict.GiveUp, w.UID)
+}
+
+// IsSurplus is true for the index of a worker beyond the core.
+func (s *State) IsSurplus(i int32) bool { return i >= s.Minimum }
+
+// Evicted is true for the index of a surplus worker that gave way and waits for its cooldown.
+func (s *State) Evicted(i int32) bool {
+	return s.Status.Elasticity != nil && slices.Contains(s.Status.Elasticity.Evicted, i)
+}
+
+// InVain tells whether the gang was not placed in time, for which workers left or the job stopped.
+func (s *State) InVain(gang string) bool {
+	return slices.ContainsFunc(s.Verdict.InVain, func(ended types.NamespacedName) bool { return ended.String() == gang })
+}
+
+// HasLeft tells whether the worker is not replaced in this attempt.
+func (s *State) HasLeft(i int32) bool { return int(i) < len(s.Left) && s.Left[i] }
+
+// HasCompleted tells whether the worker succeeded while worker 0 runs on, and is not missed.
+func (s *State) HasCompleted(i int32) bool { return int(i) < len(s.Completed) && s.Completed[i] }
+
+// Current is true for a pod of the current attempt.
+func (s *State) Current(d podstate.Departure) bool { return d.Attempt == s.Status.Attempt.ID() }
+
+// LivesOnRecord tells whether the status at the API server has a living member at the index.
+func (s *State) LivesOnRecord(i int32) bool {
+	recorded := s.Job.Status.Members
+	at, known := slices.BinarySearchFunc(recorded, i, CompareIndex)
+	return known && !recorded[at].Lost
+}
+
+// RecordedMember tells whether the status at the API server has the pod as a living member.
+func (s *State) RecordedMember(w *podstate.Worker) bool {
+	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && !m.Lost })
+}
+
+// RecordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
+func (s *State) RecordedLost(w *podstate.Worker) bool {
+	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
+}
+
+// RecordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
+func (s *State) RecordedLeft(w *podstate.Worker) bool {
+	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Left })
+}
+
+// ActiveWorkers lists the workers that take part and run. Latecomers do not hold up the end.
+func (s *State) ActiveWorkers() []int32 {
+	var active []int32
+	for w := range s.AttemptWorkers() {
+		if w.Phase == corev1.PodRunning && s.RecordedMember(w) {
+			active = append(active, w.Index)
+		}
+	}
+	return active
+}
+
+// CompareIndex orders members by their index.
+func CompareIndex(m v1alpha1.Member, i int32) int { return int(m.Index - i) }

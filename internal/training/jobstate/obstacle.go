@@ -1,0 +1,72 @@
+package jobstate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/ownership"
+)
+
+// Obstacle is something that keeps a job from going on.
+type Obstacle struct {
+	// Reason is one of the reason constants of the API.
+	Reason string
+	// Message says what happened, the figures, and what to do.
+	Message string
+	// Stalled is true when nothing will happen until somebody changes something about the job.
+	Stalled bool
+}
+
+// QueueShut says why the job's queue places nothing; nil for an open queue.
+func (s *State) QueueShut() *Obstacle {
+	mend := fmt.Sprintf("or change annotation %s of namespace %s", gang.QueueAnnotation, s.Job.Namespace)
+	if s.Profile != nil {
+		mend = "which is that of profile " + s.Profile.Name
+	}
+	if s.Core != nil {
+		mend = "or delete the job and create it anew for another queue, because a gang stays in the queue it joined"
+	}
+	switch q := s.Queue; {
+	case q.State == gang.QueueOpen:
+		return nil
+	case q.Missing:
+		return &Obstacle{
+			Reason:  v1alpha1.ReasonQueueNotFound,
+			Message: fmt.Sprintf("Volcano Queue %q does not exist: create it, %s.", q.Name, mend),
+		}
+	default:
+		state := q.State
+		if state == "" {
+			state = "unknown, because Volcano's controllers have not seen it yet"
+		}
+		return &Obstacle{
+			Reason:  v1alpha1.ReasonQueueClosed,
+			Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, %s.", q.Name, state, mend),
+		}
+	}
+}
+
+// Refused is what status says of a job whose first worker the API server refuses; nil for any other.
+func (s *State) Refused() *Obstacle {
+	said := meta.FindStatusCondition(s.Job.Status.Conditions, v1alpha1.ConditionStalled)
+	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(s.Workers) > 0 {
+		return nil
+	}
+	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}
+}
+
+// Tier is the tier in effect: the one that the job asks for, or that is on record, or, for a job that has not begun, the
+// default of its profile. It is false for one that the job may not have.
+func (s *State) Tier() (config.Tier, bool) {
+	if s.Job.Status.Attempt != nil {
+		return s.Config.Tiers.Of(s.Spec.Tier, s.Job.Status.Tier)
+	}
+	return s.Config.Tiers.For(s.Profile, s.Owner()).Find(s.Spec.Tier)
+}
+
+// Owner is whose job it is.
+func (s *State) Owner() ownership.Owner { return ownership.OfTraining(s.Job, s.WebhooksOff) }

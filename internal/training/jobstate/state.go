@@ -1,0 +1,101 @@
+// Package jobstate is an ElasticTrainingJob as its planner sees it: what was observed, the status that grows from that, and the
+// questions that are asked of both. Asking changes nothing.
+package jobstate
+
+import (
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+)
+
+// State is a job in one evaluation.
+type State struct {
+	Observed
+	Now  time.Time
+	Spec *v1alpha1.ElasticTrainingJobSpec
+	// Status is the status that is being planned; that of Job is the one at the API server.
+	Status *v1alpha1.ElasticTrainingJobStatus
+	// At holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
+	At []*podstate.Worker
+	// Left tells of each index whether its worker is not replaced in this attempt, and Completed whether that is because it
+	// succeeded; both empty before losses are settled.
+	Left, Completed []bool
+	// Strays are pods of other attempts.
+	Strays []*podstate.Worker
+	// Minimum and Maximum bound the workers of the current attempt; both 0 without an attempt.
+	Minimum, Maximum int32
+}
+
+// New returns the state of a job at a time. The status that is planned begins as a copy of the one at the API server.
+func New(o Observed, now time.Time) *State {
+	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec, Status: o.Job.Status.DeepCopy()}
+	s.Status.ObservedGeneration = o.Job.Generation
+	s.Status.Selector = v1alpha1.LabelJob + "=" + o.Job.Name
+	if a := s.Status.Attempt; a != nil {
+		s.Minimum = a.MinReplicas
+		s.Maximum = min(max(s.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
+	}
+	s.SortWorkers()
+	return s
+}
+
+// SortWorkers puts the workers of the current attempt at their indices and the others aside.
+func (s *State) SortWorkers() {
+	attempt, size := "", s.Maximum
+	if s.Status.Attempt != nil {
+		attempt = s.Status.Attempt.ID()
+	}
+	for i := range s.Workers {
+		size = max(size, s.Workers[i].Index+1)
+	}
+	for _, m := range s.Status.Members {
+		size = max(size, m.Index+1)
+	}
+	s.At, s.Strays = make([]*podstate.Worker, size), nil
+	for i := range s.Workers {
+		if w := &s.Workers[i]; attempt != "" && w.Attempt == attempt {
+			s.At[w.Index] = w
+		} else {
+			s.Strays = append(s.Strays, w)
+		}
+	}
+}
+
+// AttemptWorkers are the pods of the current attempt, by rising index.
+func (s *State) AttemptWorkers() iter.Seq[*podstate.Worker] {
+	return func(yield func(*podstate.Worker) bool) {
+		for _, w := range s.At {
+			if w != nil && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// Finished is true for a job that has ended.
+func Finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSucceeded) ||
+		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionFailed)
+}
+
+// Stopped is true from when the job was told to stop until its next attempt.
+func Stopped(st *v1alpha1.ElasticTrainingJobStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSuspended)
+}
+
+// MustStop tells whether the job must not run.
+func (s *State) MustStop() bool { return s.Spec.RunPolicy.Suspend || s.Status.Preemption != nil }
+
+// Time is now as the API stores it, in whole seconds.
+func (s *State) Time() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
+
+// Conditions writes those of the status that is being planned.
+func (s *State) Conditions() conditions.Writer {
+	return conditions.Writer{List: &s.Status.Conditions, Generation: s.Job.Generation, Now: s.Time()}
+}

@@ -1,0 +1,112 @@
+package losses
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Why workers were taken away from a job.
+const (
+	// EvictionScheduler: Volcano took the place for a waiting gang.
+	EvictionScheduler = "scheduler"
+	// EvictionTold: the operator told surplus to leave for a waiting gang.
+	EvictionTold = "told"
+	// EvictionPreempted: the job was stopped whole for a gang of a more important tier.
+	EvictionPreempted = "preempted"
+	// EvictionNodeLost: the node was gone, out of service or unreachable.
+	EvictionNodeLost = "node_lost"
+	// EvictionDrained: somebody evicted the pod by the eviction API, as `kubectl drain` does.
+	EvictionDrained = "drained"
+	// EvictionKubelet: the kubelet ended the pod, for pressure on the node or its shutdown.
+	EvictionKubelet = "kubelet"
+	// EvictionRejected: a kubelet did not take the pod, or did not keep it when it started again.
+	EvictionRejected = "rejected"
+	// EvictionUnseen: surplus left while the operator was down.
+	EvictionUnseen = "unseen"
+	// EvictionOther: condition DisruptionTarget had another reason.
+	EvictionOther = "other"
+)
+
+// What cost a restart.
+const (
+	// RestartError: a worker failed, or its containers exited with an error.
+	RestartError = "error"
+	// RestartOOM: a container was killed because it was out of memory.
+	RestartOOM = "oom"
+	// RestartDeleted: somebody deleted a worker.
+	RestartDeleted = "deleted"
+)
+
+// EvictionReasons are all reasons of evictions that Measure knows.
+func EvictionReasons() []string {
+	return []string{
+		EvictionScheduler, EvictionTold, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionRejected,
+		EvictionUnseen, EvictionOther,
+	}
+}
+
+// RestartCauses are all causes of restarts that Measure knows.
+func RestartCauses() []string { return []string{RestartError, RestartOOM, RestartDeleted} }
+
+// Loss is what a decision's status records of a worker for the first time: that it was taken away, or the restarts that it
+// cost. Status itself does not keep it: an attempt that ends takes its members with it.
+type Loss struct {
+	// Worker is its index.
+	Worker int32
+	// Surplus is true for a worker beyond the core.
+	Surplus bool
+	// Eviction is why it was taken away, one of EvictionReasons; empty if it was not.
+	Eviction string
+	// Restarts is how many the job's status counts for it, and Cause is one of RestartCauses.
+	Restarts int32
+	Cause    string
+}
+
+// noteEviction notes, for those who count, that a worker was taken away.
+func (b *Books) noteEviction(index int32, reason string) {
+	b.Counted = append(b.Counted, Loss{Worker: index, Surplus: b.IsSurplus(index), Eviction: evictionReason(reason)})
+}
+
+// noteRejection notes, for those who count, that a node rejected a worker.
+func (b *Books) noteRejection(index int32) {
+	b.Counted = append(b.Counted, Loss{Worker: index, Surplus: b.IsSurplus(index), Eviction: EvictionRejected})
+}
+
+// noteRestarts notes, for those who count, restarts that status counts.
+func (b *Books) noteRestarts(l *loss, restarts int32) {
+	cause := RestartError
+	switch reason := l.reason(); {
+	case reason == oomKilled:
+		cause = RestartOOM
+	case reason == deleted && !l.inPlace:
+		cause = RestartDeleted
+	}
+	b.Counted = append(b.Counted, Loss{Worker: l.index, Surplus: b.IsSurplus(l.index), Restarts: restarts, Cause: cause})
+}
+
+const (
+	// oomKilled is the reason of a container that was killed because it was out of memory (k8s.io/kubernetes/pkg/kubelet).
+	oomKilled = "OOMKilled"
+	// evictionAPI is the reason of condition DisruptionTarget of a pod that was evicted by the eviction API
+	// (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
+	evictionAPI = "EvictionByEvictionAPI"
+)
+
+// evictionReason is one of EvictionReasons for the reason of a pod's condition DisruptionTarget, which may be any word, or for
+// one of ours.
+func evictionReason(disruption string) string {
+	switch disruption {
+	case corev1.PodReasonPreemptionByScheduler:
+		return EvictionScheduler
+	case Told:
+		return EvictionTold
+	case Unseen:
+		return EvictionUnseen
+	case reasonNodeGone, reasonTaint:
+		return EvictionNodeLost
+	case evictionAPI:
+		return EvictionDrained
+	case corev1.PodReasonTerminationByKubelet:
+		return EvictionKubelet
+	}
+	return EvictionOther
+}

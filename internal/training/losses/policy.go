@@ -1,0 +1,131 @@
+package losses
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// ruling is what a failure policy says of an occurrence.
+type ruling struct {
+	action v1alpha1.FailureAction
+	// rule names the rule that decided; empty when none of the user's did.
+	rule string
+	// starved is true for a worker that ran out of memory of which it had been given less than it asked for.
+	starved bool
+}
+
+func matches(r *v1alpha1.FailureRule, o occurrence) bool {
+	switch {
+	case len(r.OnEvents) > 0 && !slices.Contains(r.OnEvents, o.event):
+		return false
+	case r.OnWorkers != "" && (r.OnWorkers == v1alpha1.WorkerRoleMaster) != (o.index == 0):
+		return false
+	case r.OnExitCodes != nil && !matchesCode(r.OnExitCodes, o.exitCode):
+		return false
+	case len(r.OnPodConditions) > 0 && !overlap(r.OnPodConditions, o.conditions):
+		return false
+	case len(r.OnReasons) > 0 && !overlap(r.OnReasons, o.reasons):
+		return false
+	}
+	return true
+}
+
+func matchesCode(c *v1alpha1.ExitCodes, code int32) bool {
+	return code != 0 && slices.Contains(c.Values, code) == (c.Operator == v1alpha1.ExitCodesIn)
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// Outcome is the end, or the new attempt, that what happened in one evaluation leads to.
+type Outcome struct {
+	// action is ActionFailJob, ActionCompleteJob or ActionRestartJob; empty when the job goes on as it is.
+	Action          v1alpha1.FailureAction
+	Reason, Message string
+}
+
+// weight orders outcomes: of several in one evaluation the heaviest is meant. What the user's rules say of an end outweighs the
+// budget.
+func (o Outcome) weight() int {
+	switch {
+	case o.Action == "":
+		return 0
+	case o.Action == v1alpha1.ActionRestartJob:
+		return 1
+	case o.Reason != v1alpha1.ReasonFailurePolicy:
+		return 2
+	case o.Action == v1alpha1.ActionCompleteJob:
+		return 3
+	}
+	return 4
+}
+
+// ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come
+// later. Nor did a stranded worker complete its task.
+func (b *Books) ruleOn(l *loss) ruling {
+	switch {
+	case l.stranded, !l.ran && (l.disruption != "" || l.rejected):
+		return ruling{action: v1alpha1.ActionRestartWorker}
+	case b.starved(l):
+		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
+	}
+	return b.rule(l.occurrence())
+}
+
+// rule finds the first rule that matches. Without one the worker is replaced, which is what torchrun wants.
+func (b *Books) rule(o occurrence) ruling {
+	if policy := b.Spec.FailurePolicy; policy != nil {
+		for i := range policy.Rules {
+			if r := &policy.Rules[i]; matches(r, o) {
+				name := r.Name
+				if name == "" {
+					name = strconv.Itoa(i)
+				}
+				return ruling{action: r.Action, rule: name}
+			}
+		}
+	}
+	if b.Spec.Rendezvous.Backend == v1alpha1.BackendNone {
+		// Workers that know each other by name and number do not go on without one of them.
+		switch {
+		case o.event == v1alpha1.OnPodEvicted, o.event == v1alpha1.OnNodeLost:
+			return ruling{action: v1alpha1.ActionRestartJob}
+		case o.event == v1alpha1.OnTaskCompleted && o.index == 0 && b.MasterDecides():
+			return ruling{action: v1alpha1.ActionCompleteJob}
+		}
+	}
+	return ruling{action: v1alpha1.ActionRestartWorker}
+}
+
+func (b *Books) leadTo(o Outcome) {
+	if o.weight() > b.Outcome.weight() {
+		b.Outcome = o
+	}
+}
+
+// answer does what the policy says of a loss that was just recorded.
+func (b *Books) answer(l *loss, r ruling) {
+	by := "by rule " + strconv.Quote(r.rule) + " of the failure policy"
+	switch {
+	case r.starved:
+		by = "with the memory that they ask for, because one had been given less and ran out of it"
+	case r.rule == "":
+		by = "because rendezvous.backend is None"
+	}
+	what := l.describe()
+	switch r.action {
+	case v1alpha1.ActionFailJob:
+		b.leadTo(Outcome{r.action, v1alpha1.ReasonFailurePolicy, fmt.Sprintf("The job has failed %s: %s.", by, what)})
+	case v1alpha1.ActionCompleteJob:
+		b.leadTo(Outcome{r.action, v1alpha1.ReasonFailurePolicy, fmt.Sprintf("The job is complete %s: %s.", by, what)})
+	case v1alpha1.ActionRestartJob:
+		b.leadTo(Outcome{r.action, v1alpha1.ReasonRestarting, fmt.Sprintf("All workers are created anew %s: %s.", by, what)})
+	case v1alpha1.ActionIgnore:
+		l.left = l.left || b.IsSurplus(l.index) // Without a whole core nobody trains.
+	case v1alpha1.ActionRestartWorker:
+	}
+}

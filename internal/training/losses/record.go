@@ -1,0 +1,171 @@
+package losses
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+const (
+	// sameFailureWindow is how close together two equal failures make a third one certain.
+	sameFailureWindow = 10 * time.Minute
+	// incidentWindow is how long after a restart the first restart of each other worker is taken for the same incident: when
+	// worker 0 is lost its store dies with it and every agent exits, and which of them is noticed first is chance.
+	incidentWindow = time.Minute
+	// FirstBackoff and LongestBackoff bound how long a failed pod stays, as evidence and as a brake, before it is replaced.
+	FirstBackoff, LongestBackoff = 10 * time.Second, 5 * time.Minute
+)
+
+// record books a loss of a member.
+func (b *Books) record(l *loss, m *v1alpha1.Member, r ruling) {
+	if l.inPlace {
+		b.recordRestart(l, m, r)
+		return
+	}
+	if l.counted {
+		if l.index == 0 {
+			b.newIncident()
+		}
+		b.countRestarts(l, r, 1, m.Failures > 0)
+	}
+	if l.rejected {
+		b.recordRejection(l, m)
+		b.noteRejection(l.index)
+	} else {
+		m.Rejections = 0
+	}
+	if !l.rejected && l.failure != (podstate.Failure{}) && !r.starved {
+		if b.progressed || (m.RetryTime != nil && b.Now.Sub(m.RetryTime.Time) > sameFailureWindow) {
+			m.Failures = 0
+		}
+		m.Failures++
+		retry := metav1.NewTime(b.Now.Add(Backoff(m.Failures)).Truncate(time.Second))
+		m.RetryTime = &retry
+	}
+	if l.eviction != "" {
+		b.recordEviction(l)
+	}
+	if l.disruption != "" {
+		b.noteEviction(l.index, l.disruption)
+	}
+}
+
+// recordRestart books containers that restarted in place. Those of different workers that belong to one incident are one
+// restart of the job.
+func (b *Books) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
+	if m.UID != l.uid {
+		*m = v1alpha1.Member{Index: l.index, UID: l.uid}
+	}
+	restarts, again := b.At[l.index].ContainerRestarts-m.ContainerRestarts, m.ContainerRestarts > 0
+	m.ContainerRestarts, m.StrandedTime = b.At[l.index].ContainerRestarts, nil
+	if i := b.Status.Incident; i != nil && m.Incident < i.Number && b.Now.Sub(i.Time.Time) <= incidentWindow {
+		restarts--
+	} else {
+		b.newIncident()
+	}
+	m.Incident = b.Status.Incident.Number
+	if restarts > 0 {
+		b.countRestarts(l, r, restarts, again)
+	}
+}
+
+func (b *Books) newIncident() {
+	next := v1alpha1.Incident{Number: 1, Time: b.Time()}
+	if b.Status.Incident != nil {
+		next.Number += b.Status.Incident.Number
+	}
+	b.Status.Incident = &next
+}
+
+func (b *Books) recordEviction(l *loss) {
+	if b.Status.Elasticity == nil {
+		b.Status.Elasticity = &v1alpha1.ElasticityStatus{}
+	}
+	e := b.Status.Elasticity
+	if !slices.Contains(e.Evicted, l.index) {
+		e.Evicted = append(e.Evicted, l.index)
+		slices.Sort(e.Evicted)
+	}
+	// Rounded up, so that the cooldown is never shorter than asked.
+	e.GaveWayTo = ""
+	t := metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
+	e.LastEvictionTime, e.LastEvictionReason = &t, text.Clip(l.eviction, 256)
+}
+
+// countRestarts books restarts against the budget, and gives the job up when it is spent or when the same failure comes again.
+// A rule of the user's that says to go on is trusted over the latter.
+func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
+	b.noteProgress(l.progress)
+	if r.starved {
+		return // That was our doing.
+	}
+	before := b.Job.Status.LastFailure
+	b.Status.Restarts += restarts
+	b.noteRestarts(l, restarts)
+	b.Status.LastFailure = &v1alpha1.WorkerFailure{
+		Worker: l.index, Time: b.Time(), ExitCode: l.failure.ExitCode,
+		Reason: text.Clip(l.reason(), 256), Message: text.Clip(l.failure.LastLine(), 1024), InPlace: l.inPlace,
+		LostSince: b.LostSince(),
+	}
+	limit := ptr.Deref(b.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
+	b.Status.RestartTimes = slices.DeleteFunc(b.Status.RestartTimes, func(t metav1.Time) bool {
+		return !t.Add(b.window()).After(b.Now)
+	})
+	for range min(restarts, limit+1-int32(len(b.Status.RestartTimes))) {
+		b.Status.RestartTimes = append(b.Status.RestartTimes, b.Time())
+	}
+	if n := len(b.Status.RestartTimes); n > int(limit) {
+		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonTooManyRestarts, fmt.Sprintf(
+			"%d restarts within %s are more than runPolicy.maxRestarts (%d) allows; the last: %s.", n, b.window(), limit, l.describe())})
+	}
+	if r.rule == "" && again && before != nil && !b.progressed && sameFailure(before, b.Status.LastFailure) &&
+		b.Now.Sub(before.Time.Time) < sameFailureWindow {
+		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonSameFailureTwice, fmt.Sprintf(
+			"The same failure twice within %s, and no progress in between: %s.", sameFailureWindow, l.describe())})
+	}
+}
+
+// noteProgress forgives the restarts before progress that the training reported.
+func (b *Books) noteProgress(reported int64) {
+	if master := b.At[0]; master != nil {
+		reported = max(reported, master.Progress)
+	}
+	if reported <= b.Status.Progress {
+		return
+	}
+	b.Status.Progress, b.Status.RestartTimes = reported, nil
+	b.Status.LastFailure = nil
+	b.progressed = true
+}
+
+func (b *Books) window() time.Duration {
+	return time.Duration(ptr.Deref(b.Spec.RunPolicy.WindowSeconds, v1alpha1.DefaultWindowSeconds)) * time.Second
+}
+
+// sameFailure tells whether two failures are equal in what they say, numbers apart, which may be times, ranks and addresses. One
+// that says nothing is like no other.
+func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
+	return a.Message != "" && numbers.ReplaceAllString(a.Message, "#") == numbers.ReplaceAllString(b.Message, "#") &&
+		a.ExitCode == b.ExitCode && a.Reason == b.Reason
+}
+
+var numbers = regexp.MustCompile(`(0x)?[0-9][0-9a-f]*`)
+
+// Backoff is how long a pod that failed for the nth time in a row stays.
+func Backoff(failures int32) time.Duration {
+	d := FirstBackoff
+	for range failures - 1 {
+		if d *= 2; d > LongestBackoff {
+			return LongestBackoff
+		}
+	}
+	return d
+}
