@@ -17,7 +17,10 @@ func (m *Model) Fair(
 	rest, told := m.clone(), map[types.NamespacedName]Verdict{}
 	rest.claimed = maps.Clone(m.claimed)
 	for _, g := range ordered(claims) {
-		if !rest.underShare(g) || rest.settle(g) {
+		if !rest.underShare(g) {
+			continue
+		}
+		if settled := rest.settle(g); settled {
 			continue
 		}
 		victims := rest.Victims(g, func(job types.NamespacedName) bool { return may(g, job) })

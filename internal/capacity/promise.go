@@ -176,8 +176,13 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	if coming && !p.Free.IsZero() {
 		return &p // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
 	}
-	if !fits && (coming || !m.isServed(r, g)) {
+	if !fits && coming {
 		return nil
+	}
+	if !fits {
+		if served := m.serve(r, g); !served {
+			return nil
+		}
 	}
 	if p.Free.IsZero() {
 		p.Free = now
@@ -202,9 +207,9 @@ func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, n
 	return p
 }
 
-// isServed tells whether the gang has starved, surplus that Volcano takes by itself is enough for it, and it is the first
-// such gang in the queue.
-func (m *Model) isServed(r *Review, g *Gang) bool {
+// serve leaves a gang that has starved to Volcano if surplus that Volcano takes by itself is enough for it, and it is the first
+// such gang in the queue. It reports whether it did.
+func (m *Model) serve(r *Review, g *Gang) (served bool) {
 	if starved, _ := r.docket.Starved(g); r.served || !starved || g.unmodelled() != "" {
 		return false
 	}

@@ -114,9 +114,12 @@ func (t *turn) leave(dropped bool) {
 		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, "The full model was complete when the attempt was taken back.")
 	case t.withdrawn() && t.spec.Suspend:
 		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
-	case dropped && (!t.looked() || s.Trouble != nil):
-		// Whether they merged is not known yet.
-	case (dropped || !t.withdrawn()) && t.job.List == nil:
+	case dropped:
+		// Whether its pods merged is known once the store was read after them.
+		if read := t.ensureStoreRead(); read && s.Trouble == nil && t.job.List == nil {
+			t.st.Run = nil
+		}
+	case !t.withdrawn() && t.job.List == nil:
 		t.st.Run = nil
 	}
 }
@@ -151,7 +154,7 @@ func (t *turn) cleared() bool {
 // makeGang creates the objects of the attempt, those that are missing, and notes when all pods are placed.
 func (t *turn) makeGang() {
 	run := t.st.Run
-	if t.problem() {
+	if ended := t.endIfRefused(); ended {
 		return
 	}
 	if run.Template != t.template() {
@@ -168,10 +171,10 @@ func (t *turn) makeGang() {
 		t.setAside()
 		return
 	}
-	if !t.cleanSlate() {
+	if clean := t.clearEarlierAttempts(); !clean {
 		return
 	}
-	if !t.makeList() {
+	if ready := t.ensureList(); !ready {
 		return
 	}
 	group := t.d.Blueprint.CoreGroup()
@@ -187,9 +190,10 @@ func (t *turn) makeGang() {
 		switch w := core[i]; {
 		case w == nil:
 			t.d.CreatePods = append(t.d.CreatePods, i)
-		case w.Failed() && t.starved(w):
-			return
 		case w.Failed():
+			if withdrawn := t.withdrawIfStarved(w); withdrawn {
+				return
+			}
 			broken = t.failed(w)
 		case w.Scheduled && !w.Terminating:
 			placed++
@@ -205,9 +209,10 @@ func (t *turn) makeGang() {
 	}
 }
 
-// cleanSlate deletes what earlier attempts left under the names that this one needs, and tells whether nothing of it is there.
-func (t *turn) cleanSlate() bool {
-	clean := true
+// clearEarlierAttempts deletes what earlier attempts left under the names that this one needs, and reports whether all of it is
+// gone.
+func (t *turn) clearEarlierAttempts() (clean bool) {
+	clean = true
 	for i := range t.job.Pods {
 		if w := t.job.Pods[i]; w.Attempt != t.attempt() {
 			clean = false
@@ -222,9 +227,9 @@ func (t *turn) cleanSlate() bool {
 	return clean
 }
 
-// makeList creates the ConfigMap with exactly the increments that the run is on record to merge, and tells whether it is there or
+// ensureList creates the ConfigMap with exactly the increments that the run is on record to merge, and reports whether it is there or
 // will be.
-func (t *turn) makeList() bool {
+func (t *turn) ensureList() (ready bool) {
 	run := t.st.Run
 	if t.job.List != nil {
 		return true
@@ -293,9 +298,9 @@ func runTimeout(spec *v1alpha1.MergeJobSpec, tier config.Tier) (limit time.Durat
 	return limit, false
 }
 
-// looked tells whether the store was read, or could not be, after the attempt was over. Until then nobody knows whether its full
-// model is complete.
-func (t *turn) looked() bool {
+// ensureStoreRead has the store read after the attempt was over, and reports whether it was, or could not be. Until then it is not
+// known whether the full model of the attempt is complete.
+func (t *turn) ensureStoreRead() (read bool) {
 	s := t.job.Store
 	if s != nil && s.Attempt == t.attempt() && s.RunOver && (t.fresh != nil || s.Trouble != nil) {
 		return true
@@ -304,9 +309,9 @@ func (t *turn) looked() bool {
 	return false
 }
 
-// problem ends an attempt whose objects the API server refuses, and tells whether it did. What trying again may mend has the time
+// endIfRefused ends an attempt whose objects the API server refuses, and reports whether it did. What trying again may mend has the time
 // that pods have to start.
-func (t *turn) problem() bool {
+func (t *turn) endIfRefused() (ended bool) {
 	p := t.job.Problem
 	if p == nil {
 		return false
@@ -342,13 +347,17 @@ func (t *turn) watch() {
 	running, succeeded := int32(0), int32(0)
 	for i := range run.MinReplicas {
 		w := core[i]
+		if run.RunTime != nil && leaves(w) {
+			// It may have merged before it left, which the store shows.
+			if read := t.ensureStoreRead(); !read {
+				return
+			}
+		}
 		switch {
-		case run.RunTime != nil && leaves(w) && !t.looked():
-			return
-		case w != nil && w.Failed() && t.starved(w):
-			return
 		case w != nil && w.Failed():
-			t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failed(w))
+			if withdrawn := t.withdrawIfStarved(w); !withdrawn {
+				t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failed(w))
+			}
 			return
 		case leaves(w):
 			t.lose(i, w)
@@ -424,7 +433,7 @@ func (t *turn) watchStart(core map[int32]*podstate.Worker) {
 // watchMarker judges a run all of whose pods succeeded, by a look at the store that began after that.
 func (t *turn) watchMarker() {
 	run := t.st.Run
-	if !t.looked() || t.fresh == nil {
+	if read := t.ensureStoreRead(); !read || t.fresh == nil {
 		return
 	}
 	directory := t.spec.Store.Full + run.ID + "/"
@@ -444,7 +453,7 @@ func (t *turn) watchRun() {
 	limit, byTier := runTimeout(t.spec, tier)
 	deadline := t.st.Run.RunTime.Add(limit)
 	if !t.p.now.Before(deadline) {
-		if !t.looked() {
+		if read := t.ensureStoreRead(); !read {
 			return
 		}
 		bound, advice := "for runTimeoutSeconds ("+limit.String()+")", "Raise runTimeoutSeconds"

@@ -21,9 +21,9 @@ func (t *turn) sized() *v1alpha1.SizingStatus {
 	}, t.p.now)
 }
 
-// starved takes an attempt back of which a pod ran out of memory of which it had been given less than it asked for, and tells
+// withdrawIfStarved takes an attempt back of which a pod ran out of memory of which it had been given less than it asked for, and tells
 // whether it did: the run asks again, with all of it. A pod that ran out of what it asked for is noted too.
-func (t *turn) starved(w *podstate.Worker) bool {
+func (t *turn) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
 	if !w.Failure.OutOfMemory() {
 		return false
 	}

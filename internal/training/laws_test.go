@@ -50,6 +50,7 @@ var laws = []struct {
 	{"surplus that gave way waits for the cooldown", (*moment).coolsDown},
 	{"no more surplus is created than fits", (*moment).createsWhatFits},
 	{"no checkpoint of before a request answers it", (*moment).asksAnew},
+	{"a checkpoint is asked for only while a worker that runs is to leave", (*moment).asksForALeave},
 	{"counters never go down", (*moment).countersRise},
 	{"times never go back, and what happened once stays", (*moment).historyStays},
 	{"restarts are what losses cost", (*moment).restartsAreLosses},
@@ -147,6 +148,26 @@ func (m *moment) alive(p *podstate.Worker) bool {
 func (m *moment) toldToLeave(p *podstate.Worker) bool {
 	known := m.member(p)
 	return known != nil && known.Lost
+}
+
+func (m *moment) asksForALeave() bool {
+	switch {
+	case m.st.Checkpoint == nil, !m.trains(), m.st.MasterCompletionTime != nil:
+		return true
+	case m.o.Job.Spec.RunPolicy.Suspend, m.st.Preemption != nil, m.st.Attempt.Number != m.was.Attempt.Number:
+		return true
+	}
+	spec := &m.o.Job.Spec
+	if spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart &&
+		(spec.MinReplicas != m.was.Attempt.MinReplicas || spec.MaxReplicas != m.maximum()) {
+		return true
+	}
+	return slices.ContainsFunc(m.o.Workers, func(w podstate.Worker) bool {
+		if w.Phase != corev1.PodRunning || w.Attempt != m.was.Attempt.ID() {
+			return false
+		}
+		return w.Index >= m.maximum() || slices.Contains(m.o.Verdict.GiveUp, w.UID) || w.Terminating || m.toldToLeave(&w)
+	})
 }
 
 func (m *moment) memoryComesFirst() bool {

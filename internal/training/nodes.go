@@ -32,17 +32,21 @@ func (p *planner) forceDelete() {
 // reviewAvoidedNodes lets nodes be used again whose time has passed, and forgets those that have long been.
 func (p *planner) reviewAvoidedNodes() {
 	p.Status.AvoidedNodes = slices.DeleteFunc(p.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
-		return p.passed(n.Time.Add(losses.Avoidance(n.Rejections) + losses.LongestAvoidance))
+		return p.await(n.Time.Add(losses.Avoidance(n.Rejections) + losses.LongestAvoidance))
 	})
 	for i := range p.Status.AvoidedNodes {
-		if n := &p.Status.AvoidedNodes[i]; n.Until != nil && p.passed(n.Until.Time) {
+		n := &p.Status.AvoidedNodes[i]
+		if n.Until == nil {
+			continue
+		}
+		if come := p.await(n.Until.Time); come {
 			n.Until = nil
 		}
 	}
 }
 
-// passed tells whether a time has come, and asks to be called when it does.
-func (p *planner) passed(t time.Time) bool {
+// await asks to be called when a time comes, and reports whether it has.
+func (p *planner) await(t time.Time) (come bool) {
 	left := t.Sub(p.Now)
 	if left > 0 {
 		p.wake(left)
