@@ -94,12 +94,31 @@ func (l *life) judge(o *Observed, d *Decision) {
 			l.breaks("%s asks, and is not first of the line", jd.Job.Key())
 		}
 		l.judgeAside(jd, l.jobs[i])
+		l.judgeRead(jd)
 		if asks(jd.Status.Run) && !asks(was.Run) {
 			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.Until()) }) {
 				l.breaks("%s asks beside the gang of a merge that is gone", jd.Job.Key())
 			}
 			l.judgeTurn(d, i)
 		}
+	}
+}
+
+// judgeRead: while the pods of a run are at work, its store cannot tell what came of it, and is not read for that in each pass.
+func (l *life) judgeRead(d *JobDecision) {
+	was, s := &d.Job.Object.Status, d.Job.Store
+	run := was.Run
+	if !d.ReadStore || run == nil || run.Outcome != "" || run.RunTime == nil || d.Job.List == nil {
+		return
+	}
+	if s == nil || s.Trouble != nil || s.Known != nameOf(was.LastFull) {
+		return // It was not read by the record as it is.
+	}
+	if is := d.Status.Run; is == nil || is.Outcome != "" {
+		return // The run has ended now, and the next one begins with what the store has by then.
+	}
+	if !Over(d.Job.Object, l.config.Tiers, d.Job.Pods, l.now) {
+		l.breaks("%s has its store read while its pods are at work", d.Job.Key())
 	}
 }
 
