@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -58,9 +59,10 @@ func Prepare(ctx context.Context, o cluster.Options) (_ *Installation, err error
 	return in, err
 }
 
-// Operate starts the operator with the rights of its ServiceAccount; o says with which flags and variables.
+// Operate starts the operator with the rights of its ServiceAccount; o says with which flags and variables, and may name another
+// program than the one of this source tree.
 func (in *Installation) Operate(ctx context.Context, o OperatorOptions) error {
-	o.Program = in.program
+	o.Program = cmp.Or(o.Program, in.program)
 	o.Kubeconfig, o.Log = filepath.Join(in.dir, "operator.kubeconfig"), filepath.Join(in.dir, "operator.log")
 	if err := in.Cluster.KubeconfigFor(ctx, OperatorNamespace, OperatorServiceAccount, o.Kubeconfig); err != nil {
 		return err
