@@ -25,7 +25,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -285,52 +284,15 @@ func ownNamespace() string {
 	return rbac.Namespace
 }
 
-// Exit codes of the doctor, beside 0 for a cluster that is set up.
-const (
-	exitFindings    = 1
-	exitNotExamined = 2
-)
-
-// examineTimeout bounds each request of the doctor.
-const examineTimeout = 10 * time.Second
-
-// examine is `tideline doctor`: it prints what it finds about the cluster, and what to do.
+// examine is `tideline doctor`.
 func examine(ctx context.Context) int {
 	cfg, err := configure()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return exitNotExamined
+		return doctor.ExitNotExamined
 	}
 	newLog(cfg.Log, os.Stderr)
-	findings, err := diagnose(ctx, cfg)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "Cannot examine the cluster:", err)
-		return exitNotExamined
-	}
-	wrong, err := doctor.Print(os.Stdout, findings)
-	if err != nil {
-		return exitNotExamined
-	}
-	if wrong > 0 {
-		return exitFindings
-	}
-	return 0
-}
-
-func diagnose(ctx context.Context, cfg *config.Configuration) ([]doctor.Finding, error) {
-	cluster, c, err := connect(examineTimeout)
-	if err != nil {
-		return nil, err
-	}
-	d, err := discovery.NewDiscoveryClientForConfig(cluster)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
-	}
-	facts, err := doctor.Gather(ctx, c, d)
-	if err != nil {
-		return nil, err
-	}
-	return doctor.Examine(facts, cfg), nil
+	return doctor.Run(ctx, cfg, os.Stdout, os.Stderr, func() (*rest.Config, client.Client, error) { return connect(doctor.Timeout) })
 }
 
 // connect connects to the cluster as whoever runs the program; no request takes longer than the timeout.
