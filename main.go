@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -44,6 +45,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/cli/approve"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
@@ -52,7 +54,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/usage/collector"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
@@ -197,29 +201,93 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	return mgr.Start(ctx)
 }
 
+// shared is what reconcilers of several kinds use, each built once.
+type shared struct {
+	// namespace is the operator's own.
+	namespace string
+	volcano   *kube.Kinds
+	scheduler *volcano.SchedulerConf
+	arbiter   *arbiter.Arbiter
+	recorder  *recorder.Recorder
+	collector *collector.Collector
+}
+
+// newShared builds what is shared and adds it to the manager, but for what gathers from all kinds: [shared.gather] comes last.
+func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) (*shared, error) {
+	s := &shared{
+		namespace: namespace,
+		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
+		recorder:  recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger")),
+	}
+	s.collector = collector.NewCollector(cfg, s.recorder.Complete, mgr.GetLogger().WithName("usage"))
+	var err error
+	if s.scheduler, err = volcano.AddSchedulerConf(mgr); err != nil {
+		return nil, err
+	}
+	s.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
+		obstacles, err := s.scheduler.Obstacles(ctx)
+		return err == nil && len(obstacles) == 0
+	}, s.recorder.Spent, mgr.GetLogger().WithName("arbiter"))
+	if err := s.volcano.Look(); err != nil {
+		return nil, err
+	}
+	if err := s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.Watch(ctx, mgr.GetCache()) }); err != nil {
+		return nil, err
+	}
+	if err := kube.IndexPodsByOwner(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	for _, runnable := range []manager.Runnable{s.arbiter, s.volcano} {
+		if err := mgr.Add(runnable); err != nil {
+			return nil, fmt.Errorf("add %T to the manager: %w", runnable, err)
+		}
+	}
+	return s, nil
+}
+
+// gather adds what records and collects from jobs of all kinds.
+func (s *shared) gather(ctx context.Context, mgr ctrl.Manager) error {
+	if err := s.recorder.Setup(ctx, mgr, s.volcano, s.arbiter); err != nil {
+		return err
+	}
+	return s.collector.Setup(ctx, mgr)
+}
+
+// setupReconcilers hands what is shared to the reconcilers of all kinds.
 func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
-	recorder := recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger"))
-	usage := collector.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage"))
-	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg, recorder, usage)
+	s, err := newShared(ctx, mgr, cfg, namespace)
 	if err != nil {
 		return err
 	}
-	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
+	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
+		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
+	})
+	if err != nil {
 		return err
 	}
-	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared, namespace, recorder); err != nil {
+	err = mergejob.Setup(ctx, mgr, cfg, mergejob.Dependencies{
+		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
+	})
+	if err != nil {
+		return err
+	}
+	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
+		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.Spent,
+	})
+	if err != nil {
+		return err
+	}
+	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
+		Namespace: s.namespace, Complete: s.recorder.Complete,
+		OpenLedger: func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) },
+	})
+	if err != nil {
 		return err
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
 		return err
 	}
-	if err := recorder.Setup(ctx, mgr, shared.Volcano, shared.Arbiter); err != nil {
-		return err
-	}
-	if err := costreport.Setup(mgr, cfg, namespace, recorder); err != nil {
-		return err
-	}
-	return usage.Setup(ctx, mgr)
+	return s.gather(ctx, mgr)
 }
 
 // newManager connects to the cluster, for an operator in the namespace.
@@ -234,7 +302,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 	if err != nil {
 		return nil, err
 	}
-	objects, err := elastictrainingjob.CachedObjects(cfg)
+	objects, err := kube.CachedObjects(cfg.Ledger.UserLabel)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
-	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=costreports,verbs=get;list;watch
@@ -48,34 +47,39 @@ const (
 
 // Reconciler reconciles CostReports, one after the other.
 type Reconciler struct {
+	Dependencies
+
 	client   client.Client
 	applier  kube.Applier
 	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
-	// namespace is the operator's own.
-	namespace string
-	guard     *specvalidation.Guard
-	// open opens the ledger. It is closed after each look, because where it is may change.
-	open func(context.Context) (*ledger.Ledger, error)
-	// complete is until when the ledger has all that ran; zero before it has.
-	complete func() time.Time
+	guard    *specvalidation.Guard
 	// began is when this operator first looked at a report, which it does once it leads.
 	began   time.Time
 	metrics *metrics
 	now     func() time.Time
 }
 
-// Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *recorder.Recorder) error {
+// Dependencies are what the reconciler shares with others.
+type Dependencies struct {
+	// Namespace is the operator's own.
+	Namespace string
+	// OpenLedger opens the ledger. It is closed after each look, because where it is may change.
+	OpenLedger func(context.Context) (*ledger.Ledger, error)
+	// Complete is until when the ledger has all that ran; zero before it has.
+	Complete func() time.Time
+}
+
+// Setup registers the reconciler with the manager.
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
 	g, err := specvalidation.New(crd.CostReport)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, guard: g, complete: held.Complete, metrics: newMetrics(), now: time.Now,
-		open: func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) },
+		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, metrics: newMetrics(), now: time.Now,
 	}
 	if err := r.metrics.register(); err != nil {
 		return err

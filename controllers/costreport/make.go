@@ -165,7 +165,7 @@ func (r *Reconciler) publish(ctx context.Context, v *view) error {
 		return nil
 	}
 	last, current := &v.kept[0], &corev1.ConfigMap{}
-	name := client.ObjectKey{Namespace: r.namespace, Name: "tideline-report-" + v.report.Name}
+	name := client.ObjectKey{Namespace: r.Namespace, Name: "tideline-report-" + v.report.Name}
 	err := r.live.Get(ctx, name, current)
 	there := err == nil
 	switch {

@@ -67,7 +67,7 @@ func (r *Reconciler) look(ctx context.Context, object *v1alpha1.CostReport) (*vi
 		v.close()
 		return nil, err
 	}
-	v.observed.Recorded = r.complete()
+	v.observed.Recorded = r.Complete()
 	if v.observed.Obstacle == nil && v.observed.Recorded.IsZero() {
 		v.observed.Obstacle = &costreport.Obstacle{
 			Reason: v1alpha1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
@@ -86,7 +86,7 @@ func (r *Reconciler) lookAtLedger(ctx context.Context, v *view) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	l, err := r.open(limited)
+	l, err := r.OpenLedger(limited)
 	if err == nil {
 		v.ledger = l
 		v.kept, err = l.Reports(limited, string(v.report.UID), "")
@@ -185,16 +185,16 @@ func (r *Reconciler) lookAtDirectory(ctx context.Context, v *view) error {
 // list reads a key of a ConfigMap in the operator's namespace; missing says in words that there is none.
 func (r *Reconciler) list(ctx context.Context, name, key string) (text, missing string, err error) {
 	object := &corev1.ConfigMap{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
 	if apierrors.IsNotFound(err) {
-		return "", fmt.Sprintf("there is no ConfigMap %s in namespace %s: create it, with key %s.", name, r.namespace, key), nil
+		return "", fmt.Sprintf("there is no ConfigMap %s in namespace %s: create it, with key %s.", name, r.Namespace, key), nil
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("read ConfigMap %s: %w", name, err)
 	}
 	text, there := object.Data[key]
 	if !there {
-		return "", fmt.Sprintf("ConfigMap %s in namespace %s has no key %s: add it.", name, r.namespace, key), nil
+		return "", fmt.Sprintf("ConfigMap %s in namespace %s has no key %s: add it.", name, r.Namespace, key), nil
 	}
 	return text, "", nil
 }
@@ -202,15 +202,15 @@ func (r *Reconciler) list(ctx context.Context, name, key string) (text, missing 
 // secret reads the Secret of the server for mail; missing says in words that it is none.
 func (r *Reconciler) secret(ctx context.Context, name string) (data map[string][]byte, missing string, err error) {
 	object := &corev1.Secret{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Sprintf("There is no Secret %s in namespace %s: create it, of type %s.", name, r.namespace, smtpType), nil
+		return nil, fmt.Sprintf("There is no Secret %s in namespace %s: create it, of type %s.", name, r.Namespace, smtpType), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("read Secret %s: %w", name, err)
 	case object.Type != smtpType:
 		return nil, fmt.Sprintf("Secret %s in namespace %s is not of type %s: no other is read. Create it anew, of that type.", name,
-			r.namespace, smtpType), nil
+			r.Namespace, smtpType), nil
 	}
 	return object.Data, "", nil
 }

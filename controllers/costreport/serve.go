@@ -34,7 +34,7 @@ func (r *Reconciler) serve(mgr ctrl.Manager) error {
 		return nil
 	}
 	return mgr.AddMetricsServerExtraHandler(servedAt, &files{
-		open: r.open, kept: r.config.Ledger.Kept(), log: mgr.GetLogger().WithName("reports"),
+		open: r.OpenLedger, kept: r.config.Ledger.Kept(), log: mgr.GetLogger().WithName("reports"),
 	})
 }
 

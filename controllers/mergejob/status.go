@@ -71,8 +71,8 @@ func (r *Reconciler) writeWhenDue(
 	}
 	r.pacer.Wrote(key, now)
 	r.tell(ctx, job, wanted)
-	recorder.TellMerge(r.shared.Journal, job, &job.Status, wanted, now)
-	r.shared.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
+	recorder.TellMerge(r.Journal, job, &job.Status, wanted, now)
+	r.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
 	r.metrics.count(job, wanted)
 	return 0, nil
 }

@@ -26,7 +26,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -34,7 +33,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
-	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=get;list;watch
@@ -75,54 +73,63 @@ var queues = types.NamespacedName{Name: "(queues)"}
 
 // Reconciler reconciles all ResourceQuotaProfiles.
 type Reconciler struct {
+	Dependencies
+
 	client   client.Client
 	applier  kube.Applier
 	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
-	// namespace is the operator's own.
-	namespace string
-	// spent tells what users of a profile have used of accelerators in a window of time.
-	spent func(profile string, window time.Duration) (admission.Spending, error)
-	// offered tells what there is for gangs of Queues, and how old that is. Stale is true when the last answer was not of the
-	// moment.
-	offered func(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
-	stale   bool
-	// claims tells whether the gang of a training claims room, or has it, once that was judged.
-	claims  func(training types.NamespacedName) (claims, judged bool)
-	guard   *specvalidation.Guard
-	volcano *kube.Kinds
-	pacer   *kube.Pacer
-	memory  *memory
-	now     func() time.Time
+	// stale is true when what was last told of offers was not of the moment.
+	stale  bool
+	guard  *specvalidation.Guard
+	pacer  *kube.Pacer
+	memory *memory
+	now    func() time.Time
 }
 
-// Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(
-	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared, namespace string,
-	ledger *recorder.Recorder,
-) error {
+// Dependencies are what the reconciler shares with those of other kinds.
+type Dependencies struct {
+	// Namespace is the operator's own.
+	Namespace string
+	Arbiter   Arbiter
+	// Volcano knows whether Volcano's kinds are served. It must have looked.
+	Volcano *kube.Kinds
+	// Spent tells what users of a profile have used of accelerators in a window of time.
+	Spent func(profile string, window time.Duration) (admission.Spending, error)
+}
+
+// Arbiter is what is asked of one: an [arbiter.Arbiter].
+type Arbiter interface {
+	// Offers tells what there is for gangs of Queues, and how old that is; zero for what is of the moment.
+	Offers(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
+	// Claims tells whether the gang of a training claims room, or has it. Judged is false while nothing is known of it.
+	Claims(training types.NamespacedName) (claims, judged bool)
+	// WokenProfiles yields an event when other trainings than before claim room.
+	WokenProfiles() <-chan event.GenericEvent
+}
+
+// Setup registers the reconciler with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
 	g, err := specvalidation.New(crd.ResourceQuotaProfile)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, spent: ledger.Spent, offered: shared.Arbiter.Offers, guard: g,
-		claims: shared.Arbiter.Claims, volcano: shared.Volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
 	}
 	if err := registerMetrics(ctx, mgr); err != nil {
 		return err
 	}
-	c, err := r.build(mgr, shared.Arbiter.WokenProfiles())
+	c, err := r.build(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of ResourceQuotaProfile: %w", err)
 	}
 	return r.watchVolcano(ctx, mgr, c)
 }
 
-// build builds the controller, which is also woken when other trainings claim room.
-func (r *Reconciler) build(mgr ctrl.Manager, claims <-chan event.GenericEvent) (controller.Controller, error) {
+func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
@@ -133,7 +140,7 @@ func (r *Reconciler) build(mgr ctrl.Manager, claims <-chan event.GenericEvent) (
 		Watches(&corev1.Pod{}, wake(gathering), changed(readPod)).
 		Watches(&v1alpha1.ElasticTrainingJob{}, wake(gathering), changed(readTraining)).
 		Watches(&v1alpha1.MergeJob{}, wake(gathering), changed(readMerge)).
-		WatchesRawSource(source.Channel(claims, wake(gathering))).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wake(gathering))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -165,14 +172,14 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		}
 		return nil
 	}
-	if r.volcano.Missing() == "" {
+	if r.Volcano.Missing() == "" {
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, wake(0))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.volcano.Then(watch, func(ctx context.Context) error {
+	r.Volcano.Then(watch, func(ctx context.Context) error {
 		select {
 		case installed <- event.GenericEvent{Object: &v1alpha1.ResourceQuotaProfile{}}:
 		case <-ctx.Done():

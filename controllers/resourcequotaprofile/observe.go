@@ -26,8 +26,8 @@ import (
 // observe reads what Plan needs, from caches only.
 func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
-		Config: r.config, VolcanoMissing: r.volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
-		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.namespace, Reserved: map[string]capacity.Amounts{},
+		Config: r.config, VolcanoMissing: r.Volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
+		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.Namespace, Reserved: map[string]capacity.Amounts{},
 		Rooms: map[quota.ReservationKey]quota.Room{},
 	}
 	reads := []func(context.Context, *quota.Observed) error{
@@ -147,7 +147,7 @@ func (r *Reconciler) offers(ctx context.Context, o *quota.Observed) error {
 	for i, p := range o.Profiles {
 		names[i] = p.Object.Name
 	}
-	byQueue, old, err := r.offered(ctx, names)
+	byQueue, old, err := r.Arbiter.Offers(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (r *Reconciler) budgets(_ context.Context, o *quota.Observed) error {
 			continue
 		}
 		for _, h := range p.Object.Spec.Caps.GPUHours {
-			spent, err := r.spent(p.Object.Name, h.Window.Duration)
+			spent, err := r.Spent(p.Object.Name, h.Window.Duration)
 			o.Budgets[p.Object.Name] = append(o.Budgets[p.Object.Name], quota.Budget{Known: err == nil, ByUser: spent.ByUser})
 		}
 	}

@@ -24,7 +24,7 @@ import (
 func (r *Reconciler) reservationOf(o client.Object) (quota.ReservationKey, bool) {
 	owner := metav1.GetControllerOf(o)
 	name := o.GetLabels()[v1alpha1.LabelReservation]
-	if o.GetNamespace() != r.namespace || owner == nil || owner.Kind != v1alpha1.ResourceQuotaProfileKind || name == "" {
+	if o.GetNamespace() != r.Namespace || owner == nil || owner.Kind != v1alpha1.ResourceQuotaProfileKind || name == "" {
 		return quota.ReservationKey{}, false
 	}
 	return quota.ReservationKey{Profile: owner.Name, Name: name}, true
@@ -69,7 +69,7 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 		}
 		core := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
 		there := core.Owner != nil && core.Owner.UID == job.UID
-		claims, judged := r.claims(client.ObjectKeyFromObject(job))
+		claims, judged := r.Arbiter.Claims(client.ObjectKeyFromObject(job))
 		o.Tasks = append(o.Tasks, quota.Task{
 			Namespace: job.Namespace, Name: job.Name, Owner: job.Spec.Owner, Created: job.CreationTimestamp.Time,
 			Claims: there && claims, Unjudged: !judged, Asks: there && core.PriorityClass == config.HandoverClass,
@@ -94,14 +94,14 @@ func (r *Reconciler) furnish(ctx context.Context, profile *v1alpha1.ResourceQuot
 
 func (r *Reconciler) furnishOne(ctx context.Context, d *quota.RoomDecision) error {
 	for _, p := range d.DeletePods {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.Name, UID: p.UID}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: p.Name, UID: p.UID}}
 		if err := r.applier.Delete(ctx, all, pod); err != nil {
 			return fmt.Errorf("delete pod %s: %w", p.Name, err)
 		}
 	}
 	if d.DeleteGroup != nil {
 		group := gang.NewPodGroup()
-		group.SetNamespace(r.namespace)
+		group.SetNamespace(r.Namespace)
 		group.SetName(d.DeleteGroup.Name)
 		group.SetUID(d.DeleteGroup.UID)
 		if err := r.applier.Delete(ctx, all, group); err != nil {
