@@ -49,16 +49,6 @@ import (
 const (
 	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
 	staleInterval = 2 * time.Second
-	// refusedInterval is how often a Queue that was refused is tried again.
-	refusedInterval = 30 * time.Second
-	// patience is how long Queues are left as they are when nodes come or go: some come back.
-	patience = 30 * time.Second
-	// emptyFor is how long a Queue whose profile is gone has held nothing before it is deleted.
-	emptyFor = 5 * time.Second
-	// spentInterval is how often what was used of budgets is asked for.
-	spentInterval = 30 * time.Second
-	// staleOffers is after what time there is certainly a new answer to what is available.
-	staleOffers = time.Minute
 	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
 	gathering = time.Second
 	// Back-off of failed reconciles.
@@ -67,9 +57,6 @@ const (
 
 // all is the one key of the reconciler: the shares of profiles depend on one another.
 var all = types.NamespacedName{Name: "profiles"}
-
-// queues is the name under which the pacer remembers since when Queues differ from what they should say. No profile has it.
-var queues = types.NamespacedName{Name: "(queues)"}
 
 // Reconciler reconciles all ResourceQuotaProfiles.
 type Reconciler struct {
@@ -80,12 +67,10 @@ type Reconciler struct {
 	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
-	// stale is true when what was last told of offers was not of the moment.
-	stale  bool
-	guard  *specvalidation.Guard
-	pacer  *kube.Pacer
-	memory *memory
-	now    func() time.Time
+	guard    *specvalidation.Guard
+	pacer    *kube.Pacer
+	memory   *memory
+	now      func() time.Time
 }
 
 // Dependencies are what the reconciler shares with those of other kinds.
@@ -201,63 +186,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	now := r.now()
-	decision := quota.Plan(observed, metav1.NewTime(now).Rfc3339Copy())
-	for i := range decision.Profiles {
-		if d := &decision.Profiles[i]; d.Create == nil && d.Apply == nil {
-			r.memory.written(d.Profile)
-		}
-	}
-	result := reconcile.Result{RequeueAfter: r.settle(&decision, now)}
+	decision := quota.Plan(observed, now)
+	r.memory.waits = decision.Waits
+	again := decision.Again
 	for i := range decision.Profiles {
 		d := &decision.Profiles[i]
-		again, profileErr := r.carryOut(ctx, d, now)
-		if profileErr == nil {
-			profileErr = r.furnish(ctx, d.Profile, d.Rooms)
-		}
-		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+		applied := r.apply(ctx, d, now)
+		wait, profileErr := r.report(ctx, d, applied, now)
+		again = kube.Sooner(again, wait)
 		if profileErr != nil && err == nil {
 			// The others go on; this one is tried again with them.
 			err = fmt.Errorf("ResourceQuotaProfile %s: %w", d.Profile.Name, profileErr)
 		}
 	}
-	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
-	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), kube.Sooner(decision.Again, r.figuresDue(&observed)))
-	deleteErr = errors.Join(deleteErr, r.furnish(ctx, nil, decision.Abandoned))
-	if err := errors.Join(err, deleteErr); err != nil {
+	wait, goneErr := r.applyForGone(ctx, &decision)
+	if err := errors.Join(err, goneErr); err != nil {
 		return reconcile.Result{}, err
 	}
-	return result, nil
-}
-
-// figuresDue is when to look again at figures of which no watch tells; zero for never.
-func (r *Reconciler) figuresDue(o *quota.Observed) time.Duration {
-	switch {
-	case len(o.Budgets) > 0:
-		return spentInterval
-	case r.stale:
-		return staleOffers
-	}
-	return 0
-}
-
-// settle holds back what is only for nodes that came or went, until it has stood for a while, and returns how much longer.
-func (r *Reconciler) settle(d *quota.Decision, now time.Time) time.Duration {
-	differ := false
-	for i := range d.Profiles {
-		differ = differ || d.Profiles[i].Apply != nil
-	}
-	if !differ {
-		r.pacer.Agrees(queues)
-		return 0
-	}
-	since, _ := r.pacer.Differs(queues, 1, now)
-	left := since.Add(patience).Sub(now)
-	if !d.Patient || left <= 0 {
-		r.pacer.Wrote(queues, now)
-		return 0
-	}
-	for i := range d.Profiles {
-		d.Profiles[i].Apply = nil
-	}
-	return left
+	return reconcile.Result{RequeueAfter: kube.Sooner(again, wait)}, nil
 }

@@ -70,7 +70,7 @@ func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 	profile := &v1alpha1.ResourceQuotaProfile{}
 	profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", ForTask: "launch", ForOwner: "alice"}}
 	o := quota.Observed{Profiles: []quota.Profile{{Object: profile}}}
-	g.Expect(r.tasks(t.Context(), &o)).To(Succeed())
+	g.Expect(r.observeTasks(t.Context(), &o)).To(Succeed())
 	task := func(namespace string, change func(*quota.Task)) quota.Task {
 		t := quota.Task{
 			Namespace: namespace, Name: "launch", Owner: "alice", Created: now, Reason: v1alpha1.ReasonQueued, Message: "Place 1 of 1.",
