@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/mail"
 	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -24,7 +25,7 @@ type post struct {
 	kept     *ledger.KeptReport
 	computed *cost.Report
 	server   mail.Server
-	decision *mail.Decision
+	decision *delivery.Decision
 }
 
 // sending tells whether mails are sent in this round.
@@ -53,12 +54,12 @@ func (r *Reconciler) lookAtMails(ctx context.Context, v *view) error {
 		return err
 	}
 	recipients, missing, bad := mail.Recipients(wanted.To, wanted.Personal, users, v.people)
-	round := mail.Round{
+	round := delivery.Round{
 		Report: string(v.report.UID), Period: p.kept.To, Next: costreport.MailedUntil(&v.report.Spec, &v.observed.Kept[0]),
 		Recipients: recipients, Deliveries: sent, Again: sendAgain(v.report),
 		Retry: time.Duration(r.config.Reports.MailRetrySeconds) * time.Second,
 	}
-	p.decision = mail.Plan(round, r.now())
+	p.decision = delivery.Plan(round, r.now())
 	v.observed.Mail = &costreport.Mail{
 		Sent: p.decision.Sent, Of: len(recipients) + len(bad), Missing: len(missing), Again: p.decision.Retry,
 	}
@@ -103,7 +104,7 @@ func (r *Reconciler) server(ctx context.Context, name string) (s mail.Server, pr
 }
 
 // refused are those who will not get their mail, or of whom nobody knows.
-func refused(d *mail.Decision) []string {
+func refused(d *delivery.Decision) []string {
 	var names []string
 	for _, of := range []struct {
 		deliveries []ledger.Delivery
@@ -117,7 +118,7 @@ func refused(d *mail.Decision) []string {
 }
 
 // words say why some mails are not sent yet.
-func words(d *mail.Decision, problem string) (reason, message string) {
+func words(d *delivery.Decision, problem string) (reason, message string) {
 	retry := ""
 	if !d.Retry.IsZero() {
 		retry = " The next try is at " + d.Retry.UTC().Format(time.RFC3339) + "."
@@ -190,7 +191,7 @@ func (r *Reconciler) compose(v *view, d ledger.Delivery) (mail.Message, error) {
 	if err != nil {
 		return mail.Message{}, err
 	}
-	to := mail.Recipient{Kind: d.Kind, User: d.User, Address: d.Address}
+	to := delivery.Recipient{Kind: d.Kind, User: d.User, Address: d.Address}
 	return mail.Message{
 		ID: mail.MessageID(string(v.report.UID), p.kept.To, p.kept.Revision, to), From: v.report.Spec.Mail.From, To: d.Address,
 		Subject: written.Subject, Date: p.kept.MadeAt, Text: written.Text, HTML: written.HTML,

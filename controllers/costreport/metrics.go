@@ -9,7 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
-	"github.com/tideline-io/tideline/internal/cost/mail"
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/report"
 )
 
@@ -117,7 +117,7 @@ func (m *metrics) observeNumbers(name string, n *report.Numbers) {
 
 // observeMails tells how far the mails of the last report have come; nil for one that nobody gets. Bad are recipients without an
 // address, and wrong says that nothing can be sent because of the server's Secret.
-func (m *metrics) observeMails(report string, d *mail.Decision, bad int, wrong bool) {
+func (m *metrics) observeMails(report string, d *delivery.Decision, bad int, wrong bool) {
 	if d == nil {
 		m.recipients.DeletePartialMatch(prometheus.Labels{labelReport: report})
 		return

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
-	"github.com/tideline-io/tideline/internal/cost/mail"
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -61,7 +61,7 @@ func TestMetrics(t *testing.T) {
 		Currency: "EUR", Cost: 12.5, Waste: ptr.To(3.0), Recoverable: ptr.To(1.0), Utilization: ptr.To(0.75), Unusable: ptr.To(0.0),
 	}
 	m.observeNumbers("weekly", numbers)
-	mails := &mail.Decision{
+	mails := &delivery.Decision{
 		Sent: 7, Send: of(1), Waiting: of(2), Held: of(3), Refused: of(4), Unconfirmed: of(5), Missed: of(6),
 	}
 	m.observeMails("weekly", mails, 1, false)

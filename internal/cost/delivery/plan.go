@@ -1,9 +1,9 @@
-package mail
+// Package delivery plans who gets the mails of a report, and when: each once, and again only what was not taken. It is pure: it
+// is told what the ledger has of them, and the time.
+package delivery
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,35 +22,8 @@ type Recipient struct {
 	Kind ledger.DeliveryKind
 	// User whose page it is; empty for the report.
 	User string
-	// Address in the form of [ParseAddress].
+	// Address that it goes to.
 	Address string
-}
-
-// Recipients are who gets a report: its list, and, if personal, each of the users who are in it. Missing are those users that the
-// directory does not know, or has no address of; bad says which of the list are no addresses. All are in order, and none twice.
-func Recipients(list []string, personal bool, users []string, d Directory) (all []Recipient, missing, bad []string) {
-	for _, entry := range list {
-		address, err := ParseAddress(entry)
-		if err != nil {
-			bad = append(bad, err.Error())
-			continue
-		}
-		all = append(all, Recipient{Kind: ledger.DeliverReport, Address: address})
-	}
-	for _, user := range users {
-		switch {
-		case !personal || user == "": // what nobody answers for has no page
-		case d[user].Mail == "":
-			missing = append(missing, user)
-		default:
-			all = append(all, Recipient{ledger.DeliverPersonal, user, d[user].Mail})
-		}
-	}
-	slices.SortFunc(all, func(a, b Recipient) int {
-		return cmp.Or(-cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.User, b.User), cmp.Compare(a.Address, b.Address))
-	})
-	slices.Sort(missing)
-	return slices.Compact(all), slices.Compact(missing), bad
 }
 
 // Round is what a plan is made for.
