@@ -50,6 +50,7 @@ import (
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/why"
+	"github.com/tideline-io/tideline/internal/cost/reportserver"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
@@ -169,7 +170,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	if err != nil {
 		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
 	}
-	namespace := ownNamespace()
+	namespace := kube.OwnNamespace(rbac.Namespace)
 	mgr, err := newManager(cluster, cfg, namespace, log)
 	if err != nil {
 		return err
@@ -277,17 +278,32 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 	if err != nil {
 		return err
 	}
+	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
 	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
-		Namespace: s.namespace, Complete: s.recorder.Complete,
-		OpenLedger: func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) },
+		Namespace: s.namespace, Complete: s.recorder.Complete, OpenLedger: openLedger,
 	})
 	if err != nil {
 		return err
+	}
+	if err := serveReports(mgr, cfg, openLedger); err != nil {
+		return fmt.Errorf("serve reports: %w", err)
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
 		return err
 	}
 	return s.gather(ctx, mgr)
+}
+
+// serveReports has reports served beside the metrics, to whom the API server lets get their path: not at all where metrics are
+// everybody's.
+func serveReports(mgr ctrl.Manager, cfg *config.Configuration, open func(context.Context) (*ledger.Ledger, error)) error {
+	if !cfg.Metrics.Secure {
+		return nil
+	}
+	if !cfg.Ledger.Kept() {
+		open = nil
+	}
+	return mgr.AddMetricsServerExtraHandler(reportserver.Path, reportserver.New(open, mgr.GetLogger().WithName("reports")))
 }
 
 // newManager connects to the cluster, for an operator in the namespace.
@@ -339,17 +355,6 @@ func metricsOptions(m config.Metrics) metricsserver.Options {
 		served.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	return served
-}
-
-// namespaceFile is where a pod finds the namespace of its ServiceAccount.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// ownNamespace is the operator's namespace: the one it runs in, or the one of the installation when it runs outside the cluster.
-func ownNamespace() string {
-	if content, err := os.ReadFile(namespaceFile); err == nil && len(content) > 0 {
-		return strings.TrimSpace(string(content))
-	}
-	return rbac.Namespace
 }
 
 // examine is `tideline doctor`.

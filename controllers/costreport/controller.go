@@ -84,9 +84,6 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 	if err := r.metrics.register(); err != nil {
 		return err
 	}
-	if err := r.serve(mgr); err != nil {
-		return fmt.Errorf("serve reports: %w", err)
-	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("costreport").
 		For(&v1alpha1.CostReport{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
@@ -109,7 +106,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 	return nil
 }
 
-// Reconcile makes one report, if one is due, and mails what is to be mailed.
+// Reconcile brings one CostReport to what its spec asks: it makes one report, if one is due, and mails what is to be mailed.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
@@ -130,30 +127,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if r.began.IsZero() {
 		r.began = r.now()
 	}
-	v, err := r.look(ctx, object)
+	v, err := r.observe(ctx, object)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	defer v.close()
 	now := r.now()
-	d := costreport.Plan(v.observed, now)
-	stale, err := r.report(ctx, object, &d)
-	if stale || err != nil {
-		return reconcile.Result{RequeueAfter: staleInterval}, err
-	}
-	if err := r.carryOut(ctx, v, &d); err != nil {
-		return reconcile.Result{}, err
-	}
-	if d.Make != nil || v.sending() {
-		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
-	}
-	return reconcile.Result{RequeueAfter: wait(d.Again, now)}, nil
-}
-
-// wait is how long it is until a time; at least a moment.
-func wait(until, now time.Time) time.Duration {
-	if until.IsZero() {
-		return 0
-	}
-	return max(until.Sub(now), time.Millisecond)
+	decision := costreport.Plan(v.observed, now)
+	problem := r.apply(ctx, v, &decision)
+	return r.report(ctx, v, &decision, problem, now)
 }

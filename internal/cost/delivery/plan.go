@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +59,20 @@ type Decision struct {
 	Waiting, Held, Refused, Unconfirmed, Missed []ledger.Delivery
 }
 
+// NotSent names who will not get their mail, or may not have got it, and why.
+func (d *Decision) NotSent() []string {
+	var names []string
+	for _, of := range []struct {
+		deliveries []ledger.Delivery
+		why        string
+	}{{d.Refused, "refused"}, {d.Unconfirmed, "unconfirmed"}, {d.Missed, "too late"}} {
+		for i := range of.deliveries {
+			names = append(names, fmt.Sprintf("%s (%s)", of.deliveries[i].Address, of.why))
+		}
+	}
+	return names
+}
+
 // String says how far it is, in words for users.
 func (d *Decision) String() string {
 	said := []string{fmt.Sprintf("%d sent", d.Sent)}
@@ -83,6 +98,15 @@ func Plan(r Round, now time.Time) *Decision {
 		r.Again = time.Time{}
 	}
 	d := &Decision{Again: r.Again}
+	late := !r.Next.IsZero() && !now.Before(r.Next)
+	for _, delivery := range r.current() {
+		d.sort(r, delivery, late, now)
+	}
+	return d
+}
+
+// current is the delivery of each recipient, also of those for whom none was begun.
+func (r Round) current() []ledger.Delivery {
 	known := make(map[Recipient]ledger.Delivery, len(r.Deliveries))
 	paged := map[string]ledger.Delivery{} // of users who have their page, or may have it, whatever their address was
 	for _, delivery := range r.Deliveries {
@@ -91,7 +115,7 @@ func Plan(r Round, now time.Time) *Decision {
 			paged[delivery.User] = delivery
 		}
 	}
-	late := !r.Next.IsZero() && !now.Before(r.Next)
+	all := make([]ledger.Delivery, 0, len(r.Recipients))
 	for _, to := range r.Recipients {
 		delivery, begun := known[to]
 		if !begun && to.Kind == ledger.DeliverPersonal {
@@ -103,10 +127,13 @@ func Plan(r Round, now time.Time) *Decision {
 				State: ledger.DeliveryDeferred,
 			}
 		}
-		d.sort(r, delivery, late, now)
+		all = append(all, delivery)
 	}
-	return d
+	return all
 }
+
+// Settled tells whether no mail is to be sent any more, now or later, unless the round changes.
+func (r Round) Settled() bool { return !slices.ContainsFunc(r.current(), r.open) }
 
 // open tells of a delivery that may be begun.
 func (r Round) open(d ledger.Delivery) bool {

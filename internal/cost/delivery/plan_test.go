@@ -76,6 +76,12 @@ func TestPlan(t *testing.T) {
 					HaveField("State", ledger.DeliverySending), HaveField("At", now), HaveField("Address", ann),
 					HaveField("Tries", BeNumerically(">", 0)), HaveField("Period", r.Period), HaveField("Report", "uid"))))
 			}
+			if c.send {
+				g.Expect(r.Settled()).To(BeFalse())
+			}
+			if strings.HasSuffix(c.says, "sent") && !c.send || strings.HasSuffix(c.says, "refused") {
+				g.Expect(r.Settled()).To(BeTrue())
+			}
 			r.Next = now
 			g.Expect(Plan(r, now).Send).To(BeEmpty(), "the next report is due")
 			g.Expect(Plan(r, now).Retry).To(BeZero())
