@@ -230,7 +230,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			if job, owner, ok := jobOf(e.Object); ok {
-				r.memory.saw(job, owner, e.Object.GetUID(), readWorker(e.Object))
+				r.memory.noteSeen(job, owner, e.Object.GetUID(), readWorker(e.Object))
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
@@ -238,11 +238,11 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			job, owner, ok := jobOf(e.ObjectNew)
 			if before, formerly, was := jobOf(e.ObjectOld); was && (!ok || owner != formerly) {
 				// Somebody took the pod from its job.
-				r.memory.gone(before, formerly, e.ObjectOld.GetUID(), training.Worker{})
+				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), training.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
 			if now := readWorker(e.ObjectNew); ok && !now.Alike(readWorker(e.ObjectOld)) {
-				r.memory.saw(job, owner, e.ObjectNew.GetUID(), now)
+				r.memory.noteSeen(job, owner, e.ObjectNew.GetUID(), now)
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
@@ -255,7 +255,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			if !e.DeleteStateUnknown {
 				last = readWorker(e.Object)
 			}
-			r.memory.gone(job, owner, e.Object.GetUID(), last)
+			r.memory.noteGone(job, owner, e.Object.GetUID(), last)
 			q.Add(reconcile.Request{NamespacedName: job})
 		},
 	}

@@ -191,11 +191,11 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob").
 		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
-		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.podChanged()).
+		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.notePods()).
 		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
-		Watches(&corev1.Node{}, pools(r.poolsOfNode), changed(readNode)).
-		Watches(&corev1.PersistentVolumeClaim{}, pools(r.poolsOfClaim), changed(readClaim)).
+		Watches(&corev1.Node{}, pools(r.noteNode), changed(readNode)).
+		Watches(&corev1.PersistentVolumeClaim{}, pools(r.noteClaim), changed(readClaim)).
 		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(r.Scheduler.Changes(pools(r.allPools))).
 		WatchesRawSource(source.Channel(r.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
@@ -227,7 +227,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), pools(poolOfQueue), gang.QueueChanged())); err != nil {
 			return fmt.Errorf("watch Queues: %w", err)
 		}
-		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), pools(r.poolsOfLimits), gang.QueueLimitsChanged())
+		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), pools(r.noteLimits), gang.QueueLimitsChanged())
 		if err := c.Watch(limits); err != nil {
 			return fmt.Errorf("watch limits of Queues: %w", err)
 		}
