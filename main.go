@@ -232,7 +232,8 @@ func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration,
 	if err := s.volcano.Look(); err != nil {
 		return nil, err
 	}
-	if err := s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.Watch(ctx, mgr.GetCache()) }); err != nil {
+	err = s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.Watch(ctx, mgr.GetCache()) })
+	if err != nil {
 		return nil, err
 	}
 	if err := kube.IndexPodsByOwner(ctx, mgr.GetFieldIndexer()); err != nil {

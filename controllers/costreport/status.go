@@ -53,7 +53,9 @@ func wait(until, now time.Time) time.Duration {
 }
 
 // writeStatus writes the status if it says anything new. Stale says that the object is another one by now.
-func (r *Reconciler) writeStatus(ctx context.Context, object *v1alpha1.CostReport, d *costreport.Decision) (stale bool, err error) {
+func (r *Reconciler) writeStatus(
+	ctx context.Context, object *v1alpha1.CostReport, d *costreport.Decision,
+) (stale bool, err error) {
 	if equality.Semantic.DeepEqual(object.Status, d.Status) {
 		return false, nil
 	}

@@ -60,9 +60,9 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alph
 	return invalid, nil
 }
 
-// noteRefusal notes that the API server refused an object of the job's attempt. It is false where that changes no decision, because
-// it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts from the
-// first time.
+// noteRefusal notes that the API server refused an object of the job's attempt. It returns false where that changes no decision,
+// because it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts
+// from the first time.
 func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false

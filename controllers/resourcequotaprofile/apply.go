@@ -83,8 +83,9 @@ func (r *Reconciler) applyForGone(ctx context.Context, d *quota.Decision) (time.
 	return again, errors.Join(err, r.applyRooms(ctx, nil, d.Abandoned))
 }
 
-// deleteQueues deletes Queues of profiles that are gone, if the API server itself says that they hold nothing: a PodGroup that was
-// just created is in no cache yet, and would be in a Queue that does not exist. It returns when to look again; zero for never.
+// deleteQueues deletes Queues of profiles that are gone, if the API server itself says that they hold nothing: a PodGroup that
+// was just created is in no cache yet, and would be in a Queue that does not exist. It returns when to look again; zero is for
+// never.
 func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef) (time.Duration, error) {
 	if len(queues) == 0 {
 		return 0, nil

@@ -181,7 +181,9 @@ func Plan(o Observed, now time.Time) Decision {
 }
 
 func newPlanner(o Observed, now time.Time) *planner {
-	p := &planner{o: o, at: now, now: metav1.NewTime(now).Rfc3339Copy(), queues: map[string]gang.QueueInfo{}, parents: map[string]bool{}}
+	p := &planner{
+		o: o, at: now, now: metav1.NewTime(now).Rfc3339Copy(), queues: map[string]gang.QueueInfo{}, parents: map[string]bool{},
+	}
 	p.o.Profiles = slices.Clone(o.Profiles)
 	var all, valid []*v1alpha1.ResourceQuotaProfile
 	slices.SortFunc(p.o.Profiles, func(a, b Profile) int { return cmp.Compare(a.Object.Name, b.Object.Name) })

@@ -239,8 +239,8 @@ func (p *planner) lost() time.Time {
 	return told.To.Time
 }
 
-// findMissed finds the times at which a report was due and was not made: since the last one that was, or since there is the object.
-// What a ledger had that was lost is not made anew of one that does not know of it.
+// findMissed finds the times at which a report was due and was not made: since the last one that was, or since there is the
+// object. What a ledger had that was lost is not made anew of one that does not know of it.
 func (p *planner) findMissed() {
 	after := p.o.Report.CreationTimestamp.Time
 	if lost := p.lost(); lost.After(after) {
@@ -290,8 +290,8 @@ func (p *planner) limit() int32 {
 	return max(*p.spec.HistoryLimit, 1)
 }
 
-// takeRequest notes what the annotation asks for, and returns that report once for each value of it; nil for none. Which revision that is stands in the status before
-// it is made, so that an operator that was killed meanwhile makes it once.
+// takeRequest notes what the annotation asks for, and returns that report once for each value of it; nil for none. Which revision
+// it is stands in the status before it is made, so that an operator that was killed meanwhile makes it once.
 func (p *planner) takeRequest() *Making {
 	st, value := &p.d.Status, p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
 	to, err := time.Parse(time.RFC3339, value)

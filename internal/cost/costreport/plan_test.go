@@ -334,7 +334,8 @@ func TestWhatPassesByItselfIsNotSaid(t *testing.T) {
 		g.Expect(d.Status.Reason).To(Equal("ReportDue"))
 	}
 	soon.Passing = false
-	g.Expect(planned(Observed{Report: weekly(), Obstacle: soon}, now).Status.Reason).To(Equal("LedgerUnavailable"), "it does not pass")
+	st := planned(Observed{Report: weekly(), Obstacle: soon}, now).Status
+	g.Expect(st.Reason).To(Equal("LedgerUnavailable"), "it does not pass")
 }
 
 // Nothing is done before the status says so, and then all of it is.
@@ -400,7 +401,8 @@ func TestALedgerThatIsLost(t *testing.T) {
 	all := []Kept{kept("05 00:00", 1), kept("09 09:00", 1), kept("16 09:00", 1)}
 	all[0].Asked = true
 	r.Status.AskedUntil, r.Status.AskedRevision = "2026-11-05T00:00:00Z", 1
-	r.Status = planned(Observed{Report: r, Kept: all, Mails: mailsOf(ledger.DeliverySent, ledger.DeliverySent, ledger.DeliverySent)}, now).Status
+	mails := mailsOf(ledger.DeliverySent, ledger.DeliverySent, ledger.DeliverySent)
+	r.Status = planned(Observed{Report: r, Kept: all, Mails: mails}, now).Status
 	g.Expect(r.Status.Last.To.Time).To(BeTemporally("==", at("16 09:00")))
 	for name, has := range map[string][]Kept{"none": nil, "an old copy": all[1:2]} {
 		d := planned(Observed{Report: r, Kept: has}, now)

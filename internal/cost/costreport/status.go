@@ -36,7 +36,8 @@ func (p *planner) say() {
 func (p *planner) summary() (reason, message string) {
 	switch o := p.hindrance(); {
 	case p.spec.Suspend:
-		return v1alpha1.ReasonSuspended, "No report is made while spec.suspend is true; those that were due meanwhile are made afterwards."
+		return v1alpha1.ReasonSuspended, "No report is made while spec.suspend is true; those that were due meanwhile are made " +
+			"afterwards."
 	case o != nil && len(p.due) > 0:
 		return o.Reason, o.Message + fmt.Sprintf(" %s.", waiting(p.due))
 	case o != nil:

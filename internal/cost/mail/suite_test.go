@@ -76,7 +76,9 @@ func week(addresses ...string) delivery.Round {
 }
 
 // turn plans and delivers, as the operator does again and again.
-func turn(ctx context.Context, l *ledger.Ledger, book Ledger, to Server, r delivery.Round, now time.Time) (*delivery.Decision, error) {
+func turn(
+	ctx context.Context, l *ledger.Ledger, book Ledger, to Server, r delivery.Round, now time.Time,
+) (*delivery.Decision, error) {
 	var err error
 	if r.Deliveries, err = l.Deliveries(ctx, r.Report, r.Period); err != nil {
 		return nil, err
