@@ -94,3 +94,6 @@ const (
 	// AnnotationApproval holds, in JSON, who approved what and until when. The webhook alone writes it.
 	AnnotationApproval = "tideline.io/approval"
 )
+
+// TrainerContainer is the name of the container that trains; without one of that name, the first container trains.
+const TrainerContainer = "trainer"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training"
 )
 
@@ -30,7 +31,7 @@ func TestPodsAreDeletedWithTheGraceThatIsDecided(t *testing.T) {
 	}).Build()
 	r := &Reconciler{applier: kube.Applier{Creator: kube.Creator{Client: c}, Writes: kube.NewWrites(nil, clientgoscheme.Scheme)}}
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr"}}
-	p := r.deletePods(t.Context(), training.Observed{Job: job}, training.Decision{DeletePods: []training.Worker{
+	p := r.deletePods(t.Context(), training.Observed{Job: job}, training.Decision{DeletePods: []podstate.Worker{
 		{Index: 1, UID: "u-1", GraceSeconds: 120, Phase: corev1.PodRunning}, {Index: 0, UID: "u-0"},
 	}})
 	g.Expect(p).To(BeNil())

@@ -31,6 +31,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
@@ -238,7 +239,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			job, owner, ok := jobOf(e.ObjectNew)
 			if before, formerly, was := jobOf(e.ObjectOld); was && (!ok || owner != formerly) {
 				// Somebody took the pod from its job.
-				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), training.Worker{})
+				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), podstate.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
 			if now := readWorker(e.ObjectNew); ok && !now.Alike(readWorker(e.ObjectOld)) {
@@ -251,7 +252,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			if !ok {
 				return
 			}
-			last := training.Worker{}
+			last := podstate.Worker{}
 			if !e.DeleteStateUnknown {
 				last = readWorker(e.Object)
 			}
@@ -261,12 +262,12 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	}
 }
 
-func readWorker(o client.Object) training.Worker {
+func readWorker(o client.Object) podstate.Worker {
 	if pod, ok := o.(*corev1.Pod); ok {
 		w, _ := training.WorkerOf(pod)
 		return w
 	}
-	return training.Worker{}
+	return podstate.Worker{}
 }
 
 // jobOf returns the job that controls an object, and its UID.
@@ -316,7 +317,7 @@ func silent(o client.Object) bool {
 	if !ok {
 		return false
 	}
-	_, is := training.UnreachableSince(node)
+	_, is := podstate.UnreachableSince(node)
 	return is
 }
 

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
-	"github.com/tideline-io/tideline/internal/training"
 )
 
 // memory holds what watches told and no cache keeps. Losing it, as a restart does, loses no decision: status remembers the
@@ -31,7 +31,7 @@ type remembered struct {
 
 type departure struct {
 	owner types.UID
-	training.Departure
+	podstate.Departure
 }
 
 // seen is how a living pod was last seen.
@@ -50,7 +50,7 @@ func (m *memory) of(job types.NamespacedName) *remembered {
 }
 
 // noteSeen notes a pod as it is.
-func (m *memory) noteSeen(job types.NamespacedName, owner, pod types.UID, w training.Worker) {
+func (m *memory) noteSeen(job types.NamespacedName, owner, pod types.UID, w podstate.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)
@@ -61,7 +61,7 @@ func (m *memory) noteSeen(job types.NamespacedName, owner, pod types.UID, w trai
 }
 
 // noteGone notes a pod that is gone, and how it was last seen; last is the zero Worker when that is not known.
-func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last training.Worker) {
+func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last podstate.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)
@@ -74,7 +74,7 @@ func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last t
 // news returns the departures that are not settled, of pods that are not listed. It returns false when a pod is gone from the
 // cache and the watch has not told yet how it left: the cache is always a moment ahead of what the watch tells. It must be
 // called after the pods were listed.
-func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]bool) ([]training.Departure, bool) {
+func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]bool) ([]podstate.Departure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(client.ObjectKeyFromObject(job))
@@ -83,7 +83,7 @@ func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]boo
 			return nil, false
 		}
 	}
-	var departures []training.Departure
+	var departures []podstate.Departure
 	for _, d := range r.departures {
 		if d.owner == job.UID && !listed[d.UID] {
 			departures = append(departures, d.Departure)
@@ -93,7 +93,7 @@ func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]boo
 }
 
 // settle drops departures that the status now knows.
-func (m *memory) settle(job types.NamespacedName, known []training.Departure) {
+func (m *memory) settle(job types.NamespacedName, known []podstate.Departure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	settled := map[types.UID]bool{}

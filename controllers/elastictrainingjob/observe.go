@@ -14,6 +14,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
@@ -93,14 +94,14 @@ func (r *Reconciler) observeGang(ctx context.Context, o *training.Observed) erro
 // workers reads the job's pods, and lists the UIDs of all that it controls, workers or not.
 func (r *Reconciler) workers(
 	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
-) ([]training.Worker, map[types.UID]bool, error) {
+) ([]podstate.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{kube.PodsByOwner: string(job.UID)},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the worker pods: %w", err)
 	}
-	workers, listed := make([]training.Worker, 0, len(pods.Items)), make(map[types.UID]bool, len(pods.Items))
+	workers, listed := make([]podstate.Worker, 0, len(pods.Items)), make(map[types.UID]bool, len(pods.Items))
 	for i := range pods.Items {
 		listed[pods.Items[i].UID] = true
 		if w, ok := training.WorkerOf(&pods.Items[i]); ok {
@@ -111,16 +112,16 @@ func (r *Reconciler) workers(
 }
 
 // unreachable lists nodes of workers that do not answer, and since when. While all workers are ready it reads none.
-func (r *Reconciler) unreachable(ctx context.Context, workers []training.Worker) (map[string]time.Time, error) {
+func (r *Reconciler) unreachable(ctx context.Context, workers []podstate.Worker) (map[string]time.Time, error) {
 	silent := map[string]time.Time{}
-	for _, name := range training.Silent(workers) {
+	for _, name := range podstate.SilentNodes(workers) {
 		node := &corev1.Node{}
 		switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return nil, fmt.Errorf("read node %s: %w", name, err)
 		default:
-			if since, is := training.UnreachableSince(node); is {
+			if since, is := podstate.UnreachableSince(node); is {
 				silent[name] = since
 			}
 		}

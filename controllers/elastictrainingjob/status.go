@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
@@ -57,7 +58,7 @@ func (r *Reconciler) writeWhenDue(
 	key := client.ObjectKeyFromObject(o.Job)
 	r.metrics.hold(o.Job, &o.Job.Status)
 	pace := training.PaceOf(&o.Job.Status, wanted)
-	if pace == training.PaceNever {
+	if pace == statuspace.Never {
 		r.pacer.Agrees(key)
 		r.memory.settle(key, o.Departures)
 		return 0, nil

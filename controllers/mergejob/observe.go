@@ -14,9 +14,9 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
-	"github.com/tideline-io/tideline/internal/training"
 )
 
 // observe reads what Plan needs, from caches and from what stores were last seen to have.
@@ -154,17 +154,17 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job) error 
 }
 
 // podsOf reads the pods of a MergeJob.
-func podsOf(ctx context.Context, reader client.Reader, job *v1alpha1.MergeJob) ([]training.Worker, error) {
+func podsOf(ctx context.Context, reader client.Reader, job *v1alpha1.MergeJob) ([]podstate.Worker, error) {
 	pods := &corev1.PodList{}
 	err := reader.List(ctx, pods, client.InNamespace(job.Namespace),
 		client.MatchingFields{kube.PodsByOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of the merge: %w", err)
 	}
-	workers := make([]training.Worker, 0, len(pods.Items))
+	workers := make([]podstate.Worker, 0, len(pods.Items))
 	for i := range pods.Items {
 		if index, ok := mergepod.PodIndex(job.Name, pods.Items[i].Name); ok {
-			workers = append(workers, training.ReadWorker(&pods.Items[i], index))
+			workers = append(workers, podstate.ReadWorker(&pods.Items[i], index))
 		}
 	}
 	return workers, nil

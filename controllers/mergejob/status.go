@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/platform/kube"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
@@ -56,7 +56,7 @@ func (r *Reconciler) writeWhenDue(
 ) (time.Duration, error) {
 	job, wanted, key := d.Job.Object, &d.Status, d.Job.Key()
 	pace := merging.PaceOf(&job.Status, wanted)
-	if pace == training.PaceNever {
+	if pace == statuspace.Never {
 		r.pacer.Agrees(key)
 		return 0, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // poolOf is the pool in which a MergeJob stands: that of its run, or the one that its spec names.
@@ -145,11 +145,11 @@ func (r *Reconciler) notePods() builder.WatchesOption {
 	}})
 }
 
-func readPod(o client.Object) training.Worker {
+func readPod(o client.Object) podstate.Worker {
 	key, _, _ := ownerOf(o)
 	index, _ := mergepod.PodIndex(key.Name, o.GetName())
 	if pod, ok := o.(*corev1.Pod); ok {
-		return training.ReadWorker(pod, index)
+		return podstate.ReadWorker(pod, index)
 	}
-	return training.Worker{}
+	return podstate.Worker{}
 }

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // stuck adds a merge that is heavier than others, and that Volcano does not place.
@@ -321,7 +321,7 @@ func TestHeadWhosePodsAreNotThereIsSetAside(t *testing.T) {
 	w.settle()
 	m.noClaim = true
 	w.now = w.now.Add(time.Minute)
-	m.pods = map[int32]*training.Worker{}
+	m.pods = map[int32]*podstate.Worker{}
 	w.carryOut(w.plan(), unlimited)
 	g.Expect(m.status().Run.Message).To(ContainSubstring("Only 0 of the pods were there: see whether objects of their names stay"))
 	w.settle()

@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
 // Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
-func Events(before, after *v1alpha1.MergeJobStatus) []training.Event {
-	var events []training.Event
+func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
+	var events []statuspace.Event
 	add := func(kind, reason, message string) {
-		events = append(events, training.Event{Type: kind, Reason: reason, Message: clip(message, messageLimit)})
+		events = append(events, statuspace.Event{Type: kind, Reason: reason, Message: clip(message, messageLimit)})
 	}
 	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
 		add(corev1.EventTypeNormal, v1alpha1.EventSized, said)

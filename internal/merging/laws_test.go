@@ -15,7 +15,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // number reads a number from the environment.
@@ -296,7 +297,7 @@ func (l *life) rest() {
 	for range 3 {
 		l.now = now.Add(time.Duration(l.c.Int64N(int64(until) + 1)))
 		d := l.plan()
-		if pace := l.busy(&d); pace == training.PaceNow || (pace > training.PaceNever && waiting < 2) {
+		if pace := l.busy(&d); pace == statuspace.Now || (pace > statuspace.Never && waiting < 2) {
 			l.breaks("%s later the pool changes by itself, and the plan named %s:%s", l.now.Sub(now), again, l.picture())
 		}
 	}
@@ -304,7 +305,7 @@ func (l *life) rest() {
 		l.now = now.Add(again)
 		d := l.plan()
 		looks := slices.ContainsFunc(d.Jobs, func(jd JobDecision) bool { return jd.ReadStore })
-		if l.busy(&d) == training.PaceNever && !looks {
+		if l.busy(&d) == statuspace.Never && !looks {
 			l.breaks("the plan named %s, and nothing changes then:%s", again, l.picture())
 		}
 	}
@@ -312,17 +313,17 @@ func (l *life) rest() {
 }
 
 // busy is how urgent the most urgent status of a decision is, or whether it creates or deletes.
-func (l *life) busy(d *Decision) training.Pace {
-	pace := training.PaceNever
+func (l *life) busy(d *Decision) statuspace.Pace {
+	pace := statuspace.Never
 	for i := range d.Jobs {
 		jd, m := &d.Jobs[i], l.jobs[i]
 		pace = max(pace, PaceOf(m.status(), &jd.Status))
 		writes := len(l.writes(m, jd))
-		if PaceOf(m.status(), &jd.Status) > training.PaceNever {
+		if PaceOf(m.status(), &jd.Status) > statuspace.Never {
 			writes--
 		}
 		if writes > 0 {
-			pace = training.PaceNow
+			pace = statuspace.Now
 		}
 	}
 	return pace
@@ -397,7 +398,7 @@ func (m *merger) leftovers() string {
 		return "a PodGroup"
 	case m.list != nil:
 		return "a list"
-	case slices.ContainsFunc(m.workers(), func(w training.Worker) bool { return !w.Ended() }):
+	case slices.ContainsFunc(m.workers(), func(w podstate.Worker) bool { return !w.Ended() }):
 		return "pods"
 	}
 	return ""

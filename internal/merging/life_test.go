@@ -14,7 +14,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // life is the life of a pool, in which all may happen that a chance picks.
@@ -313,7 +313,7 @@ func (l *life) nature() {
 		if m.core == nil || len(waiting) < l.missing(m) || m.unplaceable || l.down {
 			waiting = nil
 		}
-		for _, gang := range [][]*training.Worker{waiting, surplus} {
+		for _, gang := range [][]*podstate.Worker{waiting, surplus} {
 			if n := int32(len(gang)); n > 0 && used+n <= int32(l.room) && !l.chance(4) {
 				used += n
 				l.changes.Placed = l.now
@@ -326,7 +326,7 @@ func (l *life) nature() {
 }
 
 // waiting are the pods without a place: those of the core, and the others.
-func (m *merger) waiting() (core, surplus []*training.Worker) {
+func (m *merger) waiting() (core, surplus []*podstate.Worker) {
 	for _, w := range m.workers() {
 		switch run, p := m.status().Run, m.pods[w.Index]; {
 		case p.Scheduled || p.Terminating || p.Ended() || run == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -52,7 +52,7 @@ type Job struct {
 	// Store is how the store was last seen; nil before this process saw it.
 	Store *Sighting
 	// Pods are the job's pods, in any order.
-	Pods []training.Worker
+	Pods []podstate.Worker
 	// Core and Surplus are the PodGroups; nil when they do not exist.
 	Core, Surplus *gang.State
 	// List is the ConfigMap with the names of the increments; nil when it does not exist.

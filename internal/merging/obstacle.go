@@ -15,7 +15,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 	"github.com/tideline-io/tideline/internal/quota/approval"
-	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -371,7 +370,7 @@ func (t *turn) neverFits() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s ask for more than pool "+
 		"%s could give if nothing else ran. %s It is set aside, others pass, and it is judged again when the pool's Queue or nodes "+
 		"change: lower minReplicas or the requests, or enlarge the pool.", count(t.spec.MinReplicas, "pod"), t.asks(), t.st.Pool,
-		training.RoomAtMost(never))}
+		never.EmptyRoom())}
 }
 
 // poolShut keeps merges out of the line of a pool that takes no gangs.

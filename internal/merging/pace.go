@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // farPosition is the last place in a line whose changes are told soon.
@@ -64,16 +64,16 @@ func wordless(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 }
 
 // PaceOf compares the status at the API server with the one that should be there.
-func PaceOf(written, wanted *v1alpha1.MergeJobStatus) training.Pace {
+func PaceOf(written, wanted *v1alpha1.MergeJobStatus) statuspace.Pace {
 	switch {
 	case equality.Semantic.DeepEqual(written, wanted):
-		return training.PaceNever
+		return statuspace.Never
 	case !equality.Semantic.DeepEqual(course(written), course(wanted)):
-		return training.PaceNow
+		return statuspace.Now
 	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
-		return training.PaceLazy
+		return statuspace.Lazy
 	}
-	return training.PaceCalm
+	return statuspace.Calm
 }
 
 // course is what of a status must be written before anything is done on account of it, and what people wait to see.

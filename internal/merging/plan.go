@@ -8,7 +8,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -29,15 +29,15 @@ type JobDecision struct {
 	ReadStore bool
 
 	// DeletePods are stopped, at the latest after stopGraceSeconds.
-	DeletePods []training.Worker
+	DeletePods []podstate.Worker
 	// DeleteGroups are PodGroups, and DeleteList is the UID of the ConfigMap.
-	DeleteGroups []training.GroupRef
+	DeleteGroups []gang.Ref
 	DeleteList   types.UID
 	// CreateList is the content of the ConfigMap to create; nil for none.
 	CreateList []byte
 	// CreateGroups come before pods, and RestoreGroups are PodGroups that somebody changed.
 	CreateGroups  []gang.Group
-	RestoreGroups []training.Restore
+	RestoreGroups []gang.Restore
 	// CreatePods are indices of pods, and CreateLast is a PodGroup that comes after them.
 	CreatePods []int32
 	CreateLast *gang.Group

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/approval"
-	"github.com/tideline-io/tideline/internal/training"
 )
 
 func TestProfileAllowsTiersAndPools(t *testing.T) {
@@ -128,7 +128,7 @@ func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
 	g.Expect(m.status().Summary).To(Equal("Waiting (awaiting approval)"))
 	g.Expect(m.status().Message).To(ContainSubstring("tideline approve ads/a --for 72h, or kubectl annotate mj a -n ads "))
 	g.Expect(m.status().Position).To(BeNil(), "it is in no line")
-	g.Expect(Events(before, m.status())).To(Equal([]training.Event{
+	g.Expect(Events(before, m.status())).To(Equal([]statuspace.Event{
 		{Type: "Normal", Reason: v1alpha1.ReasonAwaitingApproval, Message: m.status().Message},
 	}))
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 func TestTierDecidesOnResources(t *testing.T) {
@@ -22,7 +22,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 	}).full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet))
-	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(training.Event{
+	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(statuspace.Event{
 		Type: "Warning", Reason: v1alpha1.ReasonQoSNotMet, Message: m.status().Message,
 	}))
 	g.Expect(m.status().Summary).To(Equal("Waiting (QoS not met)"))

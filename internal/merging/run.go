@@ -11,7 +11,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // maxStartTimeouts is how often in a row an attempt may fail to start before the run has failed, so that the next may pass.
@@ -127,10 +128,10 @@ func (t *turn) dropped() bool {
 
 func (t *turn) deleteGroups() {
 	if g := t.job.Core; g != nil {
-		t.d.DeleteGroups = append(t.d.DeleteGroups, training.GroupRef{Name: mergepod.CoreName(t.job.Object.Name), UID: g.UID})
+		t.d.DeleteGroups = append(t.d.DeleteGroups, gang.Ref{Name: mergepod.CoreName(t.job.Object.Name), UID: g.UID})
 	}
 	if g := t.job.Surplus; g != nil {
-		t.d.DeleteGroups = append(t.d.DeleteGroups, training.GroupRef{Name: mergepod.SurplusName(t.job.Object.Name), UID: g.UID})
+		t.d.DeleteGroups = append(t.d.DeleteGroups, gang.Ref{Name: mergepod.SurplusName(t.job.Object.Name), UID: g.UID})
 	}
 }
 
@@ -178,7 +179,7 @@ func (t *turn) makeGang() {
 	case core == nil:
 		t.d.CreateGroups = append(t.d.CreateGroups, group)
 	case group.Drifted(*core):
-		t.d.RestoreGroups = append(t.d.RestoreGroups, training.Restore{Group: group, UID: core.UID})
+		t.d.RestoreGroups = append(t.d.RestoreGroups, gang.Restore{Group: group, UID: core.UID})
 	}
 	core := t.core()
 	placed, broken := int32(0), ""
@@ -256,10 +257,10 @@ func (t *turn) makeList() bool {
 // Over tells whether nothing more is to come of the run's attempt, so that a look at the store that begins now shows what came of
 // it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up; where
 // its end is on record, that all pods have ended.
-func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []training.Worker, now time.Time) bool {
+func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, now time.Time) bool {
 	run := job.Status.Run
 	if run.Outcome != "" {
-		return !slices.ContainsFunc(pods, func(w training.Worker) bool { return !w.Ended() })
+		return !slices.ContainsFunc(pods, func(w podstate.Worker) bool { return !w.Ended() })
 	}
 	succeeded, there := int32(0), int32(0)
 	for i := range pods {
@@ -279,7 +280,7 @@ func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []training.Worker, no
 }
 
 // leaves tells of a pod that failed, is gone, or was told to go.
-func leaves(w *training.Worker) bool {
+func leaves(w *podstate.Worker) bool {
 	return w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded())
 }
 
@@ -325,8 +326,8 @@ func (t *turn) startTimeout() time.Duration {
 func (t *turn) attempt() string { return mergepod.Attempt(t.st.Run) }
 
 // core has the pods of the attempt's core, by index.
-func (t *turn) core() map[int32]*training.Worker {
-	core := map[int32]*training.Worker{}
+func (t *turn) core() map[int32]*podstate.Worker {
+	core := map[int32]*podstate.Worker{}
 	for i := range t.job.Pods {
 		if w := &t.job.Pods[i]; w.Attempt == t.attempt() && w.Index < t.st.Run.MinReplicas {
 			core[w.Index] = w
@@ -373,7 +374,7 @@ func (t *turn) watch() {
 }
 
 // lose takes an attempt back that a pod of the core left. After some of them others have their turn.
-func (t *turn) lose(i int32, w *training.Worker) {
+func (t *turn) lose(i int32, w *podstate.Worker) {
 	why := "was deleted"
 	if w != nil && w.Disruption != "" {
 		why = "was told to leave (" + w.Disruption + ")"
@@ -389,13 +390,13 @@ func (t *turn) lose(i int32, w *training.Worker) {
 }
 
 // failed says that a pod of the core failed.
-func (t *turn) failed(w *training.Worker) string {
+func (t *turn) failed(w *podstate.Worker) string {
 	return fmt.Sprintf("Pod %s failed%s: see its logs (kubectl logs %[1]s), which stay until the next run.",
 		mergepod.PodName(t.job.Object.Name, w.Index), w.Failure)
 }
 
 // watchStart takes the attempt back when its pods do not run in time.
-func (t *turn) watchStart(core map[int32]*training.Worker) {
+func (t *turn) watchStart(core map[int32]*podstate.Worker) {
 	run, limit := t.st.Run, t.startTimeout()
 	deadline := run.PlaceTime.Add(limit)
 	if t.p.now.Before(deadline) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -17,13 +17,13 @@ func (t *turn) sized() *v1alpha1.SizingStatus {
 	}
 	tier, _ := t.tier()
 	return sizing.Size(trainingpod.MergeAsks(t.job.Object, tier.QoS), *t.job.History, sizing.Rules{
-		Mode: training.SizingMode(t.spec.Sizing, t.job.Profile), Tier: tier, Before: t.st.Sizing,
+		Mode: sizing.ModeOf(t.spec.Sizing, t.job.Profile), Tier: tier, Before: t.st.Sizing,
 	}, t.p.now)
 }
 
 // starved takes an attempt back of which a pod ran out of memory of which it had been given less than it asked for, and tells
 // whether it did: the run asks again, with all of it. A pod that ran out of what it asked for is noted too.
-func (t *turn) starved(w *training.Worker) bool {
+func (t *turn) starved(w *podstate.Worker) bool {
 	if !w.Failure.OutOfMemory() {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -38,7 +38,7 @@ func TestRequestsOfMergesFollowUse(t *testing.T) {
 	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(HaveField("Reason", v1alpha1.EventSized)))
 
 	run := m.status().Run.ID
-	m.pods[2].Phase, m.pods[2].Failure = corev1.PodFailed, training.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "merge"}
+	m.pods[2].Phase, m.pods[2].Failure = corev1.PodFailed, podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "merge"}
 	w.pass(time.Second)
 	w.settle()
 	g.Expect(m.status().Run.ID).To(Equal(run), "the same run asks again")

@@ -13,7 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -131,7 +131,7 @@ func (t *turn) shortfall() string {
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
 		return ""
 	}
-	return training.Amounts(a.Short)
+	return a.Short.String()
 }
 
 // lacks says why the gang has no place yet.
@@ -149,7 +149,7 @@ func (t *turn) lacks() string {
 	case a.Fits:
 		return "By Tideline's count it fits now; Volcano decides."
 	default:
-		return training.RoomFor(&a)
+		return a.Room()
 	}
 }
 
@@ -210,7 +210,7 @@ func (t *turn) sayStopping() {
 // lingering names a pod that should have left by now, and keeps the merge from going on.
 func (t *turn) lingering() string {
 	end := t.st.Run.EndTime
-	at := slices.IndexFunc(t.job.Pods, func(w training.Worker) bool { return w.Terminating && !w.Ended() })
+	at := slices.IndexFunc(t.job.Pods, func(w podstate.Worker) bool { return w.Terminating && !w.Ended() })
 	switch {
 	case end == nil:
 		return ""

@@ -22,7 +22,8 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
-	"github.com/tideline-io/tideline/internal/training"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -50,7 +51,7 @@ type world struct {
 type merger struct {
 	world         *world
 	object        *v1alpha1.MergeJob
-	pods          map[int32]*training.Worker
+	pods          map[int32]*podstate.Worker
 	core, surplus *gang.State
 	list          *List
 	names         []string // of the list
@@ -93,7 +94,7 @@ func (w *world) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger
 		object: &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 		}},
-		pods:  map[int32]*training.Worker{},
+		pods:  map[int32]*podstate.Worker{},
 		store: store{increments: []string{"000001", "000002", "000003"}},
 	}
 	m.object.Spec = v1alpha1.MergeJobSpec{
@@ -195,12 +196,12 @@ func unzipped(t *testing.T, list []byte) []string {
 	return strings.Fields(string(content))
 }
 
-func (m *merger) workers() []training.Worker {
-	var all []training.Worker
+func (m *merger) workers() []podstate.Worker {
+	var all []podstate.Worker
 	for _, p := range m.pods {
 		all = append(all, *p)
 	}
-	slices.SortFunc(all, func(a, b training.Worker) int { return int(a.Index - b.Index) })
+	slices.SortFunc(all, func(a, b podstate.Worker) int { return int(a.Index - b.Index) })
 	return all
 }
 
@@ -243,8 +244,8 @@ func (m *merger) judged() capacity.Verdict {
 }
 
 // placedPods are those of the core that have a place.
-func (m *merger) placedPods() []*training.Worker {
-	var all []*training.Worker
+func (m *merger) placedPods() []*podstate.Worker {
+	var all []*podstate.Worker
 	for _, p := range m.pods {
 		if p.Scheduled && p.Index < m.status().Run.MinReplicas {
 			all = append(all, p)
@@ -301,7 +302,7 @@ func (w *world) writes(m *merger, d *JobDecision) []func() {
 		all = append(all, func() {
 			if m.pods[i] == nil {
 				pod.UID, pod.Status.Phase = w.uid(), corev1.PodPending
-				worker := training.ReadWorker(pod, i)
+				worker := podstate.ReadWorker(pod, i)
 				m.pods[i] = &worker
 			}
 		})
@@ -313,7 +314,7 @@ func (w *world) writes(m *merger, d *JobDecision) []func() {
 			m.surplus = &state
 		})
 	}
-	if PaceOf(m.status(), &d.Status) > training.PaceNever {
+	if PaceOf(m.status(), &d.Status) > statuspace.Never {
 		all = append(all, func() { m.object.Status = *d.Status.DeepCopy() })
 	}
 	return all
@@ -393,8 +394,8 @@ func (w *world) cluster() int {
 }
 
 // unplaced are the pods of the core that wait for a place.
-func (m *merger) unplaced() []*training.Worker {
-	var all []*training.Worker
+func (m *merger) unplaced() []*podstate.Worker {
+	var all []*podstate.Worker
 	for _, p := range m.pods {
 		if run := m.status().Run; !p.Scheduled && !p.Terminating && run != nil && p.Index < run.MinReplicas {
 			all = append(all, p)

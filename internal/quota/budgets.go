@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/admission"
-	"github.com/tideline-io/tideline/internal/training"
 )
 
 // Budget is what was used of one of a profile's budgets, in the order of its spec.
@@ -50,7 +50,7 @@ func (r *review) setBudgetExceeded(unknown int) {
 	var words []string
 	for _, o := range r.st.OverBudget[:min(len(r.st.OverBudget), namedConflicts)] {
 		words = append(words, fmt.Sprintf("%s with %d of %d hours in %s",
-			o.User, o.UsedHours, o.MaxHours, training.Window(o.Window.Duration)))
+			o.User, o.UsedHours, o.MaxHours, text.Span(o.Window.Duration)))
 	}
 	if more := len(r.st.OverBudget) - namedConflicts; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))

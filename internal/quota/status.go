@@ -15,7 +15,6 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
-	"github.com/tideline-io/tideline/internal/training"
 )
 
 // say writes figures, words and conditions of a profile.
@@ -131,7 +130,7 @@ func (r *review) setOvercommitted() {
 	}
 	r.set(v1alpha1.ConditionOvercommitted, metav1.ConditionTrue, v1alpha1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
 		"The guarantees and fixed shares of all queues are %s more than the nodes have: nothing is left to divide by weight, and not "+
-			"all of them can be kept. Lower some, or add nodes.", training.Amounts(r.p.excess)))
+			"all of them can be kept. Lower some, or add nodes.", r.p.excess.String()))
 }
 
 // summary says how the profile stands: what keeps its Queue from being as it says, or what that serves.
@@ -185,7 +184,7 @@ func shareInWords(share capacity.Amounts) string {
 	if len(some) == 0 {
 		return "nothing, because the nodes have nothing to divide"
 	}
-	return training.Amounts(some)
+	return some.String()
 }
 
 // listOf is a list of amounts as the API has it.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 )
 
@@ -42,7 +43,9 @@ func TestJobWaitsForApproval(t *testing.T) {
 	g.Expect(w.status().Message).To(ContainSubstring("tideline approve ads/ctr --for 72h, or kubectl annotate etj ctr -n ads "))
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(condition(w, v1alpha1.ConditionReconciling)).To(Equal("True/AwaitingApproval"))
-	g.Expect(w.events).To(Equal([]Event{{corev1.EventTypeNormal, v1alpha1.ReasonAwaitingApproval, w.status().Message}}))
+	g.Expect(w.events).To(Equal([]statuspace.Event{{
+		Type: corev1.EventTypeNormal, Reason: v1alpha1.ReasonAwaitingApproval, Message: w.status().Message,
+	}}))
 	g.Expect(w.written).To(Equal(1))
 
 	w.approve(72 * time.Hour)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 func (w *world) told(indices ...int32) *world {
@@ -27,7 +28,7 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 8).trains().told(7, 6).step()
 			g.Expect(w.last.DeletePods).To(BeEmpty(), "who leaves, and for whom, is in status first")
-			w.pass(soonDelay).step()
+			w.pass(statuspace.SoonDelay).step()
 			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{6, 7}))
 			g.Expect(w.status().Elasticity.GaveWayTo).To(Equal("ads/ranker"))
 			if restart {
@@ -51,7 +52,7 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 
 func TestWhoGaveWayIsDeletedOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().told(7).step().pass(soonDelay).step().scale(7).step()
+	w := newWorld(t, 2, 8).trains().told(7).step().pass(statuspace.SoonDelay).step().scale(7).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1), "also if it is beyond the maximum by now")
 	g.Expect(w.settle().indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5, 6}))
 }
@@ -158,15 +159,15 @@ func TestPlacedJobStandsInNoLine(t *testing.T) {
 func TestPlacesFarBackAreNotNews(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).settle()
-	at := func(place int32) Pace {
+	at := func(place int32) statuspace.Pace {
 		w.o.Verdict = capacity.Verdict{Place: place, Waiting: 500}
 		d := Plan(w.o, w.now)
 		return PaceOf(w.status(), &d.Status)
 	}
 	w.o.Verdict = capacity.Verdict{Place: 300, Waiting: 500}
 	w.settle()
-	g.Expect(at(299)).To(Equal(PaceLazy))
-	g.Expect(at(10)).To(Equal(PaceCalm))
+	g.Expect(at(299)).To(Equal(statuspace.Lazy))
+	g.Expect(at(10)).To(Equal(statuspace.Calm))
 }
 
 func TestSchedulerConfigured(t *testing.T) {

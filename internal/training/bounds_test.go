@@ -10,6 +10,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // A job that was admitted goes on when the configuration bounds what it asks for: only what it is given shrinks.
@@ -52,7 +54,7 @@ func TestWhoeverIsDeletedIsGoneInTwoMinutes(t *testing.T) {
 				if w.step(); len(w.last.DeletePods) > 0 {
 					break
 				}
-				w.pass(soonDelay)
+				w.pass(statuspace.SoonDelay)
 			}
 			g.Expect(w.last.DeletePods).NotTo(BeEmpty(), why)
 			g.Expect(w.last.DeletePods).To(HaveEach(HaveField("GraceSeconds", want)), "%s, of %d s", why, own)
@@ -63,7 +65,7 @@ func TestWhoeverIsDeletedIsGoneInTwoMinutes(t *testing.T) {
 func TestGraceIsReadFromThePod(t *testing.T) {
 	g := NewWithT(t)
 	pod := &corev1.Pod{}
-	g.Expect(ReadWorker(pod, 0).GraceSeconds).To(BeEquivalentTo(30), "as Kubernetes has it")
+	g.Expect(podstate.ReadWorker(pod, 0).GraceSeconds).To(BeEquivalentTo(30), "as Kubernetes has it")
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
-	g.Expect(ReadWorker(pod, 0).GraceSeconds).To(BeZero())
+	g.Expect(podstate.ReadWorker(pod, 0).GraceSeconds).To(BeZero())
 }

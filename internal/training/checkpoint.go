@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // CheckpointRequest is what worker 0's pod is to be told.
@@ -31,7 +32,7 @@ const (
 // may be long ago. Of several departures in one evaluation the first asks for all.
 func (p *planner) saved(what string) bool {
 	grace, master := p.checkpointGrace(), p.at[0]
-	if grace == 0 || p.st.RunningSince == nil || master == nil || !master.running() {
+	if grace == 0 || p.st.RunningSince == nil || master == nil || !master.Running() {
 		return true
 	}
 	if p.departing {
@@ -55,7 +56,7 @@ func (p *planner) saved(what string) bool {
 
 // nextRequest is the number of a request: above the second that has begun, in which worker 0 may have saved before, and above
 // what it was asked with or said before, because the clock of its node may be ahead of ours.
-func (p *planner) nextRequest(master *Worker) int64 {
+func (p *planner) nextRequest(master *podstate.Worker) int64 {
 	last := max(p.now.Unix(), master.CheckpointRequested, master.CheckpointDone)
 	if c := p.st.Checkpoint; c != nil {
 		last = max(last, requestNumber(c))

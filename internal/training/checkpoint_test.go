@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 const grace = 60 * time.Second
@@ -26,7 +28,7 @@ func savingWorld(t *testing.T) *world {
 // done acknowledges the request that worker 0 has.
 func (w *world) done() *world {
 	w.t.Helper()
-	return w.change(0, func(p *Worker) { p.CheckpointDone = p.CheckpointRequested })
+	return w.change(0, func(p *podstate.Worker) { p.CheckpointDone = p.CheckpointRequested })
 }
 
 // atOnce does all that there is to do without letting time pass.
@@ -81,8 +83,8 @@ func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
 func TestCheckpointWhenVolcanoEvicts(t *testing.T) {
 	g := NewWithT(t)
 	w := savingWorld(t)
-	w.change(7, func(p *Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
-	w.step().pass(soonDelay).step().step().step()
+	w.change(7, func(p *podstate.Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(statuspace.SoonDelay).step().step().step()
 	g.Expect(w.worker(0).CheckpointRequested).NotTo(BeZero(), "the leaver trains on for its grace, so there is time to save")
 	w.deletePod(7).settle()
 	g.Expect(w.status().Checkpoint).To(BeNil())
@@ -98,8 +100,8 @@ func TestNoCheckpointOfAJobThatDoesNotTrain(t *testing.T) {
 func TestStopDuringAnEvictionHasItsOwnCheckpoint(t *testing.T) {
 	g := NewWithT(t)
 	w := savingWorld(t)
-	w.change(7, func(p *Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
-	w.step().pass(soonDelay).step().step().step().done().pass(2 * grace).step()
+	w.change(7, func(p *podstate.Worker) { p.Disruption, p.Terminating = "PreemptionByScheduler", true })
+	w.step().pass(statuspace.SoonDelay).step().step().step().done().pass(2 * grace).step()
 	first := w.worker(0).CheckpointRequested
 	w.suspend(true).step().step()
 	g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", first), "worker 7 still leaves, and what was saved then is old")
@@ -127,7 +129,7 @@ func TestNoCheckpointOfBeforeTheRequestAnswersIt(t *testing.T) {
 			g := NewWithT(t)
 			w := savingWorld(t)
 			w.pass(w.now.Truncate(time.Second).Add(time.Second).Sub(w.now)) // A second begins.
-			routine := func() { w.change(0, func(p *Worker) { p.CheckpointDone = w.now.Add(c.ahead).Unix() }) }
+			routine := func() { w.change(0, func(p *podstate.Worker) { p.CheckpointDone = w.now.Add(c.ahead).Unix() }) }
 			routine()
 			w.pass(c.before).scale(4).settle().restart().settle()
 			g.Expect(w.worker(0).CheckpointRequested).To(BeNumerically(">", w.worker(0).CheckpointDone))
@@ -154,7 +156,7 @@ func (m *moment) asksAnew() bool {
 	if is == nil || was != nil && was.Number == is.Number {
 		return true
 	}
-	i := slices.IndexFunc(m.o.Workers, func(w Worker) bool { return w.Index == 0 })
+	i := slices.IndexFunc(m.o.Workers, func(w podstate.Worker) bool { return w.Index == 0 })
 	return is.Number > m.now.Unix() && (was == nil || is.Number > was.Number) &&
 		is.Number > m.o.Workers[i].CheckpointRequested && is.Number > m.o.Workers[i].CheckpointDone
 }
@@ -172,7 +174,7 @@ func TestRequestsWithinASecondHaveNumbersOfTheirOwn(t *testing.T) {
 	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first+1), "it is not asked yet")
 	w.suspend(true).atOnce()
 	g.Expect(w.worker(0).CheckpointRequested).To(Equal(first + 3))
-	w.change(0, func(p *Worker) { p.CheckpointDone = first + 2 }).atOnce()
+	w.change(0, func(p *podstate.Worker) { p.CheckpointDone = first + 2 }).atOnce()
 	g.Expect(w.indices()).To(HaveLen(5), "that was the answer to the request before")
 	w.done().settle()
 	g.Expect(w.indices()).To(BeEmpty())
@@ -180,7 +182,7 @@ func TestRequestsWithinASecondHaveNumbersOfTheirOwn(t *testing.T) {
 
 func TestAJobWhoseNumbersAreUsedUpIsAlwaysAnswered(t *testing.T) {
 	g := NewWithT(t)
-	w := savingWorld(t).change(0, func(p *Worker) { p.CheckpointDone = math.MaxInt64 }).scale(4).step()
+	w := savingWorld(t).change(0, func(p *podstate.Worker) { p.CheckpointDone = math.MaxInt64 }).scale(4).step()
 	g.Expect(w.status().Checkpoint.Number).To(BeEquivalentTo(math.MaxInt64))
 	w.settle()
 	g.Expect(w.indices()).To(HaveLen(4))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 var ranker = types.NamespacedName{Namespace: "ads", Name: "ranker"}
@@ -27,7 +29,7 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(soonDelay).step()
+			w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(statuspace.SoonDelay).step()
 			w.o.Verdict = capacity.Verdict{}
 			g.Expect(w.settle().indices()).To(HaveLen(6))
 			w.o.Verdict.InVain = c.inVain
@@ -49,7 +51,7 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 
 func TestWorkersThatLeftInVainWaitWithThoseThatLeaveForTheNextGang(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(soonDelay).step()
+	w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(statuspace.SoonDelay).step()
 	w.o.Verdict = capacity.Verdict{}
 	w.settle().pass(time.Minute)
 	next := types.NamespacedName{Namespace: "ads", Name: "next"}
@@ -84,7 +86,9 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 func TestWhyAClaimIsNone(t *testing.T) {
 	t.Run("scheduling gates", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newWorld(t, 2, 2).settle().change(1, func(worker *Worker) { worker.Gates = []string{"example.com/later"} }).settle()
+		w := newWorld(t, 2, 2).settle().change(1, func(worker *podstate.Worker) {
+			worker.Gates = []string{"example.com/later"}
+		}).settle()
 		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + v1alpha1.ReasonSchedulingGated))
 		g.Expect(w.status().Message).To(ContainSubstring("Worker 1 carries the scheduling gate example.com/later"))
 	})
@@ -106,7 +110,9 @@ func TestWhyAClaimIsNone(t *testing.T) {
 		g := NewWithT(t)
 		w := newWorld(t, 2, 2)
 		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{Action: v1alpha1.ActionRestartJob}}}
-		w.trains().change(1, func(worker *Worker) { worker.Phase, worker.Ready, worker.Failure.ExitCode = corev1.PodFailed, false, 1 })
+		w.trains().change(1, func(worker *podstate.Worker) {
+			worker.Phase, worker.Ready, worker.Failure.ExitCode = corev1.PodFailed, false, 1
+		})
 		w.step().step()
 		g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -104,9 +105,9 @@ func (w *world) group(name string) **gang.State {
 func (w *world) createWorkers(d *Decision) bool {
 	for _, i := range d.CreateWorkers {
 		if w.worker(i) != nil || w.refuses != "" || !w.do(func() {
-			w.o.Workers = append(w.o.Workers, Worker{
+			w.o.Workers = append(w.o.Workers, podstate.Worker{
 				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
-				Avoids: trainingpod.AvoidedBy(trainingpod.Spec(d.Blueprint.Job, nil, "", i)),
+				Avoids: podstate.AvoidedBy(trainingpod.Spec(d.Blueprint.Job, nil, "", i)),
 			})
 		}) {
 			return false
@@ -144,7 +145,7 @@ func (w *world) uid(kind string) types.UID {
 
 // leave is what becomes of a pod that is deleted.
 func (w *world) leave(uid types.UID) {
-	i := slices.IndexFunc(w.o.Workers, func(p Worker) bool { return p.UID == uid })
+	i := slices.IndexFunc(w.o.Workers, func(p podstate.Worker) bool { return p.UID == uid })
 	switch {
 	case i < 0:
 	case w.graceful && w.o.Workers[i].Scheduled && !w.o.Workers[i].Ended():

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -114,9 +115,9 @@ func (p *planner) belowMinAdvice() string {
 }
 
 // cannotStart is the first core worker that waits for something that waiting alone does not mend.
-func (p *planner) cannotStart() *Worker {
+func (p *planner) cannotStart() *podstate.Worker {
 	for _, w := range p.at[:p.minimum] {
-		if w != nil && !w.Terminating && w.cannotStart() {
+		if w != nil && !w.Terminating && w.CannotStart() {
 			return w
 		}
 	}
@@ -124,9 +125,9 @@ func (p *planner) cannotStart() *Worker {
 }
 
 // startError says why the worker does not start, and what to do.
-func (p *planner) startError(w *Worker) string {
+func (p *planner) startError(w *podstate.Worker) string {
 	do := "correct the image of the template, or the pull secret, and create the job anew"
-	if startErrors[w.Waiting] == v1alpha1.ReasonContainerConfigError {
+	if w.StartError() == v1alpha1.ReasonContainerConfigError {
 		do = "correct the template, or what it names, and create the job anew if the template changes"
 	}
 	said := ""

@@ -11,28 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Event is a line of the story that `kubectl describe` tells.
-type Event struct {
-	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
-	Type            string
-	Reason, Message string
-}
-
-// noteLimit is the longest note that the API server takes (events.k8s.io/v1).
-const noteLimit = 1024
-
 // story collects the events of one transition.
 type story struct {
 	before, after *v1alpha1.ElasticTrainingJobStatus
-	events        []Event
+	events        []statuspace.Event
 }
 
 // Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
-func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []Event {
+func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
 	s := &story{before: before, after: after}
 	s.tellObstacles()
 	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
@@ -50,7 +42,8 @@ func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []Event {
 }
 
 func (s *story) add(kind, reason, format string, args ...any) {
-	s.events = append(s.events, Event{Type: kind, Reason: reason, Message: text.Clip(fmt.Sprintf(format, args...), noteLimit)})
+	message := text.Clip(fmt.Sprintf(format, args...), statuspace.MessageLimit)
+	s.events = append(s.events, statuspace.Event{Type: kind, Reason: reason, Message: message})
 }
 
 // tellObstacles says what the job waits for, unless that is the ordinary way of a job.
@@ -101,7 +94,7 @@ func (s *story) tellWorkers() {
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
 		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s worker %d%s, which counts as restart %d; %s.",
 			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker,
-			Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}, after.Restarts, s.whatFollows())
+			podstate.Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}, after.Restarts, s.whatFollows())
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Gave up %s, because maxReplicas was lowered; %d ready go on.",

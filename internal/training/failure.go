@@ -5,14 +5,13 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -169,7 +168,7 @@ func (p *planner) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	p.noteRestarts(l, restarts)
 	p.st.LastFailure = &v1alpha1.WorkerFailure{
 		Worker: l.index, Time: p.time(), ExitCode: l.failure.ExitCode,
-		Reason: text.Clip(l.reason(), 256), Message: text.Clip(l.failure.lastLine(), 1024), InPlace: l.inPlace,
+		Reason: text.Clip(l.reason(), 256), Message: text.Clip(l.failure.LastLine(), 1024), InPlace: l.inPlace,
 		LostSince: p.lostSince(),
 	}
 	limit := ptr.Deref(p.spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
@@ -209,17 +208,6 @@ func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
 }
 
 var numbers = regexp.MustCompile(`(0x)?[0-9][0-9a-f]*`)
-
-// lastLine is the last line of the message that says anything: not a rule drawn below it.
-func (f Failure) lastLine() string {
-	lines := strings.Split(strings.TrimSpace(f.Message), "\n")
-	for _, line := range slices.Backward(lines) {
-		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return strings.TrimSpace(lines[len(lines)-1])
-}
 
 func (p *planner) window() time.Duration {
 	return time.Duration(ptr.Deref(p.spec.RunPolicy.WindowSeconds, v1alpha1.DefaultWindowSeconds)) * time.Second
@@ -289,23 +277,8 @@ func (l *loss) describe() string {
 		return who + " was evicted (" + l.disruption + ")"
 	case l.rejected:
 		return who + " was rejected by node " + l.node + l.failure.String()
-	case l.failure == (Failure{}):
+	case l.failure == (podstate.Failure{}):
 		return who + " was deleted"
 	}
 	return who + " failed" + l.failure.String()
-}
-
-// String is empty or begins with a space or a colon: " with exit code 1 (Error): last line".
-func (f Failure) String() string {
-	words := ""
-	if f.ExitCode != 0 {
-		words = fmt.Sprintf(" with exit code %d", f.ExitCode)
-	}
-	if f.Reason != "" {
-		words += " (" + f.Reason + ")"
-	}
-	if f.Message != "" {
-		words += ": " + strings.TrimSuffix(text.Clip(f.lastLine(), 200), ".") // It stands within a sentence.
-	}
-	return words
 }

@@ -10,14 +10,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // fail lets the pod of a worker fail with that message.
 func (w *world) fail(index int32, message string) *world {
 	w.t.Helper()
-	return w.change(index, func(p *Worker) {
+	return w.change(index, func(p *podstate.Worker) {
 		p.Scheduled, p.Phase, p.Ready = true, corev1.PodFailed, false
-		p.Failure = Failure{ExitCode: 1, Reason: "Error", Message: message}
+		p.Failure = podstate.Failure{ExitCode: 1, Reason: "Error", Message: message}
 	})
 }
 
@@ -25,9 +26,9 @@ func (w *world) fail(index int32, message string) *world {
 func (w *world) restartContainers(message string, indices ...int32) *world {
 	w.t.Helper()
 	for _, i := range indices {
-		w.change(i, func(p *Worker) {
+		w.change(i, func(p *podstate.Worker) {
 			p.ContainerRestarts++
-			p.Failure = Failure{ExitCode: 1, Reason: "Error", Message: message}
+			p.Failure = podstate.Failure{ExitCode: 1, Reason: "Error", Message: message}
 		})
 	}
 	return w
@@ -90,7 +91,7 @@ func TestProgressForgives(t *testing.T) {
 	w.o.Job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](1)
 	w.trains()
 	for n := range 5 {
-		w.change(0, func(p *Worker) { p.Progress = int64(100 * (n + 1)) })
+		w.change(0, func(p *podstate.Worker) { p.Progress = int64(100 * (n + 1)) })
 		w.fail(1, "the same each time").recover()
 		g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	}
@@ -214,7 +215,9 @@ func TestExitCodesAsTrainingOperatorTakesThem(t *testing.T) {
 		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
 			{Action: v1alpha1.ActionFailJob, OnExitCodes: &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn, Values: permanent}},
 		}}
-		w.trains().change(1, func(p *Worker) { p.Phase, p.Failure = corev1.PodFailed, Failure{ExitCode: code} }).step()
+		w.trains().change(1, func(p *podstate.Worker) {
+			p.Phase, p.Failure = corev1.PodFailed, podstate.Failure{ExitCode: code}
+		}).step()
 		NewWithT(t).Expect(w.status().Phase).To(Equal(phase), "exit code %d", code)
 	}
 }
@@ -266,7 +269,7 @@ func TestBackendNoneRestartsAsAWhole(t *testing.T) {
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.status().Restarts).To(BeZero(), "an eviction never counts")
 	w.run().settle()
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).settle()
+	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded), "without waiting for the others")
 }
 
@@ -296,7 +299,7 @@ func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 4).edit(edit).settle().run().settle().run(2).settle()
 			w.evict(3).settle()
-			w.change(2, func(p *Worker) { p.Disruption = reasonNodeGone }).settle()
+			w.change(2, func(p *podstate.Worker) { p.Disruption = reasonNodeGone }).settle()
 			g.Expect(w.status().Attempt.Number).To(Equal(int32(1)), "worker 3 waited, worker 2 is still there")
 			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 			w.evict(2).settle()
@@ -308,7 +311,7 @@ func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
 func TestSuccessPolicies(t *testing.T) {
 	succeed := func(w *world, indices ...int32) {
 		for _, i := range indices {
-			w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+			w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 		}
 	}
 	t.Run("AllWorkers", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -44,7 +45,7 @@ func (p *planner) completing() bool {
 			failed.Index, failed.Failure, p.completionGrace(), p.whoSucceeded()))
 		p.st.LastFailure = &v1alpha1.WorkerFailure{
 			Worker: failed.Index, Time: p.time(), ExitCode: failed.Failure.ExitCode,
-			Reason: text.Clip(failed.Failure.Reason, 256), Message: text.Clip(failed.Failure.lastLine(), 1024),
+			Reason: text.Clip(failed.Failure.Reason, 256), Message: text.Clip(failed.Failure.LastLine(), 1024),
 		}
 	case len(active) == 0:
 		p.end(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted,
@@ -119,7 +120,7 @@ func (p *planner) completionGrace() time.Duration {
 
 // failedWorker is the first worker that failed by itself after worker 0 succeeded. Failures that were already recorded as
 // losses happened before. Where any success will do, none of them matters.
-func (p *planner) failedWorker() *Worker {
+func (p *planner) failedWorker() *podstate.Worker {
 	if p.spec.SuccessPolicy == v1alpha1.SuccessPolicyAny {
 		return nil
 	}

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 3).trains()
-	w.change(1, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "it left of its own will")
 	g.Expect(w.status().Restarts).To(BeZero())
@@ -22,7 +23,7 @@ func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
 func TestSuccessAfterTheCompletionGrace(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 3).trains()
-	w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).step()
+	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).step()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
 	g.Expect(w.last.RequeueAfter).To(Equal(300 * time.Second))
 	w.evict(2).step()
@@ -43,7 +44,7 @@ func TestSuccessAtOnceWhenAllHaveEnded(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
 	for i := range int32(2) {
-		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+		w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
 	}
 	g.Expect(w.step().status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
 }
@@ -51,8 +52,8 @@ func TestSuccessAtOnceWhenAllHaveEnded(t *testing.T) {
 func TestFailureWithinTheCompletionGraceFailsTheJob(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
-	w.change(1, func(p *Worker) { p.Phase, p.Failure = corev1.PodFailed, Failure{ExitCode: 1} }).step()
+	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step()
+	w.change(1, func(p *podstate.Worker) { p.Phase, p.Failure = corev1.PodFailed, podstate.Failure{ExitCode: 1} }).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/WorkerFailed"))
 	g.Expect(w.status().Message).To(
@@ -66,7 +67,7 @@ func TestCleanPodPolicies(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newWorld(t, 2, 2).trains()
 			w.o.Job.Spec.RunPolicy.CleanPodPolicy = policy
-			w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step().pass(300 * time.Second).settle()
+			w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step().pass(300 * time.Second).settle()
 			NewWithT(t).Expect(w.indices()).To(Equal(left))
 		})
 	}
@@ -76,11 +77,11 @@ func TestWorkersThatNeverRanDoNotHoldUpTheEnd(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).settle().run(0, 1).settle()
 	g.Expect(w.indices()).To(HaveLen(4))
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded })
-	w.change(2, func(p *Worker) { p.Scheduled = true }).step()
+	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
+	w.change(2, func(p *podstate.Worker) { p.Scheduled = true }).step()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "Volcano must not start newcomers when the training is over")
 	g.Expect(w.status().Message).To(HaveSuffix("still to end within the completion grace of 5m0s: 1."))
-	w.change(1, func(p *Worker) { p.Phase = corev1.PodSucceeded }).step()
+	w.change(1, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
 }
 
@@ -89,7 +90,7 @@ func TestDrainedMasterThatExitsWellIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 2).trains()
-			w.change(0, func(p *Worker) { p.Disruption = disruption }).end(corev1.PodSucceeded, 0).settle()
+			w.change(0, func(p *podstate.Worker) { p.Disruption = disruption }).end(corev1.PodSucceeded, 0).settle()
 			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 			w.deletePod(0).settle().run().settle()
 			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTraining))
@@ -101,8 +102,8 @@ func TestDrainedMasterThatExitsWellIsNoSuccess(t *testing.T) {
 func TestDeletedWorkersThatFailDoNotFailAnEndingJob(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).settle().run().settle().run(2).settle()
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded })
-	w.change(3, func(p *Worker) { p.Scheduled = true }).end(corev1.PodFailed, 3).step()
+	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
+	w.change(3, func(p *podstate.Worker) { p.Scheduled = true }).end(corev1.PodFailed, 3).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
 }
@@ -112,7 +113,7 @@ func TestWorkerPlacedAfterTheEndIsALatecomer(t *testing.T) {
 	w := newWorld(t, 2, 3).settle().run().settle()
 	g.Expect(w.indices()).To(HaveLen(3))
 	for i := range int32(2) {
-		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+		w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
 	}
 	w.restart().run(2).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1), "Volcano placed it while the operator was down")
@@ -122,7 +123,7 @@ func TestWorkerPlacedAfterTheEndIsALatecomer(t *testing.T) {
 func TestMasterThatSucceededAndWentIsASuccess(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
-	w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).deletePod(0).step()
+	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).deletePod(0).step()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty())
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
 }

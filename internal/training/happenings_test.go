@@ -12,6 +12,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // chance decides what happens: random numbers, or the bytes of a fuzzer.
@@ -251,14 +252,14 @@ func loseNode(w *world, c chance) string {
 }
 
 // befall lets one thing happen to a worker.
-func befall(w *world, c chance, p Worker) string {
+func befall(w *world, c chance, p podstate.Worker) string {
 	switch c.IntN(10) {
 	case 9:
 		w.reject(p.Index, pick(c, "UnexpectedAdmissionError", "OutOfcpu", hostile))
 		return "a node rejects a worker"
 	case 0:
 		if oneIn(c, 2) {
-			w.change(p.Index, func(p *Worker) { p.Scheduled = true })
+			w.change(p.Index, func(p *podstate.Worker) { p.Scheduled = true })
 			return "a worker is placed"
 		}
 		w.run(p.Index)
@@ -273,7 +274,7 @@ func befall(w *world, c chance, p Worker) string {
 		w.restartContainers(pick(c, "a", "b", ""), p.Index)
 		return "containers restart in place"
 	case 3:
-		w.change(p.Index, func(p *Worker) { p.Waiting = pick(c, "", "ErrImagePull", "CreateContainerConfigError") })
+		w.change(p.Index, func(p *podstate.Worker) { p.Waiting = pick(c, "", "ErrImagePull", "CreateContainerConfigError") })
 		return "an image is missing, or there"
 	case 4:
 		if p.Index >= w.o.Job.Spec.MinReplicas {
@@ -281,16 +282,18 @@ func befall(w *world, c chance, p Worker) string {
 		}
 		return "Volcano evicts"
 	case 5:
-		w.change(p.Index, func(p *Worker) { p.Disruption = pick(c, corev1.PodReasonPreemptionByScheduler, evictionAPI, "") })
+		w.change(p.Index, func(p *podstate.Worker) {
+			p.Disruption = pick(c, corev1.PodReasonPreemptionByScheduler, evictionAPI, "")
+		})
 		return "a worker is about to be evicted, or is spared"
 	case 6:
-		w.change(p.Index, func(p *Worker) {
+		w.change(p.Index, func(p *podstate.Worker) {
 			p.Phase, p.Ready, p.Scheduled = corev1.PodFailed, false, true
-			p.Failure = Failure{ExitCode: 1, Reason: pick(c, "Error", hostile), Message: pick(c, "", "a", "b", hostile)}
+			p.Failure = podstate.Failure{ExitCode: 1, Reason: pick(c, "Error", hostile), Message: pick(c, "", "a", "b", hostile)}
 		})
 		return "a worker fails"
 	case 7:
-		w.change(p.Index, func(p *Worker) { p.Terminating = true }).step()
+		w.change(p.Index, func(p *podstate.Worker) { p.Terminating = true }).step()
 		if w.worker(p.Index) != nil && oneIn(c, 2) {
 			w.end(pick(c, corev1.PodSucceeded, corev1.PodFailed), p.Index).step()
 		}
@@ -301,7 +304,7 @@ func befall(w *world, c chance, p Worker) string {
 		return "a worker is deleted gracefully"
 	}
 	if p.Phase == corev1.PodRunning && oneIn(c, 8) {
-		w.change(p.Index, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+		w.change(p.Index, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
 		return "a worker succeeds"
 	}
 	return "nothing"

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -73,7 +75,7 @@ func (m *moment) trains() bool {
 		!finished(m.was) && !stopped(m.was)
 }
 
-func (m *moment) current(p *Worker) bool {
+func (m *moment) current(p *podstate.Worker) bool {
 	return m.was.Attempt != nil && p.Attempt == m.was.Attempt.ID()
 }
 
@@ -84,8 +86,8 @@ func (m *moment) maximum() int32 {
 }
 
 // victims are those that are deleted of the workers that are wanted and did not end, or ended well and are not called back.
-func (m *moment) victims() []*Worker {
-	var all []*Worker
+func (m *moment) victims() []*podstate.Worker {
+	var all []*podstate.Worker
 	for i := range m.d.DeletePods {
 		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) &&
 			(!p.Ended() || (p.Succeeded() && !calledBack(m.was, p))) {
@@ -96,7 +98,7 @@ func (m *moment) victims() []*Worker {
 }
 
 // movesOn tells whether a worker without a node avoids one that may be used again.
-func (m *moment) movesOn(p *Worker) bool {
+func (m *moment) movesOn(p *podstate.Worker) bool {
 	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 		return n.Until == nil && slices.Contains(p.Avoids, n.Name)
 	})
@@ -104,27 +106,29 @@ func (m *moment) movesOn(p *Worker) bool {
 
 func (m *moment) forcesTheStuck() bool {
 	after := m.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds
-	return !slices.ContainsFunc(m.d.ForceDeletePods, func(p Worker) bool {
+	return !slices.ContainsFunc(m.d.ForceDeletePods, func(p podstate.Worker) bool {
 		since, silent := m.o.Unreachable[p.Node]
 		return after == nil || !silent || !p.Terminating || m.alive(&p) || m.now.Sub(since) < time.Duration(*after)*time.Second
 	})
 }
 
 // calledBack tells whether a worker that succeeded is needed again.
-func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *Worker) bool {
+func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *podstate.Worker) bool {
 	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.Lost && !k.Left })
 }
 
 func (m *moment) coreStays() bool {
-	return !slices.ContainsFunc(m.victims(), func(p *Worker) bool { return p.Index > 0 && p.Index < m.was.Attempt.MinReplicas })
+	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool {
+		return p.Index > 0 && p.Index < m.was.Attempt.MinReplicas
+	})
 }
 
 func (m *moment) masterStays() bool {
-	return !slices.ContainsFunc(m.victims(), func(p *Worker) bool { return p.Index == 0 })
+	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool { return p.Index == 0 })
 }
 
 // member is what the written status knows of the pod; nil for nothing.
-func (m *moment) member(p *Worker) *v1alpha1.Member {
+func (m *moment) member(p *podstate.Worker) *v1alpha1.Member {
 	for i := range m.was.Members {
 		if m.was.Members[i].UID == p.UID {
 			return &m.was.Members[i]
@@ -133,18 +137,18 @@ func (m *moment) member(p *Worker) *v1alpha1.Member {
 	return nil
 }
 
-func (m *moment) alive(p *Worker) bool {
+func (m *moment) alive(p *podstate.Worker) bool {
 	known := m.member(p)
 	return known != nil && !known.Lost
 }
 
-func (m *moment) toldToLeave(p *Worker) bool {
+func (m *moment) toldToLeave(p *podstate.Worker) bool {
 	known := m.member(p)
 	return known != nil && known.Lost
 }
 
 func (m *moment) memoryComesFirst() bool {
-	return !slices.ContainsFunc(m.d.DeletePods, func(p Worker) bool { return m.alive(&p) })
+	return !slices.ContainsFunc(m.d.DeletePods, func(p podstate.Worker) bool { return m.alive(&p) })
 }
 
 func (m *moment) lossComesFirst() bool {
@@ -159,7 +163,7 @@ func (m *moment) livesAt(i int32) bool {
 func (m *moment) deletesWhatIsThere() bool {
 	for i := range m.d.DeletePods {
 		p := &m.d.DeletePods[i]
-		same := func(o Worker) bool { return o.UID == p.UID && o.Index == p.Index }
+		same := func(o podstate.Worker) bool { return o.UID == p.UID && o.Index == p.Index }
 		if p.Terminating || !slices.ContainsFunc(m.o.Workers, same) || slices.ContainsFunc(m.d.DeletePods[:i], same) {
 			return false
 		}
@@ -168,13 +172,13 @@ func (m *moment) deletesWhatIsThere() bool {
 }
 
 func (m *moment) lastInFirstOut() bool {
-	var leave []*Worker
+	var leave []*podstate.Worker
 	for _, p := range m.victims() {
 		if p.Index >= m.maximum() && !m.toldToLeave(p) {
 			leave = append(leave, p)
 		}
 	}
-	first := func(a, b *Worker) int {
+	first := func(a, b *podstate.Worker) int {
 		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	}
 	if len(leave) == 0 {
@@ -184,7 +188,7 @@ func (m *moment) lastInFirstOut() bool {
 	for i := range m.o.Workers {
 		p := &m.o.Workers[i]
 		stays := m.current(p) && p.Index >= m.maximum() && !p.Terminating && !m.alive(p) && !slices.ContainsFunc(m.d.DeletePods,
-			func(gone Worker) bool { return gone.UID == p.UID })
+			func(gone podstate.Worker) bool { return gone.UID == p.UID })
 		if stays && first(p, last) < 0 {
 			return false
 		}
@@ -193,7 +197,7 @@ func (m *moment) lastInFirstOut() bool {
 }
 
 func (m *moment) choosesNobodyElse() bool {
-	return !slices.ContainsFunc(m.victims(), func(p *Worker) bool { return p.Index < m.maximum() && !m.toldToLeave(p) })
+	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool { return p.Index < m.maximum() && !m.toldToLeave(p) })
 }
 
 func (m *moment) createsForTheAttempt() bool {
@@ -225,7 +229,7 @@ func (m *moment) isolatesFirst() bool {
 
 // podAt is true where a pod of any attempt holds the name.
 func (m *moment) podAt(index int32) bool {
-	return slices.ContainsFunc(m.o.Workers, func(p Worker) bool { return p.Index == index })
+	return slices.ContainsFunc(m.o.Workers, func(p podstate.Worker) bool { return p.Index == index })
 }
 
 func (m *moment) createsWhatIsMissing() bool {
@@ -272,7 +276,7 @@ func (m *moment) coreComesFirst() bool {
 	ready := map[int32]bool{}
 	for i := range m.o.Workers {
 		if p := &m.o.Workers[i]; m.current(p) && p.Index < m.was.Attempt.MinReplicas &&
-			(p.running() || (p.Succeeded() && !calledBack(m.st, p))) {
+			(p.Running() || (p.Succeeded() && !calledBack(m.st, p))) {
 			ready[p.Index] = true
 		}
 	}
@@ -411,7 +415,7 @@ func (m *moment) speaks() bool {
 		}
 	}
 	for _, e := range Events(m.was, m.st) {
-		if !speakable(e.Message, noteLimit) {
+		if !speakable(e.Message, statuspace.MessageLimit) {
 			return false
 		}
 	}
@@ -465,7 +469,7 @@ func restless(o Observed, now time.Time) string {
 // busy says what a decision does.
 func busy(o *Observed, d *Decision) string {
 	switch {
-	case PaceOf(&o.Job.Status, &d.Status) != PaceNever:
+	case PaceOf(&o.Job.Status, &d.Status) != statuspace.Never:
 		return "writes its status"
 	case len(d.DeletePods)+len(d.ForceDeletePods)+len(d.CreateWorkers) > 0:
 		return "creates or deletes pods"

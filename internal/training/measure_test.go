@@ -13,6 +13,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // measured adds up what the writes of a job's status counted.
@@ -61,13 +62,13 @@ func TestWhatIsMeasured(t *testing.T) {
 		},
 		"a node of the surplus is drained": {
 			happens: func(w *world) {
-				w.change(3, func(p *Worker) { p.Disruption = "EvictionByEvictionAPI" }).end(corev1.PodFailed, 3).settle()
+				w.change(3, func(p *podstate.Worker) { p.Disruption = "EvictionByEvictionAPI" }).end(corev1.PodFailed, 3).settle()
 			},
 			resizes: []string{ResizeEviction}, evictions: counts{EvictionDrained: 1},
 		},
 		"a node of the core is lost": {
 			happens: func(w *world) {
-				w.change(1, func(p *Worker) { p.Disruption = "DeletionByTaintManager" }).remove(w.worker(1).UID)
+				w.change(1, func(p *podstate.Worker) { p.Disruption = "DeletionByTaintManager" }).remove(w.worker(1).UID)
 				w.settle().run().settle()
 			},
 			evictions: counts{EvictionNodeLost: 1},
@@ -94,7 +95,9 @@ func TestWhatIsMeasured(t *testing.T) {
 		"a worker fails, one runs out of memory, one is deleted": {
 			happens: func(w *world) {
 				w.fail(1, "once").recover()
-				w.change(2, func(p *Worker) { p.Phase, p.Failure = corev1.PodFailed, Failure{ExitCode: 137, Reason: "OOMKilled"} }).settle()
+				w.change(2, func(p *podstate.Worker) {
+					p.Phase, p.Failure = corev1.PodFailed, podstate.Failure{ExitCode: 137, Reason: "OOMKilled"}
+				}).settle()
 				w.recover().deletePod(3).settle().run().settle()
 			},
 			restarts: counts{RestartError: 1, RestartOOM: 1, RestartDeleted: 1},
@@ -104,7 +107,7 @@ func TestWhatIsMeasured(t *testing.T) {
 			restarts: counts{RestartError: 1},
 		},
 		"it succeeds": {happens: func(w *world) {
-			w.change(0, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).pass(301 * time.Second).settle()
+			w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).pass(301 * time.Second).settle()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -49,7 +50,7 @@ type loss struct {
 	// disruption is why the pod was asked to leave, if not by a plain deletion.
 	disruption string
 	conditions []string
-	failure    Failure
+	failure    podstate.Failure
 	progress   int64
 }
 
@@ -78,7 +79,7 @@ func (p *planner) settleLosses() {
 	p.strand(members, losses)
 	for w := range p.workers() {
 		known := &members[w.Index]
-		if !w.running() || (known.UID == w.UID && known.Lost) {
+		if !w.Running() || (known.UID == w.UID && known.Lost) {
 			continue
 		}
 		if known.UID != w.UID {
@@ -130,7 +131,7 @@ func (p *planner) losses(members []v1alpha1.Member) []loss {
 
 // happened judges a worker that is there, given the member that status knows at its index. Of a pod that status does not
 // know, a plain deletion is not counted: it may have been our own, when maxReplicas was lowered.
-func (p *planner) happened(w *Worker, known v1alpha1.Member) (loss, bool) {
+func (p *planner) happened(w *podstate.Worker, known v1alpha1.Member) (loss, bool) {
 	if l, lost := p.leaving(w); lost {
 		l.ran = w.UID == known.UID || w.Phase == corev1.PodRunning
 		l.again = w.UID == known.UID && w.ContainerRestarts > known.ContainerRestarts
@@ -140,11 +141,11 @@ func (p *planner) happened(w *Worker, known v1alpha1.Member) (loss, bool) {
 	return p.restarted(w), restarted
 }
 
-func (p *planner) current(d Departure) bool { return d.Attempt == p.st.Attempt.ID() }
+func (p *planner) current(d podstate.Departure) bool { return d.Attempt == p.st.Attempt.ID() }
 
 // leaving judges a pod that is still there: first by whether it was asked to leave, and only then by how it ended, because a
 // kubelet lets a pod that was asked to leave end as Succeeded or Failed too.
-func (p *planner) leaving(w *Worker) (loss, bool) {
+func (p *planner) leaving(w *podstate.Worker) (loss, bool) {
 	l := loss{index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress}
 	switch {
 	case w.Disruption != "" && (w.Terminating || w.Ended()):
@@ -162,7 +163,7 @@ func (p *planner) leaving(w *Worker) (loss, bool) {
 }
 
 // restarted is a worker whose containers restarted where they are, as a kubelet does when one exits with an error.
-func (p *planner) restarted(w *Worker) loss {
+func (p *planner) restarted(w *podstate.Worker) loss {
 	return loss{
 		index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress, failure: w.Failure, counted: true, inPlace: true,
 	}
@@ -172,7 +173,7 @@ func (p *planner) restarted(w *Worker) loss {
 // surplus is taken to have given way, which is what surplus does, and core to have been deleted, because nobody evicts it.
 func (p *planner) gone(index int32, uid types.UID) loss {
 	l := loss{index: index, uid: uid}
-	seen := slices.IndexFunc(p.o.Departures, func(d Departure) bool { return d.UID == uid })
+	seen := slices.IndexFunc(p.o.Departures, func(d podstate.Departure) bool { return d.UID == uid })
 	if seen < 0 {
 		if l.counted = !p.isSurplus(index); !l.counted {
 			l.eviction, l.disruption = unseen, unseen
@@ -211,8 +212,8 @@ func (p *planner) giveWay() {
 		case !p.isSurplus(w.Index) || w.Ended():
 		case p.recordedLost(w):
 			p.delete(w)
-		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.running() || p.saved(forShrink)):
-			l := &loss{index: w.Index, uid: w.UID, ran: w.running(), eviction: told, disruption: told, conditions: w.Conditions}
+		case slices.Contains(p.o.Verdict.GiveUp, w.UID) && (!w.Running() || p.saved(forShrink)):
+			l := &loss{index: w.Index, uid: w.UID, ran: w.Running(), eviction: told, disruption: told, conditions: w.Conditions}
 			p.recordEviction(l)
 			p.answer(l, p.ruleOn(l))
 			p.st.Elasticity.GaveWayTo = p.served()
@@ -261,7 +262,7 @@ func (p *planner) served() string {
 }
 
 // told tells whether the worker leaves by our word once that is in status.
-func (p *planner) told(w *Worker) bool {
+func (p *planner) told(w *podstate.Worker) bool {
 	return p.evicted(w.Index) && slices.Contains(p.o.Verdict.GiveUp, w.UID)
 }
 
@@ -293,7 +294,7 @@ func (p *planner) record(l *loss, m *v1alpha1.Member, r ruling) {
 	} else {
 		m.Rejections = 0
 	}
-	if !l.rejected && l.failure != (Failure{}) && !r.starved {
+	if !l.rejected && l.failure != (podstate.Failure{}) && !r.starved {
 		if p.progressed || (m.RetryTime != nil && p.now.Sub(m.RetryTime.Time) > sameFailureWindow) {
 			m.Failures = 0
 		}
@@ -382,17 +383,17 @@ func (p *planner) livesOnRecord(i int32) bool {
 }
 
 // recordedMember tells whether the status at the API server has the pod as a living member.
-func (p *planner) recordedMember(w *Worker) bool {
+func (p *planner) recordedMember(w *podstate.Worker) bool {
 	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && !m.Lost })
 }
 
 // recordedLost tells whether the status at the API server, not the one being planned, knows that the pod is lost.
-func (p *planner) recordedLost(w *Worker) bool {
+func (p *planner) recordedLost(w *podstate.Worker) bool {
 	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
 }
 
 // recordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
-func (p *planner) recordedLeft(w *Worker) bool {
+func (p *planner) recordedLeft(w *podstate.Worker) bool {
 	return slices.ContainsFunc(p.o.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Left })
 }
 

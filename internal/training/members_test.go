@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 8).trains()
-	w.evict(7, 3).step().pass(soonDelay).step()
+	w.evict(7, 3).step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3, 7}))
 	g.Expect(w.status().Restarts).To(BeZero())
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/CoolingDown"))
@@ -37,7 +39,7 @@ func TestFirstGrowthIsNotHeldByAnothersCooldown(t *testing.T) {
 
 func TestEvictionNobodySawIsStillAnEviction(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().evict(2).restart().step().pass(soonDelay).step()
+	w := newWorld(t, 2, 4).trains().evict(2).restart().step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2}))
 	g.Expect(w.status().Restarts).To(BeZero())
 }
@@ -75,8 +77,8 @@ func TestNoGrowthWhileTheCoreRecovers(t *testing.T) {
 func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
-	w.change(1, func(p *Worker) {
-		p.Phase, p.Ready, p.Failure = corev1.PodFailed, false, Failure{ExitCode: 1, Message: "out of memory"}
+	w.change(1, func(p *podstate.Worker) {
+		p.Phase, p.Ready, p.Failure = corev1.PodFailed, false, podstate.Failure{ExitCode: 1, Message: "out of memory"}
 	})
 	w.step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "the loss is not in status yet")
@@ -121,8 +123,8 @@ func TestEvictedSurplusThatEndsWellIsStillEvicted(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 4).trains()
-			w.change(3, func(p *Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler }).end(phase, 3)
-			w.step().pass(soonDelay).step()
+			w.change(3, func(p *podstate.Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler }).end(phase, 3)
+			w.step().pass(statuspace.SoonDelay).step()
 			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3}))
 			w.deletePod(3).settle()
 			g.Expect(w.status().Restarts).To(BeZero())
@@ -136,11 +138,11 @@ func TestScaleDownThatTakesItsTimeCountsNothing(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 8).trains().scale(3).step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "they are members in status until this write")
-	w.o.Workers = append([]Worker(nil), w.o.Workers...)
+	w.o.Workers = append([]podstate.Worker(nil), w.o.Workers...)
 	d := Plan(w.o, w.now)
 	g.Expect(d.DeletePods).To(HaveLen(5))
 	for _, p := range d.DeletePods {
-		w.change(p.Index, func(p *Worker) { p.Terminating = true })
+		w.change(p.Index, func(p *podstate.Worker) { p.Terminating = true })
 	}
 	w.scale(8).step()
 	w.end(corev1.PodFailed, 3, 4, 5, 6, 7).step()
@@ -155,7 +157,7 @@ func TestScaleDownThatTakesItsTimeCountsNothing(t *testing.T) {
 func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).trains()
-	w.change(3, func(p *Worker) { p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true })
+	w.change(3, func(p *podstate.Worker) { p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true })
 	w.o.Job.Spec.Elasticity.CooldownSeconds = new(int32(10))
 	w.settle()
 	first := *w.status().Elasticity.LastEvictionTime
@@ -172,7 +174,7 @@ func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
 func TestWorkerThatLeftIsNotMissed(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 3).trains()
-	w.change(1, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
 	w.deletePod(1).settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 2}))

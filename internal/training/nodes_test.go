@@ -14,11 +14,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // freeNode is the node that a scheduler chooses for a worker: its own, or the next that it does not avoid.
-func (w *world) freeNode(p *Worker) string {
+func (w *world) freeNode(p *podstate.Worker) string {
 	for n := p.Index; ; n++ {
 		node := fmt.Sprintf("n%d", n)
 		if _, silent := w.o.Unreachable[node]; !silent && !slices.Contains(p.Avoids, node) {
@@ -30,12 +32,12 @@ func (w *world) freeNode(p *Worker) string {
 // reject has the kubelet of a worker's node not take it.
 func (w *world) reject(index int32, reason string) *world {
 	w.t.Helper()
-	return w.change(index, func(p *Worker) {
+	return w.change(index, func(p *podstate.Worker) {
 		if p.Node == "" {
 			p.Node = w.freeNode(p)
 		}
 		p.Scheduled, p.Phase, p.Ready, p.Rejected = true, corev1.PodFailed, false, true
-		p.Failure = Failure{Reason: reason, Message: "Allocate failed due to no healthy devices, which is unexpected"}
+		p.Failure = podstate.Failure{Reason: reason, Message: "Allocate failed due to no healthy devices, which is unexpected"}
 	})
 }
 
@@ -52,7 +54,7 @@ func (w *world) silence(index int32) *world {
 // loseByTaint has the control plane ask the worker of a silent node to leave, which no kubelet hears.
 func (w *world) loseByTaint(index int32) *world {
 	w.t.Helper()
-	return w.change(index, func(p *Worker) { p.Disruption, p.Terminating, p.Ready = reasonTaint, true, false })
+	return w.change(index, func(p *podstate.Worker) { p.Disruption, p.Terminating, p.Ready = reasonTaint, true, false })
 }
 
 func TestPodsThatFailForTheirNode(t *testing.T) {
@@ -76,7 +78,7 @@ func TestPodsThatFailForTheirNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}}
 			pod.Status = corev1.PodStatus{Phase: c.phase, Reason: c.reason, ContainerStatuses: c.containers}
-			NewWithT(t).Expect(ReadWorker(pod, 1).Rejected).To(Equal(c.want))
+			NewWithT(t).Expect(podstate.ReadWorker(pod, 1).Rejected).To(Equal(c.want))
 		})
 	}
 }
@@ -89,7 +91,7 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 	for n := int32(1); n <= 12; n++ {
 		w.reject(3, "UnexpectedAdmissionError")
 		node := w.worker(3).Node
-		w.step().pass(soonDelay).step()
+		w.step().pass(statuspace.SoonDelay).step()
 		g.Expect(w.status().Restarts).To(Equal(int32(1)), "rejection %d is no failure of the job's", n)
 		g.Expect(finished(w.status())).To(BeFalse())
 		g.Expect(w.status().AvoidedNodes).To(ContainElement(And(HaveField("Name", node), HaveField("Until", Not(BeNil())))))
@@ -108,7 +110,8 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 
 func TestARejectedWorkerOfOneTriesTheNodeAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).settle().run(0).reject(1, "OutOfcpu").step().pass(soonDelay).step().pass(firstBackoff).step().step()
+	w := newWorld(t, 2, 2).settle().run(0).reject(1, "OutOfcpu").step().pass(statuspace.SoonDelay).step()
+	w.pass(firstBackoff).step().step()
 	waits := w.worker(1)
 	g.Expect(waits.Avoids).To(Equal([]string{"n1"}))
 	uid := waits.UID
@@ -118,7 +121,7 @@ func TestARejectedWorkerOfOneTriesTheNodeAgain(t *testing.T) {
 	g.Expect(w.worker(1).UID).NotTo(Equal(uid), "its affinity cannot be changed")
 	g.Expect(w.worker(1).Avoids).To(BeEmpty())
 	g.Expect(w.status().Restarts).To(BeZero())
-	w.reject(1, "OutOfcpu").step().pass(soonDelay).step()
+	w.reject(1, "OutOfcpu").step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().AvoidedNodes[0].Until.Sub(w.status().AvoidedNodes[0].Time.Time)).To(Equal(2*firstAvoidance), "it doubles")
 	w.pass(4 * time.Hour).settle().run().settle()
 	g.Expect(w.status().AvoidedNodes).To(BeEmpty(), "forgotten")
@@ -130,7 +133,7 @@ func TestNodesThatAJobAvoidsAreBounded(t *testing.T) {
 	for i := int32(2); i < 40; i++ {
 		w.reject(i, "UnexpectedAdmissionError")
 	}
-	w.step().pass(soonDelay).step()
+	w.step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().AvoidedNodes).To(HaveLen(v1alpha1.MaxAvoidedNodes))
 	g.Expect(w.status().Restarts).To(BeZero())
 }
@@ -174,7 +177,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 
 func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().silence(1).change(1, func(p *Worker) { p.Ready = false }).settle()
+	w := newWorld(t, 2, 2).trains().silence(1).change(1, func(p *podstate.Worker) { p.Ready = false }).settle()
 	w.pass(31 * time.Minute).settle() // Its pod tolerates such nodes for ever.
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonNodeUnreachable))
 	g.Expect(w.status().Message).To(And(HavePrefix("1 of 2 workers ready. Node n1 of worker 1 has not answered since "),
@@ -183,7 +186,7 @@ func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 		ContainSubstring("Whether worker 1 still does cannot be known"))
 	g.Expect(finished(w.status())).To(BeFalse())
 	delete(w.o.Unreachable, "n1")
-	w.change(1, func(p *Worker) { p.Ready = true }).settle()
+	w.change(1, func(p *podstate.Worker) { p.Ready = true }).settle()
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/" + v1alpha1.ReasonAtMaximum))
 }
 
@@ -232,16 +235,17 @@ func TestAWorkerThatIsRecordedAliveIsNotDeletedByForce(t *testing.T) {
 func TestOnlyNodesThatMayBeSilentAreLookedAt(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 3).trains()
-	g.Expect(Silent(w.o.Workers)).To(BeEmpty(), "a job at rest asks nothing")
-	w.change(0, func(p *Worker) { p.Ready = false }).change(2, func(p *Worker) { p.Terminating, p.Node = true, "n0" })
-	g.Expect(Silent(w.o.Workers)).To(Equal([]string{"n0"}))
+	g.Expect(podstate.SilentNodes(w.o.Workers)).To(BeEmpty(), "a job at rest asks nothing")
+	w.change(0, func(p *podstate.Worker) { p.Ready = false })
+	w.change(2, func(p *podstate.Worker) { p.Terminating, p.Node = true, "n0" })
+	g.Expect(podstate.SilentNodes(w.o.Workers)).To(Equal([]string{"n0"}))
 
 	node, since := &corev1.Node{}, metav1.NewTime(w.now)
 	for status, silent := range map[corev1.ConditionStatus]bool{
 		corev1.ConditionTrue: false, corev1.ConditionFalse: false, corev1.ConditionUnknown: true,
 	} {
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: since}}
-		at, is := UnreachableSince(node)
+		at, is := podstate.UnreachableSince(node)
 		g.Expect(is).To(Equal(silent), "Ready is %s", status)
 		if is {
 			g.Expect(at).To(Equal(since.Time))
@@ -254,7 +258,8 @@ func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains().deletePod(1).settle()
 	for n := int32(1); n <= 6; n++ {
-		w.change(1, func(p *Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle().pass(backoff(n)).settle()
+		w.change(1, func(p *podstate.Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle()
+		w.pass(backoff(n)).settle()
 		g.Expect(w.worker(1).Avoids).To(Equal([]string{"broken"}))
 		g.Expect(strings.Contains(w.status().Message, "no worker of another job leaves for this one")).To(Equal(
 			n >= trainingpod.ManyRejections), "rejection %d", n)
@@ -278,7 +283,7 @@ func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
 			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpExists}}},
 		}},
 	}}
-	w.settle().run(0).change(1, func(p *Worker) { p.Node = "n7" }).reject(1, "OutOfcpu").settle()
+	w.settle().run(0).change(1, func(p *podstate.Worker) { p.Node = "n7" }).reject(1, "OutOfcpu").settle()
 	w.pass(firstBackoff).settle().pass(firstAvoidance).settle()
 	uid := w.worker(1).UID
 	w.pass(time.Minute).settle()
@@ -290,14 +295,18 @@ func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 	w := newWorld(t, 2, 2)
 	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
 	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(firstBackoff).settle()
-	w.change(1, func(p *Worker) { p.Scheduled, p.Phase, p.FinishedAt = true, corev1.PodSucceeded, metav1.NewTime(w.now) }).settle()
+	w.change(1, func(p *podstate.Worker) {
+		p.Scheduled, p.Phase, p.FinishedAt = true, corev1.PodSucceeded, metav1.NewTime(w.now)
+	}).settle()
 	g.Expect(w.status().RunningSince).NotTo(BeNil(), "the core runs, or has")
 	g.Expect(w.status().Members[1].Rejections).To(BeZero())
 }
 
-func TestPodsThatNoNodeTakesAreTheJobsFault(t *testing.T) {
-	for _, reason := range podReasons {
-		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}}
-		NewWithT(t).Expect(ReadWorker(pod, 1).Rejected).To(BeFalse(), reason)
-	}
+func TestAWorkerThatLeavesForTwoReasonsIsDeletedOnce(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, 2, 3).trains().change(2, func(p *podstate.Worker) { p.Node = "n7" }).reject(2, "OutOfcpu").settle()
+	w.pass(firstBackoff).settle()
+	g.Expect(w.worker(2).Avoids).To(Equal([]string{"n7"}))
+	w.pass(firstAvoidance - statuspace.SoonDelay).told(2).step().pass(statuspace.SoonDelay).step().step()
+	g.Expect(w.last.DeletePods).To(HaveLen(1), "it gives way, and the node that it avoids may be used again")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -35,7 +36,7 @@ type Observed struct {
 	// Hosts is the ConfigMap that tells the workers of each other; nil when it does not exist, or the job needs none.
 	Hosts *Hosts
 	// Workers are the job's pods, in any order.
-	Workers []Worker
+	Workers []podstate.Worker
 	// Verdict is what the arbiter says of the job.
 	Verdict capacity.Verdict
 	// Turn is what the limits of the profile leave to the job; the zero Turn as long as that was not decided, and for a profile
@@ -48,7 +49,7 @@ type Observed struct {
 	// Unreachable are nodes that do not answer, and since when, among those that [Silent] lists of the workers.
 	Unreachable map[string]time.Time
 	// Departures are pods that were seen to leave since the status last recorded losses.
-	Departures []Departure
+	Departures []podstate.Departure
 }
 
 // Queue is the Volcano Queue that the job's gang joined, or would join.

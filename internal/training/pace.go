@@ -3,57 +3,32 @@ package training
 import (
 	"slices"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-)
-
-// Pace says how soon a change of status must be written. Writing each change at once would cost a write per pod that becomes
-// ready; waiting lets a burst settle into one.
-type Pace int
-
-const (
-	// PaceNever: the statuses are equal.
-	PaceNever Pace = iota
-	// PaceLazy: only wording differs, such as figures in a message.
-	PaceLazy
-	// PaceCalm: counts or reasons differ, such as the number of ready workers.
-	PaceCalm
-	// PaceSoon: workers were lost; several losses of one cause arrive together.
-	PaceSoon
-	// PaceNow: the job came to another phase, or something is remembered that must not be lost.
-	PaceNow
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // farPlace is the last place in a queue whose changes are told soon.
 const farPlace = 10
 
-// The longest that each pace holds a change back, and the least time between writes of the same pace.
-const (
-	soonDelay    = time.Second
-	calmSettle   = 2 * time.Second
-	calmInterval = 5 * time.Second
-	lazyInterval = time.Minute
-)
-
 // PaceOf compares the status at the API server with the one that should be there.
-func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) Pace {
+func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) statuspace.Pace {
 	switch {
 	case slices.EqualFunc(written.Members, wanted.Members, sameMember) &&
 		equality.Semantic.DeepEqual(memberless(written), memberless(wanted)):
-		return PaceNever
+		return statuspace.Never
 	case changesCourse(written, wanted):
-		return PaceNow
+		return statuspace.Now
 	case changesLosses(written, wanted):
-		return PaceSoon
+		return statuspace.Soon
 	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
-		return PaceLazy
+		return statuspace.Lazy
 	}
-	return PaceCalm
+	return statuspace.Calm
 }
 
 func sameMember(a, b v1alpha1.Member) bool {
@@ -132,19 +107,4 @@ func wordless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJo
 		c.Conditions[i].Message = ""
 	}
 	return c
-}
-
-// Wait is how much longer a change of this pace is held back, given when it was first noticed and when status was last
-// written. Zero or less means: write now. A status that was never written by this process counts as written long ago.
-func (p Pace) Wait(noticed, written, now time.Time) time.Duration {
-	switch p {
-	case PaceNow:
-		return 0
-	case PaceSoon:
-		return noticed.Add(soonDelay).Sub(now)
-	case PaceCalm:
-		return max(noticed.Add(calmSettle).Sub(now), written.Add(calmInterval).Sub(now))
-	default:
-		return max(noticed.Add(calmSettle).Sub(now), written.Add(lazyInterval).Sub(now))
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -22,9 +23,9 @@ import (
 // Decision is what must be done for a job, in the order of its fields, and what must be said of it then.
 type Decision struct {
 	// DeletePods are deleted first, in this order, each with the grace that it has here.
-	DeletePods []Worker
+	DeletePods []podstate.Worker
 	// ForceDeletePods are taken out of the API server although no kubelet says that they have ended.
-	ForceDeletePods []Worker
+	ForceDeletePods []podstate.Worker
 	// Blueprint makes what is created; it is set when anything is.
 	Blueprint trainingpod.Blueprint
 	// CreateService is true when the headless Service is missing.
@@ -39,11 +40,11 @@ type Decision struct {
 	// CreateGroups are PodGroups to create before any pod.
 	CreateGroups []gang.Group
 	// RestoreGroups are PodGroups that somebody changed.
-	RestoreGroups []Restore
+	RestoreGroups []gang.Restore
 	// CreateWorkers are the indices of pods to create, in this order.
 	CreateWorkers []int32
 	// DeleteGroups and DeleteService remove what a job that ended, or that can have no workers, does not need.
-	DeleteGroups  []GroupRef
+	DeleteGroups  []gang.Ref
 	DeleteService types.UID
 	// RequestCheckpoint asks worker 0 for a checkpoint; nil for none.
 	RequestCheckpoint *CheckpointRequest
@@ -58,18 +59,6 @@ type Decision struct {
 	OOMKills []sizing.OOMKill
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration
-}
-
-// Restore names a PodGroup to be patched back to what it must say.
-type Restore struct {
-	Group gang.Group
-	UID   types.UID
-}
-
-// GroupRef names a PodGroup to delete.
-type GroupRef struct {
-	Name string
-	UID  types.UID
 }
 
 // Plan decides what becomes of the job. It depends on its arguments alone: whatever it must remember is in the job's status,
@@ -110,12 +99,12 @@ type planner struct {
 	st   *v1alpha1.ElasticTrainingJobStatus
 	spec *v1alpha1.ElasticTrainingJobSpec
 	// at holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
-	at []*Worker
+	at []*podstate.Worker
 	// left tells of each index whether its worker is not replaced in this attempt, and completed whether that is because it
 	// succeeded; both empty before losses are settled.
 	left, completed []bool
 	// strays are pods of other attempts.
-	strays []*Worker
+	strays []*podstate.Worker
 	// minimum and maximum bound the workers of the current attempt; both 0 without an attempt.
 	minimum, maximum int32
 	obstacle         *Obstacle
@@ -123,6 +112,8 @@ type planner struct {
 	departing bool
 	// outcome is where what happened leads to.
 	outcome outcome
+	// deleting are the pods that the decision deletes.
+	deleting map[types.UID]bool
 	// progressed is true when the training reported progress.
 	progressed bool
 }
@@ -153,7 +144,7 @@ func (p *planner) sortWorkers() {
 	for _, m := range p.st.Members {
 		size = max(size, m.Index+1)
 	}
-	p.at, p.strays = make([]*Worker, size), nil
+	p.at, p.strays = make([]*podstate.Worker, size), nil
 	for i := range p.o.Workers {
 		if w := &p.o.Workers[i]; attempt != "" && w.Attempt == attempt {
 			p.at[w.Index] = w
@@ -164,8 +155,8 @@ func (p *planner) sortWorkers() {
 }
 
 // workers are the pods of the current attempt, by rising index.
-func (p *planner) workers() iter.Seq[*Worker] {
-	return func(yield func(*Worker) bool) {
+func (p *planner) workers() iter.Seq[*podstate.Worker] {
+	return func(yield func(*podstate.Worker) bool) {
 		for _, w := range p.at {
 			if w != nil && !yield(w) {
 				return
@@ -205,7 +196,7 @@ func (p *planner) closeAttempt() {
 // evaluation; pods of the old one are strays from then on.
 func (p *planner) adoptRange() bool {
 	a := p.st.Attempt
-	placed := p.st.RunningSince != nil || p.countCore(func(w *Worker) bool { return w.Scheduled }) > 0
+	placed := p.st.RunningSince != nil || p.countCore(func(w *podstate.Worker) bool { return w.Scheduled }) > 0
 	switch {
 	case !placed && (a.MinReplicas != p.spec.MinReplicas || a.MaxReplicas != p.spec.MaxReplicas):
 	case placed && p.spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart && p.rangePending() && p.saved(forRestart):
@@ -303,7 +294,7 @@ func (p *planner) ensureGroup(state *gang.State, g gang.Group) {
 	case state == nil:
 		p.d.CreateGroups = append(p.d.CreateGroups, g)
 	case g.Drifted(*state):
-		p.d.RestoreGroups = append(p.d.RestoreGroups, Restore{Group: g, UID: state.UID})
+		p.d.RestoreGroups = append(p.d.RestoreGroups, gang.Restore{Group: g, UID: state.UID})
 	}
 }
 
@@ -315,8 +306,12 @@ func (p *planner) deleteStrays() {
 }
 
 // delete has a worker leave, in no more time than others wait for its room: what it has to save, it was asked for before.
-func (p *planner) delete(w *Worker) {
-	if !w.Terminating {
+func (p *planner) delete(w *podstate.Worker) {
+	if !w.Terminating && !p.deleting[w.UID] {
+		if p.deleting == nil {
+			p.deleting = map[types.UID]bool{}
+		}
+		p.deleting[w.UID] = true // One pod may have to leave for two reasons, and is deleted once.
 		gone := *w
 		gone.GraceSeconds = min(w.GraceSeconds, int64(capacity.LongestLeave.Seconds()))
 		p.d.DeletePods = append(p.d.DeletePods, gone)
@@ -326,16 +321,17 @@ func (p *planner) delete(w *Worker) {
 // shrinkToMaximum lets the workers beyond maxReplicas go: those that still wait first, then the highest index. Workers that are
 // members in status go once they are members no more, so that nothing takes their leaving for a loss.
 func (p *planner) shrinkToMaximum() {
-	var beyond []*Worker
+	var beyond []*podstate.Worker
 	for w := range p.workers() {
 		if w.Index >= p.maximum {
 			beyond = append(beyond, w)
 		}
 	}
-	slices.SortFunc(beyond, func(a, b *Worker) int {
+	slices.SortFunc(beyond, func(a, b *podstate.Worker) int {
 		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
-	if slices.ContainsFunc(beyond, func(w *Worker) bool { return w.running() && p.recordedMember(w) }) && !p.saved(forShrink) {
+	trains := func(w *podstate.Worker) bool { return w.Running() && p.recordedMember(w) }
+	if slices.ContainsFunc(beyond, trains) && !p.saved(forShrink) {
 		return
 	}
 	for _, w := range beyond {
@@ -365,7 +361,7 @@ func (p *planner) createMissing(from, to int32) {
 }
 
 func (p *planner) strayAt(i int32) bool {
-	return slices.ContainsFunc(p.strays, func(w *Worker) bool { return w.Index == i })
+	return slices.ContainsFunc(p.strays, func(w *podstate.Worker) bool { return w.Index == i })
 }
 
 // grow creates the surplus. Indices that gave way wait for the cooldown; those that the job never had do not.
@@ -428,13 +424,14 @@ func (p *planner) cooldownTime() time.Duration {
 func (p *planner) coreRuns() bool { return p.countCore(workerRuns) == p.minimum }
 
 func (p *planner) corePlaced() bool {
-	return p.countCore(func(w *Worker) bool { return w.Scheduled && !w.Terminating && w.Phase != corev1.PodFailed }) == p.minimum
+	placed := func(w *podstate.Worker) bool { return w.Scheduled && !w.Terminating && w.Phase != corev1.PodFailed }
+	return p.countCore(placed) == p.minimum
 }
 
-func workerRuns(w *Worker) bool { return w.running() || w.Succeeded() }
+func workerRuns(w *podstate.Worker) bool { return w.Running() || w.Succeeded() }
 
 // countCore counts the core workers of which is holds, and those that have succeeded and left.
-func (p *planner) countCore(is func(*Worker) bool) int32 {
+func (p *planner) countCore(is func(*podstate.Worker) bool) int32 {
 	var n int32
 	for i, w := range p.at[:p.minimum] {
 		if p.hasCompleted(int32(i)) || (w != nil && is(w) && (!w.Succeeded() || p.trained(w))) {
@@ -480,7 +477,7 @@ func (p *planner) deleteGroups() {
 		state *gang.State
 	}{{gang.CoreName(p.o.Job.Name), p.o.Core}, {gang.SurplusName(p.o.Job.Name), p.o.Surplus}} {
 		if g.state != nil {
-			p.d.DeleteGroups = append(p.d.DeleteGroups, GroupRef{Name: g.name, UID: g.state.UID})
+			p.d.DeleteGroups = append(p.d.DeleteGroups, gang.Ref{Name: g.name, UID: g.state.UID})
 		}
 	}
 }

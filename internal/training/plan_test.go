@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -24,7 +26,7 @@ func condition(w *world, kind string) string {
 	return string(c.Status) + "/" + c.Reason
 }
 
-func reasons(events []Event) []string {
+func reasons(events []statuspace.Event) []string {
 	all := make([]string, len(events))
 	for i, e := range events {
 		all[i] = e.Reason
@@ -236,7 +238,7 @@ func TestObstacles(t *testing.T) {
 func TestStraysOfAnotherAttemptAreReplaced(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 2).trains()
-	w.change(1, func(p *Worker) { p.Attempt = "0-1" }).step()
+	w.change(1, func(p *podstate.Worker) { p.Attempt = "0-1" }).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1))
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "its name is not free yet")
 	w.step()
@@ -286,7 +288,7 @@ func TestReadyOneByOneIsOneWritePerInterval(t *testing.T) {
 		w.run(i).step()
 	}
 	elapsed := w.now.Sub(start)
-	g.Expect(w.written).To(BeNumerically("<=", 2+int(elapsed/calmInterval)), "two, and one per interval")
+	g.Expect(w.written).To(BeNumerically("<=", 2+int(elapsed/statuspace.CalmInterval)), "two, and one per interval")
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 }
 
@@ -319,7 +321,7 @@ func TestStory(t *testing.T) {
 func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t, 2, 4).trains().evict(3).settle()
-	w.pass(300 * time.Second).step().run().pass(time.Second).step().pass(calmInterval).step()
+	w.pass(300 * time.Second).step().run().pass(time.Second).step().pass(statuspace.CalmInterval).step()
 	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
 }
 
@@ -348,13 +350,13 @@ func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 	w := newWorld(t, 2, 2).step().step()
 	refused := Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
 	first := Explain(w.o, w.now, Plan(w.o, w.now), refused)
-	g.Expect(PaceOf(w.status(), &first)).To(Equal(PaceNow))
+	g.Expect(PaceOf(w.status(), &first)).To(Equal(statuspace.Now))
 	first.DeepCopyInto(w.status())
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/NameTaken"))
 	g.Expect(condition(w, v1alpha1.ConditionReconciling)).To(Equal("absent"))
 	w.pass(time.Minute)
 	again := Explain(w.o, w.now, Plan(w.o, w.now), refused)
-	g.Expect(PaceOf(w.status(), &again)).To(Equal(PaceNever))
+	g.Expect(PaceOf(w.status(), &again)).To(Equal(statuspace.Never))
 }
 
 func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
@@ -364,7 +366,7 @@ func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
 	w.deletePod(1).settle()
 	g.Expect(w.status().Restarts).To(Equal(int32(1)))
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQueueClosed))
-	w.change(0, func(p *Worker) { p.Phase = corev1.PodSucceeded }).settle()
+	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/capacity"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
@@ -76,7 +77,7 @@ func TestWhatPreemptionAndRestartsLose(t *testing.T) {
 			trained := func() (w *world, since time.Time) {
 				w = newWorld(t, 2, 2).trains()
 				began := w.status().RunningSince.Time
-				w.pass(time.Hour).change(0, func(p *Worker) { p.CheckpointDone = began.Add(c.saved).Unix() })
+				w.pass(time.Hour).change(0, func(p *podstate.Worker) { p.CheckpointDone = began.Add(c.saved).Unix() })
 				return w, began.Add(c.since)
 			}
 			w, since := trained()

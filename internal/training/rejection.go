@@ -3,13 +3,12 @@ package training
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
@@ -23,39 +22,6 @@ const (
 	// up to longestAvoidance, and the node's rejections are forgotten that long after it may be used again.
 	firstAvoidance, longestAvoidance = 10 * time.Minute, time.Hour
 )
-
-// nodeReasons are reasons of failed pods that speak of the node although containers may have run: a kubelet that starts again
-// asks the same questions of the pods that it finds (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/nodeshutdown,
-// pkg/kubelet/cm/topologymanager). Pods that are short of a resource have a reason that begins with outOf.
-var nodeReasons = []string{"UnexpectedAdmissionError", "NodeAffinity", "NodeShutdown", "TopologyAffinityError"}
-
-const outOf = "OutOf"
-
-// podReasons are reasons of failed pods that no container of ran in, and that speak of what the pod asks for: every node of the
-// kind would say the same (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/sysctl).
-var podReasons = []string{
-	"SysctlForbidden", "AppArmor", "PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "PodLevelResourcesNotAdmittedReason",
-}
-
-// deadlineExceeded is the reason of a pod that ran for the activeDeadlineSeconds of its own spec.
-const deadlineExceeded = "DeadlineExceeded"
-
-// rejectedByNode tells whether a pod failed for its node: by the reason that the kubelet gives, or because no container of it
-// ever ended, which a pod whose program failed has to show.
-func rejectedByNode(pod *corev1.Pod) bool {
-	reason := pod.Status.Reason
-	switch {
-	case pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" || reason == deadlineExceeded,
-		slices.Contains(podReasons, reason):
-		return false
-	case slices.Contains(nodeReasons, reason) || strings.HasPrefix(reason, outOf):
-		return true
-	}
-	return !slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
-		func(c corev1.ContainerStatus) bool {
-			return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
-		})
-}
 
 // recordRejection books a rejection: the worker's back-off, and the node that the job avoids from now on. Where it avoids as many
 // nodes as status holds, the worker is created anew all the same.
@@ -74,7 +40,7 @@ func (p *planner) recordRejection(l *loss, m *v1alpha1.Member) {
 	n := &avoided[at]
 	n.Rejections++
 	n.Worker, n.Time = l.index, p.time()
-	n.Reason, n.Message = text.Clip(l.failure.Reason, 256), text.Clip(l.failure.lastLine(), 512)
+	n.Reason, n.Message = text.Clip(l.failure.Reason, 256), text.Clip(l.failure.LastLine(), 512)
 	until := metav1.NewTime(n.Time.Add(avoidance(n.Rejections)))
 	n.Until = &until
 	p.st.AvoidedNodes = avoided
@@ -115,7 +81,7 @@ func (p *planner) passed(t time.Time) bool {
 // releaseNodes deletes workers that wait for room and still avoid a node that may be used again: the affinity of a pod cannot be
 // changed. They come back without it.
 func (p *planner) releaseNodes() {
-	own := trainingpod.AvoidedBy(&p.spec.Template.Spec)
+	own := podstate.AvoidedBy(&p.spec.Template.Spec)
 	for w := range p.workers() {
 		if !w.Scheduled && slices.ContainsFunc(p.o.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 			return n.Until == nil && slices.Contains(w.Avoids, n.Name) && !slices.Contains(own, n.Name)
@@ -164,7 +130,7 @@ func (p *planner) sayAvoided() string {
 
 // rejectedWords says what a node did: "Node n2 rejected worker 3 (UnexpectedAdmissionError): no healthy devices."
 func rejectedWords(n *v1alpha1.AvoidedNode) string {
-	return fmt.Sprintf("Node %s rejected worker %d%s.", n.Name, n.Worker, Failure{Reason: n.Reason, Message: n.Message})
+	return fmt.Sprintf("Node %s rejected worker %d%s.", n.Name, n.Worker, podstate.Failure{Reason: n.Reason, Message: n.Message})
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

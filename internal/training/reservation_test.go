@@ -7,6 +7,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
@@ -25,7 +26,7 @@ func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(BeEmpty(), "once")
 	for i := range int32(2) {
-		w.change(i, func(p *Worker) { p.Scheduled = true })
+		w.change(i, func(p *podstate.Worker) { p.Scheduled = true })
 	}
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(ConsistOf(HaveField("Group.PriorityClass", usual)), "it is placed")

@@ -1,26 +1,10 @@
 package training
 
 import (
-	"cmp"
-
-	"k8s.io/utils/ptr"
-
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
-
-// OutOfMemory tells of a container that the kernel killed for want of memory, in Kubernetes' word for it.
-func (f Failure) OutOfMemory() bool { return f.Reason == "OOMKilled" && f.Container != "" }
-
-// SizingMode is what becomes of what a task was seen using: what its job says, else the profile of the namespace, else advice.
-func SizingMode(job *v1alpha1.JobSizing, profile *v1alpha1.ResourceQuotaProfile) v1alpha1.SizingMode {
-	mode := v1alpha1.SizingRecommend
-	if profile != nil && profile.Spec.Sizing != nil {
-		mode = cmp.Or(profile.Spec.Sizing.Mode, mode)
-	}
-	return cmp.Or(ptr.Deref(job, v1alpha1.JobSizing{}).Mode, mode)
-}
 
 // sized is what use calls for in the attempt that begins.
 func (p *planner) sized() *v1alpha1.SizingStatus {
@@ -29,7 +13,7 @@ func (p *planner) sized() *v1alpha1.SizingStatus {
 	}
 	tier, _ := p.tier()
 	return sizing.Size(trainingpod.Asks(p.o.Job, tier.QoS), *p.o.History, sizing.Rules{
-		Mode: SizingMode(p.spec.Sizing, p.o.Profile), Tier: tier, Before: p.st.Sizing,
+		Mode: sizing.ModeOf(p.spec.Sizing, p.o.Profile), Tier: tier, Before: p.st.Sizing,
 	}, p.now)
 }
 

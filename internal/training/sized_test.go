@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -76,22 +77,22 @@ func TestAdviceChangesNothing(t *testing.T) {
 func TestModeOfSizing(t *testing.T) {
 	g := NewWithT(t)
 	profile := &v1alpha1.ResourceQuotaProfile{}
-	g.Expect(SizingMode(nil, nil)).To(Equal(v1alpha1.SizingRecommend))
-	g.Expect(SizingMode(nil, profile)).To(Equal(v1alpha1.SizingRecommend))
+	g.Expect(sizing.ModeOf(nil, nil)).To(Equal(v1alpha1.SizingRecommend))
+	g.Expect(sizing.ModeOf(nil, profile)).To(Equal(v1alpha1.SizingRecommend))
 	profile.Spec.Sizing = &v1alpha1.ProfileSizing{Mode: v1alpha1.SizingEnforce}
-	g.Expect(SizingMode(nil, profile)).To(Equal(v1alpha1.SizingEnforce))
-	g.Expect(SizingMode(&v1alpha1.JobSizing{}, profile)).To(Equal(v1alpha1.SizingEnforce))
+	g.Expect(sizing.ModeOf(nil, profile)).To(Equal(v1alpha1.SizingEnforce))
+	g.Expect(sizing.ModeOf(&v1alpha1.JobSizing{}, profile)).To(Equal(v1alpha1.SizingEnforce))
 	out := &v1alpha1.JobSizing{Mode: v1alpha1.SizingDisabled}
-	g.Expect(SizingMode(out, profile)).To(Equal(v1alpha1.SizingDisabled), "a job may opt out")
+	g.Expect(sizing.ModeOf(out, profile)).To(Equal(v1alpha1.SizingDisabled), "a job may opt out")
 }
 
 // Behaviour 3: what we gave too little of is given back at once, and is nobody else's failure.
 func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 	g := NewWithT(t)
 	w := sizedWorld(t, v1alpha1.SizingEnforce).trains()
-	w.change(1, func(p *Worker) {
+	w.change(1, func(p *podstate.Worker) {
 		p.ContainerRestarts++
-		p.Failure = Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
+		p.Failure = podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
 	})
 	w.step()
 	g.Expect(w.last.OOMKills).To(Equal([]sizing.OOMKill{{
@@ -117,9 +118,9 @@ func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 func TestOutOfMemoryThatWasAskedForIsTheJobsOwn(t *testing.T) {
 	g := NewWithT(t)
 	w := sizedWorld(t, v1alpha1.SizingRecommend).trains()
-	w.change(0, func(p *Worker) {
+	w.change(0, func(p *podstate.Worker) {
 		p.ContainerRestarts++
-		p.Failure = Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
+		p.Failure = podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "trainer"}
 	})
 	w.step()
 	g.Expect(w.last.OOMKills).To(HaveLen(1))

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -82,12 +81,9 @@ func (p *planner) sayLine() {
 
 func (p *planner) count() {
 	p.st.Replicas, p.st.ReadyReplicas = 0, 0
-	master, leaving := false, make(map[types.UID]bool, len(p.d.DeletePods))
-	for i := range p.d.DeletePods {
-		leaving[p.d.DeletePods[i].UID] = true
-	}
+	master := false
 	for w := range p.workers() {
-		if !w.Ended() && !w.Terminating && !leaving[w.UID] && !p.told(w) && (w.Index < p.maximum || finished(p.st)) {
+		if !w.Ended() && !w.Terminating && !p.deleting[w.UID] && !p.told(w) && (w.Index < p.maximum || finished(p.st)) {
 			p.st.Replicas++
 			if w.Ready {
 				p.st.ReadyReplicas++
@@ -305,7 +301,7 @@ func (p *planner) waiting() (reason, message string) {
 	}
 	switch w := p.cannotStart(); {
 	case w != nil:
-		return startErrors[w.Waiting], p.startError(w)
+		return w.StartError(), p.startError(w)
 	case p.stuck() != nil:
 		return v1alpha1.ReasonNodeUnreachable, p.sayUnreachable(p.stuck())
 	case p.st.RunningSince != nil:

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 func (w *world) suspend(yes bool) *world {
@@ -117,8 +118,8 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 		t.Run(waiting, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(t, 2, 2).settle()
-			w.change(0, func(p *Worker) { p.Scheduled, p.Waiting, p.WaitingMessage = true, waiting, "no such thing" })
-			w.change(1, func(p *Worker) { p.Scheduled = true }).settle()
+			w.change(0, func(p *podstate.Worker) { p.Scheduled, p.Waiting, p.WaitingMessage = true, waiting, "no such thing" })
+			w.change(1, func(p *podstate.Worker) { p.Scheduled = true }).settle()
 			g.Expect(w.status().Reason).To(Equal(reason))
 			g.Expect(w.status().Message).To(HavePrefix("Worker 0 cannot start (" + waiting + ": no such thing): correct the "))
 			w.pass(30 * time.Minute).step()
@@ -128,8 +129,8 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 	}
 	t.Run("mended", func(t *testing.T) {
 		w := newWorld(t, 2, 2).settle()
-		w.change(0, func(p *Worker) { p.Scheduled, p.Waiting = true, "ErrImagePull" }).settle()
-		w.change(0, func(p *Worker) { p.Waiting = "" }).settle()
+		w.change(0, func(p *podstate.Worker) { p.Scheduled, p.Waiting = true, "ErrImagePull" }).settle()
+		w.change(0, func(p *podstate.Worker) { p.Waiting = "" }).settle()
 		NewWithT(t).Expect(w.status().BelowMinSince).To(BeNil())
 	})
 }
@@ -140,7 +141,7 @@ func TestEndedJobIsDeletedAfterItsTime(t *testing.T) {
 	w.o.Job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
 	w.trains()
 	for i := range int32(2) {
-		w.change(i, func(p *Worker) { p.Phase = corev1.PodSucceeded })
+		w.change(i, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
 	}
 	w.settle()
 	g.Expect(w.last.DeleteJob).To(BeFalse())

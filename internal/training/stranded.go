@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -94,7 +95,7 @@ func strandedAt(m *v1alpha1.Member, at time.Time) bool {
 }
 
 // trained tells whether a worker succeeded, and not as a stranded one.
-func (p *planner) trained(w *Worker) bool {
+func (p *planner) trained(w *podstate.Worker) bool {
 	return w.Succeeded() && !p.stranded(w.UID, w.FinishedAt.Time)
 }
 

@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // succeed lets workers end well.
 func (w *world) succeed(indices ...int32) *world {
 	w.t.Helper()
 	for _, i := range indices {
-		w.change(i, func(p *Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
+		w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
 	}
 	return w
 }
@@ -23,9 +24,9 @@ func (w *world) succeed(indices ...int32) *world {
 // restartInPlace lets containers of a worker fail and start again.
 func (w *world) restartInPlace(index int32) *world {
 	w.t.Helper()
-	return w.change(index, func(p *Worker) {
+	return w.change(index, func(p *podstate.Worker) {
 		p.ContainerRestarts++
-		p.Failure = Failure{ExitCode: 1, Reason: "Error", Message: "cannot save"}
+		p.Failure = podstate.Failure{ExitCode: 1, Reason: "Error", Message: "cannot save"}
 	})
 }
 
@@ -85,13 +86,14 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 		"succeeded soon after, and was seen long after": {func(w *world) {
 			w.restartInPlace(0).settle()
 			at := w.now
-			w.pass(2*exitBarrier).succeed(1).change(1, func(p *Worker) { p.FinishedAt = metav1.NewTime(at.Add(time.Second)) }).settle()
+			w.pass(2 * exitBarrier).succeed(1)
+			w.change(1, func(p *podstate.Worker) { p.FinishedAt = metav1.NewTime(at.Add(time.Second)) }).settle()
 		}, false},
 		"succeeded in the same moment": {func(w *world) { w.restartInPlace(0).succeed(1).settle() }, false},
 		"worker 0 never ran": {func(w *world) {
 			w.deletePod(0).settle()
 			w.restartInPlace(1).settle()
-			w.change(0, func(p *Worker) { p.Disruption = evictionAPI }).deletePod(0).settle()
+			w.change(0, func(p *podstate.Worker) { p.Disruption = evictionAPI }).deletePod(0).settle()
 			w.succeed(1).settle()
 		}, true},
 		"restarted for itself, before": {func(w *world) {
@@ -99,11 +101,11 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 			w.succeed(1).settle()
 		}, false},
 		"a sidecar of worker 0 restarted": {func(w *world) {
-			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "sidecar" }).settle()
+			w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Container = "sidecar" }).settle()
 			w.succeed(1).settle()
 		}, true},
 		"a container of worker 0 restarted, and the template has none any more": {func(w *world) {
-			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" })
+			w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Container = "trainer" })
 			containers := w.o.Job.Spec.Template.Spec.Containers
 			w.o.Job.Spec.Template.Spec.Containers = nil
 			w.step()
@@ -111,7 +113,7 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 			w.succeed(1).settle()
 		}, false},
 		"the trainer of worker 0 restarted": {func(w *world) {
-			w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Container = "trainer" }).settle()
+			w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Container = "trainer" }).settle()
 			w.succeed(1).settle()
 		}, false},
 	} {
@@ -136,7 +138,7 @@ func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 	}}}
 	w.trains().restartInPlace(0).succeed(1).settle() // in one moment,
 	w.run().settle()
-	w.restartInPlace(0).change(0, func(p *Worker) { p.Failure.Message = "another" }).settle()
+	w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Message = "another" }).settle()
 	w.succeed(1).settle() // and one after the other
 	g.Expect(w.status().Phase).NotTo(Equal(v1alpha1.PhaseSucceeded))
 	w.run().settle()

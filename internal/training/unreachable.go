@@ -2,47 +2,26 @@ package training
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 // A pod on a node that lost its power, or its network, stays: only the node's kubelet says that a pod has ended, and it does not
 // answer. Its name stays taken as well, so that the worker cannot be created anew. That ends when the node answers, when an
 // administrator says that it is gone, or, if the user chose so, when the operator deletes the pod by force.
 
-// Silent lists the nodes of workers that may not answer: of those that have to leave, and that run and are not ready, each once.
-func Silent(workers []Worker) []string {
-	var nodes []string
-	for i := range workers {
-		w := &workers[i]
-		if w.Node != "" && (w.Terminating || w.Phase == corev1.PodRunning && !w.Ready) && !slices.Contains(nodes, w.Node) {
-			nodes = append(nodes, w.Node)
-		}
-	}
-	return nodes
-}
-
-// UnreachableSince is since when a node does not answer; false for one that does, or says itself what ails it.
-func UnreachableSince(node *corev1.Node) (time.Time, bool) {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
-			return c.LastTransitionTime.Time, true
-		}
-	}
-	return time.Time{}, false
-}
-
 // onSilentNode tells since when the node of a worker that has to leave does not answer.
-func (p *planner) onSilentNode(w *Worker) (time.Time, bool) {
+func (p *planner) onSilentNode(w *podstate.Worker) (time.Time, bool) {
 	since, silent := p.o.Unreachable[w.Node]
 	return since, silent && w.Terminating
 }
 
 // stuck is the first core worker that cannot leave its node; nil for none.
-func (p *planner) stuck() *Worker {
+func (p *planner) stuck() *podstate.Worker {
 	for _, w := range p.at[:p.minimum] {
 		if w != nil && p.isStuck(w) {
 			return w
@@ -52,7 +31,7 @@ func (p *planner) stuck() *Worker {
 }
 
 // stuckPod is the first pod of the job, of any attempt, that cannot leave its node; nil for none.
-func (p *planner) stuckPod() *Worker {
+func (p *planner) stuckPod() *podstate.Worker {
 	for i := range p.o.Workers {
 		if w := &p.o.Workers[i]; p.isStuck(w) {
 			return w
@@ -61,7 +40,7 @@ func (p *planner) stuckPod() *Worker {
 	return nil
 }
 
-func (p *planner) isStuck(w *Worker) bool {
+func (p *planner) isStuck(w *podstate.Worker) bool {
 	_, silent := p.onSilentNode(w)
 	return silent
 }
@@ -89,7 +68,7 @@ func (p *planner) forceDelete() {
 
 // cutOff is the first worker that runs, as far as the API server knows, on a node that does not answer; nil for none. Its pod is
 // not asked to leave yet, and is not where pods tolerate such nodes for ever.
-func (p *planner) cutOff() *Worker {
+func (p *planner) cutOff() *podstate.Worker {
 	for _, w := range p.at {
 		if w == nil || w.Terminating || w.Ready || w.Phase != corev1.PodRunning {
 			continue
@@ -102,7 +81,7 @@ func (p *planner) cutOff() *Worker {
 }
 
 // sayCutOff says which node of a worker that is not asked to leave yet does not answer, and what comes next.
-func (p *planner) sayCutOff(w *Worker) string {
+func (p *planner) sayCutOff(w *podstate.Worker) string {
 	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes asks the pod to leave once it no longer "+
 		"tolerates that (after 300 s, unless the template says otherwise), and the operator creates the worker anew when the pod is "+
 		"gone. ",
@@ -116,7 +95,7 @@ func howToGiveUp(node string) string {
 }
 
 // sayUnreachable says which node does not answer, what waits for it, and what an administrator can do.
-func (p *planner) sayUnreachable(w *Worker) string {
+func (p *planner) sayUnreachable(w *podstate.Worker) string {
 	since, _ := p.onSilentNode(w)
 	message := fmt.Sprintf("Node %s has not answered since %s, and worker %d cannot leave it: its pod keeps its name until the "+
 		"node answers or is known to be gone, and only then the worker is created anew. The time of "+

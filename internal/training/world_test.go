@@ -15,6 +15,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // world plays the API server, Volcano and the kubelets for one job, and carries decisions out as the controller does.
@@ -28,11 +30,11 @@ type world struct {
 	// counted.
 	written, hostsWritten int
 
-	events   []Event
+	events   []statuspace.Event
 	measures []Measures
 	pace     struct{ noticed, written time.Time }
 	// paced is the pace of the last difference between the status that is written and the one that should be.
-	paced Pace
+	paced statuspace.Pace
 
 	// graceful has pods that were placed leave only once a kubelet has ended them.
 	graceful bool
@@ -148,7 +150,7 @@ func (w *world) judged(v *view, d *Decision) {
 
 func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	w.paced = PaceOf(w.status(), wanted)
-	if w.paced == PaceNever {
+	if w.paced == statuspace.Never {
 		w.settled(v.Departures)
 		w.pace.noticed = time.Time{}
 		return
@@ -168,15 +170,15 @@ func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus
 }
 
 // settled forgets departures that the status knows.
-func (w *world) settled(known []Departure) {
-	w.o.Departures = slices.DeleteFunc(w.o.Departures, func(d Departure) bool {
-		return slices.ContainsFunc(known, func(k Departure) bool { return k.UID == d.UID })
+func (w *world) settled(known []podstate.Departure) {
+	w.o.Departures = slices.DeleteFunc(w.o.Departures, func(d podstate.Departure) bool {
+		return slices.ContainsFunc(known, func(k podstate.Departure) bool { return k.UID == d.UID })
 	})
 }
 
 // remove takes a pod away and remembers how it was last seen.
 func (w *world) remove(uid types.UID) {
-	i := slices.IndexFunc(w.o.Workers, func(p Worker) bool { return p.UID == uid })
+	i := slices.IndexFunc(w.o.Workers, func(p podstate.Worker) bool { return p.UID == uid })
 	if i < 0 {
 		return
 	}
@@ -201,10 +203,10 @@ func (w *world) settles() bool {
 		}
 		before := w.changes + w.written
 		w.step()
-		if w.changes+w.written == before && w.paced == PaceNever {
+		if w.changes+w.written == before && w.paced == statuspace.Never {
 			return true
 		}
-		w.now = w.now.Add(calmInterval)
+		w.now = w.now.Add(statuspace.CalmInterval)
 	}
 	return false
 }
@@ -224,7 +226,7 @@ func (w *world) run(indices ...int32) *world {
 }
 
 // change edits the pod of a worker.
-func (w *world) change(index int32, edit func(*Worker)) *world {
+func (w *world) change(index int32, edit func(*podstate.Worker)) *world {
 	w.t.Helper()
 	p := w.worker(index)
 	if p == nil {
@@ -234,7 +236,7 @@ func (w *world) change(index int32, edit func(*Worker)) *world {
 	return w
 }
 
-func (w *world) worker(index int32) *Worker {
+func (w *world) worker(index int32) *podstate.Worker {
 	for i := range w.o.Workers {
 		if w.o.Workers[i].Index == index {
 			return &w.o.Workers[i]
@@ -247,7 +249,7 @@ func (w *world) worker(index int32) *Worker {
 func (w *world) evict(indices ...int32) *world {
 	w.t.Helper()
 	for _, i := range indices {
-		w.change(i, func(p *Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler })
+		w.change(i, func(p *podstate.Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler })
 		w.remove(w.worker(i).UID)
 	}
 	return w
@@ -257,7 +259,7 @@ func (w *world) evict(indices ...int32) *world {
 func (w *world) end(phase corev1.PodPhase, indices ...int32) *world {
 	w.t.Helper()
 	for _, i := range indices {
-		w.change(i, func(p *Worker) { p.Terminating, p.Phase, p.Ready = true, phase, false })
+		w.change(i, func(p *podstate.Worker) { p.Terminating, p.Phase, p.Ready = true, phase, false })
 	}
 	return w
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
+	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota/admission"
-	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
@@ -153,7 +153,7 @@ func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	}
 	core := admission.AmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
 	if limit, asked := limits.Never(core, model); limit != nil {
-		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, training.TooLarge(*limit, asked, rules.Profile.Name)+
+		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, limit.TooLarge(asked, rules.Profile.Name)+
 			": lower minReplicas, or have the profile allow more")
 	}
 }
@@ -170,7 +170,7 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if none := withoutHours(rules.Profile); none != nil {
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 			"profile %s allows a user no hours of accelerators in %s: ask for no accelerators, or have the profile allow some",
-			rules.Profile.Name, training.Window(none.Window.Duration))))
+			rules.Profile.Name, text.Span(none.Window.Duration))))
 		return
 	}
 	for _, o := range rules.Profile.Status.OverBudget {
@@ -178,7 +178,7 @@ func (d *Decision) budget(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 				"%s has used %d of the %d hours of accelerators that profile %s allows a user in %s: wait until enough of that is longer "+
 					"ago, or have the profile allow more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name,
-				training.Window(o.Window.Duration))))
+				text.Span(o.Window.Duration))))
 			return
 		}
 	}

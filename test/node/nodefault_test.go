@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/training/trainingpod"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -106,7 +106,7 @@ func (t *training) avoids(index int) {
 		HaveField("Spec.NodeName", ""), WithTransform(avoidedBy, ConsistOf(machine.Name)))))
 }
 
-func avoidedBy(pod corev1.Pod) []string { return trainingpod.AvoidedBy(&pod.Spec) }
+func avoidedBy(pod corev1.Pod) []string { return podstate.AvoidedBy(&pod.Spec) }
 
 // avoidedLongEnough is the test's clock: it says that the time of ten minutes or more is over for which the job avoids the node,
 // as if it had passed. What follows is the operator's.

@@ -26,6 +26,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 	"github.com/tideline-io/tideline/internal/training"
 )
@@ -79,7 +81,7 @@ type trainee struct {
 	job        *v1alpha1.ElasticTrainingJob
 	queue      string
 	service    types.UID
-	departures []training.Departure
+	departures []podstate.Departure
 	// grace is how long its pods take to leave.
 	grace time.Duration
 }
@@ -103,7 +105,9 @@ func (h *hindrance) String() string {
 	for _, one := range []struct {
 		is   bool
 		word string
-	}{{h.gated, "gated"}, {h.refused, "refused"}, {h.nowhere, "fits no node"}, {h.hidden, "never placed"}, {h.short, "ends at once"}} {
+	}{
+		{h.gated, "gated"}, {h.refused, "refused"}, {h.nowhere, "fits no node"}, {h.hidden, "never placed"}, {h.short, "ends at once"},
+	} {
 		if one.is {
 			words = one.word
 		}
@@ -396,7 +400,7 @@ func (w *world) reconcile(t *trainee) {
 func (w *world) write(t *trainee, o *training.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	key := client.ObjectKeyFromObject(t.job)
 	pace := training.PaceOf(&t.job.Status, wanted)
-	if pace == training.PaceNever {
+	if pace == statuspace.Never {
 		w.pacer.Agrees(key)
 	} else {
 		noticed, written := w.pacer.Differs(key, int(pace), w.now)
@@ -410,8 +414,8 @@ func (w *world) write(t *trainee, o *training.Observed, wanted *v1alpha1.Elastic
 		w.pacer.Wrote(key, w.now)
 		w.changes++
 	}
-	t.departures = slices.DeleteFunc(t.departures, func(d training.Departure) bool {
-		return slices.ContainsFunc(o.Departures, func(k training.Departure) bool { return k.UID == d.UID })
+	t.departures = slices.DeleteFunc(t.departures, func(d podstate.Departure) bool {
+		return slices.ContainsFunc(o.Departures, func(k podstate.Departure) bool { return k.UID == d.UID })
 	})
 }
 

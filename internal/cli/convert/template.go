@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
@@ -212,14 +213,14 @@ func (c *conversion) oldLabels(templatePath string, spec *corev1.PodSpec) {
 // renameTrainer gives the training container the name by which Tideline knows it, wherever the template speaks of it.
 func renameTrainer(t *corev1.PodTemplateSpec) {
 	taken := containerNames(slices.Concat(t.Spec.Containers, t.Spec.InitContainers))
-	if slices.Contains(taken, rendezvous.TrainerContainer) {
-		free := rendezvous.TrainerContainer + "-sidecar"
+	if slices.Contains(taken, v1alpha1.TrainerContainer) {
+		free := v1alpha1.TrainerContainer + "-sidecar"
 		for slices.Contains(taken, free) {
 			free += "-2"
 		}
-		rename(t, rendezvous.TrainerContainer, free)
+		rename(t, v1alpha1.TrainerContainer, free)
 	}
-	rename(t, kubeflowv1.PyTorchJobDefaultContainerName, rendezvous.TrainerContainer)
+	rename(t, kubeflowv1.PyTorchJobDefaultContainerName, v1alpha1.TrainerContainer)
 }
 
 func rename(t *corev1.PodTemplateSpec, from, to string) {

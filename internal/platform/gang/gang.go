@@ -82,6 +82,18 @@ func (g Group) PodGroup() client.Object {
 	return pg
 }
 
+// Restore names a PodGroup to be patched back to what it must say.
+type Restore struct {
+	Group Group
+	UID   types.UID
+}
+
+// Ref names a PodGroup to delete.
+type Ref struct {
+	Name string
+	UID  types.UID
+}
+
 // State is what Tideline reads of a PodGroup. It holds no phase: a surplus group with nothing placed shows Completed while
 // its pods are placed all the same.
 type State struct {

@@ -4,6 +4,7 @@ package text
 import (
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -49,3 +50,6 @@ func shorten(s string, n int) string {
 	}
 	return s[:cut] + "..."
 }
+
+// Span writes a length of time without the parts that are nothing: "168h", "1h30m0s".
+func Span(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }

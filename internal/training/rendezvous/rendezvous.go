@@ -15,9 +15,6 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// TrainerContainer is the name of the container that trains; without one of that name, the first container trains.
-const TrainerContainer = "trainer"
-
 // maxRestarts is generous because losing a peer costs every survivor one of torchrun's restarts, and growing may cost one
 // too; whether the job gives up is the operator's decision.
 const maxRestarts = 100
@@ -55,7 +52,7 @@ func WorkerHost(namespace, job string, i int32) string {
 // TrainerIndex returns which of the containers trains.
 func TrainerIndex(containers []corev1.Container) int {
 	for i := range containers {
-		if containers[i].Name == TrainerContainer {
+		if containers[i].Name == v1alpha1.TrainerContainer {
 			return i
 		}
 	}

@@ -19,26 +19,6 @@ func avoid(spec *corev1.PodSpec, node string) {
 	})
 }
 
-// AvoidedBy are the nodes that a pod's required node affinity excludes by name.
-func AvoidedBy(spec *corev1.PodSpec) []string {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
-		return nil
-	}
-	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if required == nil {
-		return nil
-	}
-	var nodes []string
-	for i := range required.NodeSelectorTerms {
-		for _, r := range required.NodeSelectorTerms[i].MatchFields {
-			if r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpNotIn {
-				nodes = append(nodes, r.Values...)
-			}
-		}
-	}
-	return nodes
-}
-
 // restrict narrows every alternative of the pod's required node affinity. An alternative that says nothing matches no node, and
 // stays so.
 func restrict(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
 func limits(pairs ...string) corev1.ResourceRequirements {
@@ -169,8 +170,8 @@ func TestWorkersKeepOffNodesThatRejectedThem(t *testing.T) {
 	g.Expect(required(b, 1)).To(Equal([]corev1.NodeSelectorTerm{
 		{MatchFields: []corev1.NodeSelectorRequirement{off("n1"), off("n3")}},
 	}), "one requirement for each, as the API server wants it")
-	g.Expect(AvoidedBy(&b.Pod(1).Spec)).To(Equal([]string{"n1", "n3"}))
-	g.Expect(AvoidedBy(&corev1.PodSpec{})).To(BeEmpty())
+	g.Expect(podstate.AvoidedBy(&b.Pod(1).Spec)).To(Equal([]string{"n1", "n3"}))
+	g.Expect(podstate.AvoidedBy(&corev1.PodSpec{})).To(BeEmpty())
 
 	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
 	b.Job.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{

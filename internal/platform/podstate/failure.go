@@ -1,0 +1,85 @@
+package podstate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/text"
+)
+
+// Failure is how a container ended, or the pod as a whole where no container tells.
+type Failure struct {
+	// ExitCode is 0 when none is known.
+	ExitCode int32
+	// Reason is a word of Kubernetes such as Error, OOMKilled or Evicted; it may be empty.
+	Reason string
+	// Message is what the container said last.
+	Message string
+	// Container by name; empty where the pod as a whole tells.
+	Container string
+}
+
+// failure prefers what the container said that failed last, the training container among equals, to what the pod as a
+// whole says.
+func failure(pod *corev1.Pod) Failure {
+	var last *corev1.ContainerStateTerminated
+	container := ""
+	all := slices.Clone(pod.Status.ContainerStatuses)
+	slices.SortStableFunc(all, func(a, b corev1.ContainerStatus) int {
+		return cmp.Compare(rank(a.Name), rank(b.Name))
+	})
+	for _, c := range all {
+		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if t != nil && t.ExitCode != 0 && (last == nil || t.FinishedAt.After(last.FinishedAt.Time)) {
+				last, container = t, c.Name
+			}
+		}
+	}
+	if last != nil {
+		return Failure{ExitCode: last.ExitCode, Reason: last.Reason, Message: last.Message, Container: container}
+	}
+	return Failure{Reason: pod.Status.Reason, Message: pod.Status.Message}
+}
+
+// rank has the container that trains before others.
+func rank(container string) int {
+	if container == v1alpha1.TrainerContainer {
+		return 0
+	}
+	return 1
+}
+
+// OutOfMemory tells of a container that the kernel killed for want of memory, in Kubernetes' word for it.
+func (f Failure) OutOfMemory() bool { return f.Reason == "OOMKilled" && f.Container != "" }
+
+// LastLine is the last line of the message that says anything: not a rule drawn below it.
+func (f Failure) LastLine() string {
+	lines := strings.Split(strings.TrimSpace(f.Message), "\n")
+	for _, line := range slices.Backward(lines) {
+		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// String is empty or begins with a space or a colon: " with exit code 1 (Error): last line".
+func (f Failure) String() string {
+	words := ""
+	if f.ExitCode != 0 {
+		words = fmt.Sprintf(" with exit code %d", f.ExitCode)
+	}
+	if f.Reason != "" {
+		words += " (" + f.Reason + ")"
+	}
+	if f.Message != "" {
+		words += ": " + strings.TrimSuffix(text.Clip(f.LastLine(), 200), ".") // It stands within a sentence.
+	}
+	return words
+}

@@ -1,0 +1,179 @@
+// Package podstate reads of a pod what planners decide by: how it stands, how it failed, and whose fault that was.
+package podstate
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// Worker is one pod of the job.
+type Worker struct {
+	Index int32
+	UID   types.UID
+	// Attempt is the ID of the attempt that the pod was made for.
+	Attempt string
+	Phase   corev1.PodPhase
+	// Scheduled is true once the pod is bound to a node.
+	Scheduled bool
+	// Node is the node that the pod is bound to; empty before.
+	Node string
+	// Avoids are nodes that a pod without a node excludes by name.
+	Avoids []string
+	Ready  bool
+	// Gates are the scheduling gates that keep every scheduler from placing the pod.
+	Gates []string
+	// Terminating is true once deletion was requested.
+	Terminating bool
+	// GraceSeconds is how long the pod may take to end once it is told to.
+	GraceSeconds int64
+	// Disruption is the reason of the pod's condition DisruptionTarget: evicted, preempted, drained, or its node lost; empty for a
+	// pod without it.
+	Disruption string
+	// Conditions are the types of the pod's conditions that are True.
+	Conditions []string
+	// Rejected is true for a pod that failed for its node.
+	Rejected bool
+	// Failure says why a failed pod failed, or why containers of a pod that lives last restarted in place.
+	Failure Failure
+	// ContainerRestarts is how often containers of the pod restarted in place.
+	ContainerRestarts int32
+	// FinishedAt is when the last of its containers ended; zero while one runs.
+	FinishedAt metav1.Time
+	// Waiting is why a container does not start: its reason, and what the kubelet says of it.
+	Waiting, WaitingMessage string
+	// Progress is what the training reported in annotation tideline.io/progress.
+	Progress int64
+	// CheckpointRequested and CheckpointDone are the numbers of the annotations of these names; 0 for none.
+	CheckpointRequested, CheckpointDone int64
+}
+
+// Departure is a pod that is gone, as it was last seen.
+type Departure struct {
+	Index      int32
+	UID        types.UID
+	Attempt    string
+	Disruption string
+	Conditions []string
+	Failure    Failure
+	Progress   int64
+	// Succeeded is true when the pod was seen to have succeeded before anybody asked it to leave, Failed when it failed, and
+	// Rejected when it did for its node.
+	Succeeded, Failed, Rejected bool
+	Node                        string
+}
+
+// ReadWorker reads a pod that is known to be the worker of that index.
+func ReadWorker(pod *corev1.Pod, index int32) Worker {
+	w := Worker{
+		Index:        index,
+		UID:          pod.UID,
+		Attempt:      pod.Labels[v1alpha1.LabelAttempt],
+		Phase:        pod.Status.Phase,
+		Scheduled:    pod.Spec.NodeName != "",
+		Node:         pod.Spec.NodeName,
+		Avoids:       AvoidedBy(&pod.Spec),
+		Rejected:     rejectedByNode(pod),
+		Terminating:  pod.DeletionTimestamp != nil,
+		GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds),
+		Failure:      failure(pod),
+	}
+	for _, gate := range pod.Spec.SchedulingGates {
+		w.Gates = append(w.Gates, gate.Name)
+	}
+	for key, to := range map[string]*int64{
+		v1alpha1.AnnotationProgress:            &w.Progress,
+		v1alpha1.AnnotationCheckpointRequested: &w.CheckpointRequested,
+		v1alpha1.AnnotationCheckpointDone:      &w.CheckpointDone,
+	} {
+		if n, err := strconv.ParseInt(pod.Annotations[key], 10, 64); err == nil {
+			*to = n
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		w.Conditions = append(w.Conditions, string(c.Type))
+		switch c.Type { //nolint:exhaustive // of all conditions of pods, these two matter
+		case corev1.PodReady:
+			w.Ready = true
+		case corev1.DisruptionTarget:
+			w.Disruption = cmp.Or(c.Reason, string(corev1.DisruptionTarget))
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.State.Waiting != nil && w.Waiting == "" {
+			w.Waiting, w.WaitingMessage = c.State.Waiting.Reason, c.State.Waiting.Message
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		w.ContainerRestarts += c.RestartCount
+		if t := c.State.Terminated; t != nil && w.Ended() && t.FinishedAt.After(w.FinishedAt.Time) {
+			w.FinishedAt = t.FinishedAt
+		}
+	}
+	return w
+}
+
+// Alike tells whether two sightings of a worker give no reason to plan anew. Progress is read when something else happens: a
+// training may report every step.
+func (w Worker) Alike(o Worker) bool {
+	w.Progress, o.Progress = 0, 0
+	return reflect.DeepEqual(w, o)
+}
+
+// Departed is how a worker that is gone is remembered; succeeded, that it was seen to have succeeded of its own will.
+func (w Worker) Departed(succeeded bool) Departure {
+	return Departure{
+		Index: w.Index, UID: w.UID, Attempt: w.Attempt, Disruption: w.Disruption, Conditions: w.Conditions, Failure: w.Failure,
+		Progress: w.Progress, Succeeded: succeeded, Failed: w.Phase == corev1.PodFailed && w.Disruption == "",
+		Rejected: w.Rejected && w.Disruption == "", Node: w.Node,
+	}
+}
+
+// Succeeded is true for a worker that ended well of its own will. A kubelet lets every pod that was asked to leave end as
+// Succeeded or Failed, by how its containers took it; that says nothing about the training.
+func (w Worker) Succeeded() bool {
+	return w.Phase == corev1.PodSucceeded && !w.Terminating && w.Disruption == ""
+}
+
+// Failed is true for a worker that ended badly by itself.
+func (w Worker) Failed() bool {
+	return w.Phase == corev1.PodFailed && !w.Terminating && w.Disruption == ""
+}
+
+// Ended is true once the pod will not run again by itself.
+func (w Worker) Ended() bool { return w.Phase == corev1.PodSucceeded || w.Phase == corev1.PodFailed }
+
+// Running is true while the pod's containers run or restart in place.
+func (w Worker) Running() bool { return w.Phase == corev1.PodRunning && !w.Terminating }
+
+// CannotStart is true while a container waits for something that waiting alone does not mend: its image, or its configuration.
+func (w Worker) CannotStart() bool { return w.StartError() != "" }
+
+// StartError is our reason for a worker that cannot start; empty for any other.
+func (w Worker) StartError() string { return startErrors[w.Waiting] }
+
+// startErrors are the reasons for which a kubelet does not start a container, and our reason for each
+// (k8s.io/kubernetes/pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime/kuberuntime_container.go).
+var startErrors = map[string]string{
+	"ErrImagePull":               v1alpha1.ReasonImagePullFailed,
+	"ImagePullBackOff":           v1alpha1.ReasonImagePullFailed,
+	"ErrImageNeverPull":          v1alpha1.ReasonImagePullFailed,
+	"InvalidImageName":           v1alpha1.ReasonImagePullFailed,
+	"RegistryUnavailable":        v1alpha1.ReasonImagePullFailed,
+	"CreateContainerConfigError": v1alpha1.ReasonContainerConfigError,
+	"CreateContainerError":       v1alpha1.ReasonContainerConfigError,
+	"RunContainerError":          v1alpha1.ReasonContainerConfigError,
+	"PreCreateHookError":         v1alpha1.ReasonContainerConfigError,
+	"PostStartHookError":         v1alpha1.ReasonContainerConfigError,
+}
