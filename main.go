@@ -25,7 +25,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -35,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -45,15 +45,19 @@ import (
 	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/cli/approve"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
 	"github.com/tideline-io/tideline/internal/cli/why"
+	"github.com/tideline-io/tideline/internal/cost/reportserver"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
+	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/usage/collector"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 	"github.com/tideline-io/tideline/internal/webhook"
 )
@@ -166,7 +170,7 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	if err != nil {
 		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
 	}
-	namespace := ownNamespace()
+	namespace := kube.OwnNamespace(rbac.Namespace)
 	mgr, err := newManager(cluster, cfg, namespace, log)
 	if err != nil {
 		return err
@@ -198,29 +202,109 @@ func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error 
 	return mgr.Start(ctx)
 }
 
+// shared is what reconcilers of several kinds use, each built once.
+type shared struct {
+	// namespace is the operator's own.
+	namespace string
+	volcano   *kube.Kinds
+	scheduler *volcano.SchedulerConf
+	arbiter   *arbiter.Arbiter
+	recorder  *recorder.Recorder
+	collector *collector.Collector
+}
+
+// newShared builds what is shared and adds it to the manager, but for what gathers from all kinds: [shared.gather] comes last.
+func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) (*shared, error) {
+	s := &shared{
+		namespace: namespace,
+		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
+		recorder:  recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger")),
+	}
+	s.collector = collector.NewCollector(cfg, s.recorder.Complete, mgr.GetLogger().WithName("usage"))
+	var err error
+	if s.scheduler, err = volcano.AddSchedulerConf(mgr); err != nil {
+		return nil, err
+	}
+	s.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
+		obstacles, err := s.scheduler.Obstacles(ctx)
+		return err == nil && len(obstacles) == 0
+	}, s.recorder.Spent, mgr.GetLogger().WithName("arbiter"))
+	if err := s.volcano.Look(); err != nil {
+		return nil, err
+	}
+	err = s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.Watch(ctx, mgr.GetCache()) })
+	if err != nil {
+		return nil, err
+	}
+	if err := kube.IndexPodsByOwner(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	for _, runnable := range []manager.Runnable{s.arbiter, s.volcano} {
+		if err := mgr.Add(runnable); err != nil {
+			return nil, fmt.Errorf("add %T to the manager: %w", runnable, err)
+		}
+	}
+	return s, nil
+}
+
+// gather adds what records and collects from jobs of all kinds.
+func (s *shared) gather(ctx context.Context, mgr ctrl.Manager) error {
+	if err := s.recorder.Setup(ctx, mgr, s.volcano, s.arbiter); err != nil {
+		return err
+	}
+	return s.collector.Setup(ctx, mgr)
+}
+
+// setupReconcilers hands what is shared to the reconcilers of all kinds.
 func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
-	recorder := recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger"))
-	usage := collector.NewCollector(cfg, recorder.Complete, mgr.GetLogger().WithName("usage"))
-	shared, err := elastictrainingjob.Setup(ctx, mgr, cfg, recorder, usage)
+	s, err := newShared(ctx, mgr, cfg, namespace)
 	if err != nil {
 		return err
 	}
-	if err := mergejob.Setup(ctx, mgr, cfg, shared); err != nil {
+	err = elastictrainingjob.Setup(ctx, mgr, cfg, elastictrainingjob.Dependencies{
+		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
+	})
+	if err != nil {
 		return err
 	}
-	if err := resourcequotaprofile.Setup(ctx, mgr, cfg, shared, namespace, recorder); err != nil {
+	err = mergejob.Setup(ctx, mgr, cfg, mergejob.Dependencies{
+		Arbiter: s.arbiter, Volcano: s.volcano, Scheduler: s.scheduler, Journal: s.recorder, Usage: s.collector,
+	})
+	if err != nil {
 		return err
+	}
+	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
+		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.Spent,
+	})
+	if err != nil {
+		return err
+	}
+	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
+	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
+		Namespace: s.namespace, Complete: s.recorder.Complete, OpenLedger: openLedger,
+	})
+	if err != nil {
+		return err
+	}
+	if err := serveReports(mgr, cfg, openLedger); err != nil {
+		return fmt.Errorf("serve reports: %w", err)
 	}
 	if err := priorityclass.Setup(mgr, cfg.Tiers); err != nil {
 		return err
 	}
-	if err := recorder.Setup(ctx, mgr, shared.Volcano, shared.Arbiter); err != nil {
-		return err
+	return s.gather(ctx, mgr)
+}
+
+// serveReports has reports served beside the metrics, to whom the API server lets get their path: not at all where metrics are
+// everybody's.
+func serveReports(mgr ctrl.Manager, cfg *config.Configuration, open func(context.Context) (*ledger.Ledger, error)) error {
+	if !cfg.Metrics.Secure {
+		return nil
 	}
-	if err := costreport.Setup(mgr, cfg, namespace, recorder); err != nil {
-		return err
+	if !cfg.Ledger.Kept() {
+		open = nil
 	}
-	return usage.Setup(ctx, mgr)
+	return mgr.AddMetricsServerExtraHandler(reportserver.Path, reportserver.New(open, mgr.GetLogger().WithName("reports")))
 }
 
 // newManager connects to the cluster, for an operator in the namespace.
@@ -235,7 +319,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 	if err != nil {
 		return nil, err
 	}
-	objects, err := elastictrainingjob.CachedObjects(cfg)
+	objects, err := kube.CachedObjects(cfg.Ledger.UserLabel)
 	if err != nil {
 		return nil, err
 	}
@@ -274,63 +358,15 @@ func metricsOptions(m config.Metrics) metricsserver.Options {
 	return served
 }
 
-// namespaceFile is where a pod finds the namespace of its ServiceAccount.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// ownNamespace is the operator's namespace: the one it runs in, or the one of the installation when it runs outside the cluster.
-func ownNamespace() string {
-	if content, err := os.ReadFile(namespaceFile); err == nil && len(content) > 0 {
-		return strings.TrimSpace(string(content))
-	}
-	return rbac.Namespace
-}
-
-// Exit codes of the doctor, beside 0 for a cluster that is set up.
-const (
-	exitFindings    = 1
-	exitNotExamined = 2
-)
-
-// examineTimeout bounds each request of the doctor.
-const examineTimeout = 10 * time.Second
-
-// examine is `tideline doctor`: it prints what it finds about the cluster, and what to do.
+// examine is `tideline doctor`.
 func examine(ctx context.Context) int {
 	cfg, err := configure()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return exitNotExamined
+		return doctor.ExitNotExamined
 	}
 	newLog(cfg.Log, os.Stderr)
-	findings, err := diagnose(ctx, cfg)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "Cannot examine the cluster:", err)
-		return exitNotExamined
-	}
-	wrong, err := doctor.Print(os.Stdout, findings)
-	if err != nil {
-		return exitNotExamined
-	}
-	if wrong > 0 {
-		return exitFindings
-	}
-	return 0
-}
-
-func diagnose(ctx context.Context, cfg *config.Configuration) ([]doctor.Finding, error) {
-	cluster, c, err := connect(examineTimeout)
-	if err != nil {
-		return nil, err
-	}
-	d, err := discovery.NewDiscoveryClientForConfig(cluster)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
-	}
-	facts, err := doctor.Gather(ctx, c, d)
-	if err != nil {
-		return nil, err
-	}
-	return doctor.Examine(facts, cfg), nil
+	return doctor.Run(ctx, cfg, os.Stdout, os.Stderr, func() (*rest.Config, client.Client, error) { return connect(doctor.Timeout) })
 }
 
 // connect connects to the cluster as whoever runs the program; no request takes longer than the timeout.

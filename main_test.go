@@ -179,7 +179,8 @@ func answerReviews(w http.ResponseWriter, r *http.Request) {
 }
 
 // A queue that is shut down while something in it is ready once hung for ever, and with it the operator, which kept its lease:
-// https://github.com/kubernetes-sigs/controller-runtime/issues/3538. How often it does is a matter of chance, so there are rounds.
+// https://github.com/kubernetes-sigs/controller-runtime/issues/3538. How often it does is a matter of chance, so there are
+// rounds.
 func TestTheOperatorEndsWhileSomethingIsReady(t *testing.T) {
 	const (
 		rounds, workers = 60, 20
@@ -194,7 +195,7 @@ func TestTheOperatorEndsWhileSomethingIsReady(t *testing.T) {
 		mgr, err := newManager(&rest.Config{Host: server.URL}, cfg, "default", logr.Discard())
 		g.Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		t.Cleanup(cancel)
 		var reconciled atomic.Int32
 		busy, err := controller.New("busy", mgr, controller.Options{
 			MaxConcurrentReconciles: workers,

@@ -16,7 +16,7 @@ func (r *Reconciler) collect(ctx context.Context, v *view, m *costreport.Making)
 	if err := fromledger.From(ctx, v.ledger, in, v.report.Spec.Profiles, r.config.Tiers); err != nil {
 		return nil, err
 	}
-	if until := r.complete(); until.Before(m.Period.To) {
+	if until := r.Complete(); until.Before(m.Period.To) {
 		in.Notes = append(in.Notes, "What ran after "+until.UTC().Format(time.RFC3339)+" was not recorded when this report was made.")
 	}
 	return in, r.collectEarlier(ctx, v, m, in)

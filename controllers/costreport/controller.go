@@ -25,7 +25,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
-	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=costreports,verbs=get;list;watch
@@ -48,40 +47,42 @@ const (
 
 // Reconciler reconciles CostReports, one after the other.
 type Reconciler struct {
+	Dependencies
+
 	client   client.Client
 	applier  kube.Applier
 	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
-	// namespace is the operator's own.
-	namespace string
-	guard     *specvalidation.Guard
-	// open opens the ledger. It is closed after each look, because where it is may change.
-	open func(context.Context) (*ledger.Ledger, error)
-	// complete is until when the ledger has all that ran; zero before it has.
-	complete func() time.Time
+	guard    *specvalidation.Guard
 	// began is when this operator first looked at a report, which it does once it leads.
 	began   time.Time
 	metrics *metrics
 	now     func() time.Time
 }
 
-// Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *recorder.Recorder) error {
+// Dependencies are what the reconciler shares with others.
+type Dependencies struct {
+	// Namespace is the operator's own.
+	Namespace string
+	// OpenLedger opens the ledger. It is closed after each look, because where it is may change.
+	OpenLedger func(context.Context) (*ledger.Ledger, error)
+	// Complete is until when the ledger has all that ran; zero before it has.
+	Complete func() time.Time
+}
+
+// Setup registers the reconciler with the manager.
+func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
 	g, err := specvalidation.New(crd.CostReport)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, guard: g, complete: held.Complete, metrics: newMetrics(), now: time.Now,
-		open: func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) },
+		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, metrics: newMetrics(), now: time.Now,
 	}
 	if err := r.metrics.register(); err != nil {
 		return err
-	}
-	if err := r.serve(mgr); err != nil {
-		return fmt.Errorf("serve reports: %w", err)
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("costreport").
@@ -105,7 +106,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string, held *
 	return nil
 }
 
-// Reconcile makes one report, if one is due, and mails what is to be mailed.
+// Reconcile brings one CostReport to what its spec asks: it makes one report, if one is due, and mails what is to be mailed.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
@@ -126,30 +127,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if r.began.IsZero() {
 		r.began = r.now()
 	}
-	v, err := r.look(ctx, object)
+	v, err := r.observe(ctx, object)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	defer v.close()
 	now := r.now()
-	d := costreport.Plan(v.observed, now)
-	stale, err := r.report(ctx, object, &d)
-	if stale || err != nil {
-		return reconcile.Result{RequeueAfter: staleInterval}, err
-	}
-	if err := r.carryOut(ctx, v, &d); err != nil {
-		return reconcile.Result{}, err
-	}
-	if d.Make != nil || v.sending() {
-		return reconcile.Result{RequeueAfter: time.Millisecond}, nil
-	}
-	return reconcile.Result{RequeueAfter: wait(d.Again, now)}, nil
-}
-
-// wait is how long it is until a time; at least a moment.
-func wait(until, now time.Time) time.Duration {
-	if until.IsZero() {
-		return 0
-	}
-	return max(until.Sub(now), time.Millisecond)
+	decision := costreport.Plan(v.observed, now)
+	problem := r.apply(ctx, v, &decision)
+	return r.report(ctx, v, &decision, problem, now)
 }

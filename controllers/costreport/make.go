@@ -3,58 +3,42 @@ package costreport
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/cost/report"
-	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// Files of a report. Those that people and programs read are served; what the operator reads itself is not.
-const (
-	fileHTML, fileCSV, fileJSON, fileFOCUS = "report.html", "report.csv", "report.json", "focus.csv"
-	fileData, fileEarlier                  = "data.internal", "earlier.internal"
-)
+// What the operator keeps of a report to read itself.
+const fileData, fileEarlier = "data.internal", "earlier.internal"
 
-// carryOut makes the report that is due, forgets those that are kept no longer, and sends mails.
-func (r *Reconciler) carryOut(ctx context.Context, v *view, d *costreport.Decision) error {
-	if m := d.Make; m != nil {
-		began := r.now()
-		limited, cancel := context.WithTimeout(ctx, makeTimeout)
-		defer cancel()
-		if err := r.make(limited, v, m); err != nil {
-			return fmt.Errorf("make the report until %s: %w", m.Period.To.Format(time.RFC3339), err)
-		}
-		r.metrics.made(v.report.Name, r.now().Sub(began))
+// makeReport makes the report that is due, in a bounded time.
+func (r *Reconciler) makeReport(ctx context.Context, v *view, d *costreport.Decision) error {
+	m := d.Make
+	if m == nil {
+		return nil
 	}
-	if !d.ForgetBefore.IsZero() {
-		if _, err := v.ledger.ForgetReports(ctx, string(v.report.UID), d.ForgetBefore); err != nil {
-			return err
-		}
+	began := r.now()
+	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+	defer cancel()
+	if err := r.computeAndKeep(ctx, v, m); err != nil {
+		return fmt.Errorf("make the report until %s: %w", m.Period.To.Format(time.RFC3339), err)
 	}
-	if v.ledger == nil || d.Make != nil {
-		return nil // What was made is told of and mailed in the next round.
-	}
-	if err := r.publish(ctx, v); err != nil {
-		return err
-	}
-	return r.deliver(ctx, v)
+	r.metrics.made(v.report.Name, r.now().Sub(began))
+	return nil
 }
 
-// make computes a report and keeps it. It is kept whole or not at all, and what is kept already stays.
-func (r *Reconciler) make(ctx context.Context, v *view, m *costreport.Making) error {
+// computeAndKeep computes a report and keeps it. It is kept whole or not at all, and what is kept already stays.
+func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.Making) error {
 	in, err := r.collect(ctx, v, m)
 	if err != nil {
 		return err
@@ -116,8 +100,8 @@ var writers = map[v1alpha1.ReportFormat]struct {
 	file  string
 	write func(cost.Report, report.Options) ([]byte, error)
 }{
-	v1alpha1.FormatHTML: {fileHTML, report.Page}, v1alpha1.FormatCSV: {fileCSV, report.CSV},
-	v1alpha1.FormatJSON: {fileJSON, report.JSON}, v1alpha1.FormatFOCUS: {fileFOCUS, report.FOCUS},
+	v1alpha1.FormatHTML: {costreport.FileHTML, report.Page}, v1alpha1.FormatCSV: {costreport.FileCSV, report.CSV},
+	v1alpha1.FormatJSON: {costreport.FileJSON, report.JSON}, v1alpha1.FormatFOCUS: {costreport.FileFOCUS, report.FOCUS},
 }
 
 // summaryOf is what the status says of a report.
@@ -152,51 +136,4 @@ func (r *Reconciler) data(ctx context.Context, v *view, k *ledger.KeptReport) (*
 	return computed, nil
 }
 
-const (
-	// summaryLimit is how long the text in a ConfigMap is at most, in bytes.
-	summaryLimit = 64 << 10
-	// summaryJSON is the key of the figures in it.
-	summaryJSON = "summary.json"
-)
-
-// publish writes the text of the last report into a ConfigMap beside the operator, which goes with its CostReport.
-func (r *Reconciler) publish(ctx context.Context, v *view) error {
-	if len(v.kept) == 0 {
-		return nil
-	}
-	last, current := &v.kept[0], &corev1.ConfigMap{}
-	name := client.ObjectKey{Namespace: r.namespace, Name: "tideline-report-" + v.report.Name}
-	err := r.live.Get(ctx, name, current)
-	there := err == nil
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return fmt.Errorf("read ConfigMap %s: %w", name.Name, err)
-	case !metav1.IsControlledBy(current, v.report):
-		log.FromContext(ctx).Info("The summary is not written: a ConfigMap of that name is somebody else's", "decision", name.Name)
-		return nil
-	case current.Data[summaryJSON] == last.Summary:
-		return nil
-	}
-	computed, err := r.data(ctx, v, last)
-	if err != nil {
-		return err
-	}
-	mail, err := report.Compose(*computed, r.options(v.report, int32(last.Revision)))
-	if err != nil {
-		return err
-	}
-	wanted := current.DeepCopy()
-	wanted.Namespace, wanted.Name = name.Namespace, name.Name
-	wanted.Data = map[string]string{"summary.txt": text.Clip(mail.Text, summaryLimit), summaryJSON: last.Summary}
-	if there {
-		return r.client.Patch(ctx, wanted, client.MergeFrom(current))
-	}
-	// Nobody who deletes a report waits until its summary is gone. To have them wait would take a right of its own where admission
-	// plugin OwnerReferencesPermissionEnforcement is on, as on OpenShift.
-	own := controllerutil.WithBlockOwnerDeletion(false)
-	if err := controllerutil.SetControllerReference(v.report, wanted, r.client.Scheme(), own); err != nil {
-		return err
-	}
-	return r.client.Create(ctx, wanted)
-}
+var errNotKept = errors.New("a file of a report is not in the ledger")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
-	"github.com/tideline-io/tideline/internal/cost/mail"
 	"github.com/tideline-io/tideline/internal/cost/report"
 )
 
@@ -115,21 +114,20 @@ func (m *metrics) observeNumbers(name string, n *report.Numbers) {
 	}
 }
 
-// observeMails tells how far the mails of the last report have come; nil for one that nobody gets. Bad are recipients without an
-// address, and wrong says that nothing can be sent because of the server's Secret.
-func (m *metrics) observeMails(report string, d *mail.Decision, bad int, wrong bool) {
+// observeMails tells how far the mails of the last report have come; nil for one that nobody gets.
+func (m *metrics) observeMails(report string, d *costreport.MailsDecision) {
 	if d == nil {
 		m.recipients.DeletePartialMatch(prometheus.Labels{labelReport: report})
 		return
 	}
 	waiting, held := len(d.Waiting), len(d.Held)
-	if wrong {
+	if d.Problem != "" {
 		held += len(d.Send)
 	} else {
 		waiting += len(d.Send)
 	}
 	for state, n := range map[string]int{
-		"sent": d.Sent, "waiting": waiting, "held": held, "refused": len(d.Refused) + bad, "unconfirmed": len(d.Unconfirmed),
+		"sent": d.Sent, "waiting": waiting, "held": held, "refused": len(d.Refused) + d.Bad, "unconfirmed": len(d.Unconfirmed),
 		"missed": len(d.Missed),
 	} {
 		m.recipients.WithLabelValues(report, state).Set(float64(n))

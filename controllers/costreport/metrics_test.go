@@ -15,7 +15,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
-	"github.com/tideline-io/tideline/internal/cost/mail"
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/report"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
@@ -61,10 +61,10 @@ func TestMetrics(t *testing.T) {
 		Currency: "EUR", Cost: 12.5, Waste: ptr.To(3.0), Recoverable: ptr.To(1.0), Utilization: ptr.To(0.75), Unusable: ptr.To(0.0),
 	}
 	m.observeNumbers("weekly", numbers)
-	mails := &mail.Decision{
+	mails := &costreport.MailsDecision{Bad: 1, Decision: &delivery.Decision{
 		Sent: 7, Send: of(1), Waiting: of(2), Held: of(3), Refused: of(4), Unconfirmed: of(5), Missed: of(6),
-	}
-	m.observeMails("weekly", mails, 1, false)
+	}}
+	m.observeMails("weekly", mails)
 
 	values := valuesOf(g, registry)
 	g.Expect(values).To(Equal(map[string]float64{
@@ -82,7 +82,8 @@ func TestMetrics(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(problems).To(BeEmpty())
 
-	m.observeMails("weekly", mails, 0, true)
+	mails.Problem = "There is no Secret smtp."
+	m.observeMails("weekly", mails)
 	g.Expect(valuesOf(g, registry)).To(And(HaveKeyWithValue("tideline_cost_report_recipients held", 4.0),
 		HaveKeyWithValue("tideline_cost_report_recipients waiting", 2.0)), "without a server nothing is on its way")
 	m.observeNumbers("weekly", &report.Numbers{Currency: "CNY", Cost: 98})
@@ -91,7 +92,7 @@ func TestMetrics(t *testing.T) {
 		Not(HaveKey("tideline_cost_report_utilization_ratio"))),
 		"in another currency, and of what nobody knows no more is told")
 	m.observeNumbers("weekly", nil)
-	m.observeMails("weekly", nil, 0, false)
+	m.observeMails("weekly", nil)
 	m.observe("weekly", &costreport.Decision{})
 	g.Expect(valuesOf(g, registry)).To(Equal(map[string]float64{
 		"tideline_cost_report_ready": 0, "tideline_cost_report_duration_seconds": 1.5, "tideline_cost_report_mails_total": 2,
@@ -99,7 +100,7 @@ func TestMetrics(t *testing.T) {
 
 	m.observe("weekly", made)
 	m.observeNumbers("weekly", numbers)
-	m.observeMails("weekly", mails, 0, false)
+	m.observeMails("weekly", mails)
 	m.forget("weekly")
 	g.Expect(valuesOf(g, registry)).To(BeEmpty(), "a report that is gone is forgotten")
 }

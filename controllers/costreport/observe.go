@@ -3,7 +3,6 @@ package costreport
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +13,10 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/cost/mail"
 	"github.com/tideline-io/tideline/internal/cost/report"
+	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -26,7 +27,7 @@ const (
 	smtpType corev1.SecretType = "tideline.io/smtp"
 )
 
-// view is what there is of a CostReport.
+// view is what there is of a CostReport: what is decided by, and what a decision is carried out with.
 type view struct {
 	report   *v1alpha1.CostReport
 	observed costreport.Observed
@@ -34,8 +35,13 @@ type view struct {
 	people   mail.Directory
 	// ledger is open, or nil because of the obstacle.
 	ledger *ledger.Ledger
-	kept   []ledger.KeptReport
-	post   *post
+	// kept are the last periods and revisions first, and numbers are those of the first one; nil for none.
+	kept    []ledger.KeptReport
+	numbers *report.Numbers
+	// computed is the last report; nil until somebody needs it.
+	computed *cost.Report
+	// server takes mails, where one may have to be sent.
+	server mail.Server
 }
 
 func (v *view) close() {
@@ -44,30 +50,30 @@ func (v *view) close() {
 	}
 }
 
-// look looks at all that a CostReport is made of.
-func (r *Reconciler) look(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
+// observe reads what Plan needs: what a report is made of, which are kept, and what became of the mails of the last.
+func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
 	v := &view{report: object, observed: costreport.Observed{Report: object}}
 	invalid, err := r.guard.Check(ctx, object)
 	if err != nil || invalid != "" {
 		v.observed.Invalid, v.observed.Unknown = invalid, true
 		return v, err
 	}
-	if err := r.lookAtLedger(ctx, v); err != nil {
+	if err := r.observeLedger(ctx, v); err != nil {
 		v.close()
 		return nil, err
 	}
 	if v.ledger == nil {
 		return v, nil
 	}
-	err = r.lookAtLists(ctx, v)
+	err = r.observeLists(ctx, v)
 	if err == nil && !v.observed.MailUnknown {
-		err = r.lookAtMails(ctx, v)
+		err = r.observeMails(ctx, v)
 	}
 	if err != nil {
 		v.close()
 		return nil, err
 	}
-	v.observed.Recorded = r.complete()
+	v.observed.Recorded = r.Complete()
 	if v.observed.Obstacle == nil && v.observed.Recorded.IsZero() {
 		v.observed.Obstacle = &costreport.Obstacle{
 			Reason: v1alpha1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
@@ -77,8 +83,8 @@ func (r *Reconciler) look(ctx context.Context, object *v1alpha1.CostReport) (*vi
 	return v, nil
 }
 
-// lookAtLedger reads which reports are kept.
-func (r *Reconciler) lookAtLedger(ctx context.Context, v *view) error {
+// observeLedger reads which reports are kept.
+func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 	if !r.config.Ledger.Kept() {
 		v.obstruct(v1alpha1.ReasonNoLedger, true, "The operator keeps no ledger, of which reports are made. An administrator says in "+
 			"its configuration where to keep one (ledger.file or ledger.postgresDSNFile).")
@@ -86,7 +92,7 @@ func (r *Reconciler) lookAtLedger(ctx context.Context, v *view) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	l, err := r.open(limited)
+	l, err := r.OpenLedger(limited)
 	if err == nil {
 		v.ledger = l
 		v.kept, err = l.Reports(limited, string(v.report.UID), "")
@@ -98,18 +104,16 @@ func (r *Reconciler) lookAtLedger(ctx context.Context, v *view) error {
 		v.obstruct(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("The ledger cannot be read: %v. It is tried again.", err))
 		return nil
 	}
-	var last *report.Numbers
-	for i := range v.kept { // the last periods and revisions first
+	for i := range v.kept {
 		k, numbers, err := keptOf(&v.kept[i])
 		if err != nil {
 			return err
 		}
 		v.observed.Kept = append(v.observed.Kept, k)
 		if i == 0 {
-			last = numbers
+			v.numbers = numbers
 		}
 	}
-	r.metrics.observeNumbers(v.report.Name, last)
 	return nil
 }
 
@@ -137,9 +141,9 @@ func keptOf(r *ledger.KeptReport) (costreport.Kept, *report.Numbers, error) {
 	}, s.Numbers, nil
 }
 
-// lookAtLists reads the price list and the directory.
-func (r *Reconciler) lookAtLists(ctx context.Context, v *view) error {
-	if err := r.lookAtDirectory(ctx, v); err != nil {
+// observeLists reads the price list and the directory.
+func (r *Reconciler) observeLists(ctx context.Context, v *view) error {
+	if err := r.observeDirectory(ctx, v); err != nil {
 		return err
 	}
 	spec := &v.report.Spec
@@ -159,8 +163,8 @@ func (r *Reconciler) lookAtLists(ctx context.Context, v *view) error {
 	return nil
 }
 
-// lookAtDirectory reads the directory. Without it nobody knows who is to get mails.
-func (r *Reconciler) lookAtDirectory(ctx context.Context, v *view) error {
+// observeDirectory reads the directory. Without it nobody knows who is to get mails.
+func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 	ref := v.report.Spec.DirectoryRef
 	if ref == nil {
 		return nil
@@ -185,34 +189,91 @@ func (r *Reconciler) lookAtDirectory(ctx context.Context, v *view) error {
 // list reads a key of a ConfigMap in the operator's namespace; missing says in words that there is none.
 func (r *Reconciler) list(ctx context.Context, name, key string) (text, missing string, err error) {
 	object := &corev1.ConfigMap{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
 	if apierrors.IsNotFound(err) {
-		return "", fmt.Sprintf("there is no ConfigMap %s in namespace %s: create it, with key %s.", name, r.namespace, key), nil
+		return "", fmt.Sprintf("there is no ConfigMap %s in namespace %s: create it, with key %s.", name, r.Namespace, key), nil
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("read ConfigMap %s: %w", name, err)
 	}
 	text, there := object.Data[key]
 	if !there {
-		return "", fmt.Sprintf("ConfigMap %s in namespace %s has no key %s: add it.", name, r.namespace, key), nil
+		return "", fmt.Sprintf("ConfigMap %s in namespace %s has no key %s: add it.", name, r.Namespace, key), nil
 	}
 	return text, "", nil
+}
+
+// observeMails finds who is to get the last report, and what became of the mail of each.
+func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
+	wanted := v.report.Spec.Mail
+	if wanted == nil || len(v.kept) == 0 || costreport.Outdated(v.report, v.kept[0].To) {
+		return nil
+	}
+	last := &v.kept[0]
+	var users []string
+	if wanted.Personal {
+		var err error
+		if v.computed, err = r.data(ctx, v, last); err != nil {
+			return err
+		}
+		for i := range v.computed.By[cost.ByUser] {
+			users = append(users, v.computed.By[cost.ByUser][i].Key.User)
+		}
+	}
+	deliveries, err := v.ledger.Deliveries(ctx, string(v.report.UID), last.To)
+	if err != nil {
+		return err
+	}
+	recipients, missing, bad := mail.Recipients(wanted.To, wanted.Personal, users, v.people)
+	m := &costreport.Mails{Bad: bad, Missing: len(missing), Round: delivery.Round{
+		Report: string(v.report.UID), Period: last.To, Next: costreport.MailedUntil(&v.report.Spec, &v.observed.Kept[0]),
+		Recipients: recipients, Deliveries: deliveries, Again: mailAgainAt(v.report),
+		Retry: config.Seconds(r.config.Reports.MailRetrySeconds),
+	}}
+	if !m.Round.Settled() {
+		if v.server, m.Problem, err = r.server(ctx, wanted.SMTPSecretName); err != nil {
+			return err
+		}
+	}
+	v.observed.Mails = m
+	return nil
+}
+
+// mailAgainAt is when somebody wanted mails of which nobody knows whether they arrived to be sent again.
+func mailAgainAt(object *v1alpha1.CostReport) time.Time {
+	at, err := time.Parse(time.RFC3339, object.Annotations[v1alpha1.AnnotationMailAgain])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// server reads the server for mail; problem says in words what is wrong with its Secret.
+func (r *Reconciler) server(ctx context.Context, name string) (s mail.Server, problem string, err error) {
+	data, problem, err := r.secret(ctx, name)
+	if problem != "" || err != nil {
+		return s, problem, err
+	}
+	s, err = mail.ParseServer(data, r.config.Reports.AllowPlainMail)
+	if err != nil {
+		return s, fmt.Sprintf("Secret %s: %v.", name, err), nil
+	}
+	s.Timeout = time.Duration(r.config.Reports.MailTimeoutSeconds) * time.Second
+	return s, "", nil
 }
 
 // secret reads the Secret of the server for mail; missing says in words that it is none.
 func (r *Reconciler) secret(ctx context.Context, name string) (data map[string][]byte, missing string, err error) {
 	object := &corev1.Secret{}
-	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, object)
+	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Sprintf("There is no Secret %s in namespace %s: create it, of type %s.", name, r.namespace, smtpType), nil
+		return nil, fmt.Sprintf("There is no Secret %s in namespace %s: create it, of type %s.", name, r.Namespace, smtpType), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("read Secret %s: %w", name, err)
 	case object.Type != smtpType:
 		return nil, fmt.Sprintf("Secret %s in namespace %s is not of type %s: no other is read. Create it anew, of that type.", name,
-			r.namespace, smtpType), nil
+			r.Namespace, smtpType), nil
 	}
 	return object.Data, "", nil
 }
-
-var errNotKept = errors.New("a file of a report is not in the ledger")

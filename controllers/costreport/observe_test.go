@@ -17,7 +17,7 @@ func TestOnlySecretsForMailAreRead(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: of, Data: map[string][]byte{"host": []byte("a")},
 		}
 	}
-	r := &Reconciler{namespace: "tideline-system", live: fake.NewClientBuilder().WithObjects(
+	r := &Reconciler{Dependencies: Dependencies{Namespace: "tideline-system"}, live: fake.NewClientBuilder().WithObjects(
 		secret("tideline-system", "smtp", smtpType), secret("tideline-system", "tideline-webhook-certs", corev1.SecretTypeTLS),
 		secret("tideline-system", "token", corev1.SecretTypeServiceAccountToken), secret("elsewhere", "other", smtpType),
 	).Build()}

@@ -2,13 +2,16 @@ package costreport
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
@@ -18,10 +21,41 @@ import (
 // noteLimit is how long the note of an event may be, by the API server.
 const noteLimit = 1024
 
-// report writes the status if it says anything new, and tells what became otherwise. Stale says that the object is another one by
-// now.
-func (r *Reconciler) report(ctx context.Context, object *v1alpha1.CostReport, d *costreport.Decision) (stale bool, err error) {
-	r.metrics.observe(object.Name, d)
+// report writes the status when it says anything new, also after a problem, and then tells what became otherwise.
+func (r *Reconciler) report(
+	ctx context.Context, v *view, d *costreport.Decision, problem error, now time.Time,
+) (reconcile.Result, error) {
+	r.metrics.observe(v.report.Name, d)
+	if v.ledger != nil {
+		r.metrics.observeNumbers(v.report.Name, v.numbers)
+	}
+	if v.ledger != nil && !v.observed.MailUnknown {
+		r.metrics.observeMails(v.report.Name, d.Mails)
+	}
+	stale, err := r.writeStatus(ctx, v.report, d)
+	switch {
+	case problem != nil || err != nil:
+		return reconcile.Result{}, errors.Join(problem, err)
+	case stale:
+		return reconcile.Result{RequeueAfter: staleInterval}, nil
+	case d.Make != nil || sends(d):
+		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The next plan says what came of it.
+	}
+	return reconcile.Result{RequeueAfter: wait(d.Again, now)}, nil
+}
+
+// wait is how long it is until a time; at least a moment.
+func wait(until, now time.Time) time.Duration {
+	if until.IsZero() {
+		return 0
+	}
+	return max(until.Sub(now), time.Millisecond)
+}
+
+// writeStatus writes the status if it says anything new. Stale says that the object is another one by now.
+func (r *Reconciler) writeStatus(
+	ctx context.Context, object *v1alpha1.CostReport, d *costreport.Decision,
+) (stale bool, err error) {
 	if equality.Semantic.DeepEqual(object.Status, d.Status) {
 		return false, nil
 	}

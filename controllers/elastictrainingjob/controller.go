@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -34,6 +33,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
@@ -67,113 +67,75 @@ const (
 
 	// Indexes of the caches.
 	jobsByQueue = "queue"
-	// PodsByOwner is the index of pods by the UID of their controller, which all reconcilers share.
-	PodsByOwner = "ownerUID"
 	// workersByNode is the index of pods of jobs by the name of their node.
 	workersByNode = "nodeName"
 )
 
 // Reconciler reconciles ElasticTrainingJobs.
 type Reconciler struct {
-	client  client.Client
-	applier kube.Applier
-	// scheduler reads the configuration of Volcano's scheduler.
-	scheduler cache.Cache
-	recorder  events.EventRecorder
-	config    *config.Configuration
-	guard     *specvalidation.Guard
-	volcano   *kube.Kinds
-	pacer     *kube.Pacer
-	memory    *memory
-	metrics   *metrics
-	arbiter   *arbiter.Arbiter
-	journal   recorder.Journal
-	usage     *collector.Collector
-	now       func() time.Time
+	Dependencies
+
+	client   client.Client
+	applier  kube.Applier
+	recorder events.EventRecorder
+	config   *config.Configuration
+	guard    *specvalidation.Guard
+	pacer    *kube.Pacer
+	memory   *memory
+	metrics  *metrics
+	now      func() time.Time
 }
 
-// Shared is what reconcilers of other kinds read too.
-type Shared struct {
+// Dependencies are what the reconciler shares with those of other kinds.
+type Dependencies struct {
 	Arbiter *arbiter.Arbiter
-	// Volcano knows whether Volcano's kinds are served.
+	// Volcano knows whether Volcano's kinds are served. It must have looked.
 	Volcano *kube.Kinds
+	// Scheduler is the configuration of Volcano's scheduler.
+	Scheduler *volcano.SchedulerConf
 	// Journal keeps decisions.
 	Journal recorder.Journal
 	// Usage knows what tasks used.
 	Usage *collector.Collector
-	// Scheduler holds the configuration of Volcano's scheduler.
-	Scheduler cache.Cache
 }
 
-// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.
-func (s *Shared) SchedulerObstacles(ctx context.Context) ([]string, error) {
-	return schedulerObstacles(ctx, s.Scheduler)
-}
-
-// Setup registers the reconciler with the manager. The ledger tells what users have used, and keeps decisions; usage tells what
-// tasks used. It returns an error if the API server does not answer.
-func Setup(
-	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, ledger *recorder.Recorder, usage *collector.Collector,
-) (*Shared, error) {
+// Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
 	g, err := specvalidation.New(crd.ElasticTrainingJob)
 	if err != nil {
-		return nil, err
-	}
-	scheduler, err := addSchedulerCache(mgr)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	r := &Reconciler{
-		scheduler: scheduler,
-		client:    mgr.GetClient(),
-		applier:   kube.NewApplier(mgr),
-		recorder:  mgr.GetEventRecorder("tideline"),
-		config:    cfg,
-		guard:     g,
-		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
-		pacer:     kube.NewPacer(),
-		memory:    newMemory(),
-		journal:   ledger,
-		usage:     usage,
-		now:       time.Now,
+		Dependencies: shared,
+		client:       mgr.GetClient(),
+		applier:      kube.NewApplier(mgr),
+		recorder:     mgr.GetEventRecorder("tideline"),
+		config:       cfg,
+		guard:        g,
+		pacer:        kube.NewPacer(),
+		memory:       newMemory(),
+		now:          time.Now,
 	}
-	r.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
-		obstacles, err := schedulerObstacles(ctx, scheduler)
-		return err == nil && len(obstacles) == 0
-	}, ledger.Spent, mgr.GetLogger().WithName("arbiter"))
 	jobs, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.metrics = newMetrics(cfg.Tiers, r.now, jobs, mgr.Elected())
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
-		return nil, fmt.Errorf("register the metrics of jobs: %w", err)
+		return fmt.Errorf("register the metrics of jobs: %w", err)
 	}
-	if err := mgr.Add(r.arbiter); err != nil {
-		return nil, fmt.Errorf("add the arbiter: %w", err)
-	}
-	if err := r.index(ctx, mgr); err != nil {
-		return nil, err
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
 	c, err := r.build(mgr)
 	if err != nil {
-		return nil, fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
+		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
-	shared := &Shared{Arbiter: r.arbiter, Volcano: r.volcano, Scheduler: scheduler, Journal: ledger, Usage: usage}
-	return shared, r.watchVolcano(ctx, mgr, c)
+	return r.watchVolcano(mgr, c)
 }
 
-func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, PodsByOwner, func(o client.Object) []string {
-		if owner := metav1.GetControllerOf(o); owner != nil {
-			return []string{string(owner.UID)}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("index pods by owner: %w", err)
-	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, workersByNode, func(o client.Object) []string {
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.Pod{}, workersByNode, func(o client.Object) []string {
 		pod, isPod := o.(*corev1.Pod)
 		if _, _, ours := jobOf(o); !isPod || !ours || pod.Spec.NodeName == "" {
 			return nil
@@ -183,7 +145,7 @@ func (r *Reconciler) index(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("index workers by node: %w", err)
 	}
-	err = mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.ElasticTrainingJob{}, jobsByQueue, func(o client.Object) []string {
+	err = indexer.IndexField(ctx, &v1alpha1.ElasticTrainingJob{}, jobsByQueue, func(o client.Object) []string {
 		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.Queue != "" {
 			return []string{job.Status.Queue}
 		}
@@ -209,8 +171,8 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
 			builder.WithPredicates(profilecache.ProfileChanged())).
-		WatchesRawSource(source.Kind[client.Object](r.scheduler, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.allJobs))).
-		WatchesRawSource(source.Channel(r.arbiter.Woken(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(r.Scheduler.Changes(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
+		WatchesRawSource(source.Channel(r.Arbiter.Woken(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.ElasticTrainingJobs),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -226,18 +188,15 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 }
 
 // watchVolcano watches Volcano's kinds, at once or as soon as they are installed; then every job is looked at again.
-func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
-	if err := r.volcano.Look(); err != nil {
-		return err
-	}
-	if r.volcano.Missing() == "" {
-		return r.watchGangs(ctx, mgr, c)
+func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
+	if r.Volcano.Missing() == "" {
+		return r.watchGangs(mgr, c)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, &handler.EnqueueRequestForObject{})); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.volcano.Then(func(ctx context.Context) error { return r.watchGangs(ctx, mgr, c) }, func(ctx context.Context) error {
+	r.Volcano.Then(func(context.Context) error { return r.watchGangs(mgr, c) }, func(ctx context.Context) error {
 		jobs := &v1alpha1.ElasticTrainingJobList{}
 		if err := r.client.List(ctx, jobs); err != nil {
 			return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
@@ -251,10 +210,10 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		}
 		return nil
 	})
-	return mgr.Add(r.volcano)
+	return nil
 }
 
-func (r *Reconciler) watchGangs(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
+func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error {
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.ElasticTrainingJob{},
 		handler.OnlyControllerOwner())
 	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), owner, gang.PodGroupChanged())); err != nil {
@@ -264,7 +223,7 @@ func (r *Reconciler) watchGangs(ctx context.Context, mgr ctrl.Manager, c control
 	if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), jobs, gang.QueueChanged())); err != nil {
 		return fmt.Errorf("watch Queues: %w", err)
 	}
-	return r.arbiter.Watch(ctx, mgr.GetCache())
+	return nil
 }
 
 // podHandler wakes a pod's job when something changed that the job reads of it, and remembers how pods were last seen.
@@ -273,7 +232,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			if job, owner, ok := jobOf(e.Object); ok {
-				r.memory.saw(job, owner, e.Object.GetUID(), readWorker(e.Object))
+				r.memory.noteSeen(job, owner, e.Object.GetUID(), readWorker(e.Object))
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
@@ -281,11 +240,11 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			job, owner, ok := jobOf(e.ObjectNew)
 			if before, formerly, was := jobOf(e.ObjectOld); was && (!ok || owner != formerly) {
 				// Somebody took the pod from its job.
-				r.memory.gone(before, formerly, e.ObjectOld.GetUID(), podstate.Worker{})
+				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), podstate.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
 			if now := readWorker(e.ObjectNew); ok && !now.Alike(readWorker(e.ObjectOld)) {
-				r.memory.saw(job, owner, e.ObjectNew.GetUID(), now)
+				r.memory.noteSeen(job, owner, e.ObjectNew.GetUID(), now)
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
 		},
@@ -298,7 +257,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 			if !e.DeleteStateUnknown {
 				last = readWorker(e.Object)
 			}
-			r.memory.gone(job, owner, e.Object.GetUID(), last)
+			r.memory.noteGone(job, owner, e.Object.GetUID(), last)
 			q.Add(reconcile.Request{NamespacedName: job})
 		},
 	}

@@ -49,8 +49,8 @@ func (m *memory) of(job types.NamespacedName) *remembered {
 	return m.jobs[job]
 }
 
-// saw notes a pod as it is.
-func (m *memory) saw(job types.NamespacedName, owner, pod types.UID, w podstate.Worker) {
+// noteSeen notes a pod as it is.
+func (m *memory) noteSeen(job types.NamespacedName, owner, pod types.UID, w podstate.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)
@@ -60,8 +60,8 @@ func (m *memory) saw(job types.NamespacedName, owner, pod types.UID, w podstate.
 	r.alive[pod] = seen{owner: owner, succeeded: r.alive[pod].succeeded || w.Succeeded()}
 }
 
-// gone notes a pod that is gone, and how it was last seen; last is the zero Worker when that is not known.
-func (m *memory) gone(job types.NamespacedName, owner, pod types.UID, last podstate.Worker) {
+// noteGone notes a pod that is gone, and how it was last seen; last is the zero Worker when that is not known.
+func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last podstate.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(job)

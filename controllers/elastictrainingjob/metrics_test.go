@@ -271,10 +271,9 @@ func reconcilerOf(job *v1alpha1.ElasticTrainingJob, c *clock, answer *error) *Re
 	}})
 	built := builder.Build()
 	return &Reconciler{
-		client: built, recorder: events.NewFakeRecorder(100),
+		Dependencies: Dependencies{Journal: &journal{}}, client: built, recorder: events.NewFakeRecorder(100),
 		applier: kube.Applier{Creator: kube.Creator{Client: built, Live: built}, Writes: kube.NewWrites(nil, scheme)},
 		pacer:   kube.NewPacer(), memory: newMemory(), metrics: metricsOf(c, cached()),
-		journal: &journal{},
 	}
 }
 
@@ -309,7 +308,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	}
 	report()
 	g.Expect(counted()).To(Equal([2]float64{0, 0}), "the write was refused")
-	g.Expect(r.journal).To(HaveValue(BeEmpty()), "nothing is told that is not written")
+	g.Expect(r.Journal).To(HaveValue(BeEmpty()), "nothing is told that is not written")
 	conflict = nil
 	report()
 	g.Expect(counted()).To(Equal([2]float64{1, 120}))
@@ -317,7 +316,7 @@ func TestATransitionIsCountedOnceItIsWritten(t *testing.T) {
 	d.Status, d.Losses = *job.Status.DeepCopy(), nil
 	report()
 	g.Expect(counted()).To(Equal([2]float64{1, 240}), "at rest time is all that passes")
-	g.Expect(r.journal).To(HaveValue(HaveExactElements(HaveField("Kind", decisionlog.Ran))), "it is told once")
+	g.Expect(r.Journal).To(HaveValue(HaveExactElements(HaveField("Kind", decisionlog.Ran))), "it is told once")
 
 	restarted := reconcilerOf(job, c, &conflict)
 	c.pass(time.Hour)

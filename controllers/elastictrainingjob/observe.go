@@ -15,6 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
@@ -24,18 +25,18 @@ import (
 // observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (jobstate.Observed, bool, error) {
 	o := jobstate.Observed{
-		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.volcano.Missing(),
-		Verdict: r.arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.arbiter.Turn(client.ObjectKeyFromObject(job)),
+		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.Missing(),
+		Verdict: r.Arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.Arbiter.Turn(client.ObjectKeyFromObject(job)),
 	}
-	if r.usage.Collects() {
-		known := r.usage.History(job.Namespace, v1alpha1.ElasticTrainingJobKind, trainingpod.Task(job))
+	if r.Usage.Collects() {
+		known := r.Usage.History(job.Namespace, v1alpha1.ElasticTrainingJobKind, trainingpod.Task(job))
 		o.History = &known
 	}
 	var err error
 	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
 		return o, false, err
 	}
-	if o.SchedulerObstacles, err = schedulerObstacles(ctx, r.scheduler); err != nil {
+	if o.SchedulerObstacles, err = r.Scheduler.Obstacles(ctx); err != nil {
 		return o, false, err
 	}
 	var listed map[types.UID]bool
@@ -69,10 +70,10 @@ func (r *Reconciler) observeGang(ctx context.Context, o *jobstate.Observed) erro
 	if err = r.observeProfile(ctx, o); err != nil || o.VolcanoMissing != "" {
 		return err
 	}
-	if o.Core, err = ReadGroup(ctx, r.client, o.Job, gang.CoreName(o.Job.Name)); err != nil {
+	if o.Core, err = volcano.ReadGroup(ctx, r.client, o.Job, gang.CoreName(o.Job.Name)); err != nil {
 		return err
 	}
-	if o.Surplus, err = ReadGroup(ctx, r.client, o.Job, gang.SurplusName(o.Job.Name)); err != nil {
+	if o.Surplus, err = volcano.ReadGroup(ctx, r.client, o.Job, gang.SurplusName(o.Job.Name)); err != nil {
 		return err
 	}
 	if o.Core != nil {
@@ -95,7 +96,7 @@ func (r *Reconciler) workers(
 	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
 ) ([]podstate.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
-	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{PodsByOwner: string(job.UID)},
+	err := r.client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{kube.PodsByOwner: string(job.UID)},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the worker pods: %w", err)
@@ -126,26 +127,6 @@ func (r *Reconciler) unreachable(ctx context.Context, workers []podstate.Worker)
 		}
 	}
 	return silent, nil
-}
-
-// schedulerObstacles lists what in Volcano's configuration keeps surplus from giving way.
-func schedulerObstacles(ctx context.Context, reader client.Reader) ([]string, error) {
-	conf := &corev1.ConfigMap{}
-	if err := reader.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the configuration of Volcano's scheduler: %w", err)
-	}
-	return gang.Obstacles(conf.Data), nil
-}
-
-// ReadGroup reads a PodGroup of an object by its name; nil for none, and for one that is being deleted.
-func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, name string) (*gang.State, error) {
-	podGroup := gang.NewPodGroup()
-	found, err := kube.Owned(ctx, reader, owner, name, podGroup)
-	if !found || err != nil || podGroup.GetDeletionTimestamp() != nil {
-		return nil, err
-	}
-	state := gang.StateOf(podGroup)
-	return &state, nil
 }
 
 // observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile; without one,

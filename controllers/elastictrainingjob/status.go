@@ -77,9 +77,9 @@ func (r *Reconciler) writeWhenDue(
 	r.pacer.Wrote(key, now)
 	r.memory.settle(key, o.Departures)
 	r.tell(ctx, o.Job, wanted)
-	recorder.TellTraining(r.journal, o.Job, &o.Job.Status, wanted, now)
+	recorder.TellTraining(r.Journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.Task(o.Job), o.Job.Status.Sizing
-	r.usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
+	r.Usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
 	r.metrics.count(o.Job, describe.Measure(&o.Job.Status, wanted, d.Losses))
 	r.metrics.hold(o.Job, wanted)
 	return 0, nil

@@ -87,20 +87,20 @@ func asideIn(job *v1alpha1.MergeJob) []string {
 	return []string{everywhere, job.Namespace}
 }
 
-// poolsOfNode notes that a node changed, and are the pools in which somebody may ask again for that.
-func (r *Reconciler) poolsOfNode(ctx context.Context, _ client.Object) []string {
+// noteNode notes that a node changed, and returns the pools in which somebody may ask again for that.
+func (r *Reconciler) noteNode(ctx context.Context, _ client.Object) []string {
 	r.changes.seeNode()
 	return r.poolsWhere(ctx, client.MatchingFields{setAside: everywhere})
 }
 
-// poolsOfClaim do the same for the claim of a volume, on which only merges of its namespace may wait.
-func (r *Reconciler) poolsOfClaim(ctx context.Context, claim client.Object) []string {
+// noteClaim does the same for the claim of a volume, on which only merges of its namespace may wait.
+func (r *Reconciler) noteClaim(ctx context.Context, claim client.Object) []string {
 	r.changes.seeClaim(claim.GetNamespace())
 	return r.poolsWhere(ctx, client.MatchingFields{setAside: claim.GetNamespace()})
 }
 
-// poolsOfLimits do the same for a Queue.
-func (r *Reconciler) poolsOfLimits(_ context.Context, queue client.Object) []string {
+// noteLimits does the same for a Queue.
+func (r *Reconciler) noteLimits(_ context.Context, queue client.Object) []string {
 	r.changes.seeQueue(queue.GetName())
 	return []string{queue.GetName()}
 }

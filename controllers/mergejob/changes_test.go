@@ -49,11 +49,11 @@ func TestChangesWakeThePoolsInWhichSomebodyIsSetAside(t *testing.T) {
 	c.cached()
 	r := c.r
 	r.changes = newChanges(time.Now)
-	g.Expect(r.poolsOfNode(t.Context(), &corev1.Node{})).To(Equal([]string{testPool}))
+	g.Expect(r.noteNode(t.Context(), &corev1.Node{})).To(Equal([]string{testPool}))
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ads"}}
-	g.Expect(r.poolsOfClaim(t.Context(), claim)).To(Equal([]string{testPool}))
+	g.Expect(r.noteClaim(t.Context(), claim)).To(Equal([]string{testPool}))
 	claim.Namespace = "quiet"
-	g.Expect(r.poolsOfClaim(t.Context(), claim)).To(BeEmpty())
+	g.Expect(r.noteClaim(t.Context(), claim)).To(BeEmpty())
 }
 
 func TestWhatChangesOfANodeAndAClaim(t *testing.T) {

@@ -27,14 +27,17 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
+	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
+	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
+	"github.com/tideline-io/tideline/internal/usage/collector"
+	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=mergejobs,verbs=get;list;watch
@@ -69,9 +72,10 @@ const (
 
 // Reconciler reconciles the MergeJobs of a pool.
 type Reconciler struct {
+	Dependencies
+
 	client   client.Client
 	applier  kube.Applier
-	shared   *elastictrainingjob.Shared
 	recorder events.EventRecorder
 	config   *config.Configuration
 	guard    *specvalidation.Guard
@@ -87,8 +91,22 @@ type Reconciler struct {
 	cores chan struct{}
 }
 
-// Setup registers the reconciler with the manager. It returns an error if the API server does not answer.
-func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared) error {
+// Dependencies are what the reconciler shares with those of other kinds.
+type Dependencies struct {
+	Arbiter *arbiter.Arbiter
+	// Volcano knows whether Volcano's kinds are served. It must have looked.
+	Volcano *kube.Kinds
+	// Scheduler is the configuration of Volcano's scheduler.
+	Scheduler *volcano.SchedulerConf
+	// Journal keeps decisions.
+	Journal recorder.Journal
+	// Usage knows what tasks used.
+	Usage *collector.Collector
+}
+
+// Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner]. It returns an error if the API
+// server does not answer.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
 	g, err := specvalidation.New(crd.MergeJob)
 	if err != nil {
 		return err
@@ -97,9 +115,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 		return err
 	}
 	r := &Reconciler{
+		Dependencies: shared,
+
 		client:   mgr.GetClient(),
 		applier:  kube.NewApplier(mgr),
-		shared:   shared,
 		recorder: mgr.GetEventRecorder("tideline"),
 		config:   cfg,
 		guard:    g,
@@ -172,14 +191,14 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob").
 		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
-		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.podChanged()).
+		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.notePods()).
 		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
-		Watches(&corev1.Node{}, pools(r.poolsOfNode), changed(readNode)).
-		Watches(&corev1.PersistentVolumeClaim{}, pools(r.poolsOfClaim), changed(readClaim)).
+		Watches(&corev1.Node{}, pools(r.noteNode), changed(readNode)).
+		Watches(&corev1.PersistentVolumeClaim{}, pools(r.noteClaim), changed(readClaim)).
 		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(source.Kind[client.Object](r.shared.Scheduler, &corev1.ConfigMap{}, pools(r.allPools))).
-		WatchesRawSource(source.Channel(r.shared.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
+		WatchesRawSource(r.Scheduler.Changes(pools(r.allPools))).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
 		WatchesRawSource(source.Channel(r.stores.read, pools(r.poolsOfKey))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.MergePools),
@@ -208,20 +227,20 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), pools(poolOfQueue), gang.QueueChanged())); err != nil {
 			return fmt.Errorf("watch Queues: %w", err)
 		}
-		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), pools(r.poolsOfLimits), gang.QueueLimitsChanged())
+		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), pools(r.noteLimits), gang.QueueLimitsChanged())
 		if err := c.Watch(limits); err != nil {
 			return fmt.Errorf("watch limits of Queues: %w", err)
 		}
 		return nil
 	}
-	if r.shared.Volcano.Missing() == "" {
+	if r.Volcano.Missing() == "" {
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, pools(r.allPools))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.shared.Volcano.Then(watch, func(ctx context.Context) error {
+	r.Volcano.Then(watch, func(ctx context.Context) error {
 		select {
 		case installed <- event.GenericEvent{Object: &v1alpha1.MergeJob{}}:
 		case <-ctx.Done():

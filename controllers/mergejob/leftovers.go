@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 // observeLeaving finds the core gangs in the pool whose MergeJobs are gone, or go.
@@ -53,7 +53,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 		if uid == own.UID {
 			continue
 		}
-		pods, err := r.pods(ctx, client.InNamespace(gone.Namespace), client.MatchingFields{elastictrainingjob.PodsByOwner: string(uid)})
+		pods, err := r.pods(ctx, client.InNamespace(gone.Namespace), client.MatchingFields{kube.PodsByOwner: string(uid)})
 		if err != nil {
 			return err
 		}

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
 const testPool = "tideline-merge"
@@ -57,12 +57,7 @@ func (c *leftoverCluster) cached() {
 	}
 	c.r.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects...).
 		WithIndex(&corev1.Pod{}, jobsByModel, modelsOfPod).
-		WithIndex(&corev1.Pod{}, elastictrainingjob.PodsByOwner, func(o client.Object) []string {
-			if owner := metav1.GetControllerOf(o); owner != nil {
-				return []string{string(owner.UID)}
-			}
-			return nil
-		}).
+		WithIndex(&corev1.Pod{}, kube.PodsByOwner, kube.OwnerUID).
 		WithIndex(&v1alpha1.MergeJob{}, setAside, func(o client.Object) []string {
 			job, _ := o.(*v1alpha1.MergeJob)
 			return asideIn(job)

@@ -60,10 +60,10 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alph
 	return invalid, nil
 }
 
-// refused notes that the API server refused an object of the job's attempt. It is false where that changes no decision, because
-// it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts from the
-// first time.
-func (m *memory) refused(job *v1alpha1.MergeJob, p merging.Problem) bool {
+// noteRefusal notes that the API server refused an object of the job's attempt. It returns false where that changes no decision,
+// because it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts
+// from the first time.
+func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false
 	}
@@ -81,8 +81,8 @@ func (m *memory) refused(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	return true
 }
 
-// made notes that all that was decided for the job is made: what was tried again has succeeded.
-func (m *memory) made(job types.UID) {
+// noteMade notes that all that was decided for the job is made: what was tried again has succeeded.
+func (m *memory) noteMade(job types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.jobs[job]; r != nil && r.problem != nil && !r.problem.Since.IsZero() {

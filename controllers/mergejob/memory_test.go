@@ -22,8 +22,8 @@ func TestJobsThatAreGoneAreForgotten(t *testing.T) {
 	}
 	a, b := job("a", "1"), job("b", "2")
 	for _, j := range []*merging.Job{a, b} {
-		g.Expect(m.refused(j.Object, merging.Problem{Message: "no"})).To(BeTrue(), "a plan that knows of it decides otherwise")
-		g.Expect(m.refused(j.Object, merging.Problem{Message: "no"})).To(BeFalse(), "and again there is nothing new")
+		g.Expect(m.noteRefusal(j.Object, merging.Problem{Message: "no"})).To(BeTrue(), "a plan that knows of it decides otherwise")
+		g.Expect(m.noteRefusal(j.Object, merging.Problem{Message: "no"})).To(BeFalse(), "and again there is nothing new")
 	}
 	g.Expect(m.forget("p", []*merging.Job{a, b})).To(BeEmpty())
 	g.Expect(m.forget("other", nil)).To(BeEmpty(), "each pool speaks of its own jobs")

@@ -10,23 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/merging"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/volcano"
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
 
 // observe reads what Plan needs, from caches and from what stores were last seen to have.
 func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed, error) {
 	o := merging.Observed{
-		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.shared.Volcano.Missing(),
+		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.Missing(),
 		Changes: r.changes.of(pool),
 	}
 	var err error
-	if o.SchedulerObstacles, err = r.shared.SchedulerObstacles(ctx); err != nil {
+	if o.SchedulerObstacles, err = r.Scheduler.Obstacles(ctx); err != nil {
 		return o, err
 	}
 	if err := r.observeQueue(ctx, &o); err != nil {
@@ -87,10 +87,10 @@ func (r *Reconciler) observeJob(
 ) (*merging.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merging.Job{
-		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.shared.Arbiter.MergeVerdict(key),
+		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.Arbiter.MergeVerdict(key),
 		Problem: r.memory.problem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
-	if usage := r.shared.Usage; usage.Collects() {
+	if usage := r.Usage; usage.Collects() {
 		known := usage.History(object.Namespace, v1alpha1.MergeJobKind, object.Name)
 		job.History = &known
 	}
@@ -122,10 +122,10 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVo
 	if withoutVolcano {
 		return nil
 	}
-	if job.Core, err = elastictrainingjob.ReadGroup(ctx, r.client, job.Object, mergepod.CoreName(job.Object.Name)); err != nil {
+	if job.Core, err = volcano.ReadGroup(ctx, r.client, job.Object, mergepod.CoreName(job.Object.Name)); err != nil {
 		return err
 	}
-	job.Surplus, err = elastictrainingjob.ReadGroup(ctx, r.client, job.Object, mergepod.SurplusName(job.Object.Name))
+	job.Surplus, err = volcano.ReadGroup(ctx, r.client, job.Object, mergepod.SurplusName(job.Object.Name))
 	return err
 }
 
@@ -157,7 +157,7 @@ func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job) error 
 func podsOf(ctx context.Context, reader client.Reader, job *v1alpha1.MergeJob) ([]podstate.Worker, error) {
 	pods := &corev1.PodList{}
 	err := reader.List(ctx, pods, client.InNamespace(job.Namespace),
-		client.MatchingFields{elastictrainingjob.PodsByOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{kube.PodsByOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of the merge: %w", err)
 	}

@@ -24,7 +24,7 @@ func (r *Reconciler) report(
 	ctx context.Context, pool types.NamespacedName, d *merging.JobDecision, p *kube.Problem, now time.Time,
 ) (time.Duration, error) {
 	if p == nil {
-		r.memory.made(d.Job.Object.UID)
+		r.memory.noteMade(d.Job.Object.UID)
 	}
 	wait, err := r.writeWhenDue(ctx, pool, d, now)
 	switch {
@@ -35,14 +35,14 @@ func (r *Reconciler) report(
 	case p != nil && p.Class == kube.Retry:
 		// An API server that does not answer says nothing about the job.
 		if apierrors.ReasonForError(p.Err) != metav1.StatusReasonUnknown {
-			r.memory.refused(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message, Since: now})
+			r.memory.noteRefusal(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message, Since: now})
 		}
 		return 0, p.Err
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
 		return staleInterval, nil // What has the name is being deleted.
 	case p != nil:
 		log.FromContext(ctx).Error(p.Err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
-		if r.memory.refused(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message}) {
+		if r.memory.noteRefusal(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message}) {
 			return time.Millisecond, nil // The next plan knows of it, and says what becomes of the run.
 		}
 		return waitInterval, nil
@@ -71,8 +71,8 @@ func (r *Reconciler) writeWhenDue(
 	}
 	r.pacer.Wrote(key, now)
 	r.tell(ctx, job, wanted)
-	recorder.TellMerge(r.shared.Journal, job, &job.Status, wanted, now)
-	r.shared.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
+	recorder.TellMerge(r.Journal, job, &job.Status, wanted, now)
+	r.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
 	r.metrics.count(job, wanted)
 	return 0, nil
 }

@@ -134,8 +134,8 @@ func (r *Reconciler) poolsOfNamespace(ctx context.Context, namespace client.Obje
 
 func poolOfQueue(_ context.Context, queue client.Object) []string { return []string{queue.GetName()} }
 
-// podChanged passes on what the reconciler reads of a pod, and notes when Volcano placed one, of whomever.
-func (r *Reconciler) podChanged() builder.WatchesOption {
+// notePods passes on what the reconciler reads of a pod, and notes when Volcano placed one, of whomever.
+func (r *Reconciler) notePods() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		r.changes.seePod(e.ObjectOld, e.ObjectNew)
 		if _, _, ours := ownerOf(e.ObjectOld); !ours {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -15,8 +16,35 @@ import (
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
-// apply writes the Queue of one profile, if that is decided.
-func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision) *kube.Problem {
+// applied is what became of a decision about a profile.
+type applied struct {
+	// queue is why its Queue could not be written; nil if it could, or was not to be.
+	queue *kube.Problem
+	// known is false for a problem that was not known when it was decided.
+	known bool
+	// rooms is why the rooms of its reservations are not as decided. After a problem with the Queue they are not touched.
+	rooms error
+}
+
+// apply carries out what is decided about one profile, and stops at the first problem.
+func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision, now time.Time) applied {
+	p := r.applyQueue(ctx, d)
+	if p == nil {
+		if d.Agrees || d.Create != nil || d.Apply != nil {
+			r.memory.forgetRefusal(d.Profile)
+		}
+		return applied{rooms: r.applyRooms(ctx, d.Profile, d.Rooms)}
+	}
+	if stale(p) {
+		return applied{queue: p}
+	}
+	return applied{queue: p, known: !r.memory.noteRefusal(d.Profile, p.Err.Error(), now)}
+}
+
+// stale tells of a problem that another look at the cluster may mend.
+func stale(p *kube.Problem) bool { return p.Class == kube.Retry || apierrors.IsConflict(p.Err) }
+
+func (r *Reconciler) applyQueue(ctx context.Context, d *quota.ProfileDecision) *kube.Problem {
 	switch {
 	case d.Create != nil:
 		return kube.ProblemOf(r.create(ctx, d.Create), "create Queue "+d.Create.Name)
@@ -49,18 +77,24 @@ func (r *Reconciler) create(ctx context.Context, share *gang.Share) error {
 	return r.applier.Writes.Wrote(all, queue)
 }
 
-// deleteQueues deletes Queues of profiles that are gone, when they have held nothing for a while, and returns when to look again;
-// zero for never. A PodGroup that was just created is in no cache yet, and would be in a Queue that does not exist.
-func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef, now time.Time) (time.Duration, error) {
-	again, errs := r.memory.empty(queues, now), []error(nil)
-	if again > 0 || len(queues) == 0 {
-		return again, nil
+// applyForGone gives back what profiles that are gone have left, and returns when to look again; zero for never.
+func (r *Reconciler) applyForGone(ctx context.Context, d *quota.Decision) (time.Duration, error) {
+	again, err := r.deleteQueues(ctx, d.DeleteQueues)
+	return again, errors.Join(err, r.applyRooms(ctx, nil, d.Abandoned))
+}
+
+// deleteQueues deletes Queues of profiles that are gone, if the API server itself says that they hold nothing: a PodGroup that
+// was just created is in no cache yet, and would be in a Queue that does not exist. It returns when to look again; zero is for
+// never.
+func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef) (time.Duration, error) {
+	if len(queues) == 0 {
+		return 0, nil
 	}
 	groups := gang.NewPodGroupList()
 	if err := r.live.List(ctx, groups); err != nil {
 		return 0, fmt.Errorf("see whether Queues of profiles that are gone hold anything: %w", err)
 	}
-	held := map[string]bool{}
+	again, errs, held := time.Duration(0), []error(nil), map[string]bool{}
 	for _, g := range gang.AllMemberships(groups) {
 		held[g.Queue] = true
 	}
@@ -78,7 +112,7 @@ func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef, 
 			errs = append(errs, p.Err)
 		default:
 			log.FromContext(ctx).Error(p.Err, "Cannot delete a Queue whose profile is gone", "queue", q.Name)
-			again = refusedInterval
+			again = quota.RefusedInterval
 		}
 	}
 	return again, errors.Join(errs...)

@@ -26,7 +26,6 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
-	"github.com/tideline-io/tideline/controllers/elastictrainingjob"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -34,7 +33,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/quota"
 	"github.com/tideline-io/tideline/internal/quota/admission"
-	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
 // +kubebuilder:rbac:groups=tideline.io,resources=resourcequotaprofiles,verbs=get;list;watch
@@ -51,16 +49,6 @@ import (
 const (
 	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
 	staleInterval = 2 * time.Second
-	// refusedInterval is how often a Queue that was refused is tried again.
-	refusedInterval = 30 * time.Second
-	// patience is how long Queues are left as they are when nodes come or go: some come back.
-	patience = 30 * time.Second
-	// emptyFor is how long a Queue whose profile is gone has held nothing before it is deleted.
-	emptyFor = 5 * time.Second
-	// spentInterval is how often what was used of budgets is asked for.
-	spentInterval = 30 * time.Second
-	// staleOffers is after what time there is certainly a new answer to what is available.
-	staleOffers = time.Minute
 	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
 	gathering = time.Second
 	// Back-off of failed reconciles.
@@ -70,59 +58,63 @@ const (
 // all is the one key of the reconciler: the shares of profiles depend on one another.
 var all = types.NamespacedName{Name: "profiles"}
 
-// queues is the name under which the pacer remembers since when Queues differ from what they should say. No profile has it.
-var queues = types.NamespacedName{Name: "(queues)"}
-
 // Reconciler reconciles all ResourceQuotaProfiles.
 type Reconciler struct {
+	Dependencies
+
 	client   client.Client
 	applier  kube.Applier
 	live     client.Reader
 	recorder events.EventRecorder
 	config   *config.Configuration
-	// namespace is the operator's own.
-	namespace string
-	// spent tells what users of a profile have used of accelerators in a window of time.
-	spent func(profile string, window time.Duration) (admission.Spending, error)
-	// offered tells what there is for gangs of Queues, and how old that is. Stale is true when the last answer was not of the
-	// moment.
-	offered func(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
-	stale   bool
-	// claims tells whether the gang of a training claims room, or has it, once that was judged.
-	claims  func(training types.NamespacedName) (claims, judged bool)
-	guard   *specvalidation.Guard
-	volcano *kube.Kinds
-	pacer   *kube.Pacer
-	memory  *memory
-	now     func() time.Time
+	guard    *specvalidation.Guard
+	pacer    *kube.Pacer
+	memory   *memory
+	now      func() time.Time
 }
 
-// Setup registers the reconciler, of an operator in the namespace, with the manager.
-func Setup(
-	ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared *elastictrainingjob.Shared, namespace string,
-	ledger *recorder.Recorder,
-) error {
+// Dependencies are what the reconciler shares with those of other kinds.
+type Dependencies struct {
+	// Namespace is the operator's own.
+	Namespace string
+	Arbiter   Arbiter
+	// Volcano knows whether Volcano's kinds are served. It must have looked.
+	Volcano *kube.Kinds
+	// Spent tells what users of a profile have used of accelerators in a window of time.
+	Spent func(profile string, window time.Duration) (admission.Spending, error)
+}
+
+// Arbiter is what is asked of one: an [arbiter.Arbiter].
+type Arbiter interface {
+	// Offers tells what there is for gangs of Queues, and how old that is; zero for what is of the moment.
+	Offers(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
+	// Claims tells whether the gang of a training claims room, or has it. Judged is false while nothing is known of it.
+	Claims(training types.NamespacedName) (claims, judged bool)
+	// WokenProfiles yields an event when other trainings than before claim room.
+	WokenProfiles() <-chan event.GenericEvent
+}
+
+// Setup registers the reconciler with the manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
 	g, err := specvalidation.New(crd.ResourceQuotaProfile)
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder("tideline"),
-		config: cfg, namespace: namespace, spent: ledger.Spent, offered: shared.Arbiter.Offers, guard: g,
-		claims: shared.Arbiter.Claims, volcano: shared.Volcano, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
+		Dependencies: shared, client: mgr.GetClient(), applier: kube.NewApplier(mgr), live: mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder("tideline"), config: cfg, guard: g, pacer: kube.NewPacer(), memory: newMemory(), now: time.Now,
 	}
 	if err := registerMetrics(ctx, mgr); err != nil {
 		return err
 	}
-	c, err := r.build(mgr, shared.Arbiter.WokenProfiles())
+	c, err := r.build(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of ResourceQuotaProfile: %w", err)
 	}
 	return r.watchVolcano(ctx, mgr, c)
 }
 
-// build builds the controller, which is also woken when other trainings claim room.
-func (r *Reconciler) build(mgr ctrl.Manager, claims <-chan event.GenericEvent) (controller.Controller, error) {
+func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
@@ -133,7 +125,7 @@ func (r *Reconciler) build(mgr ctrl.Manager, claims <-chan event.GenericEvent) (
 		Watches(&corev1.Pod{}, wake(gathering), changed(readPod)).
 		Watches(&v1alpha1.ElasticTrainingJob{}, wake(gathering), changed(readTraining)).
 		Watches(&v1alpha1.MergeJob{}, wake(gathering), changed(readMerge)).
-		WatchesRawSource(source.Channel(claims, wake(gathering))).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wake(gathering))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -165,14 +157,14 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		}
 		return nil
 	}
-	if r.volcano.Missing() == "" {
+	if r.Volcano.Missing() == "" {
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, wake(0))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.volcano.Then(watch, func(ctx context.Context) error {
+	r.Volcano.Then(watch, func(ctx context.Context) error {
 		select {
 		case installed <- event.GenericEvent{Object: &v1alpha1.ResourceQuotaProfile{}}:
 		case <-ctx.Done():
@@ -194,63 +186,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	now := r.now()
-	decision := quota.Plan(observed, metav1.NewTime(now).Rfc3339Copy())
-	for i := range decision.Profiles {
-		if d := &decision.Profiles[i]; d.Create == nil && d.Apply == nil {
-			r.memory.written(d.Profile)
-		}
-	}
-	result := reconcile.Result{RequeueAfter: r.settle(&decision, now)}
+	decision := quota.Plan(observed, now)
+	r.memory.waits = decision.Waits
+	again := decision.Again
 	for i := range decision.Profiles {
 		d := &decision.Profiles[i]
-		again, profileErr := r.carryOut(ctx, d, now)
-		if profileErr == nil {
-			profileErr = r.furnish(ctx, d.Profile, d.Rooms)
-		}
-		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+		applied := r.apply(ctx, d, now)
+		wait, profileErr := r.report(ctx, d, applied, now)
+		again = kube.Sooner(again, wait)
 		if profileErr != nil && err == nil {
 			// The others go on; this one is tried again with them.
 			err = fmt.Errorf("ResourceQuotaProfile %s: %w", d.Profile.Name, profileErr)
 		}
 	}
-	again, deleteErr := r.deleteQueues(ctx, decision.DeleteQueues, now)
-	result.RequeueAfter = kube.Sooner(kube.Sooner(result.RequeueAfter, again), kube.Sooner(decision.Again, r.figuresDue(&observed)))
-	deleteErr = errors.Join(deleteErr, r.furnish(ctx, nil, decision.Abandoned))
-	if err := errors.Join(err, deleteErr); err != nil {
+	wait, goneErr := r.applyForGone(ctx, &decision)
+	if err := errors.Join(err, goneErr); err != nil {
 		return reconcile.Result{}, err
 	}
-	return result, nil
-}
-
-// figuresDue is when to look again at figures of which no watch tells; zero for never.
-func (r *Reconciler) figuresDue(o *quota.Observed) time.Duration {
-	switch {
-	case len(o.Budgets) > 0:
-		return spentInterval
-	case r.stale:
-		return staleOffers
-	}
-	return 0
-}
-
-// settle holds back what is only for nodes that came or went, until it has stood for a while, and returns how much longer.
-func (r *Reconciler) settle(d *quota.Decision, now time.Time) time.Duration {
-	differ := false
-	for i := range d.Profiles {
-		differ = differ || d.Profiles[i].Apply != nil
-	}
-	if !differ {
-		r.pacer.Agrees(queues)
-		return 0
-	}
-	since, _ := r.pacer.Differs(queues, 1, now)
-	left := since.Add(patience).Sub(now)
-	if !d.Patient || left <= 0 {
-		r.pacer.Wrote(queues, now)
-		return 0
-	}
-	for i := range d.Profiles {
-		d.Profiles[i].Apply = nil
-	}
-	return left
+	return reconcile.Result{RequeueAfter: kube.Sooner(again, wait)}, nil
 }

@@ -16,8 +16,8 @@ import (
 // refused it refuses again. Only the one reconcile at a time uses it.
 type memory struct {
 	profiles map[types.UID]*remembered
-	// emptySince is since when Queues without a profile hold nothing, by their UIDs.
-	emptySince map[types.UID]time.Time
+	// waits are those of the last decision.
+	waits quota.Waits
 }
 
 type remembered struct {
@@ -33,23 +33,7 @@ type remembered struct {
 	rooms map[string]quota.Refusal
 }
 
-func newMemory() *memory {
-	return &memory{profiles: map[types.UID]*remembered{}, emptySince: map[types.UID]time.Time{}}
-}
-
-// empty notes which Queues hold nothing, and returns how long until all of them have held nothing for a while.
-func (m *memory) empty(queues []quota.QueueRef, now time.Time) time.Duration {
-	since, left := make(map[types.UID]time.Time, len(queues)), time.Duration(0)
-	for _, q := range queues {
-		since[q.UID] = now
-		if noted, known := m.emptySince[q.UID]; known {
-			since[q.UID] = noted
-		}
-		left = max(left, since[q.UID].Add(emptyFor).Sub(now))
-	}
-	m.emptySince = since
-	return left
-}
+func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
 
 func (m *memory) of(p *v1alpha1.ResourceQuotaProfile) *remembered {
 	if m.profiles[p.UID] == nil {
@@ -80,8 +64,8 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, p *v1alpha1
 	return known.invalid, nil
 }
 
-// refused notes what was said against the Queue; it is false for what is known already.
-func (m *memory) refused(p *v1alpha1.ResourceQuotaProfile, said string, now time.Time) bool {
+// noteRefusal notes what was said against the Queue, and when. It returns false for what is known already.
+func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now time.Time) bool {
 	known := m.of(p)
 	known.tried = now
 	if known.refusal == said && known.generation == p.Generation {
@@ -91,8 +75,8 @@ func (m *memory) refused(p *v1alpha1.ResourceQuotaProfile, said string, now time
 	return true
 }
 
-// furnished notes what became of holding the room of a reservation: an error that another try alone does not mend is a refusal.
-func (m *memory) furnished(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
+// noteRoom notes what became of holding the room of a reservation: an error that another try alone does not mend is a refusal.
+func (m *memory) noteRoom(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
 	known := m.of(p)
 	problem := kube.ProblemOf(err, "create what holds the room")
 	switch {
@@ -114,21 +98,13 @@ func (m *memory) refusedRoom(p *v1alpha1.ResourceQuotaProfile, reservation strin
 	return nil
 }
 
-// written notes that the Queue was taken.
-func (m *memory) written(p *v1alpha1.ResourceQuotaProfile) { m.of(p).refusal = "" }
+// forgetRefusal notes that the Queue is as it should be.
+func (m *memory) forgetRefusal(p *v1alpha1.ResourceQuotaProfile) { m.of(p).refusal = "" }
 
-// wait is how much longer the Queue is left alone, because it was refused.
-func (m *memory) wait(p *v1alpha1.ResourceQuotaProfile, now time.Time) time.Duration {
-	if m.refusal(p) == "" {
-		return 0
+// refusal is what was last said against the Queue of this generation, and when; empty for nothing.
+func (m *memory) refusal(p *v1alpha1.ResourceQuotaProfile) (said string, at time.Time) {
+	if known := m.of(p); known.generation == p.Generation && known.refusal != "" {
+		return known.refusal, known.tried
 	}
-	return max(m.of(p).tried.Add(refusedInterval).Sub(now), 0)
-}
-
-// refusal is what was last said against the Queue of this generation; empty for nothing.
-func (m *memory) refusal(p *v1alpha1.ResourceQuotaProfile) string {
-	if known := m.of(p); known.generation == p.Generation {
-		return known.refusal
-	}
-	return ""
+	return "", time.Time{}
 }

@@ -26,12 +26,13 @@ import (
 // observe reads what Plan needs, from caches only.
 func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
-		Config: r.config, VolcanoMissing: r.volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
-		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.namespace, Reserved: map[string]capacity.Amounts{},
-		Rooms: map[quota.ReservationKey]quota.Room{},
+		Config: r.config, VolcanoMissing: r.Volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
+		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.Namespace, Reserved: map[string]capacity.Amounts{},
+		Rooms: map[quota.ReservationKey]quota.Room{}, Waits: r.memory.waits,
 	}
 	reads := []func(context.Context, *quota.Observed) error{
-		r.profiles, r.gangs, r.namespaces, r.nodes, r.pods, r.jobs, r.tasks, r.budgets, r.offers,
+		r.observeProfiles, r.observeGangs, r.observeNamespaces, r.observeNodes, r.observePods, r.observeJobs, r.observeTasks,
+		r.observeBudgets, r.observeOffers,
 	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Rooms) == 0 {
@@ -52,7 +53,7 @@ func (r *Reconciler) list(ctx context.Context, into client.ObjectList) error {
 	return nil
 }
 
-func (r *Reconciler) profiles(ctx context.Context, o *quota.Observed) error {
+func (r *Reconciler) observeProfiles(ctx context.Context, o *quota.Observed) error {
 	profiles := &v1alpha1.ResourceQuotaProfileList{}
 	if err := r.list(ctx, profiles); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (r *Reconciler) profiles(ctx context.Context, o *quota.Observed) error {
 		if p.Invalid, err = r.memory.check(ctx, r.guard, p.Object); err != nil {
 			return err
 		}
-		p.Refused = r.memory.refusal(p.Object)
+		p.Refused, p.RefusedAt = r.memory.refusal(p.Object)
 		for _, reservation := range p.Object.Spec.Reservations {
 			if refused := r.memory.refusedRoom(p.Object, reservation.Name); refused != nil {
 				o.Rooms[quota.ReservationKey{Profile: p.Object.Name, Name: reservation.Name}] = quota.Room{Refused: refused}
@@ -75,7 +76,7 @@ func (r *Reconciler) profiles(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-func (r *Reconciler) namespaces(ctx context.Context, o *quota.Observed) error {
+func (r *Reconciler) observeNamespaces(ctx context.Context, o *quota.Observed) error {
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	if err := r.list(ctx, namespaces); err != nil {
@@ -87,7 +88,7 @@ func (r *Reconciler) namespaces(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-func (r *Reconciler) nodes(ctx context.Context, o *quota.Observed) error {
+func (r *Reconciler) observeNodes(ctx context.Context, o *quota.Observed) error {
 	nodes := &corev1.NodeList{}
 	if err := r.list(ctx, nodes); err != nil {
 		return err
@@ -108,7 +109,7 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
+func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 	pods := &corev1.PodList{}
 	if err := r.list(ctx, pods); err != nil {
 		return err
@@ -138,8 +139,8 @@ func (r *Reconciler) pods(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-// offers asks what there is for gangs of the profiles' Queues, where these are there.
-func (r *Reconciler) offers(ctx context.Context, o *quota.Observed) error {
+// observeOffers asks what there is for gangs of the profiles' Queues, where these are there.
+func (r *Reconciler) observeOffers(ctx context.Context, o *quota.Observed) error {
 	if o.VolcanoMissing != "" {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (r *Reconciler) offers(ctx context.Context, o *quota.Observed) error {
 	for i, p := range o.Profiles {
 		names[i] = p.Object.Name
 	}
-	byQueue, old, err := r.offered(ctx, names)
+	byQueue, old, err := r.Arbiter.Offers(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (r *Reconciler) offers(ctx context.Context, o *quota.Observed) error {
 			})
 		}
 	}
-	r.stale = old > 0
+	o.OffersOld = old > 0
 	return nil
 }
 
@@ -178,7 +179,7 @@ func holds(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-func (r *Reconciler) jobs(ctx context.Context, o *quota.Observed) error {
+func (r *Reconciler) observeJobs(ctx context.Context, o *quota.Observed) error {
 	trainings, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
 	if err := r.list(ctx, trainings); err != nil {
 		return err
@@ -242,8 +243,8 @@ func standingOfMerge(job *v1alpha1.MergeJob) standing {
 	return ""
 }
 
-// gangs reads what Volcano's kinds say, if they are served.
-func (r *Reconciler) gangs(ctx context.Context, o *quota.Observed) error {
+// observeGangs reads what Volcano's kinds say, if they are served.
+func (r *Reconciler) observeGangs(ctx context.Context, o *quota.Observed) error {
 	if o.VolcanoMissing != "" {
 		return nil
 	}
@@ -308,15 +309,15 @@ func readMerge(o client.Object) any {
 	return nil
 }
 
-// budgets asks what was used of each.
-func (r *Reconciler) budgets(_ context.Context, o *quota.Observed) error {
+// observeBudgets asks what was used of each.
+func (r *Reconciler) observeBudgets(_ context.Context, o *quota.Observed) error {
 	o.Budgets = map[string][]quota.Budget{}
 	for _, p := range o.Profiles {
 		if p.Object.Spec.Caps == nil {
 			continue
 		}
 		for _, h := range p.Object.Spec.Caps.GPUHours {
-			spent, err := r.spent(p.Object.Name, h.Window.Duration)
+			spent, err := r.Spent(p.Object.Name, h.Window.Duration)
 			o.Budgets[p.Object.Name] = append(o.Budgets[p.Object.Name], quota.Budget{Known: err == nil, ByUser: spent.ByUser})
 		}
 	}

@@ -24,7 +24,7 @@ import (
 func (r *Reconciler) reservationOf(o client.Object) (quota.ReservationKey, bool) {
 	owner := metav1.GetControllerOf(o)
 	name := o.GetLabels()[v1alpha1.LabelReservation]
-	if o.GetNamespace() != r.namespace || owner == nil || owner.Kind != v1alpha1.ResourceQuotaProfileKind || name == "" {
+	if o.GetNamespace() != r.Namespace || owner == nil || owner.Kind != v1alpha1.ResourceQuotaProfileKind || name == "" {
 		return quota.ReservationKey{}, false
 	}
 	return quota.ReservationKey{Profile: owner.Name, Name: name}, true
@@ -38,8 +38,8 @@ func placeholderOf(p *corev1.Pod) quota.Placeholder {
 	}
 }
 
-// tasks reads the trainings that have the names for which there are reservations.
-func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
+// observeTasks reads the trainings that have the names for which there are reservations.
+func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error {
 	wanted := map[string]bool{}
 	for _, p := range o.Profiles {
 		for i := range p.Object.Spec.Reservations {
@@ -69,7 +69,7 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 		}
 		core := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
 		there := core.Owner != nil && core.Owner.UID == job.UID
-		claims, judged := r.claims(client.ObjectKeyFromObject(job))
+		claims, judged := r.Arbiter.Claims(client.ObjectKeyFromObject(job))
 		o.Tasks = append(o.Tasks, quota.Task{
 			Namespace: job.Namespace, Name: job.Name, Owner: job.Spec.Owner, Created: job.CreationTimestamp.Time,
 			Claims: there && claims, Unjudged: !judged, Asks: there && core.PriorityClass == config.HandoverClass,
@@ -79,29 +79,30 @@ func (r *Reconciler) tasks(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-// furnish carries out what is decided about the rooms of a profile, nil for one that is gone. What is refused the next plan says.
-func (r *Reconciler) furnish(ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, rooms []quota.RoomDecision) error {
+// applyRooms carries out what is decided about the rooms of a profile, nil for one that is gone. What is refused the next plan
+// says.
+func (r *Reconciler) applyRooms(ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, rooms []quota.RoomDecision) error {
 	var errs []error
 	for i := range rooms {
-		err := r.furnishOne(ctx, &rooms[i])
+		err := r.applyRoom(ctx, &rooms[i])
 		if profile != nil {
-			r.memory.furnished(profile, rooms[i].Name, err)
+			r.memory.noteRoom(profile, rooms[i].Name, err)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) furnishOne(ctx context.Context, d *quota.RoomDecision) error {
+func (r *Reconciler) applyRoom(ctx context.Context, d *quota.RoomDecision) error {
 	for _, p := range d.DeletePods {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.Name, UID: p.UID}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: p.Name, UID: p.UID}}
 		if err := r.applier.Delete(ctx, all, pod); err != nil {
 			return fmt.Errorf("delete pod %s: %w", p.Name, err)
 		}
 	}
 	if d.DeleteGroup != nil {
 		group := gang.NewPodGroup()
-		group.SetNamespace(r.namespace)
+		group.SetNamespace(r.Namespace)
 		group.SetName(d.DeleteGroup.Name)
 		group.SetUID(d.DeleteGroup.UID)
 		if err := r.applier.Delete(ctx, all, group); err != nil {
@@ -109,7 +110,7 @@ func (r *Reconciler) furnishOne(ctx context.Context, d *quota.RoomDecision) erro
 		}
 	}
 	if d.CreateGroup != nil {
-		if err := r.make(ctx, d.CreateGroup.PodGroup()); err != nil {
+		if err := r.createRoom(ctx, d.CreateGroup.PodGroup()); err != nil {
 			return err
 		}
 	}
@@ -123,15 +124,15 @@ func (r *Reconciler) furnishOne(ctx context.Context, d *quota.RoomDecision) erro
 		}
 	}
 	for _, pod := range d.CreatePods {
-		if err := r.make(ctx, pod); err != nil {
+		if err := r.createRoom(ctx, pod); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// make creates an object that may be there already, because the cache has not seen it yet.
-func (r *Reconciler) make(ctx context.Context, o client.Object) error {
+// createRoom creates an object that may be there already, because the cache has not seen it yet.
+func (r *Reconciler) createRoom(ctx context.Context, o client.Object) error {
 	err := r.client.Create(ctx, o, client.FieldOwner(kube.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -64,16 +64,13 @@ func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	g.Expect(gang.AddToScheme(scheme)).To(Succeed())
 	r := &Reconciler{
-		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
-		claims: func(training types.NamespacedName) (bool, bool) {
-			claim, judged := claims[training.Namespace]
-			return claim, judged
-		},
+		Dependencies: Dependencies{Arbiter: &claimsOfNamespaces{claims: claims}},
+		client:       fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 	}
 	profile := &v1alpha1.ResourceQuotaProfile{}
 	profile.Spec.Reservations = []v1alpha1.ProfileReservation{{Name: "room", ForTask: "launch", ForOwner: "alice"}}
 	o := quota.Observed{Profiles: []quota.Profile{{Object: profile}}}
-	g.Expect(r.tasks(t.Context(), &o)).To(Succeed())
+	g.Expect(r.observeTasks(t.Context(), &o)).To(Succeed())
 	task := func(namespace string, change func(*quota.Task)) quota.Task {
 		t := quota.Task{
 			Namespace: namespace, Name: "launch", Owner: "alice", Created: now, Reason: v1alpha1.ReasonQueued, Message: "Place 1 of 1.",
@@ -94,4 +91,16 @@ func TestTasksAreReadWithOwnerAndClaim(t *testing.T) {
 		task("new", func(t *quota.Task) { t.Unjudged = true }),
 		task("started", func(t *quota.Task) { t.Placed = true }),
 	))
+}
+
+// claimsOfNamespaces is an arbiter that knows of claims only, by namespace.
+type claimsOfNamespaces struct {
+	Arbiter
+
+	claims map[string]bool
+}
+
+func (a *claimsOfNamespaces) Claims(training types.NamespacedName) (claims, judged bool) {
+	claims, judged = a.claims[training.Namespace]
+	return claims, judged
 }

@@ -2,6 +2,7 @@ package resourcequotaprofile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,40 +12,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
-// carryOut writes the Queue of one profile and its status, and returns when to look again; zero for never.
-func (r *Reconciler) carryOut(ctx context.Context, d *quota.ProfileDecision, now time.Time) (time.Duration, error) {
-	again := r.memory.wait(d.Profile, now)
-	if again > 0 {
-		d.Create, d.Apply = nil, nil
+// report writes the status when it is due, also after a problem, and then tells what changed. It returns when to look again; zero
+// for never.
+func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, a applied, now time.Time) (time.Duration, error) {
+	if a.queue != nil && stale(a.queue) {
+		return 0, a.queue.Err // The status would say what is not so.
 	}
-	p := r.apply(ctx, d)
+	wait, err := r.writeWhenDue(ctx, d, now)
 	switch {
-	case p == nil && (d.Create != nil || d.Apply != nil):
-		r.memory.written(d.Profile)
-	case p != nil && (p.Class == kube.Retry || apierrors.IsConflict(p.Err)):
-		return 0, p.Err // The status would say what is not so.
+	case err != nil || a.rooms != nil:
+		return 0, errors.Join(err, a.rooms)
+	case a.queue == nil:
+		return wait, nil
+	case a.known:
+		return quota.RefusedInterval, nil
 	}
-	wait, err := r.report(ctx, d, now)
-	switch {
-	case err != nil:
-		return 0, err
-	case p == nil:
-		return kube.Sooner(wait, again), nil
-	}
-	if r.memory.refused(d.Profile, p.Err.Error(), now) {
-		log.FromContext(ctx).Error(p.Err, "Cannot write the Queue of a profile", "queue", d.Profile.Name, "reason", p.Reason)
-		return time.Millisecond, nil // The next plan says so.
-	}
-	return refusedInterval, nil
+	log.FromContext(ctx).Error(a.queue.Err, "Cannot write the Queue of a profile", "queue", d.Profile.Name, "reason", a.queue.Reason)
+	return time.Millisecond, nil // The next plan says so.
 }
 
-// report writes the status when it is due, and then tells what changed.
-func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, now time.Time) (time.Duration, error) {
+// writeWhenDue writes the status, or returns how long the change is to be held back.
+func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision, now time.Time) (time.Duration, error) {
 	key := types.NamespacedName{Name: d.Profile.Name}
 	pace := quota.PaceOf(&d.Profile.Status, &d.Status)
 	if pace == quota.PaceNever {

@@ -21,14 +21,13 @@ type Budget struct {
 	ByUser map[string]int64
 }
 
-// sayBudgets tells who has used up a budget.
-func (r *review) sayBudgets() {
+// sayOverBudget lists who has used up a budget, and returns of how many budgets that is not known.
+func (r *review) sayOverBudget() (unknown int) {
 	r.st.OverBudget = nil
-	if r.profile.Spec.Caps == nil || len(r.profile.Spec.Caps.GPUHours) == 0 {
-		r.conditions().Remove(v1alpha1.ConditionBudgetExceeded)
-		return
+	if r.profile.Spec.Caps == nil {
+		return 0
 	}
-	budgets, unknown := r.p.o.Budgets[r.profile.Name], 0
+	budgets := r.p.o.Budgets[r.profile.Name]
 	for i, h := range r.profile.Spec.Caps.GPUHours {
 		if i >= len(budgets) || !budgets[i].Known {
 			unknown++
@@ -43,6 +42,11 @@ func (r *review) sayBudgets() {
 			}
 		}
 	}
+	return unknown
+}
+
+// setBudgetExceeded names some of those who have used up a budget.
+func (r *review) setBudgetExceeded(unknown int) {
 	var words []string
 	for _, o := range r.st.OverBudget[:min(len(r.st.OverBudget), namedConflicts)] {
 		words = append(words, fmt.Sprintf("%s with %d of %d hours in %s",

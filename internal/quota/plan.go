@@ -41,15 +41,19 @@ type Observed struct {
 	Rooms map[ReservationKey]Room
 	// Reserved is what such pods hold on nodes, by profile.
 	Reserved map[string]capacity.Amounts
-	// Holdings are the accelerators that pods hold, and Offers what there is for gangs of each Queue.
-	Holdings []Holding
-	Offers   map[string][]v1alpha1.AvailableStatus
+	// Holdings are the accelerators that pods hold, and Offers what there is for gangs of each Queue. OffersOld is true for offers
+	// that are not of the moment.
+	Holdings  []Holding
+	Offers    map[string][]v1alpha1.AvailableStatus
+	OffersOld bool
 	// Budgets are what was used of each profile's budgets.
 	Budgets map[string][]Budget
 	// Tasks are the trainings that have the names for which there are reservations.
 	Tasks []Task
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
+	// Waits are those of the decision before this one.
+	Waits Waits
 }
 
 // Holding is the accelerators that a pod holds, in thousandths.
@@ -69,6 +73,8 @@ type Profile struct {
 	Invalid string
 	// Refused is what Volcano or the API server said when the Queue was last written for this generation; empty for nothing.
 	Refused string
+	// RefusedAt is when that was last said.
+	RefusedAt time.Time
 }
 
 // Jobs counts trainings and merges.
@@ -78,14 +84,14 @@ type Jobs struct{ Running, Waiting, AwaitingApproval int32 }
 type Decision struct {
 	// Profiles are in the order in which their Queues are written: those whose shares shrink come first.
 	Profiles []ProfileDecision
-	// DeleteQueues are Queues of profiles that are gone, which hold nothing any more.
+	// DeleteQueues are Queues of profiles that are gone, which have held nothing for a while.
 	DeleteQueues []QueueRef
 	// Abandoned are rooms of reservations that no profile has any more.
 	Abandoned []RoomDecision
 	// Again is when time alone changes the decision; zero for never.
 	Again time.Duration
-	// Patient is true when nobody has changed a profile: Queues are rewritten for nodes that came or went, and some come back.
-	Patient bool
+	// Waits are to be told to the next Plan.
+	Waits Waits
 }
 
 // QueueRef names a Queue to delete.
@@ -100,7 +106,9 @@ type ProfileDecision struct {
 	// Create is the Queue to create, and Apply what an existing one should say, which says what Have has; nil for nothing.
 	Create, Apply *gang.Share
 	Have          gang.QueueInfo
-	// Rooms are what is done about the reservations, once the status is written.
+	// Agrees is true when the Queue needs no writing, now or after what holds that back.
+	Agrees bool
+	// Rooms are what is done about the reservations, after the Queue.
 	Rooms []RoomDecision
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
@@ -108,7 +116,9 @@ type ProfileDecision struct {
 
 // planner is one Plan at work.
 type planner struct {
-	o      Observed
+	o Observed
+	// at is the time, and now the same in whole seconds, as statuses have it.
+	at     time.Time
 	now    metav1.Time
 	index  *Index
 	queues map[string]gang.QueueInfo
@@ -138,11 +148,11 @@ type review struct {
 }
 
 // Plan decides about all profiles at once, because their shares depend on one another.
-func Plan(o Observed, now metav1.Time) Decision {
+func Plan(o Observed, now time.Time) Decision {
 	p := newPlanner(o, now)
-	d := Decision{Patient: true}
+	d, patient := Decision{}, true
 	for _, r := range p.reviews {
-		d.Patient = d.Patient && r.profile.Status.ObservedGeneration == r.profile.Generation
+		patient = patient && r.profile.Status.ObservedGeneration == r.profile.Generation
 		r.obstacle = r.findObstacle()
 		if r.obstacle == nil || r.obstacle.queueToo {
 			r.writeQueue()
@@ -150,7 +160,8 @@ func Plan(o Observed, now metav1.Time) Decision {
 		if r.obstacle == nil && (r.d.Create != nil || r.d.Apply != nil) {
 			r.obstacle = r.refused()
 		}
-		d.Patient = d.Patient && !r.rewrites()
+		patient = patient && !r.rewrites()
+		r.d.Agrees = r.d.Create == nil && r.d.Apply == nil
 	}
 	lent := p.lent()
 	for _, r := range p.reviews {
@@ -159,13 +170,20 @@ func Plan(o Observed, now metav1.Time) Decision {
 		r.d.Profile, r.d.Status = r.profile, *r.st
 		d.Profiles = append(d.Profiles, r.d)
 	}
+	d.DeleteQueues, d.Abandoned = p.orphans(), p.abandoned()
 	slices.SortStableFunc(d.Profiles, func(a, b ProfileDecision) int { return cmp.Compare(p.grows(&a), p.grows(&b)) })
-	d.DeleteQueues, d.Abandoned, d.Again = p.orphans(), p.abandoned(), p.again
+	p.holdForNodes(&d, patient)
+	p.holdRefused(&d)
+	p.holdDeletions(&d)
+	p.awaitFigures()
+	d.Again = p.again
 	return d
 }
 
-func newPlanner(o Observed, now metav1.Time) *planner {
-	p := &planner{o: o, now: now, queues: map[string]gang.QueueInfo{}, parents: map[string]bool{}}
+func newPlanner(o Observed, now time.Time) *planner {
+	p := &planner{
+		o: o, at: now, now: metav1.NewTime(now).Rfc3339Copy(), queues: map[string]gang.QueueInfo{}, parents: map[string]bool{},
+	}
 	p.o.Profiles = slices.Clone(o.Profiles)
 	var all, valid []*v1alpha1.ResourceQuotaProfile
 	slices.SortFunc(p.o.Profiles, func(a, b Profile) int { return cmp.Compare(a.Object.Name, b.Object.Name) })

@@ -22,13 +22,14 @@ var now = metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 
 // world is a cluster of 16 GPUs, and what happens to it when decisions are carried out.
 type world struct {
-	t *testing.T
-	o Observed
+	t   *testing.T
+	o   Observed
+	now time.Time
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, o: Observed{
+	return &world{t: t, now: now.Time, o: Observed{
 		Config: config.Defaults(), Nodes: capacity.Amounts{gpu: 16, corev1.ResourcePods: 110},
 		Used: map[string]capacity.Amounts{}, Jobs: map[string]Jobs{}, Gangs: map[string]int{},
 	}}
@@ -58,6 +59,13 @@ func (w *world) queue(name string, change func(*gang.QueueInfo)) {
 	q := gang.QueueInfo{QueueLimits: gang.QueueLimits{Name: name, Reclaimable: true}, Weight: 1, UID: types.UID(name)}
 	change(&q)
 	w.o.Queues = append(w.o.Queues, q)
+}
+
+// plan decides, and has the next decision know what waits.
+func (w *world) plan() Decision {
+	d := Plan(w.o, w.now)
+	w.o.Waits = d.Waits
+	return d
 }
 
 // carryOut does what was decided.
@@ -92,12 +100,12 @@ func (w *world) drop(queue string) {
 	w.o.Queues = rest
 }
 
-// settle decides until nothing changes.
+// settle decides until nothing changes, each time when the last decision wants to be looked at again.
 func (w *world) settle() {
 	w.t.Helper()
-	for range 5 {
-		d := Plan(w.o, now)
-		idle := len(d.DeleteQueues) == 0
+	for range 7 {
+		d := w.plan()
+		idle := len(d.DeleteQueues) == 0 && len(d.Waits.Empty) == 0 && d.Waits.Nodes.IsZero()
 		for _, p := range d.Profiles {
 			NewWithT(w.t).Expect(p.Create != nil && p.Apply != nil).To(BeFalse())
 			idle = idle && p.Create == nil && p.Apply == nil && PaceOf(&p.Profile.Status, &p.Status) == PaceNever
@@ -106,6 +114,7 @@ func (w *world) settle() {
 			return
 		}
 		w.carryOut(d)
+		w.now = w.now.Add(d.Again)
 	}
 	w.t.Fatal("decisions do not come to rest")
 }
@@ -212,9 +221,7 @@ func TestEditedQueueIsRestored(t *testing.T) {
 	w.profile("ads", 1)
 	w.settle()
 	w.o.Queues[0].Deserved = list("1")
-	d := Plan(w.o, now)
-	g.Expect(d.Patient).To(BeTrue())
-	g.Expect(d.Profiles[0].Apply).NotTo(BeNil())
+	g.Expect(w.plan().Profiles[0].Agrees).To(BeFalse())
 	w.settle()
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)))
 }
@@ -327,7 +334,9 @@ func TestParentOfOthersIsNotDeleted(t *testing.T) {
 	w.settle()
 	w.queue("below", func(q *gang.QueueInfo) { q.Parent = "ads" })
 	w.o.Profiles = nil
-	g.Expect(Plan(w.o, now).DeleteQueues).To(BeEmpty())
+	w.plan()
+	w.now = w.now.Add(time.Hour)
+	g.Expect(w.plan().DeleteQueues).To(BeEmpty())
 }
 
 func TestOwnWeightEditedByHandIsPutBackAtOnce(t *testing.T) {
@@ -336,8 +345,8 @@ func TestOwnWeightEditedByHandIsPutBackAtOnce(t *testing.T) {
 	ads := w.profile("ads", 2)
 	w.settle()
 	w.o.Queues[0].Weight = 9
-	d := Plan(w.o, now)
-	g.Expect(d.Patient).To(BeFalse())
+	d := w.plan()
+	g.Expect(d.Profiles[0].Apply).NotTo(BeNil())
 	g.Expect(d.Profiles[0].Status.Reason).To(Equal(v1alpha1.ReasonQueueChanging))
 	w.settle()
 	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonQueueReady))
@@ -422,8 +431,8 @@ func TestShrinkingSharesAreWrittenFirst(t *testing.T) {
 	w.settle()
 	ads.Spec.Queue.Weight, search.Spec.Queue.Weight = 3, 1
 	ads.Generation, search.Generation = 2, 2
-	d := Plan(w.o, now)
-	g.Expect(d.Patient).To(BeFalse())
+	d := w.plan()
+	g.Expect(d.Profiles).To(HaveEach(HaveField("Apply", Not(BeNil()))), "who changes a profile waits for nothing")
 	g.Expect([]string{d.Profiles[0].Profile.Name, d.Profiles[1].Profile.Name}).To(Equal([]string{"search", "ads"}))
 }
 
@@ -432,7 +441,7 @@ func TestVolcanoRefusesTheQueue(t *testing.T) {
 	w := newWorld(t)
 	ads := w.profile("ads", 1)
 	w.o.Profiles[0].Refused = "parent queue research validation failed."
-	d := Plan(w.o, now)
+	d := w.plan()
 	g.Expect(d.Profiles[0].Create).NotTo(BeNil(), "it is tried again")
 	g.Expect(d.Profiles[0].Status.Message).To(Equal("Queue ads could not be written: parent queue research validation failed. " +
 		"Correct spec.queue, or what stands in its way; it is tried again."))

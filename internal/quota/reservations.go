@@ -141,9 +141,7 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 	default:
 		st.Phase, st.Job = v1alpha1.ReservationHandingOver, taker.key()
 	}
-	if r.p.again == 0 || left < r.p.again {
-		r.p.again = left
-	}
+	r.p.wakeAfter(left)
 	return taker
 }
 

@@ -52,7 +52,7 @@ func (b *booking) room() Room { return b.o.Rooms[ReservationKey{"ads", "launch"}
 
 // step decides, carries it out, and writes the status.
 func (b *booking) step() *booking {
-	d := Plan(b.o, metav1.NewTime(b.now))
+	d := Plan(b.o, b.now)
 	b.last = d.Profiles[0]
 	b.o.Profiles[0].Object.Status = b.last.Status
 	for _, r := range b.last.Rooms {
@@ -317,7 +317,7 @@ func TestTasksThatFindNothingToTake(t *testing.T) {
 func TestReservationExpires(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking().step().place()
-	g.Expect(Plan(b.o, metav1.NewTime(b.now)).Again).To(Equal(time.Hour))
+	g.Expect(Plan(b.o, b.now).Again).To(Equal(time.Hour))
 	b.now = b.now.Add(time.Hour)
 	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationExpired))
 	g.Expect(b.step().room()).To(Equal(Room{}))
@@ -343,12 +343,12 @@ func TestReservationFollowsItsSpec(t *testing.T) {
 	g.Expect(b.room().Pods).NotTo(ContainElement(HaveField("Name", before.Pods[0].Name)))
 
 	b.o.Profiles[0].Object.Spec.Reservations = nil
-	d := Plan(b.o, metav1.NewTime(b.now))
+	d := Plan(b.o, b.now)
 	g.Expect(d.Abandoned).To(HaveLen(1))
 	g.Expect(d.Abandoned[0].DeletePods).To(HaveLen(3))
 	g.Expect(d.Abandoned[0].DeleteGroup).To(Equal(b.room().Group))
 	b.o.Profiles = nil
-	g.Expect(Plan(b.o, metav1.NewTime(b.now)).Abandoned).To(HaveLen(1), "also without the profile")
+	g.Expect(Plan(b.o, b.now).Abandoned).To(HaveLen(1), "also without the profile")
 }
 
 func TestWhatAReservationHoldsIsTheTeams(t *testing.T) {
@@ -365,7 +365,7 @@ func TestPlaceholderIsAPodThatDoesNothing(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking()
 	b.spec().Name = "a-very-long-name-of-a-reservation-x"
-	pods := Plan(b.o, metav1.NewTime(b.now)).Profiles[0].Rooms[0].CreatePods
+	pods := Plan(b.o, b.now).Profiles[0].Rooms[0].CreatePods
 	pod := pods[1]
 	g.Expect(len(pod.Name)).To(BeNumerically("<=", 63))
 	g.Expect(pod.Labels).To(And(HaveKeyWithValue(v1alpha1.LabelProfile, "ads"), HaveKeyWithValue(v1alpha1.LabelWorkerIndex, "1")))

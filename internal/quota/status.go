@@ -29,10 +29,15 @@ func (r *review) say(lent map[string]capacity.Amounts) {
 		r.st.Queue = ""
 	}
 	r.sayFigures(lent[name])
-	r.sayConflicts()
-	r.sayExcess()
-	r.sayBudgets()
-	r.sayQueue()
+	unknown := r.sayOverBudget()
+	reason, message := r.summary()
+	r.st.Reason, r.st.Message = reason, text.Clip(message, 4096)
+	r.setReady(reason, message)
+	r.setReconciling(reason, message)
+	r.setStalled(reason, message)
+	r.setNamespaceConflict()
+	r.setOvercommitted()
+	r.setBudgetExceeded(unknown)
 	r.conditions().Settle(r.profile.Status.Conditions)
 }
 
@@ -98,7 +103,8 @@ func in(amounts capacity.Amounts) func(string) bool {
 // namedConflicts is how many namespaces a message names.
 const namedConflicts = 5
 
-func (r *review) sayConflicts() {
+// setNamespaceConflict says which namespaces the profile chooses in vain.
+func (r *review) setNamespaceConflict() {
 	conflicts := r.p.conflicts[r.profile.Name]
 	if len(conflicts) == 0 {
 		r.conditions().Remove(v1alpha1.ConditionNamespaceConflict)
@@ -116,7 +122,8 @@ func (r *review) sayConflicts() {
 			"change the labels of the namespaces.", count(len(conflicts), "namespace"), strings.Join(words, "; ")))
 }
 
-func (r *review) sayExcess() {
+// setOvercommitted says that more is promised to all queues than there is.
+func (r *review) setOvercommitted() {
 	if len(r.p.excess) == 0 {
 		r.conditions().Remove(v1alpha1.ConditionOvercommitted)
 		return
@@ -126,27 +133,48 @@ func (r *review) sayExcess() {
 			"all of them can be kept. Lower some, or add nodes.", r.p.excess.String()))
 }
 
-// sayQueue tells whether the Queue is as the profile says.
-func (r *review) sayQueue() {
-	ready, reason := metav1.ConditionTrue, v1alpha1.ReasonQueueReady
-	message := fmt.Sprintf("Queue %s serves %s with a share of %s.", r.profile.Name,
+// summary says how the profile stands: what keeps its Queue from being as it says, or what that serves.
+func (r *review) summary() (reason, message string) {
+	switch {
+	case r.obstacle != nil:
+		return r.obstacle.reason, r.obstacle.message
+	case r.changes():
+		return v1alpha1.ReasonQueueChanging, fmt.Sprintf("Queue %s is being brought to what the profile says.", r.profile.Name)
+	}
+	return v1alpha1.ReasonQueueReady, fmt.Sprintf("Queue %s serves %s with a share of %s.", r.profile.Name,
 		count(int(r.st.NamespaceCount), "namespace"), shareInWords(r.p.shares[r.profile.Name]))
-	r.conditions().Remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
-	switch o := r.obstacle; {
-	case o != nil:
-		ready, reason, message = metav1.ConditionFalse, o.reason, o.message
-		kind := v1alpha1.ConditionReconciling
-		if o.stalled {
-			kind = v1alpha1.ConditionStalled
-		}
-		r.set(kind, metav1.ConditionTrue, reason, message)
-	case r.d.Create != nil || r.rewrites() || r.d.Apply != nil && r.profile.Status.ObservedGeneration != r.profile.Generation:
-		ready, reason = metav1.ConditionFalse, v1alpha1.ReasonQueueChanging
-		message = fmt.Sprintf("Queue %s is being brought to what the profile says.", r.profile.Name)
-		r.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+}
+
+// changes tells whether the Queue is written because of the profile. What nodes and other profiles change is no news of it.
+func (r *review) changes() bool {
+	return r.d.Create != nil || r.rewrites() || r.d.Apply != nil && r.profile.Status.ObservedGeneration != r.profile.Generation
+}
+
+// setReady says whether the Queue is as the profile says.
+func (r *review) setReady(reason, message string) {
+	ready := metav1.ConditionTrue
+	if r.obstacle != nil || r.changes() {
+		ready = metav1.ConditionFalse
 	}
 	r.set(v1alpha1.ConditionReady, ready, reason, message)
-	r.st.Reason, r.st.Message = reason, text.Clip(message, 4096)
+}
+
+// setReconciling says that the Queue comes to be as the profile says by itself.
+func (r *review) setReconciling(reason, message string) {
+	if r.obstacle != nil && !r.obstacle.stalled || r.obstacle == nil && r.changes() {
+		r.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+		return
+	}
+	r.conditions().Remove(v1alpha1.ConditionReconciling)
+}
+
+// setStalled says what somebody must change before the Queue is as the profile says.
+func (r *review) setStalled(reason, message string) {
+	if r.obstacle != nil && r.obstacle.stalled {
+		r.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
+		return
+	}
+	r.conditions().Remove(v1alpha1.ConditionStalled)
 }
 
 // shareInWords leaves out what is nothing.

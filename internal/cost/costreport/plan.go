@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -28,9 +29,8 @@ type Observed struct {
 	Unknown bool
 	// Recorded is until when the ledger has all that ran.
 	Recorded time.Time
-	// Mail is how far mailing the last one has come; nil where nobody gets it. MailUnknown is true while nobody knows, because of
-	// the obstacle.
-	Mail        *Mail
+	// Mails are those of the last one; nil where nobody gets it. MailUnknown is true while nobody knows, because of the obstacle.
+	Mails       *Mails
 	MailUnknown bool
 }
 
@@ -56,27 +56,21 @@ type Kept struct {
 	Summary v1alpha1.ReportSummary
 }
 
-// Mail is how far mailing a report has come.
-type Mail struct {
-	// Sent of Of mails were accepted, and Refused are those whose server refuses them for good or of which nobody knows.
-	Sent, Of int
-	Refused  []string
-	// Missing users of the report are not in the directory.
-	Missing int
-	// Reason and Message say why some are not sent yet; empty where all are done.
-	Reason, Message string
-	// Again is when the next is to be tried; zero for none.
-	Again time.Time
-}
-
-// Decision is what is to be done about a CostReport.
+// Decision is what is to be done about a CostReport. Nothing is done before the status says so: to make a report, or to send its
+// mails, takes minutes, and an operator that is killed meanwhile finds in the status which revision it was about to make.
 type Decision struct {
+	// Announces is true while the status does not say yet what is to be done: nothing else is decided then.
+	Announces bool
 	// Make is the report to be made now, the earliest first; nil for none.
 	Make *Making
 	// Due is when the earliest report is due that is not made: in the past while one waits. Zero where none will be.
 	Due time.Time
 	// ForgetBefore is when periods ended that are kept no more; zero for none.
 	ForgetBefore time.Time
+	// Publish says that the last report is to be summed up where the operator runs.
+	Publish bool
+	// Mails is what becomes of the mails of the last report; nil where nobody gets it, or nobody knows.
+	Mails *MailsDecision
 	// Status to be written.
 	Status v1alpha1.CostReportStatus
 	// Again is when to look again; zero for not before something changes.
@@ -98,6 +92,8 @@ const (
 	// recording is how long a report waits for what ran in its last minute to be recorded; then it is made and says what it
 	// lacks. recordingAgain is how often it looks.
 	recording, recordingAgain = 2 * time.Minute, 2 * time.Second
+	// announcing is how long after a status was written it is looked at again: the cache has it by then.
+	announcing = 50 * time.Millisecond
 )
 
 // Plan says what is to be done.
@@ -113,10 +109,39 @@ func Plan(o Observed, now time.Time) Decision {
 	} else {
 		p.line, p.valid = line, true
 	}
+	p.planMails()
 	p.review()
 	p.d.Due = p.earliest()
+	p.planRest()
 	p.say()
+	if !equality.Semantic.DeepEqual(o.Report.Status, p.d.Status) {
+		p.announce()
+	}
 	return p.d
+}
+
+// planRest decides about what is done with reports that are there: after one was made, in the next round.
+func (p *planner) planRest() {
+	if p.o.Unknown || p.d.Make != nil {
+		return
+	}
+	p.d.Publish = len(p.o.Kept) > 0
+	if m := p.d.Mails; m != nil {
+		m.Begin = len(m.Send) > 0 && m.Problem == ""
+	}
+}
+
+// announce leaves all that is to be done to the next round, which finds it in the status.
+func (p *planner) announce() {
+	begins := p.d.Mails != nil && p.d.Mails.Begin
+	if p.d.Make == nil && p.d.ForgetBefore.IsZero() && !p.d.Publish && !begins {
+		return
+	}
+	p.d.Announces, p.d.Make, p.d.ForgetBefore, p.d.Publish = true, nil, time.Time{}, false
+	if begins {
+		p.d.Mails.Begin = false
+	}
+	p.d.Again = p.now.Add(announcing)
 }
 
 type planner struct {
@@ -131,6 +156,7 @@ type planner struct {
 	due  []time.Time
 	// making is the report that is made now, or as soon as what is in its way has passed.
 	making *Making
+	mail   mailing
 	d      Decision
 }
 
@@ -139,15 +165,13 @@ func (p *planner) review() {
 		return
 	}
 	p.next = p.line.Next(p.now)
-	p.forget()
+	p.findForgettable()
 	if p.o.Unknown {
 		p.tryAgain()
 		return
 	}
-	p.missed()
-	if p.o.Mail != nil {
-		p.wake(p.o.Mail.Again)
-	}
+	p.findMissed()
+	p.wake(p.mail.again)
 	switch {
 	case p.spec.Suspend:
 		return
@@ -155,7 +179,7 @@ func (p *planner) review() {
 		p.tryAgain()
 		return
 	}
-	if m := p.asked(); m != nil {
+	if m := p.takeRequest(); m != nil {
 		p.making = m
 	} else if len(p.due) > 0 {
 		p.making = &Making{Period: p.period(p.due[0]), Revision: 1}
@@ -215,9 +239,9 @@ func (p *planner) lost() time.Time {
 	return told.To.Time
 }
 
-// missed finds the times at which a report was due and was not made: since the last one that was, or since there is the object.
-// What a ledger had that was lost is not made anew of one that does not know of it.
-func (p *planner) missed() {
+// findMissed finds the times at which a report was due and was not made: since the last one that was, or since there is the
+// object. What a ledger had that was lost is not made anew of one that does not know of it.
+func (p *planner) findMissed() {
 	after := p.o.Report.CreationTimestamp.Time
 	if lost := p.lost(); lost.After(after) {
 		after = lost
@@ -266,9 +290,9 @@ func (p *planner) limit() int32 {
 	return max(*p.spec.HistoryLimit, 1)
 }
 
-// asked is the report that the annotation asks for, once for each value of it. Which revision that is stands in the status before
-// it is made, so that an operator that was killed meanwhile makes it once.
-func (p *planner) asked() *Making {
+// takeRequest notes what the annotation asks for, and returns that report once for each value of it; nil for none. Which revision
+// it is stands in the status before it is made, so that an operator that was killed meanwhile makes it once.
+func (p *planner) takeRequest() *Making {
 	st, value := &p.d.Status, p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
 	to, err := time.Parse(time.RFC3339, value)
 	if err != nil || to.After(p.now) {
@@ -282,15 +306,16 @@ func (p *planner) asked() *Making {
 			last = max(last, k.Revision)
 		}
 	}
+	period := p.period(to)
 	if st.AskedUntil != value {
 		st.AskedUntil, st.AskedRevision = value, last+1
-	} else if !to.After(p.lost()) {
-		return nil
+	} else if !to.After(p.lost()) && p.o.Report.Status.Message != beingMade(period) {
+		return nil // It was made, and is in the ledger that was lost.
 	}
 	if last >= st.AskedRevision || p.forgotten(to) {
 		return nil
 	}
-	return &Making{Period: p.period(to), Revision: st.AskedRevision, Asked: value}
+	return &Making{Period: period, Revision: st.AskedRevision, Asked: value}
 }
 
 // forgotten tells whether a report until a time would be one of those that are kept no longer.
@@ -316,8 +341,8 @@ func (p *planner) period(to time.Time) cost.Period {
 	return cost.PeriodUntil(to, window, zone)
 }
 
-// forget finds which periods are kept no more.
-func (p *planner) forget() {
+// findForgettable finds which periods are kept no more.
+func (p *planner) findForgettable() {
 	var ends []int64
 	for i := range p.o.Kept {
 		ends = append(ends, p.o.Kept[i].To.Unix())
@@ -339,19 +364,6 @@ func (p *planner) last() *Kept {
 		}
 	}
 	return last
-}
-
-// MailedUntil is until when a report is mailed: until the next one is due. That is after its period, but somebody may ask for a
-// period that is long over: then it is after the report was made. It is zero for without end.
-func MailedUntil(spec *v1alpha1.CostReportSpec, k *Kept) time.Time {
-	line, err := schedule.Parse(spec.Schedule, spec.TimeZone)
-	if err != nil {
-		return time.Time{}
-	}
-	if k.Asked {
-		return line.Next(k.MadeAt)
-	}
-	return line.Next(k.To)
 }
 
 func timeOf(t time.Time) *metav1.Time {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 // at is a time in November 2026, of which the 2nd, 9th, 16th and 23rd are Mondays.
@@ -56,6 +57,20 @@ func asks(until string) func(*v1alpha1.CostReport) {
 	}
 }
 
+// planned plans as often as it takes to have the status say what is to be done.
+func planned(o Observed, now time.Time) Decision {
+	d := Plan(o, now)
+	if !d.Announces {
+		return d
+	}
+	o.Report = o.Report.DeepCopy()
+	o.Report.Status = d.Status
+	if d = Plan(o, now); d.Announces {
+		panic("what is to be done is announced for ever: " + d.Status.Message)
+	}
+	return d
+}
+
 func TestWhichReportIsDue(t *testing.T) {
 	for name, c := range map[string]struct {
 		report *v1alpha1.CostReport
@@ -87,7 +102,7 @@ func TestWhichReportIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			d := Plan(Observed{Report: c.report, Kept: c.kept, Recorded: at(c.now)}, at(c.now))
+			d := planned(Observed{Report: c.report, Kept: c.kept, Recorded: at(c.now)}, at(c.now))
 			if c.to == "" {
 				g.Expect(d.Make).To(BeNil())
 			} else {
@@ -107,15 +122,15 @@ func TestWhichReportIsDue(t *testing.T) {
 func TestAReportWaitsForItsEndToBeRecorded(t *testing.T) {
 	g := NewWithT(t)
 	o := Observed{Report: weekly(), Recorded: at("09 08:59")}
-	d := Plan(o, at("09 09:00"))
+	d := planned(o, at("09 09:00"))
 	g.Expect(d.Make).To(BeNil())
 	g.Expect(d.Again).To(BeTemporally("==", at("09 09:00").Add(2*time.Second)), "it looks again")
 	g.Expect(d.Due).To(BeTemporally("==", at("09 09:00")), "it is due")
 	g.Expect(d.Status.Message).To(Equal("The report of 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z is being made."))
 	o.Recorded = at("09 09:00")
-	g.Expect(Plan(o, at("09 09:00")).Make).NotTo(BeNil(), "all of it is recorded")
+	g.Expect(planned(o, at("09 09:00")).Make).NotTo(BeNil(), "all of it is recorded")
 	o.Recorded = at("09 08:59")
-	g.Expect(Plan(o, at("09 09:02")).Make).NotTo(BeNil(), "it says what it lacks")
+	g.Expect(planned(o, at("09 09:02")).Make).NotTo(BeNil(), "it says what it lacks")
 }
 
 // An alert is about when the earliest report is due that is not made.
@@ -140,7 +155,7 @@ func TestSinceWhenAReportIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			due := Plan(c.o, at("10 10:00")).Due
+			due := planned(c.o, at("10 10:00")).Due
 			if c.want == "" {
 				g.Expect(due).To(BeZero())
 			} else {
@@ -161,10 +176,10 @@ func TestBehaviour5WeeksInWhichAClockIsChanged(t *testing.T) {
 	var all []Kept
 	now := time.Date(2026, time.November, 3, 0, 0, 0, 0, time.UTC)
 	for range 2 {
-		m := Plan(Observed{Report: r, Kept: all, Recorded: now}, now).Make
+		m := planned(Observed{Report: r, Kept: all, Recorded: now}, now).Make
 		all = append(all, Kept{From: m.Period.From, To: m.Period.To, Revision: 1})
 	}
-	g.Expect(Plan(Observed{Report: r, Kept: all, Recorded: now}, now).Make).To(BeNil())
+	g.Expect(planned(Observed{Report: r, Kept: all, Recorded: now}, now).Make).To(BeNil())
 	g.Expect(all[0].To.Sub(all[0].From)).To(Equal(169*time.Hour), "from summer to winter time on the 25th of October")
 	g.Expect(all[1].To.Sub(all[1].From)).To(Equal(168 * time.Hour))
 	g.Expect(all[1].From).To(BeTemporally("==", all[0].To), "no hour twice, none left out")
@@ -182,7 +197,7 @@ func TestClockThatIsSetMakesNothingTwice(t *testing.T) {
 		for range 20 {
 			now = now.Add(time.Duration(c.Int64N(int64(1000*time.Hour)) - int64(400*time.Hour)))
 			latest = later(latest, now)
-			plan := func() Decision { return Plan(Observed{Report: r, Kept: all, Recorded: now}, now) }
+			plan := func() Decision { return planned(Observed{Report: r, Kept: all, Recorded: now}, now) }
 			for d := plan(); d.Make != nil; d = plan() {
 				g.Expect(d.Make.Period.To.After(now)).To(BeFalse(), "seed %d: it is not yet", seed)
 				made[d.Make.Period.To.Unix()]++
@@ -223,7 +238,7 @@ func TestEachDueReportIsMadeOnce(t *testing.T) {
 		for range 8 {
 			now = now.Add(time.Duration(c.Int64N(int64(300 * time.Hour))))
 			for i := 0; ; i++ {
-				d := Plan(Observed{Report: r, Kept: all, Recorded: now}, now)
+				d := planned(Observed{Report: r, Kept: all, Recorded: now}, now)
 				if d.Make == nil {
 					g.Expect(d.Again.After(now)).To(BeTrue(), "seed %d: it is looked at again later", seed)
 					break
@@ -233,7 +248,7 @@ func TestEachDueReportIsMadeOnce(t *testing.T) {
 				made[d.Make.Period.To.Unix()]++
 				all = append(all, Kept{From: d.Make.Period.From, To: d.Make.Period.To, Revision: d.Make.Revision})
 				r.Status = d.Status
-				before := Plan(Observed{Report: r, Kept: all, Recorded: now}, now).ForgetBefore
+				before := planned(Observed{Report: r, Kept: all, Recorded: now}, now).ForgetBefore
 				all = slicesAfter(all, before)
 				g.Expect(len(all)).To(BeNumerically("<=", int(*r.Spec.HistoryLimit)), "seed %d", seed)
 			}
@@ -287,7 +302,7 @@ func TestWhatAReportSaysOfItself(t *testing.T) {
 			if strings.HasPrefix(name, "nothing") {
 				c.o.Report.CreationTimestamp = metav1.NewTime(now)
 			}
-			d := Plan(c.o, now)
+			d := planned(c.o, now)
 			g.Expect(d.Status.Reason).To(Equal(c.reason))
 			g.Expect(d.Status.Message).To(Equal(c.message))
 			g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", c.ready))))
@@ -296,37 +311,7 @@ func TestWhatAReportSaysOfItself(t *testing.T) {
 			}
 			// At rest nothing changes.
 			c.o.Report.Status = d.Status
-			g.Expect(Plan(c.o, now.Add(time.Minute)).Status).To(Equal(d.Status))
-		})
-	}
-}
-
-func TestWhatAReportSaysOfMails(t *testing.T) {
-	for name, c := range map[string]struct {
-		mail                  *Mail
-		mailed, reason, words string
-	}{
-		"all were accepted": {&Mail{Sent: 3, Of: 3}, "3/3", "AllMailed", "3 of 3 mails were accepted."},
-		"one was refused": {&Mail{Sent: 2, Of: 3, Refused: []string{"x@example.com"}}, "2/3", "SomeRefused", "2 of 3 mails were " +
-			"accepted; status.refused names 1 that were refused for good, or of which nobody knows whether they arrived. Correct the " +
-			"addresses."},
-		"the server is down": {&Mail{Of: 3, Reason: "MailServerUnavailable", Message: "No answer.", Again: at("10 00:05")}, "0/3",
-			"MailServerUnavailable", "0 of 3 mails were accepted. No answer."},
-		"nobody gets it": {nil, "", "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			d := Plan(Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}, Mail: c.mail}, at("10 00:00"))
-			g.Expect(d.Status.Mailed).To(Equal(c.mailed))
-			if c.reason == "" {
-				g.Expect(d.Status.Conditions).NotTo(ContainElement(HaveField("Type", "Mailed")))
-				return
-			}
-			g.Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", "Mailed"), HaveField("Reason", c.reason),
-				HaveField("Message", c.words))))
-			if !c.mail.Again.IsZero() {
-				g.Expect(d.Again).To(BeTemporally("==", c.mail.Again))
-			}
+			g.Expect(planned(c.o, now.Add(time.Minute)).Status).To(Equal(d.Status))
 		})
 	}
 }
@@ -336,12 +321,12 @@ func TestWhatPassesByItselfIsNotSaid(t *testing.T) {
 	g := NewWithT(t)
 	now, soon := at("10 00:00"), &Obstacle{Reason: "LedgerUnavailable", Message: "Not yet.", Passing: true, Again: 2 * time.Second}
 	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
-	made := Plan(o, now)
+	made := planned(o, now)
 	o.Obstacle = soon
-	g.Expect(Plan(o, now)).To(Equal(made), "nothing waits for it")
+	g.Expect(planned(o, now)).To(Equal(made), "nothing waits for it")
 
 	for _, waits := range []*v1alpha1.CostReport{weekly(), weekly(asks("2026-11-05T00:00:00Z"))} {
-		d, undisturbed := Plan(Observed{Report: waits, Obstacle: soon}, now), Plan(Observed{Report: waits}, now)
+		d, undisturbed := planned(Observed{Report: waits, Obstacle: soon}, now), planned(Observed{Report: waits}, now)
 		g.Expect(undisturbed.Make).NotTo(BeNil())
 		g.Expect(d.Make).To(BeNil(), "it waits")
 		g.Expect(d.Again).To(BeTemporally("==", now.Add(2*time.Second)))
@@ -349,39 +334,37 @@ func TestWhatPassesByItselfIsNotSaid(t *testing.T) {
 		g.Expect(d.Status.Reason).To(Equal("ReportDue"))
 	}
 	soon.Passing = false
-	g.Expect(Plan(Observed{Report: weekly(), Obstacle: soon}, now).Status.Reason).To(Equal("LedgerUnavailable"), "it does not pass")
+	st := planned(Observed{Report: weekly(), Obstacle: soon}, now).Status
+	g.Expect(st.Reason).To(Equal("LedgerUnavailable"), "it does not pass")
 }
 
-func TestMailsOfASuspendedReportAreTriedAgain(t *testing.T) {
+// Nothing is done before the status says so, and then all of it is.
+func TestNothingIsDoneBeforeTheStatusSaysSo(t *testing.T) {
 	g := NewWithT(t)
-	r := weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true })
-	mail := &Mail{Of: 3, Reason: "MailServerUnavailable", Message: "No answer.", Again: at("10 00:05")}
-	g.Expect(Plan(Observed{Report: r, Kept: []Kept{kept("09 09:00", 1)}, Mail: mail}, at("10 00:00")).Again).
-		To(BeTemporally("==", mail.Again))
-}
+	now := at("24 10:00")
+	o := Observed{
+		Report: weekly(), Kept: []Kept{kept("02 09:00", 1), kept("09 09:00", 1), kept("16 09:00", 1)}, Recorded: now,
+		Mails: mailsOf("", ledger.DeliverySent),
+	}
+	o.Mails.Round.Next = at("30 09:00")
+	d := Plan(o, now)
+	g.Expect([]any{d.Announces, d.Make, d.ForgetBefore, d.Publish, d.Mails.Begin}).
+		To(Equal([]any{true, (*Making)(nil), time.Time{}, false, false}))
+	g.Expect(d.Again).To(BeTemporally("==", now.Add(50*time.Millisecond)))
+	g.Expect(d.Status.Message).To(HavePrefix("The report of 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z is being made."))
 
-// Without a directory nobody knows who is to get mails, and nothing new is said of them.
-func TestMailsOfWhichNobodyKnows(t *testing.T) {
-	g := NewWithT(t)
-	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
-	o.Mail = &Mail{Sent: 2, Of: 3, Missing: 1, Refused: []string{"x"}}
-	said := Plan(o, at("10 00:00")).Status
-	o.Report.Status, o.Mail, o.MailUnknown = said, nil, true
-	o.Obstacle = &Obstacle{Reason: v1alpha1.ReasonInvalidDirectory, Message: "There is none.", Stalled: true}
-	st := Plan(o, at("10 01:00")).Status
-	g.Expect(st.Reason).To(Equal(v1alpha1.ReasonInvalidDirectory))
-	g.Expect([]any{st.Mailed, st.NotInDirectory, st.Refused}).To(Equal([]any{"2/3", int32(1), []string{"x"}}))
-	g.Expect(st.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionMailed), HaveField("Reason", "SomeRefused"))))
-}
+	o.Report.Status = d.Status
+	d = Plan(o, now)
+	g.Expect(d.Announces).To(BeFalse())
+	g.Expect(d.Make.Period.To).To(BeTemporally("==", at("23 09:00")))
+	g.Expect(d.ForgetBefore).To(BeTemporally("==", at("09 09:00")))
+	g.Expect([]bool{d.Publish, d.Mails.Begin}).To(Equal([]bool{false, false}), "first it is made, then published and mailed")
 
-func TestUntilWhenAReportIsMailed(t *testing.T) {
-	g := NewWithT(t)
-	spec, due, asked := &weekly().Spec, kept("09 09:00", 1), askedFor("09 00:00")
-	due.MadeAt = at("16 10:00")
-	g.Expect(MailedUntil(spec, &due)).To(BeTemporally("==", at("16 09:00")), "then the next one is")
-	asked.MadeAt = at("09 10:00")
-	g.Expect(MailedUntil(spec, &asked)).To(BeTemporally("==", at("16 09:00")),
-		"one was due since its period ended, before anybody asked")
+	o.Kept = append(o.Kept, kept("23 09:00", 1))
+	g.Expect(Plan(o, now).Announces).To(BeTrue(), "the status is to say that it was made")
+	d = planned(o, now)
+	g.Expect([]any{d.Make, d.Publish, d.Mails.Begin}).To(Equal([]any{(*Making)(nil), true, true}))
+	g.Expect(d.Mails.Send).To(HaveLen(1))
 }
 
 // What is asked for is made once for each value of the annotation, whenever the operator is killed.
@@ -390,7 +373,7 @@ func TestWhatIsAskedForIsMadeOnce(t *testing.T) {
 	r, now := weekly(asks("2026-11-05T00:00:00Z")), at("06 10:00")
 	var all []Kept
 	plan := func() *Making {
-		d := Plan(Observed{Report: r, Kept: all, Recorded: now}, now)
+		d := planned(Observed{Report: r, Kept: all, Recorded: now}, now)
 		r.Status = d.Status
 		return d.Make
 	}
@@ -418,22 +401,28 @@ func TestALedgerThatIsLost(t *testing.T) {
 	all := []Kept{kept("05 00:00", 1), kept("09 09:00", 1), kept("16 09:00", 1)}
 	all[0].Asked = true
 	r.Status.AskedUntil, r.Status.AskedRevision = "2026-11-05T00:00:00Z", 1
-	r.Status = Plan(Observed{Report: r, Kept: all, Mail: &Mail{Sent: 3, Of: 3}}, now).Status
+	mails := mailsOf(ledger.DeliverySent, ledger.DeliverySent, ledger.DeliverySent)
+	r.Status = planned(Observed{Report: r, Kept: all, Mails: mails}, now).Status
 	g.Expect(r.Status.Last.To.Time).To(BeTemporally("==", at("16 09:00")))
 	for name, has := range map[string][]Kept{"none": nil, "an old copy": all[1:2]} {
-		d := Plan(Observed{Report: r, Kept: has}, now)
+		d := planned(Observed{Report: r, Kept: has}, now)
 		g.Expect(d.Make).To(BeNil(), name)
 		g.Expect(d.Status.Last).To(Equal(r.Status.Last))
 		g.Expect(d.Status.Mailed).To(Equal("3/3"))
 		g.Expect(d.Status.Message).To(ContainSubstring("The ledger does not have that report any more. The next report is due at"))
 		said := &v1alpha1.CostReport{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: d.Status}
-		g.Expect(Plan(Observed{Report: said, Kept: has}, now)).To(Equal(d), "it stays so")
-		next := Plan(Observed{Report: r, Kept: has, Recorded: at("23 09:00")}, at("23 09:00"))
+		g.Expect(planned(Observed{Report: said, Kept: has}, now)).To(Equal(d), "it stays so")
+		next := planned(Observed{Report: r, Kept: has, Recorded: at("23 09:00")}, at("23 09:00"))
 		g.Expect(next.Make).NotTo(BeNil())
 		g.Expect(next.Make.Period.To).To(BeTemporally("==", at("23 09:00")), "what is due next is made")
 	}
 	g.Expect(Outdated(r, at("09 09:00"))).To(BeTrue())
 	g.Expect(Outdated(r, at("16 09:00"))).To(BeFalse())
 	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-06T00:00:00Z"
-	g.Expect(Plan(Observed{Report: r}, now).Make).NotTo(BeNil(), "what somebody asks for now is made")
+	g.Expect(planned(Observed{Report: r}, now).Make).NotTo(BeNil(), "what somebody asks for now is made")
+	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-05T00:00:00Z"
+	r.Status.Reason = v1alpha1.ReasonReportDue
+	r.Status.Message = "The report of 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z is being made."
+	g.Expect(planned(Observed{Report: r, Recorded: at("23 09:00")}, at("23 09:00")).Make.Period.To).
+		To(BeTemporally("==", at("23 09:00")), "while another is made, what was made for the one who asked is not")
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
 )
 
@@ -20,43 +21,88 @@ func (p *planner) say() {
 	if last := p.last(); last != nil && p.lost().IsZero() {
 		st.Last = last.Summary.DeepCopy()
 	}
+	st.Reason, st.Message = p.summary()
+	p.sayMails()
 	w := conditions.Writer{List: &st.Conditions, Generation: p.o.Report.Generation, Now: metav1.NewTime(p.now).Rfc3339Copy()}
-	p.sayReady(w)
-	p.sayMail(w)
+	p.setReady(w)
+	p.setReconciling(w)
+	p.setStalled(w)
+	p.setSuspended(w)
+	p.setMailed(w)
 	w.Settle(p.o.Report.Status.Conditions)
 }
 
-// sayReady says whether reports can be made.
-func (p *planner) sayReady(w conditions.Writer) {
-	w.Remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
-	st, ready := &p.d.Status, metav1.ConditionTrue
-	switch o := p.obstacle; {
+// summary says in one sentence or two how the report stands.
+func (p *planner) summary() (reason, message string) {
+	switch o := p.hindrance(); {
 	case p.spec.Suspend:
-		st.Reason = v1alpha1.ReasonSuspended
-		st.Message = "No report is made while spec.suspend is true; those that were due meanwhile are made afterwards."
-		w.Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, st.Reason, st.Message)
+		return v1alpha1.ReasonSuspended, "No report is made while spec.suspend is true; those that were due meanwhile are made " +
+			"afterwards."
+	case o != nil && len(p.due) > 0:
+		return o.Reason, o.Message + fmt.Sprintf(" %s.", waiting(p.due))
 	case o != nil:
-		ready, st.Reason, st.Message = metav1.ConditionFalse, o.Reason, o.Message
-		if len(p.due) > 0 {
-			st.Message += fmt.Sprintf(" %s.", waiting(p.due))
-		}
-		kind := v1alpha1.ConditionReconciling
-		if o.Stalled {
-			kind = v1alpha1.ConditionStalled
-		}
-		w.Set(kind, metav1.ConditionTrue, o.Reason, o.Message)
+		return o.Reason, o.Message
 	case p.making != nil:
-		st.Reason = v1alpha1.ReasonReportDue
-		st.Message = fmt.Sprintf("The report of %s to %s is being made.", said(p.making.Period.From), said(p.making.Period.To))
-		w.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, st.Reason, st.Message)
-	case st.Last == nil:
-		st.Reason = v1alpha1.ReasonReportScheduled
-		st.Message = fmt.Sprintf("The first report is due at %s. Annotation %s makes one of the time until then.", said(p.next),
-			v1alpha1.AnnotationReportUntil)
-	default:
-		st.Reason, st.Message = v1alpha1.ReasonReportMade, p.made()
+		return v1alpha1.ReasonReportDue, beingMade(p.making.Period)
+	case p.d.Status.Last == nil:
+		return v1alpha1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. Annotation %s makes one of the time until "+
+			"then.", said(p.next), v1alpha1.AnnotationReportUntil)
 	}
-	w.Set(v1alpha1.ConditionReady, ready, st.Reason, st.Message)
+	return v1alpha1.ReasonReportMade, p.made()
+}
+
+// hindrance is the obstacle that keeps reports from being made; nil for none, and while none is to be made.
+func (p *planner) hindrance() *Obstacle {
+	if p.spec.Suspend {
+		return nil
+	}
+	return p.obstacle
+}
+
+// beingMade is the message of a status while the report of a period is made. [planner.takeRequest] knows by it that it was not
+// made before.
+func beingMade(period cost.Period) string {
+	return fmt.Sprintf("The report of %s to %s is being made.", said(period.From), said(period.To))
+}
+
+// setReady says whether reports can be made.
+func (p *planner) setReady(w conditions.Writer) {
+	ready := metav1.ConditionTrue
+	if p.hindrance() != nil {
+		ready = metav1.ConditionFalse
+	}
+	w.Set(v1alpha1.ConditionReady, ready, p.d.Status.Reason, p.d.Status.Message)
+}
+
+// setReconciling says that a report is being made, or will be without anybody's doing.
+func (p *planner) setReconciling(w conditions.Writer) {
+	o := p.hindrance()
+	switch {
+	case o != nil && !o.Stalled:
+		w.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, o.Reason, o.Message)
+	case o == nil && p.making != nil:
+		w.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
+	default:
+		w.Remove(v1alpha1.ConditionReconciling)
+	}
+}
+
+// setStalled says what somebody must change before reports are made.
+func (p *planner) setStalled(w conditions.Writer) {
+	if o := p.hindrance(); o != nil && o.Stalled {
+		w.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, o.Reason, o.Message)
+		return
+	}
+	w.Remove(v1alpha1.ConditionStalled)
+}
+
+// setSuspended says that somebody wants no reports now.
+func (p *planner) setSuspended(w conditions.Writer) {
+	if p.spec.Suspend {
+		w.Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
+		return
+	}
+	w.Remove(v1alpha1.ConditionSuspended)
 }
 
 // made says what the last report said.
@@ -84,26 +130,35 @@ func (p *planner) made() string {
 	return text
 }
 
-// sayMail says who got the last report.
-func (p *planner) sayMail(w conditions.Writer) {
-	st, m := &p.d.Status, p.o.Mail
-	if p.o.Unknown || p.o.MailUnknown || !p.lost().IsZero() {
-		return
-	}
-	if m == nil {
-		st.Mailed, st.Refused, st.NotInDirectory = "", nil, 0
-		w.Remove(v1alpha1.ConditionMailed)
-		return
-	}
-	st.Mailed, st.NotInDirectory = fmt.Sprintf("%d/%d", m.Sent, m.Of), int32(m.Missing)
-	st.Refused = m.Refused[:min(len(m.Refused), v1alpha1.ReportRefusedLimit)]
-	done := fmt.Sprintf("%d of %d mails were accepted", m.Sent, m.Of)
+// mailsKnown tells whether it is known who got the last report.
+func (p *planner) mailsKnown() bool { return !p.o.Unknown && !p.o.MailUnknown && p.lost().IsZero() }
+
+// sayMails counts who got the last report, if that is known; else what was said stays.
+func (p *planner) sayMails() {
+	st, m := &p.d.Status, p.mail
 	switch {
-	case m.Reason != "":
-		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, m.Reason, fmt.Sprintf("%s. %s", done, m.Message))
-	case len(m.Refused) > 0:
+	case !p.mailsKnown():
+	case p.o.Mails == nil:
+		st.Mailed, st.Refused, st.NotInDirectory = "", nil, 0
+	default:
+		st.Mailed, st.NotInDirectory = fmt.Sprintf("%d/%d", m.sent, m.of), int32(p.o.Mails.Missing)
+		st.Refused = m.refused[:min(len(m.refused), v1alpha1.ReportRefusedLimit)]
+	}
+}
+
+// setMailed says whether all who are to get the last report got it.
+func (p *planner) setMailed(w conditions.Writer) {
+	m := p.mail
+	done := fmt.Sprintf("%d of %d mails were accepted", m.sent, m.of)
+	switch {
+	case !p.mailsKnown():
+	case p.o.Mails == nil:
+		w.Remove(v1alpha1.ConditionMailed)
+	case m.reason != "":
+		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, m.reason, fmt.Sprintf("%s. %s", done, m.message))
+	case len(m.refused) > 0:
 		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, v1alpha1.ReasonSomeRefused, fmt.Sprintf("%s; status.refused names %d "+
-			"that were refused for good, or of which nobody knows whether they arrived. Correct the addresses.", done, len(m.Refused)))
+			"that were refused for good, or of which nobody knows whether they arrived. Correct the addresses.", done, len(m.refused)))
 	default:
 		w.Set(v1alpha1.ConditionMailed, metav1.ConditionTrue, v1alpha1.ReasonAllMailed, done+".")
 	}

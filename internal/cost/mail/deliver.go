@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
@@ -22,7 +23,8 @@ type Ledger interface {
 // keeps none of the others from being sent, unless it is the server that takes none: those wait too. It returns an error if the
 // ledger takes no entries, or the context ends; who asks the ledger then knows what was sent.
 func Deliver(
-	ctx context.Context, l Ledger, to Server, plan *Decision, compose func(ledger.Delivery) (Message, error), now func() time.Time,
+	ctx context.Context, l Ledger, to Server, plan *delivery.Decision, compose func(ledger.Delivery) (Message, error),
+	now func() time.Time,
 ) error {
 	var down error
 	for _, d := range plan.Send {

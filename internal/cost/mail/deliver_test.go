@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/test/testutil/post"
 )
@@ -98,7 +99,7 @@ func TestBehaviour4KilledAtEveryWriteOfTheLedgerSendsNothingTwice(t *testing.T) 
 			g.Expect(err).To(MatchError(errKilled))
 			g.Expect(l.Close()).To(Succeed())
 			l = openLedger(t, g, file)
-			var d *Decision
+			var d *delivery.Decision
 			for i := range 3 {
 				d, err = turn(ctx, l, l, serverOf(g, p), r, monday.Add(time.Duration(i)*2*time.Hour))
 				g.Expect(err).NotTo(HaveOccurred())
@@ -172,7 +173,7 @@ func TestBehaviour4ServerThatIsDown(t *testing.T) {
 	_, err := turn(t.Context(), l, l, serverOf(g, p), r, monday.AddDate(0, 0, 6))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(p.Got()).To(Equal(once), "within the period")
-	d := Plan(week(ann), monday.AddDate(0, 0, 7))
+	d := delivery.Plan(week(ann), monday.AddDate(0, 0, 7))
 	g.Expect(d.Send).To(BeEmpty(), "after it there is another report")
 	g.Expect(d.Missed).To(HaveLen(1))
 }
@@ -215,7 +216,7 @@ func TestBehaviour4ServerThatHangsUp(t *testing.T) {
 func TestBehaviour4TwoOperatorsAtOnceSendNothingTwice(t *testing.T) {
 	g := NewWithT(t)
 	p, l, r := servePost(t, post.Options{}), newLedger(t, g), week(ann, bob, zoe)
-	plan := Plan(r, monday)
+	plan := delivery.Plan(r, monday)
 	for range 2 {
 		g.Expect(Deliver(t.Context(), l, serverOf(g, p), plan, composeMessage, func() time.Time { return monday })).To(Succeed())
 	}
@@ -297,7 +298,9 @@ func TestNothingBecomesAnotherHeaderOrCommand(t *testing.T) {
 	}
 	g.Expect(p.Got()).To(BeEmpty())
 	ids := map[string]bool{}
-	for _, r := range []Recipient{{ledger.DeliverReport, "", ann}, page("", ann), {ledger.DeliverReport, ann, ""}} {
+	for _, r := range []delivery.Recipient{
+		{Kind: ledger.DeliverReport, Address: ann}, page("", ann), {Kind: ledger.DeliverReport, User: ann},
+	} {
 		for revision := range 2 {
 			ids[MessageID("uid", monday, revision, r)] = true
 			ids[MessageID("uid", monday.AddDate(0, 0, 7), revision, r)] = true

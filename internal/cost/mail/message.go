@@ -14,6 +14,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
@@ -53,7 +54,7 @@ var fileType = regexp.MustCompile(`^[a-z]+/[a-z0-9.+-]+(; ?charset=utf-8)?$`)
 
 // MessageID is the same for the same mail of a report, and for no other: mail programs show two with one ID as one, or keep the
 // first. Revision is that of what the report says about the period.
-func MessageID(reportUID string, period time.Time, revision int, r Recipient) string {
+func MessageID(reportUID string, period time.Time, revision int, r delivery.Recipient) string {
 	// Of texts and a number JSON has no error, and no two lists of them are the same JSON.
 	of, _ := json.Marshal([]any{reportUID, period.Unix(), revision, r.Kind, r.User, r.Address})
 	sum := sha256.Sum256(of)

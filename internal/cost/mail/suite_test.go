@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/cost/delivery"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/test/testutil/post"
 )
@@ -42,7 +43,7 @@ func serverOf(g *WithT, p *post.Server, other ...string) Server {
 // message is one with all that messages may have.
 func message(to string) Message {
 	return Message{
-		ID: MessageID("uid", monday, 1, Recipient{Kind: ledger.DeliverReport, Address: to}), From: post.From, To: to,
+		ID: MessageID("uid", monday, 1, delivery.Recipient{Kind: ledger.DeliverReport, Address: to}), From: post.From, To: to,
 		Subject: "Kosten — 成本 week 47", Date: monday, Text: "Total ¥ 12.50\n.\nend", HTML: `<h1>Total</h1><img src="cid:chart.png">`,
 		Pictures:    []File{{Name: "chart.png", Content: []byte("\x89PNG\r\n\x1a\n\x00")}},
 		Attachments: []File{{Name: "report.csv", Type: "text/csv", Content: []byte("user,cost\n'=1+1,12.50\n")}},
@@ -66,26 +67,28 @@ func newLedger(t *testing.T, g *WithT) *ledger.Ledger {
 }
 
 // week is the round of a week's report.
-func week(addresses ...string) Round {
-	r := Round{Report: "uid", Period: monday.Add(-9 * time.Hour), Next: monday.AddDate(0, 0, 7), Retry: time.Minute}
+func week(addresses ...string) delivery.Round {
+	r := delivery.Round{Report: "uid", Period: monday.Add(-9 * time.Hour), Next: monday.AddDate(0, 0, 7), Retry: time.Minute}
 	for _, address := range addresses {
-		r.Recipients = append(r.Recipients, Recipient{Kind: ledger.DeliverReport, Address: address})
+		r.Recipients = append(r.Recipients, delivery.Recipient{Kind: ledger.DeliverReport, Address: address})
 	}
 	return r
 }
 
 // turn plans and delivers, as the operator does again and again.
-func turn(ctx context.Context, l *ledger.Ledger, book Ledger, to Server, r Round, now time.Time) (*Decision, error) {
+func turn(
+	ctx context.Context, l *ledger.Ledger, book Ledger, to Server, r delivery.Round, now time.Time,
+) (*delivery.Decision, error) {
 	var err error
 	if r.Deliveries, err = l.Deliveries(ctx, r.Report, r.Period); err != nil {
 		return nil, err
 	}
-	d := Plan(r, now)
+	d := delivery.Plan(r, now)
 	return d, Deliver(ctx, book, to, d, composeMessage, func() time.Time { return now })
 }
 
 // states are those of deliveries, by address.
-func states(t *testing.T, g *WithT, l *ledger.Ledger, r Round) map[string]ledger.DeliveryState {
+func states(t *testing.T, g *WithT, l *ledger.Ledger, r delivery.Round) map[string]ledger.DeliveryState {
 	t.Helper()
 	deliveries, err := l.Deliveries(t.Context(), r.Report, r.Period)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -74,6 +74,15 @@ func (k *Kinds) look() (string, error) {
 	return strings.Join(missing, " and "), nil
 }
 
+// WhenServed calls watch, at once or, if a kind is missing, when Start has found all of them.
+func (k *Kinds) WhenServed(ctx context.Context, watch func(context.Context) error) error {
+	if k.Missing() == "" {
+		return watch(ctx)
+	}
+	k.Then(watch, func(context.Context) error { return nil })
+	return nil
+}
+
 // Then has Start call watch once all kinds are served, and wake after the watches of all who wait: only then does Missing say
 // that nothing is missing.
 func (k *Kinds) Then(watch, wake func(context.Context) error) {

@@ -1,4 +1,5 @@
-package costreport
+// Package reportserver serves the files of reports by HTTP, as the ledger keeps them.
+package reportserver
 
 import (
 	"context"
@@ -7,14 +8,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/tideline-io/tideline/internal/cost/costreport"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
 const (
-	// servedAt is where reports are served: /reports/NAME/latest/FILE, or a time as in 2026-11-16T09:00:00Z in place of latest.
-	servedAt = "/reports/"
+	// Path is where reports are served: /reports/NAME/latest/FILE, or a time as in 2026-11-16T09:00:00Z in place of latest.
+	Path = "/reports/"
 	// latest is the last period.
 	latest = "latest"
 	// serveTimeout bounds how long the ledger may take to answer.
@@ -23,46 +24,40 @@ const (
 
 // mediaTypes are those of files that are served.
 var mediaTypes = map[string]string{
-	fileHTML: "text/html; charset=utf-8", fileCSV: "text/csv; charset=utf-8", fileJSON: "application/json",
-	fileFOCUS: "text/csv; charset=utf-8",
+	costreport.FileHTML: "text/html; charset=utf-8", costreport.FileCSV: "text/csv; charset=utf-8",
+	costreport.FileJSON: "application/json", costreport.FileFOCUS: "text/csv; charset=utf-8",
 }
 
-// serve has reports served beside the metrics, to whom the API server lets get their path: not at all where metrics are
-// everybody's.
-func (r *Reconciler) serve(mgr ctrl.Manager) error {
-	if !r.config.Metrics.Secure {
-		return nil
-	}
-	return mgr.AddMetricsServerExtraHandler(servedAt, &files{
-		open: r.open, kept: r.config.Ledger.Kept(), log: mgr.GetLogger().WithName("reports"),
-	})
-}
-
-// files serves the files of reports, read-only.
-type files struct {
+// Server serves the files of reports, read-only. It checks nobody's rights: whoever registers it does.
+type Server struct {
 	open func(context.Context) (*ledger.Ledger, error)
-	kept bool
 	log  logr.Logger
 }
 
+// New returns a server of the reports in a ledger, which it opens for each request; nil where none is kept.
+func New(open func(context.Context) (*ledger.Ledger, error), log logr.Logger) *Server {
+	return &Server{open: open, log: log}
+}
+
 // ServeHTTP serves one file.
-func (f *files) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		http.Error(w, "reports are read only: GET", http.StatusMethodNotAllowed)
 		return
 	}
-	parts := strings.Split(strings.TrimPrefix(req.URL.Path, servedAt), "/")
-	if len(parts) != 3 || mediaTypes[parts[2]] == "" || !f.kept {
-		http.Error(w, "there are "+servedAt+"NAME/latest/FILE, with a time as in 2026-11-16T09:00:00Z in place of latest; FILE is "+
-			"one of "+strings.Join([]string{fileHTML, fileCSV, fileJSON, fileFOCUS}, ", "), http.StatusNotFound)
+	parts := strings.Split(strings.TrimPrefix(req.URL.Path, Path), "/")
+	if len(parts) != 3 || mediaTypes[parts[2]] == "" || s.open == nil {
+		files := []string{costreport.FileHTML, costreport.FileCSV, costreport.FileJSON, costreport.FileFOCUS}
+		http.Error(w, "there are "+Path+"NAME/latest/FILE, with a time as in 2026-11-16T09:00:00Z in place of latest; FILE is "+
+			"one of "+strings.Join(files, ", "), http.StatusNotFound)
 		return
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), serveTimeout)
 	defer cancel()
-	content, there, err := f.read(ctx, parts[0], parts[1], parts[2])
+	content, there, err := s.read(ctx, parts[0], parts[1], parts[2])
 	switch {
 	case err != nil:
-		f.log.Error(err, "Cannot serve a report", "report", parts[0])
+		s.log.Error(err, "Cannot serve a report", "report", parts[0])
 		http.Error(w, "the ledger cannot be read: the operator's log says why", http.StatusServiceUnavailable)
 	case !there:
 		http.Error(w, "there is no such report, or it is not kept in that form (spec.formats)", http.StatusNotFound)
@@ -77,8 +72,8 @@ func (f *files) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // read finds a file of the last revision of a report.
-func (f *files) read(ctx context.Context, name, until, file string) (content string, there bool, err error) {
-	l, err := f.open(ctx)
+func (s *Server) read(ctx context.Context, name, until, file string) (content string, there bool, err error) {
+	l, err := s.open(ctx)
 	if err != nil {
 		return "", false, err
 	}

@@ -1,4 +1,4 @@
-package mail
+package delivery
 
 import (
 	"strings"
@@ -10,22 +10,16 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-func page(user, address string) Recipient { return Recipient{ledger.DeliverPersonal, user, address} }
+const ann = "ann@example.com"
 
-func TestRecipients(t *testing.T) {
-	g := NewWithT(t)
-	d := Directory{"ann": {Mail: ann}, "bob": {Mail: ann}, "zoe": {}}
-	all, missing, bad := Recipients([]string{zoe, "no\none", bob, zoe, "bob@EXAMPLE.com"}, true,
-		[]string{"zoe", "bob", "", "eve", "ann", "eve", "ann"}, d)
-	g.Expect(all).To(Equal([]Recipient{
-		{Kind: ledger.DeliverReport, Address: bob}, {Kind: ledger.DeliverReport, Address: zoe}, page("ann", ann), page("bob", ann),
-	}), "two users who share an address have a page each")
-	g.Expect(missing).To(Equal([]string{"eve", "zoe"}))
-	g.Expect(bad).To(HaveExactElements(HavePrefix(`"no one" is no address`)))
-	all, missing, _ = Recipients([]string{bob}, false, []string{"ann", "eve"}, d)
-	g.Expect(all).To(HaveLen(1))
-	g.Expect(missing).To(BeEmpty())
+var monday = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+
+// week is the round of a week's report.
+func week() Round {
+	return Round{Report: "uid", Period: monday.Add(-9 * time.Hour), Next: monday.AddDate(0, 0, 7), Retry: time.Minute}
 }
+
+func page(user, address string) Recipient { return Recipient{ledger.DeliverPersonal, user, address} }
 
 // delivered is a delivery of the week to a recipient, at a time after Monday, 9:00.
 func delivered(to Recipient, state ledger.DeliveryState, after time.Duration, tries int) ledger.Delivery {
@@ -81,6 +75,12 @@ func TestPlan(t *testing.T) {
 				g.Expect(d.Send).To(HaveExactElements(And(
 					HaveField("State", ledger.DeliverySending), HaveField("At", now), HaveField("Address", ann),
 					HaveField("Tries", BeNumerically(">", 0)), HaveField("Period", r.Period), HaveField("Report", "uid"))))
+			}
+			if c.send {
+				g.Expect(r.Settled()).To(BeFalse())
+			}
+			if strings.HasSuffix(c.says, "sent") && !c.send || strings.HasSuffix(c.says, "refused") {
+				g.Expect(r.Settled()).To(BeTrue())
 			}
 			r.Next = now
 			g.Expect(Plan(r, now).Send).To(BeEmpty(), "the next report is due")

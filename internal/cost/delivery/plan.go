@@ -1,7 +1,8 @@
-package mail
+// Package delivery plans who gets the mails of a report, and when: each once, and again only what was not taken. It is pure: it
+// is told what the ledger has of them, and the time.
+package delivery
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,35 +23,8 @@ type Recipient struct {
 	Kind ledger.DeliveryKind
 	// User whose page it is; empty for the report.
 	User string
-	// Address in the form of [ParseAddress].
+	// Address that it goes to.
 	Address string
-}
-
-// Recipients are who gets a report: its list, and, if personal, each of the users who are in it. Missing are those users that the
-// directory does not know, or has no address of; bad says which of the list are no addresses. All are in order, and none twice.
-func Recipients(list []string, personal bool, users []string, d Directory) (all []Recipient, missing, bad []string) {
-	for _, entry := range list {
-		address, err := ParseAddress(entry)
-		if err != nil {
-			bad = append(bad, err.Error())
-			continue
-		}
-		all = append(all, Recipient{Kind: ledger.DeliverReport, Address: address})
-	}
-	for _, user := range users {
-		switch {
-		case !personal || user == "": // what nobody answers for has no page
-		case d[user].Mail == "":
-			missing = append(missing, user)
-		default:
-			all = append(all, Recipient{ledger.DeliverPersonal, user, d[user].Mail})
-		}
-	}
-	slices.SortFunc(all, func(a, b Recipient) int {
-		return cmp.Or(-cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.User, b.User), cmp.Compare(a.Address, b.Address))
-	})
-	slices.Sort(missing)
-	return slices.Compact(all), slices.Compact(missing), bad
 }
 
 // Round is what a plan is made for.
@@ -85,6 +59,20 @@ type Decision struct {
 	Waiting, Held, Refused, Unconfirmed, Missed []ledger.Delivery
 }
 
+// NotSent names who will not get their mail, or may not have got it, and why.
+func (d *Decision) NotSent() []string {
+	var names []string
+	for _, of := range []struct {
+		deliveries []ledger.Delivery
+		why        string
+	}{{d.Refused, "refused"}, {d.Unconfirmed, "unconfirmed"}, {d.Missed, "too late"}} {
+		for i := range of.deliveries {
+			names = append(names, fmt.Sprintf("%s (%s)", of.deliveries[i].Address, of.why))
+		}
+	}
+	return names
+}
+
 // String says how far it is, in words for users.
 func (d *Decision) String() string {
 	said := []string{fmt.Sprintf("%d sent", d.Sent)}
@@ -110,6 +98,15 @@ func Plan(r Round, now time.Time) *Decision {
 		r.Again = time.Time{}
 	}
 	d := &Decision{Again: r.Again}
+	late := !r.Next.IsZero() && !now.Before(r.Next)
+	for _, delivery := range r.current() {
+		d.sort(r, delivery, late, now)
+	}
+	return d
+}
+
+// current is the delivery of each recipient, also of those for whom none was begun.
+func (r Round) current() []ledger.Delivery {
 	known := make(map[Recipient]ledger.Delivery, len(r.Deliveries))
 	paged := map[string]ledger.Delivery{} // of users who have their page, or may have it, whatever their address was
 	for _, delivery := range r.Deliveries {
@@ -118,7 +115,7 @@ func Plan(r Round, now time.Time) *Decision {
 			paged[delivery.User] = delivery
 		}
 	}
-	late := !r.Next.IsZero() && !now.Before(r.Next)
+	all := make([]ledger.Delivery, 0, len(r.Recipients))
 	for _, to := range r.Recipients {
 		delivery, begun := known[to]
 		if !begun && to.Kind == ledger.DeliverPersonal {
@@ -130,10 +127,13 @@ func Plan(r Round, now time.Time) *Decision {
 				State: ledger.DeliveryDeferred,
 			}
 		}
-		d.sort(r, delivery, late, now)
+		all = append(all, delivery)
 	}
-	return d
+	return all
 }
+
+// Settled tells whether no mail is to be sent any more, now or later, unless the round changes.
+func (r Round) Settled() bool { return !slices.ContainsFunc(r.current(), r.open) }
 
 // open tells of a delivery that may be begun.
 func (r Round) open(d ledger.Delivery) bool {

@@ -1,0 +1,37 @@
+package mail
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tideline-io/tideline/internal/cost/delivery"
+	"github.com/tideline-io/tideline/internal/usage/ledger"
+)
+
+// Recipients are who gets a report: its list, and, if personal, each of the users who are in it. Missing are those users that the
+// directory does not know, or has no address of; bad says which of the list are no addresses. All are in order, and none twice;
+// addresses are in the form of [ParseAddress].
+func Recipients(list []string, personal bool, users []string, d Directory) (all []delivery.Recipient, missing, bad []string) {
+	for _, entry := range list {
+		address, err := ParseAddress(entry)
+		if err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		all = append(all, delivery.Recipient{Kind: ledger.DeliverReport, Address: address})
+	}
+	for _, user := range users {
+		switch {
+		case !personal || user == "": // what nobody answers for has no page
+		case d[user].Mail == "":
+			missing = append(missing, user)
+		default:
+			all = append(all, delivery.Recipient{Kind: ledger.DeliverPersonal, User: user, Address: d[user].Mail})
+		}
+	}
+	slices.SortFunc(all, func(a, b delivery.Recipient) int {
+		return cmp.Or(-cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.User, b.User), cmp.Compare(a.Address, b.Address))
+	})
+	slices.Sort(missing)
+	return slices.Compact(all), slices.Compact(missing), bad
+}

@@ -1,0 +1,72 @@
+// Package volcano reads what Volcano has of jobs and how it is configured, from caches. What its objects say, package gang knows.
+package volcano
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+)
+
+// ReadGroup reads a PodGroup of an object by its name; nil for none, and for one that is being deleted.
+func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, name string) (*gang.State, error) {
+	podGroup := gang.NewPodGroup()
+	found, err := kube.Owned(ctx, reader, owner, name, podGroup)
+	if !found || err != nil || podGroup.GetDeletionTimestamp() != nil {
+		return nil, err
+	}
+	state := gang.StateOf(podGroup)
+	return &state, nil
+}
+
+// SchedulerConf is the configuration of Volcano's scheduler, in a cache of its own: it has no label of ours, and the manager's
+// cache selects the ConfigMaps that it holds by one.
+type SchedulerConf struct{ cache cache.Cache }
+
+// AddSchedulerConf adds the cache to the manager, which starts it before any controller.
+func AddSchedulerConf(mgr ctrl.Manager) (*SchedulerConf, error) {
+	c, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: kube.StripMetadata,
+		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {
+			Namespaces: map[string]cache.Config{gang.SchedulerConfigMap.Namespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", gang.SchedulerConfigMap.Name),
+		}},
+	})
+	if err == nil {
+		err = mgr.Add(startedFirst{c})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cache the configuration of Volcano's scheduler: %w", err)
+	}
+	return &SchedulerConf{c}, nil
+}
+
+// startedFirst is a cache that the manager starts with its own.
+type startedFirst struct{ cache.Cache }
+
+// GetCache tells the manager that it is one.
+func (c startedFirst) GetCache() cache.Cache { return c.Cache }
+
+// Obstacles lists what in the configuration keeps surplus from giving way, in words for users.
+func (s *SchedulerConf) Obstacles(ctx context.Context) ([]string, error) {
+	conf := &corev1.ConfigMap{}
+	if err := s.cache.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the configuration of Volcano's scheduler: %w", err)
+	}
+	return gang.Obstacles(conf.Data), nil
+}
+
+// Changes tells a controller when the configuration changes.
+func (s *SchedulerConf) Changes(h handler.EventHandler) source.Source {
+	return source.Kind[client.Object](s.cache, &corev1.ConfigMap{}, h)
+}

@@ -1,0 +1,106 @@
+package quota
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// nodePatience is how long Queues are left as they are when nodes come or go: some come back.
+	nodePatience = 30 * time.Second
+	// emptyPatience is how long a Queue whose profile is gone has held nothing before it is deleted.
+	emptyPatience = 5 * time.Second
+	// RefusedInterval is how often what was refused is tried again.
+	RefusedInterval = 30 * time.Second
+
+	// spentInterval is how often what was used of budgets is looked at, and offersInterval after what time there is certainly a new
+	// answer to what is available: no watch tells of either.
+	spentInterval, offersInterval = 30 * time.Second, time.Minute
+)
+
+// Waits is since when what Plan holds back waits. Each decision has it for the next one; lost, it counts from then.
+type Waits struct {
+	// Nodes is since when Queues differ from what they should say because nodes came or went; zero while they do not.
+	Nodes time.Time
+	// Empty is since when each Queue whose profile is gone holds nothing, by its UID.
+	Empty map[types.UID]time.Time
+}
+
+// holdForNodes leaves Queues as they are that differ only because nodes came or went, until that has stood for a while. Patient
+// is false when somebody changed a profile or a Queue, who wants it to be as it should at once.
+func (p *planner) holdForNodes(d *Decision, patient bool) {
+	differ := false
+	for i := range d.Profiles {
+		differ = differ || d.Profiles[i].Apply != nil
+	}
+	if !differ {
+		return
+	}
+	since := p.o.Waits.Nodes
+	if since.IsZero() {
+		since = p.at
+	}
+	left := since.Add(nodePatience).Sub(p.at)
+	if !patient || left <= 0 {
+		return
+	}
+	for i := range d.Profiles {
+		d.Profiles[i].Apply = nil
+	}
+	d.Waits.Nodes = since
+	p.wakeAfter(left)
+}
+
+// holdRefused leaves a Queue alone that was refused a moment ago.
+func (p *planner) holdRefused(d *Decision) {
+	until := map[string]time.Time{}
+	for _, r := range p.reviews {
+		if r.given.Refused != "" {
+			until[r.profile.Name] = r.given.RefusedAt.Add(RefusedInterval)
+		}
+	}
+	for i := range d.Profiles {
+		of := &d.Profiles[i]
+		if left := until[of.Profile.Name].Sub(p.at); left > 0 && !of.Agrees {
+			of.Create, of.Apply = nil, nil
+			p.wakeAfter(left)
+		}
+	}
+}
+
+// holdDeletions keeps Queues whose profiles are gone until all of them have held nothing for a while: a gang that was just
+// created is in no cache yet, and would be in a Queue that does not exist.
+func (p *planner) holdDeletions(d *Decision) {
+	left := time.Duration(0)
+	d.Waits.Empty = make(map[types.UID]time.Time, len(d.DeleteQueues))
+	for _, q := range d.DeleteQueues {
+		since, known := p.o.Waits.Empty[q.UID]
+		if !known {
+			since = p.at
+		}
+		d.Waits.Empty[q.UID] = since
+		left = max(left, since.Add(emptyPatience).Sub(p.at))
+	}
+	if left > 0 {
+		d.DeleteQueues = nil
+		p.wakeAfter(left)
+	}
+}
+
+// awaitFigures has figures looked at again of which no watch tells.
+func (p *planner) awaitFigures() {
+	switch {
+	case len(p.o.Budgets) > 0:
+		p.wakeAfter(spentInterval)
+	case p.o.OffersOld:
+		p.wakeAfter(offersInterval)
+	}
+}
+
+// wakeAfter has all looked at again after a time, if that is sooner than what is planned. Zero is for never.
+func (p *planner) wakeAfter(wait time.Duration) {
+	if wait > 0 && (p.again == 0 || wait < p.again) {
+		p.again = wait
+	}
+}
