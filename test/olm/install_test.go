@@ -120,7 +120,7 @@ var _ = Describe("The bundle", Ordered, func() {
 			err := in.Client.Get(ctx, client.ObjectKeyFromObject(pools[0]), queue)
 			return gang.QueueState(queue), err
 		}).Should(Equal(gang.QueueOpen), "the pool opens")
-		said, code, err := in.Doctor(ctx)
+		said, code, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "it finds nothing to do")
 		Expect(said).To(And(

@@ -25,7 +25,7 @@ var _ = Describe("A dispute", Ordered, func() {
 		s.DeleteJob("held")
 		Eventually(s.Fetch("ctr")).Should(HaveField("Status.Phase", v1alpha1.PhaseRunning))
 		why := func() (string, error) {
-			said, _, err := f.Why(ctx, s.Namespace+"/ctr", "--at", at.Format(time.RFC3339), "--config", f.configuration)
+			said, _, err := f.Command(ctx, "why", s.Namespace+"/ctr", "--at", at.Format(time.RFC3339), "--config", f.configuration)
 			return said, err
 		}
 		answer := And(ContainSubstring("Job ctr in namespace "+s.Namespace+", "+at.Format(time.DateTime)+" UTC"),
@@ -35,7 +35,7 @@ var _ = Describe("A dispute", Ordered, func() {
 		f.Operator.Kill()
 		Expect(why()).To(answer, "what was decided is kept")
 		Expect(f.Operator.Start(ctx)).To(Succeed())
-		said, code, err := f.Why(ctx, s.Namespace+"/nobody", "--at", at.Format(time.RFC3339), "--config", f.configuration)
+		said, code, err := f.Command(ctx, "why", s.Namespace+"/nobody", "--at", at.Format(time.RFC3339), "--config", f.configuration)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(code).To(Equal(1))
 		Expect(said).To(ContainSubstring("nothing is known of job nobody"))

@@ -91,7 +91,7 @@ var _ = Describe("Sizing", Ordered, func() {
 	It("behaviour 3: whoever ran out of memory that was cut gets it back, also in other jobs of the task", func(ctx SpecContext) {
 		f.runs(f.job("hungry", "steady", enforce))
 		before := f.Worker("hungry", 1).UID
-		f.OutOfMemory("hungry", 1, 1)
+		outOfMemory(f.Scenario, "hungry", 1, 1)
 		Eventually(f.Fetch("hungry")).Should(And(testutil.Train(2), HaveField("Status.Attempt.Number", BeEquivalentTo(2))))
 		Expect(f.Worker("hungry", 1).UID).NotTo(Equal(before))
 		_, memory := f.asks("hungry", 1)
@@ -133,7 +133,8 @@ var _ = Describe("Sizing", Ordered, func() {
 	})
 
 	It("tells what it knows of a task", func(ctx SpecContext) {
-		said, code, err := f.Sizing(ctx, f.Scenario.Namespace+"/throttled", "--config="+f.configuration, "--tier=main-traffic")
+		said, code, err := f.Command(ctx, "sizing", f.Scenario.Namespace+"/throttled", "--config="+f.configuration,
+			"--tier=main-traffic")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(code).To(BeZero(), said)
 		Expect(said).To(And(ContainSubstring("worker/trainer"), ContainSubstring("100 %"),

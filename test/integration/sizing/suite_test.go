@@ -173,3 +173,11 @@ func (f *fixture) asks(job string, i int) (cpu, memory float64) {
 	Expect(r.Limits.Memory().Cmp(*r.Requests.Memory())).To(BeZero(), "the tier's limit of memory is what is requested")
 	return r.Requests.Cpu().AsApproximateFloat64(), r.Requests.Memory().AsApproximateFloat64() / gib
 }
+
+// outOfMemory does what a kubelet does when the container is killed for want of memory and restarts where it is, for the nth
+// time.
+func outOfMemory(s *testutil.Scenario, job string, i, times int) {
+	GinkgoHelper()
+	s.PatchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":true,`+
+		`"restartCount":%d,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]`, times))
+}
