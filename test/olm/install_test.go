@@ -37,7 +37,7 @@ var _ = Describe("The bundle", Ordered, func() {
 		in = suite.Bare(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 256})
 		bundle, err := filepath.Abs("../../bundle")
 		Expect(err).NotTo(HaveOccurred(), "the bundle has a path")
-		Expect(in.Cluster.StartOLM(ctx, bundle)).To(Succeed(), "OLM runs and has a catalog with the bundle")
+		Expect(startOLM(ctx, in, bundle)).To(Succeed(), "OLM runs and has a catalog with the bundle")
 	})
 
 	It("is resolved and installed", func(ctx SpecContext) {

@@ -21,6 +21,7 @@ import (
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/openmetrics"
+	"github.com/tideline-io/tideline/test/testutil/prometheus"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
@@ -67,7 +68,7 @@ type fixture struct {
 	*testutil.Installation
 	*testutil.Scenario
 
-	prometheus *cluster.Prometheus
+	prometheus *prometheus.Server
 	gate       *gate
 	ledger     string
 	// configuration is the operator's file.
@@ -85,7 +86,7 @@ func begin(ctx context.Context) *fixture {
 	f.ledger = filepath.Join(folder, "ledger.db")
 	Expect(f.record(ctx, midnight)).To(Succeed(), "the ledger knows the past")
 	var err error
-	f.prometheus, err = cluster.StartPrometheus(ctx, GinkgoWriter, func(to io.Writer) error { return f.used(to, midnight) })
+	f.prometheus, err = prometheus.Start(ctx, GinkgoWriter, func(to io.Writer) error { return f.used(to, midnight) })
 	Expect(err).NotTo(HaveOccurred(), "Prometheus knows the past")
 	DeferCleanup(f.prometheus.Stop)
 	f.gate = newGate(f.prometheus.URL)
