@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A part is one module under modules/: the programs built of it and the files
+// A Part is one module under modules/: the programs built of it and the files
 // copied out of it into the cache.
 type Part struct {
 	name     string // folder under modules/, before the version if there are several
@@ -133,7 +133,7 @@ var (
 		},
 		tags: "remove_all_sd", // without service discovery, which is most of what it is built of
 	}
-	// OLM, the Operator Lifecycle Manager, is built only where a suite starts it: about
+	// OLM is the Operator Lifecycle Manager, built only where a suite starts it: about
 	// 3 minutes on two cores the first time.
 	OLM = Part{
 		name:   "olm",

@@ -16,7 +16,7 @@ import (
 )
 
 // makeReady does what a kubelet does once a worker's containers run and are ready.
-func makeReady(s *testutil.Scenario, job string, i int) {
+func makeReady(s *testutil.Scenario, job string, i int) { //nolint:unparam // as all that kubelets do to a worker of a job
 	GinkgoHelper()
 	s.PatchStatus(job, i, `"phase":"Running",`+
 		`"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}]`)
