@@ -73,7 +73,8 @@ gotests() {
 # unit runs everything that needs no cluster.
 unit() {
 	local list status=0
-	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/perf/merge/... ./test/perf/giveway/...)
+	mapfile -t list < <(go list ./... | grep -Ev '/tideline/test/' && go list ./test/tools/... ./test/integration/badinput \
+		./test/perf/merge/... ./test/perf/giveway/...)
 	command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null ||
 		echo "not run: the ledger on PostgreSQL: install postgresql" >>"$summary"
 	command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null ||

@@ -33,29 +33,11 @@ func Build(ctx context.Context, log io.Writer) error {
 	return err
 }
 
-// BuildTrainingOperator builds what [Cluster.StartTrainingOperator] starts,
-// which is no part of every cluster: about 2 minutes on two cores the first time.
-func BuildTrainingOperator(ctx context.Context, log io.Writer) error {
-	return trainingOperatorPart.buildAlone(ctx, log)
-}
-
 // BuildObjectStore builds what [Cluster.StartObjectStore] starts, which is no
 // part of every cluster: about 3 minutes on two cores the first time.
 func BuildObjectStore(ctx context.Context, log io.Writer) error {
-	return objectStorePart.buildAlone(ctx, log)
-}
-
-// BuildPrometheus builds what [StartPrometheus] starts, unless Prometheus is on
-// PATH: about 7 minutes on two cores the first time.
-func BuildPrometheus(ctx context.Context, log io.Writer) error {
-	_, err := prometheusPrograms(ctx, log)
+	_, err := objectStorePart.Build(ctx, log)
 	return err
-}
-
-// BuildOLM builds what [Cluster.StartOLM] starts, which is no part of every
-// cluster: about 3 minutes on two cores the first time.
-func BuildOLM(ctx context.Context, log io.Writer) error {
-	return olmPart.buildAlone(ctx, log)
 }
 
 // BuildNode builds what package node runs beside the programs of Debian, kubelet
@@ -71,17 +53,16 @@ func BuildNode(ctx context.Context, log io.Writer) (kubelet, coredns string, err
 		return "", "", err
 	}
 	d, err := corednsPart.build(ctx, repo, log)
-	return k.program("kubelet"), d.program("coredns"), err
+	return k.Program("kubelet"), d.Program("coredns"), err
 }
 
-// buildAlone builds a part that is no part of every cluster.
-func (p part) buildAlone(ctx context.Context, log io.Writer) error {
+// Build builds what is not in the cache yet of a part that not every cluster has.
+func (p Part) Build(ctx context.Context, log io.Writer) (Built, error) {
 	repo, err := repository()
 	if err != nil {
-		return err
+		return Built{}, err
 	}
-	_, err = p.build(ctx, repo, log)
-	return err
+	return p.build(ctx, repo, log)
 }
 
 // Kubectl returns the command to run: kubectl if it is on PATH, else the path of
@@ -98,16 +79,17 @@ func Kubectl(ctx context.Context, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.program("kubectl"), nil
+	return b.Program("kubectl"), nil
 }
 
-// built says where the programs and files of one part are.
-type built struct {
+// Built says where the programs and files of one part are.
+type Built struct {
 	dir      string
 	prebuilt map[string]string // programs taken from elsewhere, by name
 }
 
-func (b built) program(name string) string {
+// Program is the path of a program.
+func (b Built) Program(name string) string {
 	if found, ok := b.prebuilt[name]; ok {
 		return found
 	}
@@ -115,12 +97,12 @@ func (b built) program(name string) string {
 }
 
 // file returns the content of a file copied out of the part's module.
-func (b built) file(name string) ([]byte, error) {
+func (b Built) file(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(b.dir, cachedName(name)))
 }
 
-// objects returns the objects in manifests copied out of the part's module.
-func (b built) objects(manifests ...string) ([]*unstructured.Unstructured, error) {
+// Objects returns the objects in manifests copied out of the part's module.
+func (b Built) Objects(manifests ...string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, name := range manifests {
 		content, err := b.file(name)
@@ -150,12 +132,12 @@ func cachedName(file string) string {
 }
 
 // buildParts builds what is missing of clusterParts and returns them by name.
-func buildParts(ctx context.Context, log io.Writer) (map[string]built, error) {
+func buildParts(ctx context.Context, log io.Writer) (map[string]Built, error) {
 	repo, err := repository()
 	if err != nil {
 		return nil, err
 	}
-	parts := make(map[string]built, len(clusterParts))
+	parts := make(map[string]Built, len(clusterParts))
 	for _, p := range clusterParts {
 		if parts[p.name], err = p.build(ctx, repo, log); err != nil {
 			return nil, err
@@ -165,20 +147,20 @@ func buildParts(ctx context.Context, log io.Writer) (map[string]built, error) {
 }
 
 // build makes sure that all programs and files of p are in the cache.
-func (p part) build(ctx context.Context, repo string, log io.Writer) (built, error) {
+func (p Part) build(ctx context.Context, repo string, log io.Writer) (Built, error) {
 	moduleDir, err := p.moduleFolder(repo)
 	if err != nil {
-		return built{}, err
+		return Built{}, err
 	}
 	version, err := requiredVersion(filepath.Join(moduleDir, "go.mod"), p.module)
 	if err != nil {
-		return built{}, err
+		return Built{}, err
 	}
 	cache, err := CacheDir()
 	if err != nil {
-		return built{}, err
+		return Built{}, err
 	}
-	b := built{
+	b := Built{
 		dir:      filepath.Join(cache, "bin", cacheKey(p.name, version)),
 		prebuilt: p.prebuilt(ctx, version),
 	}
@@ -186,23 +168,23 @@ func (p part) build(ctx context.Context, repo string, log io.Writer) (built, err
 		return b, nil
 	}
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
-		return built{}, err
+		return Built{}, err
 	}
 	lock, err := lockDir(ctx, b.dir, func() {
 		_, _ = fmt.Fprintf(log, "waiting for another program that builds %s %s\n", p.name, version)
 	})
 	if err != nil {
-		return built{}, err
+		return Built{}, err
 	}
 	defer lock.unlock()
 	if err := p.buildMissing(ctx, b, moduleDir, version, log); err != nil {
-		return built{}, err
+		return Built{}, err
 	}
 	return b, p.copyFiles(ctx, moduleDir, b.dir)
 }
 
 // buildMissing builds the programs that are not there.
-func (p part) buildMissing(ctx context.Context, b built, moduleDir, version string, log io.Writer) error {
+func (p Part) buildMissing(ctx context.Context, b Built, moduleDir, version string, log io.Writer) error {
 	missing := p.missing(b)
 	if len(missing) == 0 {
 		return nil
@@ -225,10 +207,10 @@ func cacheKey(name, version string) string {
 }
 
 // missing returns the programs that must be built.
-func (p part) missing(b built) []program {
+func (p Part) missing(b Built) []program {
 	var missing []program
 	for _, prog := range p.programs {
-		if _, err := os.Stat(b.program(prog.name)); err != nil {
+		if _, err := os.Stat(b.Program(prog.name)); err != nil {
 			missing = append(missing, prog)
 		}
 	}
@@ -236,7 +218,7 @@ func (p part) missing(b built) []program {
 }
 
 // complete reports whether nothing of p must be built or copied.
-func (p part) complete(b built) bool {
+func (p Part) complete(b Built) bool {
 	for _, f := range p.files {
 		if _, err := os.Stat(filepath.Join(b.dir, cachedName(f))); err != nil {
 			return false
@@ -247,7 +229,7 @@ func (p part) complete(b built) bool {
 
 // prebuilt returns those of p's programs that setup-envtest has installed in the
 // folder KUBEBUILDER_ASSETS in the same minor version.
-func (p part) prebuilt(ctx context.Context, version string) map[string]string {
+func (p Part) prebuilt(ctx context.Context, version string) map[string]string {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
 		return nil
@@ -266,7 +248,7 @@ func (p part) prebuilt(ctx context.Context, version string) map[string]string {
 
 // buildProgram builds into a temporary file and renames it, so that a program in
 // the cache is always whole. A goMod that is not "" replaces the module's own.
-func (p part) buildProgram(ctx context.Context, prog program, moduleDir, goMod, version, dir string, log io.Writer) error {
+func (p Part) buildProgram(ctx context.Context, prog program, moduleDir, goMod, version, dir string, log io.Writer) error {
 	_, _ = fmt.Fprintf(log, "building %s %s (about %s the first time) ... ", prog.name, version, prog.takes)
 	began := time.Now()
 	target := filepath.Join(dir, prog.name)
@@ -291,7 +273,7 @@ func (p part) buildProgram(ctx context.Context, prog program, moduleDir, goMod, 
 
 // copyFiles copies p's files out of the module cache, which may be cleaned
 // between two runs.
-func (p part) copyFiles(ctx context.Context, moduleDir, dir string) error {
+func (p Part) copyFiles(ctx context.Context, moduleDir, dir string) error {
 	if len(p.files) == 0 {
 		return nil
 	}

@@ -49,8 +49,8 @@ replace example.com/other => example.com/other v9.9.9
 // Each program must be a tool of its module, so that go mod tidy keeps what it
 // needs.
 func TestModulesNameTheirPrograms(t *testing.T) {
-	for _, p := range append(clusterParts, kubectlPart, kubeletPart, corednsPart, trainingOperatorPart, objectStorePart,
-		prometheusPart, olmPart) {
+	for _, p := range append(clusterParts, kubectlPart, kubeletPart, corednsPart, TrainingOperator, objectStorePart,
+		Prometheus, OLM) {
 		folders := []string{p.folder()}
 		if p.variable != "" {
 			folders = nil
@@ -68,7 +68,7 @@ func TestModulesNameTheirPrograms(t *testing.T) {
 	}
 }
 
-func namesPrograms(t *testing.T, p part, folder string) {
+func namesPrograms(t *testing.T, p Part, folder string) {
 	t.Helper()
 	goMod := filepath.Join("modules", folder, "go.mod")
 	version, err := requiredVersion(goMod, p.module)

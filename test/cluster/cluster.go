@@ -51,7 +51,7 @@ type Options struct {
 type Cluster struct {
 	options    Options
 	repo       string
-	parts      map[string]built
+	parts      map[string]Built
 	state      *stateDir
 	authority  *authority
 	keys       keyFiles
@@ -63,10 +63,10 @@ type Cluster struct {
 	dynamic dynamic.Interface
 
 	mu        sync.Mutex
-	etcd      *process
-	apiServer *process
-	kwok      *process
-	clients   []*process // of the API server, KWOK among them
+	etcd      *Process
+	apiServer *Process
+	kwok      *Process
+	clients   []*Process // of the API server, KWOK among them
 	nodes     int        // number of nodes ever added
 
 	stopOnce sync.Once
@@ -154,7 +154,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 			return c.InstallVolcano(ctx)
 		},
 		func(ctx context.Context) error {
-			if err := c.waitFor(ctx, "kube-apiserver to be ready", c.apiServerReady, c.apiServer); err != nil {
+			if err := c.WaitFor(ctx, "kube-apiserver to be ready", c.apiServerReady, c.apiServer); err != nil {
 				return err
 			}
 			return parallel(ctx, c.startControllers, c.startNodes)
@@ -192,7 +192,7 @@ func (c *Cluster) stopProcesses() {
 		group.Go(func() { p.stop(stopGrace) })
 	}
 	group.Wait()
-	for _, p := range []*process{c.apiServer, c.etcd} {
+	for _, p := range []*Process{c.apiServer, c.etcd} {
 		if p != nil {
 			p.stop(stopGrace)
 		}
@@ -201,12 +201,12 @@ func (c *Cluster) stopProcesses() {
 
 // startClient starts a program that talks to the API server as an admin called
 // user.
-func (c *Cluster) startClient(p part, program, user string, args ...string) (*process, error) {
-	kubeconfig, err := c.writeKubeconfig(user)
+func (c *Cluster) startClient(p Part, program, user string, args ...string) (*Process, error) {
+	kubeconfig, err := c.WriteKubeconfig(user)
 	if err != nil {
 		return nil, err
 	}
-	proc, err := startProcess(c.state.path, program, c.parts[p.name].program(program),
+	proc, err := StartProcess(c.state.path, program, c.parts[p.name].Program(program),
 		append([]string{"--kubeconfig=" + kubeconfig}, args...))
 	if err == nil {
 		c.addClient(proc)
@@ -214,7 +214,7 @@ func (c *Cluster) startClient(p part, program, user string, args ...string) (*pr
 	return proc, err
 }
 
-func (c *Cluster) addClient(p *process) {
+func (c *Cluster) addClient(p *Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clients = append(c.clients, p)
@@ -226,17 +226,17 @@ func (c *Cluster) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
-	for _, p := range append([]*process{c.etcd, c.apiServer}, c.clients...) {
+	for _, p := range append([]*Process{c.etcd, c.apiServer}, c.clients...) {
 		if p != nil {
-			errs = append(errs, p.failure())
+			errs = append(errs, p.Failure())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// waitFor polls ready until it returns nil. It gives up when ctx ends, after
+// WaitFor polls ready until it returns nil. It gives up when ctx ends, after
 // stepTimeout, and when one of the processes that it needs has ended.
-func (c *Cluster) waitFor(ctx context.Context, what string, ready func(context.Context) error, needs ...*process) error {
+func (c *Cluster) WaitFor(ctx context.Context, what string, ready func(context.Context) error, needs ...*Process) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -246,7 +246,7 @@ func (c *Cluster) waitFor(ctx context.Context, what string, ready func(context.C
 			return nil
 		}
 		for _, p := range needs {
-			if failure := p.failure(); failure != nil {
+			if failure := p.Failure(); failure != nil {
 				return failure
 			}
 		}

@@ -35,38 +35,40 @@ var withoutControllers = []string{
 	"-ttl-controller",
 }
 
-// A server is a process that listens on ports given to it.
-type server struct {
-	part    part
-	program string
-	ports   int
-	env     []string // further variables, where arguments would show a secret
-	// prepare returns the arguments for these ports.
-	prepare func(ctx context.Context, ports []int) ([]string, error)
-	ready   func(context.Context) error
+// A Server is a process that listens on ports given to it.
+type Server struct {
+	// Name is also that of its log, and Program the path of what runs.
+	Name, Program string
+	// Ports is how many it listens on.
+	Ports int
+	// Env are further variables, where arguments would show a secret.
+	Env []string
+	// Prepare returns the arguments for these ports. It may be called more than once.
+	Prepare func(ctx context.Context, ports []int) ([]string, error)
+	Ready   func(context.Context) error
 }
 
 // startServer starts s on free ports and waits until it is ready. Another
 // program may take a port before s listens; s is then started on others.
-func (c *Cluster) startServer(ctx context.Context, s server) (*process, error) {
+func (c *Cluster) startServer(ctx context.Context, s Server) (*Process, error) {
 	for attempts := 5; ; attempts-- {
-		ports, err := freePorts(s.ports)
+		ports, err := FreePorts(s.Ports)
 		if err != nil {
 			return nil, err
 		}
-		args, err := s.prepare(ctx, ports)
+		args, err := s.Prepare(ctx, ports)
 		if err != nil {
 			return nil, err
 		}
-		p, err := startProcess(c.state.path, s.program, c.parts[s.part.name].program(s.program), args, s.env...)
+		p, err := StartProcess(c.state.path, s.Name, s.Program, args, s.Env...)
 		if err != nil {
 			return nil, err
 		}
-		err = c.waitFor(ctx, s.program+" to be ready", s.ready, p)
+		err = c.WaitFor(ctx, s.Name+" to be ready", s.Ready, p)
 		if err == nil {
 			return p, nil
 		}
-		if attempts == 1 || !p.portTaken() {
+		if attempts == 1 || !p.PortTaken() {
 			p.stop(0)
 			return nil, err
 		}
@@ -83,21 +85,22 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if c.keys, err = c.authority.writeKeyFiles(c.state.path); err != nil {
 		return err
 	}
-	c.etcd, err = c.startServer(ctx, server{
-		part: etcdPart, program: "etcd", ports: 2, prepare: c.etcdArguments, ready: c.etcdReady,
+	c.etcd, err = c.startServer(ctx, Server{
+		Name: "etcd", Program: c.parts[etcdPart.name].Program("etcd"), Ports: 2, Prepare: c.etcdArguments, Ready: c.etcdReady,
 	})
 	if err != nil {
 		return err
 	}
-	c.apiServer, err = c.startServer(ctx, server{
-		part: kubernetesPart, program: "kube-apiserver", ports: 1, prepare: c.apiServerArguments, ready: c.apiServerAnswers,
+	c.apiServer, err = c.startServer(ctx, Server{
+		Name: "kube-apiserver", Program: c.parts[kubernetesPart.name].Program("kube-apiserver"), Ports: 1,
+		Prepare: c.apiServerArguments, Ready: c.apiServerAnswers,
 	})
 	return err
 }
 
 func (c *Cluster) etcdArguments(_ context.Context, ports []int) ([]string, error) {
-	c.etcdServer = "http://" + address(ports[0])
-	peer := "http://" + address(ports[1])
+	c.etcdServer = "http://" + Address(ports[0])
+	peer := "http://" + Address(ports[1])
 	return []string{
 		"--name=local",
 		"--data-dir=data",
@@ -112,10 +115,10 @@ func (c *Cluster) etcdArguments(_ context.Context, ports []int) ([]string, error
 	}, nil
 }
 
-func (c *Cluster) etcdReady(ctx context.Context) error { return healthy(ctx, c.etcdServer+"/health") }
+func (c *Cluster) etcdReady(ctx context.Context) error { return Healthy(ctx, c.etcdServer+"/health") }
 
-// healthy returns why a health check fails.
-func healthy(ctx context.Context, url string) error {
+// Healthy returns why a health check fails.
+func Healthy(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -198,7 +201,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.waitFor(ctx, "the service account that every pod of the namespace default has", func(ctx context.Context) error {
+	return c.WaitFor(ctx, "the service account that every pod of the namespace default has", func(ctx context.Context) error {
 		_, err := c.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}, p)
@@ -229,21 +232,21 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	c.apiServer = p
 	c.mu.Unlock()
-	return c.waitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady, p)
+	return c.WaitFor(ctx, "kube-apiserver to be ready again", c.apiServerReady, p)
 }
 
 // startAgain starts a process that was stopped as it was started before, when its
 // port is free.
-func (c *Cluster) startAgain(ctx context.Context, p *process, port int) (*process, error) {
+func (c *Cluster) startAgain(ctx context.Context, p *Process, port int) (*Process, error) {
 	portFree := func(context.Context) error {
-		l, err := net.Listen("tcp", address(port))
+		l, err := net.Listen("tcp", Address(port))
 		if err != nil {
 			return err
 		}
 		return l.Close()
 	}
-	if err := c.waitFor(ctx, "the port of "+p.name+" to be free", portFree); err != nil {
+	if err := c.WaitFor(ctx, "the port of "+p.name+" to be free", portFree); err != nil {
 		return nil, err
 	}
-	return startProcess(c.state.path, p.name, p.cmd.Path, p.cmd.Args[1:], p.env...)
+	return StartProcess(c.state.path, p.name, p.cmd.Path, p.cmd.Args[1:], p.env...)
 }

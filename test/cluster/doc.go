@@ -18,10 +18,11 @@
 // Volcano is then built with, because no module proxy serves its own; the copy is
 // beside the programs in the cache.
 //
-// Training-operator is started on a cluster by [Cluster.StartTrainingOperator],
-// and the Operator Lifecycle Manager by [Cluster.StartOLM], for the one suite
-// each that needs them; a server of S3 is by [Cluster.StartObjectStore]. A Prometheus that knows what
-// a test writes needs no cluster: [StartPrometheus].
+// A server of S3 is started beside a cluster by [Cluster.StartObjectStore]. What
+// one suite needs besides is started by that suite, by [Cluster.Build] and
+// [Cluster.StartServer]: training-operator in test/integration/pytorchjob, and the
+// Operator Lifecycle Manager in test/olm. A Prometheus that knows what a test
+// writes needs no cluster: test/testutil/prometheus.
 //
 // Everything listens on the loopback interface only, but for the webhook of
 // training-operator and OLM's programs, which cannot be told to, and on ports

@@ -82,7 +82,7 @@ func (f *fixture) eventually(what string, check func() error) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.ctx, eventuallyTimeout)
 	defer cancel()
-	if err := f.waitFor(ctx, what, func(context.Context) error { return check() }); err != nil {
+	if err := f.WaitFor(ctx, what, func(context.Context) error { return check() }); err != nil {
 		f.t.Fatal(err)
 	}
 }

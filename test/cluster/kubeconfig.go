@@ -33,9 +33,9 @@ func (c *Cluster) kubeconfigFor(user string, groups ...string) ([]byte, error) {
 	return c.kubeconfig(user, &api.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
 }
 
-// writeKubeconfig writes a kubeconfig for a program of the cluster, an admin
+// WriteKubeconfig writes a kubeconfig for a program of the cluster, an admin
 // called user, to the state folder and returns its path.
-func (c *Cluster) writeKubeconfig(user string) (string, error) {
+func (c *Cluster) WriteKubeconfig(user string) (string, error) {
 	content, err := c.kubeconfigFor(user, adminGroup)
 	if err != nil {
 		return "", err
@@ -48,7 +48,7 @@ func (c *Cluster) kubeconfig(user string, auth *api.AuthInfo) ([]byte, error) {
 	const name = "tideline-local"
 	content, err := clientcmd.Write(api.Config{
 		Clusters: map[string]*api.Cluster{name: {
-			Server:                   "https://" + address(c.apiPort),
+			Server:                   "https://" + Address(c.apiPort),
 			CertificateAuthorityData: c.authority.pem,
 		}},
 		AuthInfos:      map[string]*api.AuthInfo{user: auth},

@@ -6,7 +6,7 @@ import "path/filepath"
 // beside them.
 const kwokAnnotation, kwokValue = "kwok.x-k8s.io/node", "fake"
 
-func (c *Cluster) startKwok() (*process, error) {
+func (c *Cluster) startKwok() (*Process, error) {
 	config, err := stages(c.parts[kwokPart.name])
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (c *command) eventually(what string, check func(context.Context) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), eventuallyTimeout)
 	defer cancel()
-	if err := (&Cluster{state: &stateDir{path: c.state}}).waitFor(ctx, what, check); err != nil {
+	if err := (&Cluster{state: &stateDir{path: c.state}}).WaitFor(ctx, what, check); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func (c *Cluster) AddNodes(ctx context.Context, n, gpus int) ([]string, error) {
 		}
 	}
 	for _, name := range names {
-		if err := c.waitFor(ctx, "node "+name+" to be Ready", func(ctx context.Context) error {
+		if err := c.WaitFor(ctx, "node "+name+" to be Ready", func(ctx context.Context) error {
 			node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err

@@ -33,7 +33,7 @@ type ObjectStore struct {
 
 	cluster *Cluster
 	port    int
-	process *process
+	process *Process
 }
 
 // StartObjectStore starts versitygw over an empty folder, on the loopback
@@ -56,20 +56,20 @@ func (c *Cluster) StartObjectStore(ctx context.Context) (_ *ObjectStore, err err
 	if err := errors.Join(os.Mkdir(s.Directory, 0o700), os.Mkdir(metadata, 0o700)); err != nil {
 		return nil, err
 	}
-	s.process, err = c.startServer(ctx, server{
-		part:    part,
-		program: versitygw,
-		ports:   1,
-		env:     []string{"ROOT_ACCESS_KEY_ID=" + s.AccessKey, "ROOT_SECRET_ACCESS_KEY=" + s.SecretKey},
-		prepare: func(_ context.Context, ports []int) ([]string, error) {
+	s.process, err = c.startServer(ctx, Server{
+		Name:    versitygw,
+		Program: c.parts[part.name].Program(versitygw),
+		Ports:   1,
+		Env:     []string{"ROOT_ACCESS_KEY_ID=" + s.AccessKey, "ROOT_SECRET_ACCESS_KEY=" + s.SecretKey},
+		Prepare: func(_ context.Context, ports []int) ([]string, error) {
 			s.port = ports[0]
-			s.Endpoint = "http://" + address(s.port)
+			s.Endpoint = "http://" + Address(s.port)
 			return []string{
-				"--port=" + address(s.port), "--region=" + s.Region, "--quiet",
+				"--port=" + Address(s.port), "--region=" + s.Region, "--quiet",
 				"posix", "--sidecar=" + metadata, s.Directory,
 			}, nil
 		},
-		ready: s.answers,
+		Ready: s.answers,
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (s *ObjectStore) Start(ctx context.Context) (err error) {
 		return err
 	}
 	s.cluster.addClient(s.process)
-	return s.cluster.waitFor(ctx, "the object store to answer again", s.answers, s.process)
+	return s.cluster.WaitFor(ctx, "the object store to answer again", s.answers, s.process)
 }
 
 // WriteKeys writes what clients of S3 need to a file that only this user reads,

@@ -58,7 +58,7 @@ func startNothing(t *testing.T) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{repo: repo, parts: map[string]built{}}
+	c := &Cluster{repo: repo, parts: map[string]Built{}}
 	if c.options, err = (Options{}).complete(repo); err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A part is one module under modules/: the programs built of it and the files
+// A Part is one module under modules/: the programs built of it and the files
 // copied out of it into the cache.
-type part struct {
+type Part struct {
 	name     string // folder under modules/, before the version if there are several
 	module   string // module whose version names the folder in the cache
 	variable string // environment variable that chooses one of several versions
@@ -26,16 +26,37 @@ type program struct {
 	takes string // duration of the first build on two cores
 }
 
+// TrainingOperatorManifests are what training-operator's kustomizations put
+// together, but for what runs it in a cluster.
+var TrainingOperatorManifests = []string{
+	"manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+	"manifests/base/rbac/role.yaml",
+	"manifests/base/rbac/cluster-role-binding.yaml",
+	"manifests/base/webhook/manifests.yaml",
+}
+
+// OLMDefinitions are the kinds of objects that OLM's own installation creates.
+var OLMDefinitions = []string{
+	"deploy/chart/crds/0000_50_olm_00-catalogsources.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-clusterserviceversions.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-installplans.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-olmconfigs.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-operatorconditions.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-operatorgroups.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-operators.crd.yaml",
+	"deploy/chart/crds/0000_50_olm_00-subscriptions.crd.yaml",
+}
+
 // volcanoManifest is what Volcano's own installation applies.
 const volcanoManifest = "installer/volcano-development.yaml"
 
 var (
-	etcdPart = part{
+	etcdPart = Part{
 		name:     "etcd",
 		module:   "go.etcd.io/etcd/server/v3",
 		programs: []program{{"etcd", "go.etcd.io/etcd/server/v3", "1 min"}},
 	}
-	kubernetesPart = part{
+	kubernetesPart = Part{
 		name:     "kubernetes",
 		module:   "k8s.io/kubernetes",
 		variable: KubernetesVariable,
@@ -47,7 +68,7 @@ var (
 	}
 	// kubectlPart shares kubernetesPart's folder; it is built only where no
 	// kubectl is on PATH.
-	kubectlPart = part{
+	kubectlPart = Part{
 		name:     kubernetesPart.name,
 		module:   kubernetesPart.module,
 		variable: kubernetesPart.variable,
@@ -58,19 +79,19 @@ var (
 	// version that has run with containerd 1.6, which Debian 12 has: 1.37 warns that
 	// the one after it does without the fallbacks for it. The API server may be up to
 	// three minor versions newer than a kubelet.
-	kubeletPart = part{
+	kubeletPart = Part{
 		name:     kubernetesPart.name,
 		only:     "1.36.3",
 		module:   kubernetesPart.module,
 		programs: []program{{"kubelet", "k8s.io/kubernetes/cmd/kubelet", "2 min"}},
 		ldflags:  kubernetesVersionFlags,
 	}
-	corednsPart = part{
+	corednsPart = Part{
 		name:     "coredns",
 		module:   "github.com/coredns/coredns",
 		programs: []program{{"coredns", ".", "2 min"}},
 	}
-	volcanoPart = part{
+	volcanoPart = Part{
 		name:     "volcano",
 		module:   "volcano.sh/volcano",
 		variable: VolcanoVariable,
@@ -82,53 +103,54 @@ var (
 		},
 		files: []string{volcanoManifest},
 	}
-	kwokPart = part{
+	kwokPart = Part{
 		name:     "kwok",
 		module:   "sigs.k8s.io/kwok",
 		programs: []program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok", "1 min"}},
 		files:    stageFiles,
 	}
-	// trainingOperatorPart is built only where a suite starts it.
-	trainingOperatorPart = part{
+	// TrainingOperator is built only where a suite starts it: about 2 minutes on two cores the first time.
+	TrainingOperator = Part{
 		name:     "trainingoperator",
 		module:   "github.com/kubeflow/training-operator",
-		programs: []program{{trainingOperator, "github.com/kubeflow/training-operator/cmd/training-operator.v1", "2 min"}},
-		files:    trainingOperatorManifests,
+		programs: []program{{"training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1", "2 min"}},
+		files:    TrainingOperatorManifests,
 	}
 	// objectStorePart is built only where something starts it.
-	objectStorePart = part{
+	objectStorePart = Part{
 		name:     versitygw,
 		module:   "github.com/versity/versitygw",
 		programs: []program{{versitygw, "github.com/versity/versitygw/cmd/versitygw", "3 min"}},
 	}
-	// prometheusPart is built only where something starts it, and no Prometheus is
-	// on PATH.
-	prometheusPart = part{
-		name:   prometheus,
+	// Prometheus is built only where something starts it, and no Prometheus is on
+	// PATH: about 7 minutes on two cores the first time.
+	Prometheus = Part{
+		name:   "prometheus",
 		module: "github.com/prometheus/prometheus",
 		programs: []program{
-			{prometheus, "github.com/prometheus/prometheus/cmd/prometheus", "4 min"},
-			{promtool, "github.com/prometheus/prometheus/cmd/promtool", "3 min"},
+			{"prometheus", "github.com/prometheus/prometheus/cmd/prometheus", "4 min"},
+			{"promtool", "github.com/prometheus/prometheus/cmd/promtool", "3 min"},
 		},
 		tags: "remove_all_sd", // without service discovery, which is most of what it is built of
 	}
-	// olmPart is built only where a suite starts it.
-	olmPart = part{
+	// OLM is the Operator Lifecycle Manager, built only where a suite starts it: about
+	// 3 minutes on two cores the first time.
+	OLM = Part{
 		name:   "olm",
 		module: "github.com/operator-framework/operator-lifecycle-manager",
 		programs: []program{
-			{olmOperator, "github.com/operator-framework/operator-lifecycle-manager/cmd/olm", "2 min"},
-			{catalogOperator, "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog", "10 s"},
-			{opm, "github.com/operator-framework/operator-registry/cmd/opm", "20 s"},
+			{"olm", "github.com/operator-framework/operator-lifecycle-manager/cmd/olm", "2 min"},
+			{"catalog", "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog", "10 s"},
+			{"opm", "github.com/operator-framework/operator-registry/cmd/opm", "20 s"},
 		},
-		files: olmDefinitions,
+		files: OLMDefinitions,
 		tags:  "json1,containers_image_openpgp", // as OLM builds them; without C libraries
 	}
 )
 
 // clusterParts are the parts every cluster needs. Volcano's are among them also
 // for a cluster that starts without: it may be added later.
-var clusterParts = []part{etcdPart, kubernetesPart, volcanoPart, kwokPart}
+var clusterParts = []Part{etcdPart, kubernetesPart, volcanoPart, kwokPart}
 
 // kubernetesVersionFlags makes the programs report their version: built as
 // plain modules they would say v0.0.0, which clients refuse to negotiate with.

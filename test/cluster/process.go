@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// A process is one running program of the cluster.
-type process struct {
+// A Process is one running program of the cluster.
+type Process struct {
 	name    string
 	logPath string
 	cmd     *exec.Cmd
-	env     []string // what startProcess was given
+	env     []string // what StartProcess was given
 
 	done chan struct{} // closed when the process has ended
 	err  error         // how it ended; read after done
@@ -44,15 +44,15 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return start
 })
 
-// startProcess starts the program in a working folder of its own below dir, with
+// StartProcess starts the program in a working folder of its own below dir, with
 // an environment that says nothing about this machine or another cluster, but for
 // further variables. What it prints is appended to dir/name.log.
-func startProcess(dir, name, program string, args []string, env ...string) (*process, error) {
+func StartProcess(dir, name, program string, args []string, env ...string) (*Process, error) {
 	work := filepath.Join(dir, name)
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, err
 	}
-	p := &process{name: name, logPath: work + ".log", env: env, done: make(chan struct{})}
+	p := &Process{name: name, logPath: work + ".log", env: env, done: make(chan struct{})}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -81,9 +81,13 @@ func startProcess(dir, name, program string, args []string, env ...string) (*pro
 	return p, nil
 }
 
+// Stop asks the process to end, kills it when it has not soon, and returns when it
+// is gone.
+func (p *Process) Stop() { p.stop(stopGrace) }
+
 // stop asks the process to end, kills it when it has not within grace, and
 // returns when it is gone.
-func (p *process) stop(grace time.Duration) {
+func (p *Process) stop(grace time.Duration) {
 	p.mu.Lock()
 	p.stopping = true
 	p.mu.Unlock()
@@ -96,8 +100,8 @@ func (p *process) stop(grace time.Duration) {
 	}
 }
 
-// failure returns an error when the process has ended without being asked to.
-func (p *process) failure() error {
+// Failure returns an error when the process has ended without being asked to.
+func (p *Process) Failure() error {
 	select {
 	case <-p.done:
 	default:
@@ -115,14 +119,14 @@ func (p *process) failure() error {
 	return fmt.Errorf("%s ended on its own (%s); the last lines of %s:\n%s", p.name, status, p.logPath, p.lastLog())
 }
 
-// portTaken reports whether the process ended because another program took a
+// PortTaken reports whether the process ended because another program took a
 // port between the moment it was found free and the moment the process listened.
-func (p *process) portTaken() bool {
-	return p.failure() != nil && bytes.Contains(p.lastLog(), []byte("address already in use"))
+func (p *Process) PortTaken() bool {
+	return p.Failure() != nil && bytes.Contains(p.lastLog(), []byte("address already in use"))
 }
 
 // lastLog returns the end of the process's log, long lines cut.
-func (p *process) lastLog() []byte {
+func (p *Process) lastLog() []byte {
 	const maxBytes, maxLines, maxLine = 32 << 10, 12, 400
 	f, err := os.Open(p.logPath)
 	if err != nil {
@@ -144,9 +148,9 @@ func (p *process) lastLog() []byte {
 	return []byte(strings.Join(out, "\n"))
 }
 
-// freePorts returns n different ports of the loopback interface on which nobody
+// FreePorts returns n different ports of the loopback interface on which nobody
 // listens now.
-func freePorts(n int) ([]int, error) {
+func FreePorts(n int) ([]int, error) {
 	var ports []int
 	var listeners []net.Listener
 	var err error
@@ -167,4 +171,5 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-func address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+// Address is that of a port of the loopback interface.
+func Address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func startShell(t *testing.T, script string) *process {
+func startShell(t *testing.T, script string) *Process {
 	t.Helper()
-	p, err := startProcess(t.TempDir(), "shell", "/bin/sh", []string{"-c", script})
+	p, err := StartProcess(t.TempDir(), "shell", "/bin/sh", []string{"-c", script})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func startShell(t *testing.T, script string) *process {
 }
 
 func TestFreePortsAreDifferent(t *testing.T) {
-	ports, err := freePorts(50)
+	ports, err := FreePorts(50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestFreePortsAreDifferent(t *testing.T) {
 // A process that dies at its start says why at once, not after a timeout.
 func TestWaitForNamesTheProcessThatDied(t *testing.T) {
 	p := startShell(t, "echo flag provided but not defined >&2; exit 3")
-	err := new(Cluster).waitFor(t.Context(), "nothing", func(context.Context) error { return errors.New("not yet") }, p)
+	err := new(Cluster).WaitFor(t.Context(), "nothing", func(context.Context) error { return errors.New("not yet") }, p)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -51,8 +51,8 @@ func TestPortTaken(t *testing.T) {
 	other := startShell(t, "exit 1")
 	<-taken.done
 	<-other.done
-	if !taken.portTaken() || other.portTaken() {
-		t.Errorf("portTaken: %v and %v, want true and false", taken.portTaken(), other.portTaken())
+	if !taken.PortTaken() || other.PortTaken() {
+		t.Errorf("portTaken: %v and %v, want true and false", taken.PortTaken(), other.PortTaken())
 	}
 }
 
@@ -63,7 +63,7 @@ func TestStopKillsAfterTheGrace(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("stopping a process that ignores SIGTERM took %s", took)
 	}
-	if err := p.failure(); err != nil {
+	if err := p.Failure(); err != nil {
 		t.Errorf("a process that was stopped counts as failed: %v", err)
 	}
 }

@@ -52,7 +52,7 @@ var (
 )
 
 // stages returns KWOK's own stages, some of them narrowed, as one stream.
-func stages(kwok built) ([]byte, error) {
+func stages(kwok Built) ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range stageFiles {
 		content, err := kwok.file(name)

@@ -23,7 +23,7 @@ const (
 
 // moduleFolder returns the folder of the module that p is built of. Where p comes
 // in several versions, it is the chosen one's.
-func (p part) moduleFolder(repo string) (string, error) {
+func (p Part) moduleFolder(repo string) (string, error) {
 	modules := filepath.Join(repo, "test", "cluster", "modules")
 	if p.variable == "" {
 		return filepath.Join(modules, p.folder()), nil
@@ -40,7 +40,7 @@ func (p part) moduleFolder(repo string) (string, error) {
 }
 
 // folder returns the folder under modules/ of a part that comes in one version.
-func (p part) folder() string {
+func (p Part) folder() string {
 	if p.only == "" {
 		return p.name
 	}
@@ -49,7 +49,7 @@ func (p part) folder() string {
 
 // versions returns the versions of p that have a folder in modules, the newest
 // first.
-func (p part) versions(modules string) ([]string, error) {
+func (p Part) versions(modules string) ([]string, error) {
 	folders, err := filepath.Glob(filepath.Join(modules, p.name+"-*"))
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p part) versions(modules string) ([]string, error) {
 // A version needs this if it was made with a version of another module that no
 // module proxy serves. The caller holds the lock of dir; the copy is made anew
 // each time, so that one that was cut short is not built with.
-func (p part) amendedGoMod(ctx context.Context, moduleDir, dir string) (string, error) {
+func (p Part) amendedGoMod(ctx context.Context, moduleDir, dir string) (string, error) {
 	added := filepath.Join(moduleDir, "amend")
 	if _, err := os.Stat(added); errors.Is(err, os.ErrNotExist) {
 		return "", nil

@@ -23,7 +23,7 @@ func modulesOf(t *testing.T, folders ...string) (repo string) {
 func TestVersionIsChosenByVariable(t *testing.T) {
 	const variable = "TIDELINE_TESTED_PART"
 	repo := modulesOf(t, "tested-1.9.0", "tested-1.10.0", "tested-1.10.0-rc.1", "other-2.0.0")
-	p := part{name: "tested", variable: variable}
+	p := Part{name: "tested", variable: variable}
 	for given, want := range map[string]string{
 		"":            "tested-1.10.0",
 		"1.9.0":       "tested-1.9.0",
@@ -41,7 +41,7 @@ func TestVersionIsChosenByVariable(t *testing.T) {
 func TestUnknownVersionIsRefused(t *testing.T) {
 	repo := modulesOf(t, "tested-1.9.0", "tested-1.10.0")
 	t.Setenv("TIDELINE_TESTED_PART", "1.8.0")
-	_, err := part{name: "tested", variable: "TIDELINE_TESTED_PART"}.moduleFolder(repo)
+	_, err := Part{name: "tested", variable: "TIDELINE_TESTED_PART"}.moduleFolder(repo)
 	const want = "TIDELINE_TESTED_PART is 1.8.0, which is not supported: choose 1.10.0 or 1.9.0"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %q, want %q", err, want)
@@ -52,7 +52,7 @@ func TestUnknownVersionIsRefused(t *testing.T) {
 // built of the same module.
 func TestPartOfOneVersion(t *testing.T) {
 	repo := modulesOf(t, "tested-1.9.0", "tested-1.10.0", "single")
-	for _, p := range []part{{name: "tested", only: "1.9.0"}, {name: "single"}} {
+	for _, p := range []Part{{name: "tested", only: "1.9.0"}, {name: "single"}} {
 		folder, err := p.moduleFolder(repo)
 		if want := p.folder(); err != nil || filepath.Base(folder) != want {
 			t.Errorf("the folder is %s, %v; want %s", folder, err, want)
@@ -61,7 +61,7 @@ func TestPartOfOneVersion(t *testing.T) {
 }
 
 func TestVersionWithoutAmendmentsIsBuiltAsItIs(t *testing.T) {
-	goMod, err := part{amends: "example.com/x"}.amendedGoMod(t.Context(), t.TempDir(), t.TempDir())
+	goMod, err := Part{amends: "example.com/x"}.amendedGoMod(t.Context(), t.TempDir(), t.TempDir())
 	if goMod != "" || err != nil {
 		t.Errorf("it is built with %q, %v; want the go.mod of the module", goMod, err)
 	}

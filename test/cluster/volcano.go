@@ -44,7 +44,7 @@ func (c *Cluster) InstallVolcano(ctx context.Context) error {
 		return err
 	}
 	// Definitions first: a missing one blocks the caches of all three programs.
-	if err := c.installDefinitions(ctx, objects["CustomResourceDefinition"]); err != nil {
+	if err := c.InstallDefinitions(ctx, objects["CustomResourceDefinition"]); err != nil {
 		return err
 	}
 	namespace := applycorev1.Namespace(volcanoNamespace)
@@ -84,7 +84,7 @@ func (c *Cluster) schedulerConfPath() string {
 
 // volcanoObjects returns the objects of Volcano's own installation by kind.
 func (c *Cluster) volcanoObjects() (map[string][]*unstructured.Unstructured, error) {
-	objects, err := c.parts[volcanoPart.name].objects(volcanoManifest)
+	objects, err := c.parts[volcanoPart.name].Objects(volcanoManifest)
 	byKind := map[string][]*unstructured.Unstructured{}
 	for _, o := range objects {
 		byKind[o.GetKind()] = append(byKind[o.GetKind()], o)
@@ -94,8 +94,8 @@ func (c *Cluster) volcanoObjects() (map[string][]*unstructured.Unstructured, err
 
 var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 
-// apply creates or updates cluster-wide objects.
-func (c *Cluster) apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+// Apply creates or updates cluster-wide objects.
+func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var tasks []func(context.Context) error
 	for _, o := range objects {
 		tasks = append(tasks, func(ctx context.Context) error {
@@ -110,10 +110,10 @@ func (c *Cluster) apply(ctx context.Context, objects []*unstructured.Unstructure
 	return parallel(ctx, tasks...)
 }
 
-// installDefinitions applies resource definitions and waits until their
+// InstallDefinitions applies resource definitions and waits until their
 // resources are served.
-func (c *Cluster) installDefinitions(ctx context.Context, definitions []*unstructured.Unstructured) error {
-	if err := c.apply(ctx, definitions); err != nil {
+func (c *Cluster) InstallDefinitions(ctx context.Context, definitions []*unstructured.Unstructured) error {
+	if err := c.Apply(ctx, definitions); err != nil {
 		return err
 	}
 	for _, d := range definitions {
@@ -122,7 +122,7 @@ func (c *Cluster) installDefinitions(ctx context.Context, definitions []*unstruc
 		versions, _, _ := unstructured.NestedSlice(d.Object, "spec", "versions")
 		version, _ := versions[0].(map[string]any)["name"].(string)
 		resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
-		if err := c.waitFor(ctx, d.GetName()+" to be served", func(ctx context.Context) error {
+		if err := c.WaitFor(ctx, d.GetName()+" to be served", func(ctx context.Context) error {
 			_, err := c.dynamic.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 			return err
 		}); err != nil {
@@ -135,16 +135,16 @@ func (c *Cluster) installDefinitions(ctx context.Context, definitions []*unstruc
 // startWebhooks registers Volcano's admission webhooks, starts the program that
 // serves them and waits until the API server asks it.
 func (c *Cluster) startWebhooks(ctx context.Context, configurations []*unstructured.Unstructured) error {
-	kubeconfig, err := c.writeKubeconfig(webhookUser)
+	kubeconfig, err := c.WriteKubeconfig(webhookUser)
 	if err != nil {
 		return err
 	}
-	p, err := c.startServer(ctx, server{
-		part:    volcanoPart,
-		program: "vc-webhook-manager",
-		ports:   1,
-		prepare: func(ctx context.Context, ports []int) ([]string, error) {
-			url := "https://" + address(ports[0])
+	p, err := c.startServer(ctx, Server{
+		Name:    "vc-webhook-manager",
+		Program: c.parts[volcanoPart.name].Program("vc-webhook-manager"),
+		Ports:   1,
+		Prepare: func(ctx context.Context, ports []int) ([]string, error) {
+			url := "https://" + Address(ports[0])
 			pointed, paths := c.webhooksAt(url, configurations)
 			return []string{
 				"--kubeconfig=" + kubeconfig,
@@ -155,9 +155,9 @@ func (c *Cluster) startWebhooks(ctx context.Context, configurations []*unstructu
 				"--tls-cert-file=" + c.keys.webhookCert,
 				"--tls-private-key-file=" + c.keys.webhookKey,
 				"--ca-cert-file=" + c.keys.ca,
-			}, c.apply(ctx, pointed)
+			}, c.Apply(ctx, pointed)
 		},
-		ready: c.webhooksAnswer,
+		Ready: c.webhooksAnswer,
 	})
 	if err == nil {
 		c.addClient(p)
@@ -233,7 +233,7 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.waitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
+	err = c.WaitFor(ctx, "the Queue default to be Open", func(ctx context.Context) error {
 		queue, err := c.dynamic.Resource(queues).Get(ctx, "default", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -251,7 +251,7 @@ func (c *Cluster) startScheduling(ctx context.Context) error {
 
 // probeScheduler waits until the scheduler admits a PodGroup. It makes the Queue
 // default before it has read its configuration, so that Queue proves nothing.
-func (c *Cluster) probeScheduler(ctx context.Context, scheduler *process) error {
+func (c *Cluster) probeScheduler(ctx context.Context, scheduler *Process) error {
 	const name = "scheduler-probe"
 	groups := c.dynamic.Resource(podGroups).Namespace(volcanoNamespace)
 	probe := &unstructured.Unstructured{Object: map[string]any{
@@ -263,7 +263,7 @@ func (c *Cluster) probeScheduler(ctx context.Context, scheduler *process) error 
 	if _, err := groups.Create(ctx, probe, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	err := c.waitFor(ctx, "Volcano's scheduler to work", func(ctx context.Context) error {
+	err := c.WaitFor(ctx, "Volcano's scheduler to work", func(ctx context.Context) error {
 		group, err := groups.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -29,11 +29,11 @@ func (p *elasticPlay) cast(root string) (_ cluster.Options, err error) {
 func (*elasticPlay) prepare(context.Context, *stage) ([]string, error) { return nil, nil }
 
 func (p *elasticPlay) tell(ctx context.Context, s *stage, out *printer, sh *shell, told func() bool) error {
-	scene := newScene(timeline{host: p.a, newcomer: p.b})
-	if err := scene.watch(ctx, s.world.Config, s.world.Client.Scheme(), p.a.namespace); err != nil {
+	w := newWatcher(timeline{host: p.a, newcomer: p.b})
+	if err := w.watch(ctx, s.world.Config, s.world.Client.Scheme(), p.a.namespace); err != nil {
 		return err
 	}
-	if err := (&story{printer: out, shell: sh, scene: scene, a: p.a, b: p.b}).tell(ctx); err != nil {
+	if err := (&story{printer: out, shell: sh, watcher: w, a: p.a, b: p.b}).tell(ctx); err != nil {
 		return err
 	}
 	if told() {

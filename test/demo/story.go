@@ -17,8 +17,8 @@ const within = 2 * time.Minute
 // story is what the demo tells. It takes names and numbers from the samples, so that it says what they do.
 type story struct {
 	*printer
-	shell *shell
-	scene *scene
+	shell   *shell
+	watcher *watcher
 	// a is there first; b arrives when every GPU is taken.
 	a, b sample
 	// core is the core of a before b arrives, and grown how often a was said to grow until it gave way.
@@ -49,7 +49,7 @@ func (s *story) show(command string) act {
 }
 
 func (s *story) wait(g goal) act {
-	return func(ctx context.Context) error { return s.scene.await(ctx, within, g) }
+	return func(ctx context.Context) error { return s.watcher.await(ctx, within, g) }
 }
 
 // jobs, pods and events are the commands that most steps end with.
@@ -78,7 +78,7 @@ func (s *story) aTakesAll(ctx context.Context) error {
 		s.jobs,
 		s.pods,
 		func(context.Context) error {
-			s.core = s.scene.look().core(s.a)
+			s.core = s.watcher.look().core(s.a)
 			return nil
 		},
 	)
@@ -92,8 +92,8 @@ func (s *story) bArrives(ctx context.Context) error {
 		s.wait(trains(s.b)),
 		s.wait(told(s.a, v1alpha1.EventGaveWay, 1)),
 		func(context.Context) error {
-			s.grown = count(s.scene.look().told(s.a), v1alpha1.EventGrew)
-			s.note("%s", s.scene.times())
+			s.grown = count(s.watcher.look().told(s.a), v1alpha1.EventGrew)
+			s.note("%s", s.watcher.times())
 			s.note("Volcano decides once a second. A real node adds what KWOK leaves out: evicted containers take up to their " +
 				"terminationGracePeriodSeconds to end, and new ones pull an image and start.")
 			return nil
@@ -111,7 +111,7 @@ func (s *story) bEnds(ctx context.Context) error {
 	s.step("%s's training ends. Its pods run no code that could end, so the demo plays the trainer: it writes into their "+
 		"status that they succeeded.", s.b.name)
 	return do(ctx,
-		s.show("kubectl patch pod "+strings.Join(s.scene.look().placed(s.b.name), " ")+
+		s.show("kubectl patch pod "+strings.Join(s.watcher.look().placed(s.b.name), " ")+
 			` --subresource=status --type=merge -p '{"status":{"phase":"Succeeded"}}'`),
 		s.wait(succeeded(s.b)),
 		s.jobs,
@@ -120,12 +120,12 @@ func (s *story) bEnds(ctx context.Context) error {
 
 func (s *story) aGrowsBack(ctx context.Context) error {
 	s.step("%s grows back, once its cooldown is over: %d s in this sample, %d s by default, because each change of size costs "+
-		"the training a restart from its last checkpoint.", s.a.name, s.a.cooldown, s.scene.look().cooldown(s.b))
+		"the training a restart from its last checkpoint.", s.a.name, s.a.cooldown, s.watcher.look().cooldown(s.b))
 	return do(ctx,
 		s.wait(told(s.a, v1alpha1.EventGrew, s.grown+1)),
 		s.wait(fullSize(s.a)),
 		func(context.Context) error {
-			since := seconds(time.Since(s.scene.times().gaveWay))
+			since := seconds(time.Since(s.watcher.times().gaveWay))
 			s.note("%s has %d ready workers again, %s after it gave way.", s.a.name, s.a.maximum, since)
 			return nil
 		},
@@ -136,7 +136,7 @@ func (s *story) aGrowsBack(ctx context.Context) error {
 }
 
 func (s *story) summarize(context.Context) error {
-	if err := unharmed(s.scene.look(), s.a, s.core); err != nil {
+	if err := unharmed(s.watcher.look(), s.a, s.core); err != nil {
 		return err
 	}
 	s.note("That is the story. The core of %s kept its pods all the time, and no restart was counted.", s.a.name)

@@ -11,8 +11,8 @@ import (
 // the work of all of them, in one process, and each reports its own when it is done. Two cores serve twelve operators at a
 // time, however many processes Ginkgo has.
 
-// work is what a spec does: it counts its trials, and returns a table of what was tried.
-type work func(context.Context, *tally) (table string, err error)
+// work is what a spec does: it counts its runs, and returns a table of what was tried.
+type work func(context.Context, *results) (table string, err error)
 
 var (
 	// all are the specs' works, each of which is done once.
@@ -21,32 +21,32 @@ var (
 	atWork sync.WaitGroup
 	// suiteContext ends when the suite is interrupted or over.
 	suiteContext, endSuite = context.WithCancel(context.Background())
-	// lanes are where trials run.
+	// lanes limit how many runs go on at a time.
 	lanes = make(chan struct{}, 12)
 )
 
 // itEndsTheSame is a spec whose work may go on beside that of others.
 func itEndsTheSame(name string, do work) {
-	count := newTally()
-	done := sync.OnceValues(func() (string, error) { return count.of(suiteContext, do) })
+	res := newResults()
+	done := sync.OnceValues(func() (string, error) { return res.of(suiteContext, do) })
 	all = append(all, done)
 	itTells(name, done)
 }
 
 // itEndsTheSameAlone is a spec whose work begins when that of all others is done, because it disturbs them.
 func itEndsTheSameAlone(name string, do work) {
-	count := newTally()
+	res := newResults()
 	itTells(name, func() (string, error) {
 		atWork.Wait()
-		return count.of(suiteContext, do)
+		return res.of(suiteContext, do)
 	})
 }
 
 // of does the work and counts it.
-func (t *tally) of(ctx context.Context, do work) (string, error) {
-	table, err := do(ctx, t)
+func (r *results) of(ctx context.Context, do work) (string, error) {
+	table, err := do(ctx, r)
 	if err == nil {
-		err = t.missed()
+		err = r.missed()
 	}
 	return table, err
 }

@@ -32,21 +32,21 @@ type point struct {
 }
 
 // everyWrite runs the story undisturbed, and then with a fault at each write of that run.
-func (st *story) everyWrite(ctx context.Context, count *tally) (string, error) {
+func (st *story) everyWrite(ctx context.Context, res *results) (string, error) {
 	what := "killed or refused at a write: " + st.name
-	count.plan(what)
+	res.plan(what)
 	end, err := st.undisturbed()
 	if err != nil {
 		return "", err
 	}
 	points := st.points(end.writes)
-	var trials []func() error
+	var runs []func() error
 	for i := range points {
-		trials = append(trials, func() error {
-			return count.count(what, func() (verdict, error) { return st.tryPoint(ctx, &points[i]) })
+		runs = append(runs, func() error {
+			return res.record(what, func() (verdict, error) { return st.tryPoint(ctx, &points[i]) })
 		})
 	}
-	err = abreast(trials...)
+	err = abreast(runs...)
 	return table(end.writes, points), err
 }
 
@@ -87,13 +87,13 @@ func (st *story) tryPoint(ctx context.Context, p *point) (verdict, error) {
 	var writes int
 	for range 3 {
 		hit := false
-		err := try(ctx, fmt.Sprintf("%s, %s", st.name, p), func(t *trial) {
-			s := st.begin(t)
-			p.arrange(s, st.strike)
-			st.sequel(s)
-			end := st.endsSame(s)
-			writes, hit = len(end.writes), len(s.proxy.struck()) > 0 || p.write == 0
-			s.Expect(hit || writes < p.write).To(BeTrue(), "a write that is made is hit")
+		err := try(ctx, fmt.Sprintf("%s, %s", st.name, p), func(t *storyRun) {
+			env := st.begin(t)
+			p.arrange(env, st.action)
+			st.sequel(env)
+			end := st.endsSame(env)
+			writes, hit = len(end.writes), len(env.proxy.faulted()) > 0 || p.write == 0
+			env.Expect(hit || writes < p.write).To(BeTrue(), "a write that is made is hit")
 		})
 		if err != nil {
 			return failed, err
@@ -108,13 +108,13 @@ func (st *story) tryPoint(ctx context.Context, p *point) (verdict, error) {
 }
 
 // arrange has the story begin and the fault lie in wait.
-func (p *point) arrange(s *site, strike func(*site)) {
+func (p *point) arrange(env *environment, action func(*environment)) {
 	if p.write == 0 {
-		s.whileDown(func() { strike(s) })
+		env.whileDown(func() { action(env) })
 		return
 	}
-	s.proxy.inject(at(p.write, p.fault))
-	strike(s)
+	env.proxy.inject(at(p.write, p.fault))
+	action(env)
 }
 
 // String says where the point is.

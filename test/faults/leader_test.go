@@ -17,16 +17,16 @@ import (
 
 var _ = Describe("of two operators", func() {
 	itEndsTheSame("the one that leads is paused past its lease, and goes on when the other leads",
-		func(ctx context.Context, count *tally) (string, error) {
-			tellings := slices.Concat(each([]*story{losing}, paused(0)), each([]*story{suspending, capping}, paused(2)))
+		func(ctx context.Context, res *results) (string, error) {
+			combinations := slices.Concat(combine([]*story{losing}, paused(0)), combine([]*story{suspending, capping}, paused(2)))
 			if fullGrid {
-				tellings = nil
+				combinations = nil
 				told := []*story{losing, suspending, givingWay, scaling, finishing, sharing, handingOver, capping}
 				for n := range 9 {
-					tellings = append(tellings, each(told, paused(n))...)
+					combinations = append(combinations, combine(told, paused(n))...)
 				}
 			}
-			return inWeather(ctx, count, tellings)
+			return runCombinations(ctx, res, combinations)
 		})
 })
 
@@ -35,47 +35,47 @@ const takeover = 20 * time.Second
 
 // paused has the operator that leads paused before the story begins, or when it has sent its n-th write. Another takes over and
 // tells the story to its end. Then the first goes on, with a write that is as old: it must do no harm and end by itself.
-func paused(n int) func() weather {
-	return func() weather {
+func paused(n int) func() lastingFault {
+	return func() lastingFault {
 		name := "the leader is paused when it happens"
 		if n > 0 {
 			name = fmt.Sprintf("the leader is paused at write %d", n)
 		}
 		before := max(0, n-1) // as many writes as were made until then
-		return weather{
+		return lastingFault{
 			name:    name,
 			prepare: electLeader,
-			set: func(s *site) {
-				s.isPatient(2 * takeover)
-				s.deputy = s.newReplica("deputy")
-				s.Expect(s.deputy.operator.Launch(s.t.Context())).To(Succeed(), "another operator starts")
-				s.Eventually(s.deputy.operator.Log).Should(ContainSubstring("Attempting to acquire leader lease"), "it would lead")
+			set: func(env *environment) {
+				env.isPatient(2 * takeover)
+				env.standby = env.newReplica("standby")
+				env.Expect(env.standby.operator.Launch(env.t.Context())).To(Succeed(), "another operator starts")
+				env.Eventually(env.standby.operator.Log).Should(ContainSubstring("Attempting to acquire leader lease"), "it would lead")
 				if n == 0 {
-					s.pause()
-					before = len(s.proxy.counted())
+					env.pause()
+					before = len(env.proxy.counted())
 				} else {
-					s.proxy.inject(at(n, stall))
+					env.proxy.inject(at(n, stall))
 				}
 			},
-			clear: func(s *site) {
-				if !s.missed() {
-					s.rests(longerThanHeldBack) // unless it is paused at one of the last writes
+			clear: func(env *environment) {
+				if !env.missed() {
+					env.rests(longerThanHeldBack) // unless it is paused at one of the last writes
 				}
-				if !s.missed() {
+				if !env.missed() {
 					return
 				}
-				s.Expect(s.deputy.operator.AwaitReady(s.t.Context())).To(Succeed(), "the other leads")
-				s.resume()
-				s.Eventually(s.operator.Done()).Should(BeClosed(), "who has lost its lease ends")
+				env.Expect(env.standby.operator.AwaitReady(env.t.Context())).To(Succeed(), "the other leads")
+				env.resume()
+				env.Eventually(env.operator.Done()).Should(BeClosed(), "who has lost its lease ends")
 			},
-			check: func(s *site) (verdict, string) {
-				if !s.missed() {
-					return void, fmt.Sprintf("%d writes only", len(s.proxy.counted()))
+			check: func(env *environment) (verdict, string) {
+				if !env.missed() {
+					return void, fmt.Sprintf("%d writes only", len(env.proxy.counted()))
 				}
-				log, err := s.operator.Log()
-				s.Expect(err).NotTo(HaveOccurred(), "the log is read")
-				s.Expect(string(log)).To(ContainSubstring(`"The operator ends","error":"leader election lost"`), "it says why it ended")
-				late := s.proxy.counted()[before:]
+				log, err := env.operator.Log()
+				env.Expect(err).NotTo(HaveOccurred(), "the log is read")
+				env.Expect(string(log)).To(ContainSubstring(`"The operator ends","error":"leader election lost"`), "it says why it ended")
+				late := env.proxy.counted()[before:]
 				said := []string{fmt.Sprintf("%d writes came late", len(late))}
 				for _, c := range late {
 					said = append(said, fmt.Sprintf("%s: answered %d", c, c.code))
@@ -86,19 +86,19 @@ func paused(n int) func() weather {
 	}
 }
 
-// electLeader has the operators of a site elect who leads, by a lease in its namespace.
-func electLeader(s *site) {
-	objects, err := testutil.Manifests(s.t.Context(), "rbac/leader_election_role*.yaml")
-	s.Expect(err).NotTo(HaveOccurred(), "the role is read")
+// electLeader has the operators of an environment elect who leads, by a lease in its namespace.
+func electLeader(env *environment) {
+	objects, err := testutil.Manifests(env.t.Context(), "rbac/leader_election_role*.yaml")
+	env.Expect(err).NotTo(HaveOccurred(), "the role is read")
 	for _, o := range objects {
-		o.SetNamespace(s.Namespace)
-		s.Create(o)
+		o.SetNamespace(env.Namespace)
+		env.Create(o)
 	}
-	operator, err := s.As("system:serviceaccount:" + testutil.OperatorNamespace + ":" + testutil.OperatorServiceAccount)
-	s.Expect(err).NotTo(HaveOccurred(), "the operator's rights are tried")
-	s.Eventually(func() error {
-		lease := client.ObjectKey{Namespace: s.Namespace, Name: "tideline.tideline.io"}
-		return client.IgnoreNotFound(operator.Get(s.t.Context(), lease, &coordinationv1.Lease{}))
+	operator, err := env.As("system:serviceaccount:" + testutil.OperatorNamespace + ":" + testutil.OperatorServiceAccount)
+	env.Expect(err).NotTo(HaveOccurred(), "the operator's rights are tried")
+	env.Eventually(func() error {
+		lease := client.ObjectKey{Namespace: env.Namespace, Name: "tideline.tideline.io"}
+		return client.IgnoreNotFound(operator.Get(env.t.Context(), lease, &coordinationv1.Lease{}))
 	}).Should(Succeed(), "the API server has seen the role")
-	s.flags = append(s.flags, "--leader-elect", "--leader-election-namespace="+s.Namespace)
+	env.flags = append(env.flags, "--leader-elect", "--leader-election-namespace="+env.Namespace)
 }

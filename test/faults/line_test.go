@@ -18,7 +18,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// mergeRecord is what watches told of the MergeJobs of a site and of their pods, every change of them.
+// mergeRecord is what watches told of the MergeJobs of an environment and of their pods, every change of them.
 type mergeRecord struct {
 	mu    sync.Mutex
 	jobs  map[string]*v1alpha1.MergeJob
@@ -30,25 +30,25 @@ type mergeRecord struct {
 // begunRun is a run of a merge.
 type begunRun struct{ merge, id string }
 
-// recordMerges watches the merges of the site past its proxy, until the trial ends.
-func (s *site) recordMerges() *mergeRecord {
+// recordMerges watches the merges of the environment past its proxy, until the run ends.
+func (env *environment) recordMerges() *mergeRecord {
 	r := &mergeRecord{jobs: map[string]*v1alpha1.MergeJob{}, pods: map[types.UID]*corev1.Pod{}}
-	s.watch(r.see, &v1alpha1.MergeJobList{}, &corev1.PodList{})
+	env.watch(r.see, &v1alpha1.MergeJobList{}, &corev1.PodList{})
 	return r
 }
 
-// watch watches what is in the namespace past its proxy, until the trial ends.
-func (s *site) watch(see func(watch.Event), lists ...client.ObjectList) {
+// watch watches what is in the namespace past its proxy, until the run ends.
+func (env *environment) watch(see func(watch.Event), lists ...client.ObjectList) {
 	for _, list := range lists {
-		w, err := s.Client.Watch(s.t.Context(), list, client.InNamespace(s.Namespace))
-		s.Expect(err).NotTo(HaveOccurred(), "the namespace is watched")
+		w, err := env.Client.Watch(env.t.Context(), list, client.InNamespace(env.Namespace))
+		env.Expect(err).NotTo(HaveOccurred(), "the namespace is watched")
 		var watching sync.WaitGroup
 		watching.Go(func() {
 			for e := range w.ResultChan() {
 				see(e)
 			}
 		})
-		s.t.Cleanup(func() { w.Stop(); watching.Wait() })
+		env.t.Cleanup(func() { w.Stop(); watching.Wait() })
 	}
 }
 
@@ -124,17 +124,17 @@ func (r *mergeRecord) told() (runs []begunRun, wrong []string) {
 }
 
 // keepsTheLine checks that the merges of the story had the runs they must have, in the order of the line, and left nothing.
-func (s *site) keepsTheLine() {
-	runs, wrong := s.merges.told()
-	s.Expect(wrong).To(BeEmpty(), "one asks at a time, and has one attempt at a time")
+func (env *environment) keepsTheLine() {
+	runs, wrong := env.merges.told()
+	env.Expect(wrong).To(BeEmpty(), "one asks at a time, and has one attempt at a time")
 	var merges []string
 	for _, run := range runs {
 		merges = append(merges, run.merge)
 	}
-	s.Expect(merges).To(Equal(s.story.runs), "no run is missing, none is made twice, and nobody loses a place")
-	s.Eventually(func() ([]string, error) {
+	env.Expect(merges).To(Equal(env.story.runs), "no run is missing, none is made twice, and nobody loses a place")
+	env.Eventually(func() ([]string, error) {
 		maps := &corev1.ConfigMapList{}
-		err := s.Client.List(s.t.Context(), maps, client.InNamespace(s.Namespace), client.HasLabels{v1alpha1.LabelMerge})
+		err := env.Client.List(env.t.Context(), maps, client.InNamespace(env.Namespace), client.HasLabels{v1alpha1.LabelMerge})
 		var names []string
 		for _, m := range maps.Items {
 			names = append(names, m.Name)
@@ -144,15 +144,15 @@ func (s *site) keepsTheLine() {
 }
 
 // describeMerges writes the statuses of all merges, with the runs numbered as they began.
-func (s *site) describeMerges(b *strings.Builder) error {
-	if s.merges == nil {
+func (env *environment) describeMerges(b *strings.Builder) error {
+	if env.merges == nil {
 		return nil
 	}
 	merges := &v1alpha1.MergeJobList{}
-	if err := s.Client.List(s.t.Context(), merges, client.InNamespace(s.Namespace)); err != nil {
+	if err := env.Client.List(env.t.Context(), merges, client.InNamespace(env.Namespace)); err != nil {
 		return err
 	}
-	runs, _ := s.merges.told()
+	runs, _ := env.merges.told()
 	for i := range merges.Items {
 		status, err := json.Marshal(merges.Items[i].Status)
 		if err != nil {

@@ -36,9 +36,9 @@ func (p mailPoint) String() string {
 }
 
 // everyMail kills the operator in each mail: at each of its moments for the full grid, else by turns.
-func (st *story) everyMail(ctx context.Context, count *tally) (string, error) {
+func (st *story) everyMail(ctx context.Context, res *results) (string, error) {
 	const what = "killed in the middle of a mail"
-	count.plan(what)
+	res.plan(what)
 	var points []mailPoint
 	for i, to := range recipients {
 		for _, kept := range []bool{false, true} {
@@ -47,12 +47,12 @@ func (st *story) everyMail(ctx context.Context, count *tally) (string, error) {
 			}
 		}
 	}
-	var trials []func() error
+	var runs []func() error
 	table := make([]string, len(points))
 	for i, p := range points {
-		trials = append(trials, func() error {
-			return count.count(what, func() (v verdict, err error) {
-				if err = try(ctx, p.String(), func(t *trial) { st.tryMail(t, p) }); err == nil {
+		runs = append(runs, func() error {
+			return res.record(what, func() (v verdict, err error) {
+				if err = try(ctx, p.String(), func(t *storyRun) { st.tryMail(t, p) }); err == nil {
 					v = passed
 				}
 				table[i] = fmt.Sprintf("%s: %s", p, v)
@@ -60,77 +60,77 @@ func (st *story) everyMail(ctx context.Context, count *tally) (string, error) {
 			})
 		})
 	}
-	err := abreast(trials...)
+	err := abreast(runs...)
 	return strings.Join(table, "\n"), err
 }
 
 // tryMail kills the operator in a mail. Of that nobody knows whether it arrived: it is listed, and not sent again before somebody
 // wants it. All others arrive.
-func (st *story) tryMail(t *trial, p mailPoint) {
-	s := st.begin(t)
-	dies := sync.OnceFunc(s.crash)
-	s.interceptMails(func(to string, kept bool) {
+func (st *story) tryMail(t *storyRun, p mailPoint) {
+	env := st.begin(t)
+	dies := sync.OnceFunc(env.crash)
+	env.interceptMails(func(to string, kept bool) {
 		if to == p.to && kept == p.kept {
 			dies()
 		}
 	})
-	st.strike(s)
+	st.action(env)
 	unclear := And(HaveField("Status.Mailed", "3/4"), HaveField("Status.Refused", ConsistOf(p.to+" (unconfirmed)")),
 		mailed(v1alpha1.ReasonSomeRefused, "3 of 4 mails were accepted; status.refused names 1 that were refused for good, or of "+
 			"which nobody knows whether they arrived."))
-	s.Eventually(s.fetchReport).Should(unclear, "the mail is listed")
-	s.rests(s.secondThoughts())
+	env.Eventually(env.fetchReport).Should(unclear, "the mail is listed")
+	env.rests(env.secondThoughts())
 	want := oneEach()
 	if !p.kept {
 		delete(want, p.to)
 	}
-	s.Expect(s.books.post.Got()).To(Equal(want), "no mail is sent twice")
-	s.Expect(s.fetchReport()).To(unclear, "the mail is still listed")
-	kept, states := s.delivered(s.reportUID())
-	s.Expect(kept).To(Equal(1), "the report is made once")
-	s.Expect(states).To(HaveKeyWithValue(p.to, ledger.DeliverySending))
+	env.Expect(env.books.post.Got()).To(Equal(want), "no mail is sent twice")
+	env.Expect(env.fetchReport()).To(unclear, "the mail is still listed")
+	kept, states := env.delivered(env.reportUID())
+	env.Expect(kept).To(Equal(1), "the report is made once")
+	env.Expect(states).To(HaveKeyWithValue(p.to, ledger.DeliverySending))
 
-	s.annotateReport(v1alpha1.AnnotationMailAgain, time.Now().UTC().Format(time.RFC3339))
-	s.Eventually(s.fetchReport).Should(And(HaveField("Status.Mailed", "4/4"), HaveField("Status.Refused", BeEmpty()),
+	env.annotateReport(v1alpha1.AnnotationMailAgain, time.Now().UTC().Format(time.RFC3339))
+	env.Eventually(env.fetchReport).Should(And(HaveField("Status.Mailed", "4/4"), HaveField("Status.Refused", BeEmpty()),
 		mailed(v1alpha1.ReasonAllMailed, "")), "somebody wants it sent again")
-	s.rests(longerThanHeldBack)
+	env.rests(longerThanHeldBack)
 	want[p.to]++
-	s.Expect(s.books.post.Got()).To(Equal(want), "it is sent again once")
-	saysOnce(s)
+	env.Expect(env.books.post.Got()).To(Equal(want), "it is sent again once")
+	saysOnce(env)
 }
 
 // tellOfMail tells who intercepts mails.
-func (s *site) tellOfMail(to string, kept bool) {
-	s.mu.Lock()
-	tell := s.books.onMail
-	s.mu.Unlock()
+func (env *environment) tellOfMail(to string, kept bool) {
+	env.mu.Lock()
+	tell := env.books.onMail
+	env.mu.Unlock()
 	if tell != nil {
 		tell(to, kept)
 	}
 }
 
 // interceptMails has mails be told of from now on.
-func (s *site) interceptMails(tell func(to string, kept bool)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.books.onMail = tell
+func (env *environment) interceptMails(tell func(to string, kept bool)) {
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	env.books.onMail = tell
 }
 
-func (s *site) reportUID() string {
-	report, err := s.fetchReport()
-	s.Expect(err).NotTo(HaveOccurred(), "the report is read")
+func (env *environment) reportUID() string {
+	report, err := env.fetchReport()
+	env.Expect(err).NotTo(HaveOccurred(), "the report is read")
 	return string(report.UID)
 }
 
 // delivered is how many revisions of a report are kept, and what became of its mails.
-func (s *site) delivered(uid string) (revisions int, states map[string]ledger.DeliveryState) {
+func (env *environment) delivered(uid string) (revisions int, states map[string]ledger.DeliveryState) {
 	states = map[string]ledger.DeliveryState{}
-	s.Expect(s.inLedger(func(l *ledger.Ledger) error {
-		kept, err := l.Reports(s.t.Context(), uid, "")
+	env.Expect(env.inLedger(func(l *ledger.Ledger) error {
+		kept, err := l.Reports(env.t.Context(), uid, "")
 		if err != nil {
 			return err
 		}
-		mails, err := l.Deliveries(s.t.Context(), uid, s.books.until)
+		mails, err := l.Deliveries(env.t.Context(), uid, env.books.until)
 		for i := range mails {
 			states[mails[i].Address] = mails[i].State
 		}
@@ -141,14 +141,14 @@ func (s *site) delivered(uid string) (revisions int, states map[string]ledger.De
 }
 
 // deletedMeanwhile deletes the report while its first mail is on its way, with the operator there and with the operator gone.
-func (st *story) deletedMeanwhile(ctx context.Context, count *tally) (string, error) {
+func (st *story) deletedMeanwhile(ctx context.Context, res *results) (string, error) {
 	const what = "a report is deleted while it is mailed"
-	count.plan(what)
-	var trials []func() error
+	res.plan(what)
+	var runs []func() error
 	for _, down := range []bool{false, true} {
-		trials = append(trials, func() error {
-			return count.count(what, func() (verdict, error) {
-				err := try(ctx, fmt.Sprintf("%s, the operator being down: %t", what, down), func(t *trial) { st.tryDeletion(t, down) })
+		runs = append(runs, func() error {
+			return res.record(what, func() (verdict, error) {
+				err := try(ctx, fmt.Sprintf("%s, the operator being down: %t", what, down), func(t *storyRun) { st.tryDeletion(t, down) })
 				if err != nil {
 					return failed, err
 				}
@@ -156,48 +156,48 @@ func (st *story) deletedMeanwhile(ctx context.Context, count *tally) (string, er
 			})
 		})
 	}
-	return "with the operator there, and while it is down", abreast(trials...)
+	return "with the operator there, and while it is down", abreast(runs...)
 }
 
 // tryDeletion deletes the report in the middle of its first mail. No other is sent.
-func (st *story) tryDeletion(t *trial, down bool) {
-	s := st.begin(t)
+func (st *story) tryDeletion(t *storyRun, down bool) {
+	env := st.begin(t)
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	begins, release := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(release)
-	s.interceptMails(func(string, bool) {
+	env.interceptMails(func(string, bool) {
 		begins()
 		<-goOn
 	})
-	st.strike(s)
-	s.Eventually(begun).Should(BeClosed(), "the first mail begins")
-	uid := s.reportUID()
+	st.action(env)
+	env.Eventually(begun).Should(BeClosed(), "the first mail begins")
+	uid := env.reportUID()
 	if down {
-		s.whileDown(func() { s.Delete(s.report()) })
+		env.whileDown(func() { env.Delete(env.report()) })
 	} else {
-		s.Delete(s.report())
+		env.Delete(env.report())
 	}
 	release()
-	s.Eventually(func() bool {
-		_, err := s.summary()
+	env.Eventually(func() bool {
+		_, err := env.summary()
 		return apierrors.IsNotFound(err)
 	}).Should(BeTrue(), "its summary goes with it")
 	first, want := recipients[0], map[string]int{recipients[0]: 1}
 	if down {
 		want = map[string]int{}
 	}
-	s.Eventually(s.books.post.Got).Should(Equal(want), "the mail that was begun is sent")
-	s.rests(s.secondThoughts())
-	s.Expect(s.books.post.Got()).To(Equal(want), "no other is")
-	kept, states := s.delivered(uid)
-	s.Expect(kept).To(Equal(1), "what was made stays in the ledger")
+	env.Eventually(env.books.post.Got).Should(Equal(want), "the mail that was begun is sent")
+	env.rests(env.secondThoughts())
+	env.Expect(env.books.post.Got()).To(Equal(want), "no other is")
+	kept, states := env.delivered(uid)
+	env.Expect(kept).To(Equal(1), "what was made stays in the ledger")
 	if down {
-		s.Expect(states).To(Equal(map[string]ledger.DeliveryState{first: ledger.DeliverySending}), "nobody knows of the first")
+		env.Expect(states).To(Equal(map[string]ledger.DeliveryState{first: ledger.DeliverySending}), "nobody knows of the first")
 		return
 	}
-	s.Expect(states).To(HaveKeyWithValue(first, ledger.DeliverySent))
+	env.Expect(states).To(HaveKeyWithValue(first, ledger.DeliverySent))
 	delete(states, first)
 	for to, state := range states {
-		s.Expect(slices.Contains(recipients, to) && state == ledger.DeliveryDeferred).To(BeTrue(), "%s is %s", to, state)
+		env.Expect(slices.Contains(recipients, to) && state == ledger.DeliveryDeferred).To(BeTrue(), "%s is %s", to, state)
 	}
 }

@@ -17,19 +17,19 @@ func TestFaultsThatHitNothingShowNothing(t *testing.T) {
 		"the only one does not": {[][]verdict{{passed, passed}, {void}}, ""},
 		"two of ten do not":     {[][]verdict{{passed, passed, passed, passed, void}, {passed, passed, passed, passed, void}}, ""},
 		"three of ten do not": {
-			[][]verdict{{passed, passed, passed, passed, void}, {passed, passed, passed, void, void}}, "3 of 10 trials hit nothing",
+			[][]verdict{{passed, passed, passed, passed, void}, {passed, passed, passed, void, void}}, "3 of 10 runs hit nothing",
 		},
-		"those of one weather": {[][]verdict{{passed, passed}, {void, void, void}}, "b: none of 3 trials hit anything"},
+		"those of one fault": {[][]verdict{{passed, passed}, {void, void, void}}, "b: none of 3 runs hit anything"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			count := &tally{}
-			_, err := count.of(t.Context(), func(_ context.Context, count *tally) (string, error) {
+			res := &results{}
+			_, err := res.of(t.Context(), func(_ context.Context, res *results) (string, error) {
 				for i, verdicts := range c.verdicts {
 					what := string(rune('a' + i))
-					count.plan(what)
+					res.plan(what)
 					for _, v := range verdicts {
-						g.Expect(count.count(what, func() (verdict, error) { return v, nil })).To(Succeed())
+						g.Expect(res.record(what, func() (verdict, error) { return v, nil })).To(Succeed())
 					}
 				}
 				return "", nil
@@ -41,6 +41,6 @@ func TestFaultsThatHitNothingShowNothing(t *testing.T) {
 			}
 		})
 	}
-	_, err := (&tally{}).of(t.Context(), func(context.Context, *tally) (string, error) { return "", errors.New("red") })
+	_, err := (&results{}).of(t.Context(), func(context.Context, *results) (string, error) { return "", errors.New("red") })
 	NewWithT(t).Expect(err).To(MatchError("red"), "a failure comes first")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// Teams of a site: the first has its namespace, the other none.
+// Teams of an environment: the first has its namespace, the other none.
 const firstTeam, otherTeam = "ads", "search"
 
 // Names of the jobs of a user who may run one at a time, in the order in which they are created after the story's own.
@@ -29,63 +29,63 @@ const secondJob, thirdJob = "b", "c"
 // owner is that user.
 const owner = "alice"
 
-// profileStories are told as stories are. Their operators see the nodes of their sites alone, of which the shares are.
+// profileStories are told as stories are. Their operators see the nodes of their environments alone, of which the shares are.
 var profileStories = []*story{sharing, dissolving, inheriting, gathering, handingOver, capping}
 
 var (
 	sharing = tell(story{
 		name: "a profile gets its Queue, and shares with another", slug: "share", gpus: 4, clusterWide: true,
-		prelude: func(s *site) { s.Join(s.team(firstTeam)) },
-		strike:  func(s *site) { s.Create(s.profile(firstTeam).Obj()) },
-		sequel: func(s *site) {
-			s.shares(firstTeam, 4)
-			s.Create(s.profile(otherTeam).Weight(3).Obj())
-			s.shares(otherTeam, 3)
-			s.shares(firstTeam, 1)
+		setup:  func(env *environment) { env.Join(env.team(firstTeam)) },
+		action: func(env *environment) { env.Create(env.profile(firstTeam).Obj()) },
+		sequel: func(env *environment) {
+			env.shares(firstTeam, 4)
+			env.Create(env.profile(otherTeam).Weight(3).Obj())
+			env.shares(otherTeam, 3)
+			env.shares(firstTeam, 1)
 		},
 	})
 	dissolving = tell(story{
 		name: "a profile is deleted, and its Queue goes with its last job", slug: "leave", gpus: 4, clusterWide: true,
 		deletes: jobName,
-		prelude: func(s *site) {
-			s.hasTeam(s.profile(firstTeam))
-			s.submitPair(jobName)
-			s.trains(2, "the job runs before the story begins")
+		setup: func(env *environment) {
+			env.hasTeam(env.profile(firstTeam))
+			env.submitPair(jobName)
+			env.trains(2, "the job runs before the story begins")
 		},
-		strike: func(s *site) { s.Delete(s.profile(firstTeam).Obj()) },
-		sequel: func(s *site) {
-			s.Eventually(s.Fetch(jobName)).Should(And(testutil.Train(2), HaveField("Status.Profile", v1alpha1.DefaultProfile),
+		action: func(env *environment) { env.Delete(env.profile(firstTeam).Obj()) },
+		sequel: func(env *environment) {
+			env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(2), HaveField("Status.Profile", v1alpha1.DefaultProfile),
 				testutil.HaveRestarts(0)), "the job goes on, and says that it has no profile")
-			s.Expect(s.share(firstTeam)).To(BeEquivalentTo(4), "its Queue stays as it was")
-			s.DeleteJob(jobName)
-			s.Eventually(s.queues).Should(BeEmpty(), "the Queue goes with the job")
+			env.Expect(env.share(firstTeam)).To(BeEquivalentTo(4), "its Queue stays as it was")
+			env.DeleteJob(jobName)
+			env.Eventually(env.queues).Should(BeEmpty(), "the Queue goes with the job")
 		},
 	})
 	inheriting = tell(story{
 		name: "a profile is deleted, and another has what was its share", slug: "heir", gpus: 4, clusterWide: true, rare: true,
-		prelude: func(s *site) {
-			s.hasTeam(s.profile(firstTeam))
-			s.Create(s.profile(otherTeam).Obj())
-			s.shares(otherTeam, 2)
-			s.shares(firstTeam, 2)
+		setup: func(env *environment) {
+			env.hasTeam(env.profile(firstTeam))
+			env.Create(env.profile(otherTeam).Obj())
+			env.shares(otherTeam, 2)
+			env.shares(firstTeam, 2)
 		},
-		strike: func(s *site) { s.Delete(s.profile(firstTeam).Obj()) },
-		sequel: func(s *site) {
-			s.Eventually(s.queues).Should(ConsistOf(s.team(otherTeam)), "the Queue goes with its profile")
-			s.shares(otherTeam, 4)
+		action: func(env *environment) { env.Delete(env.profile(firstTeam).Obj()) },
+		sequel: func(env *environment) {
+			env.Eventually(env.queues).Should(ConsistOf(env.team(otherTeam)), "the Queue goes with its profile")
+			env.shares(otherTeam, 4)
 		},
 	})
 	gathering = tell(story{
 		name: "a reservation gathers room, and expires", slug: "room", gpus: 4, clusterWide: true,
-		prelude: func(s *site) {
-			s.ownResource()
-			s.hasTeam(s.profile(firstTeam))
+		setup: func(env *environment) {
+			env.ownResource()
+			env.hasTeam(env.profile(firstTeam))
 		},
-		strike: func(s *site) { s.reserve(time.Now().Add(time.Hour)) },
-		sequel: func(s *site) {
-			s.awaitReservation(v1alpha1.ReservationHeld)
-			s.reserve(time.Now())
-			s.awaitReservation(v1alpha1.ReservationExpired)
+		action: func(env *environment) { env.reserve(time.Now().Add(time.Hour)) },
+		sequel: func(env *environment) {
+			env.awaitReservation(v1alpha1.ReservationHeld)
+			env.reserve(time.Now())
+			env.awaitReservation(v1alpha1.ReservationExpired)
 		},
 		verify: holdsNothing,
 	})
@@ -94,16 +94,16 @@ var (
 		// Volcano takes the room for the job, and the operator what is left of it.
 		shared: true,
 		leaves: append(ended[:3:3], "Service a-workers", "PodGroup a"),
-		prelude: func(s *site) {
-			s.ownResource()
-			s.hasTeam(s.profile(firstTeam))
-			s.reserve(time.Now().Add(time.Hour))
-			s.awaitReservation(v1alpha1.ReservationHeld)
+		setup: func(env *environment) {
+			env.ownResource()
+			env.hasTeam(env.profile(firstTeam))
+			env.reserve(time.Now().Add(time.Hour))
+			env.awaitReservation(v1alpha1.ReservationHeld)
 		},
-		strike: func(s *site) { s.Submit(s.Job(jobName).Range(2, 2).GPUs(2).Owner(owner)) },
-		sequel: func(s *site) {
-			s.trains(2, "the job has the room")
-			s.awaitReservation(v1alpha1.ReservationHandedOver)
+		action: func(env *environment) { env.Submit(env.Job(jobName).Range(2, 2).GPUs(2).Owner(owner)) },
+		sequel: func(env *environment) {
+			env.trains(2, "the job has the room")
+			env.awaitReservation(v1alpha1.ReservationHandedOver)
 		},
 		verify: holdsNothing,
 	})
@@ -113,57 +113,59 @@ var (
 		leaves: []string{
 			"ElasticTrainingJob b", "ElasticTrainingJob c", "Pod b-worker-0", "Pod b-worker-1", "Service b-workers", "PodGroup b",
 		},
-		prelude: func(s *site) {
-			s.held = s.recordHeld()
-			s.hasTeam(s.profile(firstTeam).PerUser(2))
-			s.submitPair(jobName)
-			s.trains(2, "the first job runs before the story begins")
+		setup: func(env *environment) {
+			env.held = env.recordHeld()
+			env.hasTeam(env.profile(firstTeam).PerUser(2))
+			env.submitPair(jobName)
+			env.trains(2, "the first job runs before the story begins")
 		},
-		strike: func(s *site) {
-			s.submitPair(secondJob)
-			s.submitPair(thirdJob)
+		action: func(env *environment) {
+			env.submitPair(secondJob)
+			env.submitPair(thirdJob)
 		},
-		sequel: func(s *site) {
+		sequel: func(env *environment) {
 			waits := testutil.Wait(v1alpha1.ReasonQuotaExceeded)
-			s.Eventually(s.Fetch(secondJob)).Should(waits, "the user is at the cap")
-			s.Eventually(s.Fetch(thirdJob)).Should(waits, "the user is at the cap")
-			s.DeleteJob(jobName)
-			s.Eventually(s.Fetch(secondJob)).Should(testutil.Train(2), "the next has its turn")
-			s.Eventually(s.Fetch(thirdJob)).Should(waits, "the one behind it has not")
-			s.Eventually(s.Remains).ShouldNot(ContainElement(MatchRegexp(`^[A-Za-z]+ a(-|$)`)), "the garbage collector comes later")
+			env.Eventually(env.Fetch(secondJob)).Should(waits, "the user is at the cap")
+			env.Eventually(env.Fetch(thirdJob)).Should(waits, "the user is at the cap")
+			env.DeleteJob(jobName)
+			env.Eventually(env.Fetch(secondJob)).Should(testutil.Train(2), "the next has its turn")
+			env.Eventually(env.Fetch(thirdJob)).Should(waits, "the one behind it has not")
+			env.Eventually(env.Remains).ShouldNot(ContainElement(MatchRegexp(`^[A-Za-z]+ a(-|$)`)), "the garbage collector comes later")
 		},
-		verify: func(s *site) {
-			s.Expect(s.held.most()).To(BeEquivalentTo(2), "the user never held more than the cap allows")
+		verify: func(env *environment) {
+			env.Expect(env.held.most()).To(BeEquivalentTo(2), "the user never held more than the cap allows")
 		},
 	})
 )
 
-// team is the name of a team of the site, which is also that of its profile and of its Queue.
-func (s *site) team(name string) string { return s.Namespace + "-" + name }
+// team is the name of a team of the environment, which is also that of its profile and of its Queue.
+func (env *environment) team(name string) string { return env.Namespace + "-" + name }
 
 // profile begins with the profile of a team.
-func (s *site) profile(team string) *testutil.ProfileBuilder { return testutil.Profile(s.team(team)) }
+func (env *environment) profile(team string) *testutil.ProfileBuilder {
+	return testutil.Profile(env.team(team))
+}
 
 // hasTeam gives the namespace to the first team, and returns when its profile has its Queue.
-func (s *site) hasTeam(b *testutil.ProfileBuilder) {
-	s.Join(s.team(firstTeam))
-	s.Create(b.Obj())
-	s.shares(firstTeam, 4)
+func (env *environment) hasTeam(b *testutil.ProfileBuilder) {
+	env.Join(env.team(firstTeam))
+	env.Create(b.Obj())
+	env.shares(firstTeam, 4)
 }
 
 // submitPair creates a job of exactly two workers.
-func (s *site) submitPair(name string) { s.Submit(s.Job(name).Range(2, 2).Owner(owner)) }
+func (env *environment) submitPair(name string) { env.Submit(env.Job(name).Range(2, 2).Owner(owner)) }
 
 // fetchProfile reads the profile of a team.
-func (s *site) fetchProfile(team string) (*v1alpha1.ResourceQuotaProfile, error) {
+func (env *environment) fetchProfile(team string) (*v1alpha1.ResourceQuotaProfile, error) {
 	p := &v1alpha1.ResourceQuotaProfile{}
-	return p, s.Client.Get(s.t.Context(), client.ObjectKey{Name: s.team(team)}, p)
+	return p, env.Client.Get(env.t.Context(), client.ObjectKey{Name: env.team(team)}, p)
 }
 
 // shares awaits that a team has a Queue with a share of n GPUs, and a profile that says so.
-func (s *site) shares(team string, n int) {
-	s.Eventually(s.share).WithArguments(team).Should(BeEquivalentTo(n), "the share of %s is in its Queue", team)
-	s.Eventually(s.fetchProfile).WithArguments(team).Should(And(Satisfy(profileReady), WithTransform(
+func (env *environment) shares(team string, n int) {
+	env.Eventually(env.share).WithArguments(team).Should(BeEquivalentTo(n), "the share of %s is in its Queue", team)
+	env.Eventually(env.fetchProfile).WithArguments(team).Should(And(Satisfy(profileReady), WithTransform(
 		func(p *v1alpha1.ResourceQuotaProfile) int64 { return gpusIn(p.Status.Deserved) }, BeEquivalentTo(n))), "the profile says so")
 }
 
@@ -173,36 +175,37 @@ func profileReady(p *v1alpha1.ResourceQuotaProfile) bool {
 }
 
 // share is that of a team, in its Queue.
-func (s *site) share(team string) (int64, error) {
+func (env *environment) share(team string) (int64, error) {
 	q := &schedulingv1beta1.Queue{}
-	err := s.Client.Get(s.t.Context(), client.ObjectKey{Name: s.team(team)}, q)
+	err := env.Client.Get(env.t.Context(), client.ObjectKey{Name: env.team(team)}, q)
 	return gpusIn(q.Spec.Deserved), err
 }
 
-// ownResource gives the node of the site something that no other node has. Room that is held goes wherever its resources are.
-func (s *site) ownResource() {
-	patch := fmt.Appendf(nil, `{"status":{"capacity":{%[1]q:"4"},"allocatable":{%[1]q:"4"}}}`, s.resource())
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}}
-	s.Expect(s.Client.Status().Patch(s.t.Context(), node, client.RawPatch(uids.MergePatchType, patch))).To(Succeed(),
+// ownResource gives the node of the environment something that no other node has. Room that is held goes wherever its resources
+// are.
+func (env *environment) ownResource() {
+	patch := fmt.Appendf(nil, `{"status":{"capacity":{%[1]q:"4"},"allocatable":{%[1]q:"4"}}}`, env.resource())
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: env.Node(0)}}
+	env.Expect(env.Client.Status().Patch(env.t.Context(), node, client.RawPatch(uids.MergePatchType, patch))).To(Succeed(),
 		"the node has something of its own")
 }
 
-func (s *site) resource() corev1.ResourceName {
-	return corev1.ResourceName("example.com/" + s.Namespace)
+func (env *environment) resource() corev1.ResourceName {
+	return corev1.ResourceName("example.com/" + env.Namespace)
 }
 
-// reserve has the first team's profile ask for all GPUs of the site, for the story's job.
-func (s *site) reserve(until time.Time) {
-	asked := s.profile(firstTeam).Reserve(2, 2, jobName, owner, until).Obj()
-	asked.Spec.Reservations[0].Resources[s.resource()] = resource.MustParse("1")
+// reserve has the first team's profile ask for all GPUs of the environment, for the story's job.
+func (env *environment) reserve(until time.Time) {
+	asked := env.profile(firstTeam).Reserve(2, 2, jobName, owner, until).Obj()
+	asked.Spec.Reservations[0].Resources[env.resource()] = resource.MustParse("1")
 	reservations, err := json.Marshal(asked.Spec.Reservations)
-	s.Expect(err).NotTo(HaveOccurred(), "the reservation is written")
-	s.Patch(asked, fmt.Sprintf(`{"spec":{"reservations":%s}}`, reservations))
+	env.Expect(err).NotTo(HaveOccurred(), "the reservation is written")
+	env.Patch(asked, fmt.Sprintf(`{"spec":{"reservations":%s}}`, reservations))
 }
 
 // awaitReservation awaits that the reservation has come so far.
-func (s *site) awaitReservation(phase v1alpha1.ReservationPhase) {
-	s.Eventually(s.fetchProfile).WithArguments(firstTeam).Should(And(Satisfy(profileReady), reserved(phase)),
+func (env *environment) awaitReservation(phase v1alpha1.ReservationPhase) {
+	env.Eventually(env.fetchProfile).WithArguments(firstTeam).Should(And(Satisfy(profileReady), reserved(phase)),
 		"the reservation is %s", phase)
 }
 
@@ -211,57 +214,57 @@ func reserved(phase v1alpha1.ReservationPhase) types.GomegaMatcher {
 }
 
 // holdsNothing checks that nothing of a reservation is left, and that the gang of its job stands where its tier stands.
-func holdsNothing(s *site) {
-	s.Eventually(s.placeholders).Should(BeEmpty(), "nothing holds room")
+func holdsNothing(env *environment) {
+	env.Eventually(env.placeholders).Should(BeEmpty(), "nothing holds room")
 	groups := &schedulingv1beta1.PodGroupList{}
-	s.Expect(s.Client.List(s.t.Context(), groups, s.rooms()...)).To(Succeed(), "the PodGroups are listed")
-	s.Expect(groups.Items).NotTo(ContainElement(HaveField("Name", HavePrefix(s.Namespace))), "no PodGroup is left")
+	env.Expect(env.Client.List(env.t.Context(), groups, env.rooms()...)).To(Succeed(), "the PodGroups are listed")
+	env.Expect(groups.Items).NotTo(ContainElement(HaveField("Name", HavePrefix(env.Namespace))), "no PodGroup is left")
 }
 
 // rooms chooses what holds room for reservations.
-func (s *site) rooms() []client.ListOption {
+func (env *environment) rooms() []client.ListOption {
 	return []client.ListOption{
-		client.InNamespace(testutil.OperatorNamespace), client.MatchingLabels{v1alpha1.LabelProfile: s.team(firstTeam)},
+		client.InNamespace(testutil.OperatorNamespace), client.MatchingLabels{v1alpha1.LabelProfile: env.team(firstTeam)},
 	}
 }
 
-// placeholders are the pods that hold room for reservations of the site.
-func (s *site) placeholders() ([]corev1.Pod, error) {
+// placeholders are the pods that hold room for reservations of the environment.
+func (env *environment) placeholders() ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	err := s.Client.List(s.t.Context(), pods, s.rooms()...)
+	err := env.Client.List(env.t.Context(), pods, env.rooms()...)
 	return pods.Items, err
 }
 
-// queues are the names of the site's Queues.
-func (s *site) queues() ([]string, error) {
+// queues are the names of the environment's Queues.
+func (env *environment) queues() ([]string, error) {
 	queues := &schedulingv1beta1.QueueList{}
-	err := s.Client.List(s.t.Context(), queues)
+	err := env.Client.List(env.t.Context(), queues)
 	var names []string
 	for i := range queues.Items {
-		if s.proxy.owns(queues.Items[i].Name) {
+		if env.proxy.owns(queues.Items[i].Name) {
 			names = append(names, queues.Items[i].Name)
 		}
 	}
 	return names, err
 }
 
-// dissolve removes what the site has outside of its namespace, when nobody uses it any more.
-func (s *site) dissolve() {
-	if s.Scenario == nil {
+// dissolve removes what the environment has outside of its namespace, when nobody uses it any more.
+func (env *environment) dissolve() {
+	if env.Scenario == nil {
 		return
 	}
-	all := []client.Object{s.class(""), s.class("-surplus")}
-	if s.books != nil {
-		all = append(all, s.report(), s.prices(""), &corev1.ConfigMap{ObjectMeta: s.beside("people")},
-			&corev1.Secret{ObjectMeta: s.beside("smtp")})
+	all := []client.Object{env.class(""), env.class("-surplus")}
+	if env.books != nil {
+		all = append(all, env.report(), env.prices(""), &corev1.ConfigMap{ObjectMeta: env.beside("people")},
+			&corev1.Secret{ObjectMeta: env.beside("smtp")})
 	}
 	for _, team := range []string{firstTeam, otherTeam} {
-		name := metav1.ObjectMeta{Name: s.team(team)}
+		name := metav1.ObjectMeta{Name: env.team(team)}
 		all = append(all, &v1alpha1.ResourceQuotaProfile{ObjectMeta: name}, &schedulingv1beta1.Queue{ObjectMeta: name})
 	}
 	for _, o := range all {
-		if err := client.IgnoreNotFound(s.Client.Delete(s.Context(), o)); err != nil {
-			s.t.Logf("cannot delete %T %s: %v", o, o.GetName(), err)
+		if err := client.IgnoreNotFound(env.Client.Delete(env.Context(), o)); err != nil {
+			env.t.Logf("cannot delete %T %s: %v", o, o.GetName(), err)
 		}
 	}
 }
@@ -271,17 +274,17 @@ func gpusIn(list corev1.ResourceList) int64 {
 	return n.Value()
 }
 
-// heldRecord is what the pods of a site held at any time, by what a watch told.
+// heldRecord is what the pods of an environment held at any time, by what a watch told.
 type heldRecord struct {
 	mu   sync.Mutex
 	pods map[uids.UID]int64
 	max  int64
 }
 
-// recordHeld watches the pods of the site past its proxy, until the trial ends.
-func (s *site) recordHeld() *heldRecord {
+// recordHeld watches the pods of the environment past its proxy, until the run ends.
+func (env *environment) recordHeld() *heldRecord {
 	r := &heldRecord{pods: map[uids.UID]int64{}}
-	s.watch(r.see, &corev1.PodList{})
+	env.watch(r.see, &corev1.PodList{})
 	return r
 }
 

@@ -24,8 +24,8 @@ import (
 
 // proxy stands between one operator and the API server. It passes everything on as it is, bearer token included, with two
 // exceptions: what chooseFault says of a request happens to it, and what the operator lists and watches is narrowed to what is
-// its site's. The operator knows no difference, and so several operators, each with a proxy and a namespace of its own, live in
-// one cluster without seeing each other's jobs and profiles.
+// its environment's. The operator knows no difference, and so several operators, each with a proxy and a namespace of its own,
+// live in one cluster without seeing each other's jobs and profiles.
 type proxy struct {
 	view
 	server   *httptest.Server
@@ -161,8 +161,8 @@ func (p *proxy) answered() []call {
 	return p.where(func(c *call) bool { return c.isWrite() && c.code != 0 })
 }
 
-// struck lists the requests to which a fault happened.
-func (p *proxy) struck() []call {
+// faulted lists the requests to which a fault happened.
+func (p *proxy) faulted() []call {
 	return p.where(func(c *call) bool { return c.fault != noFault })
 }
 

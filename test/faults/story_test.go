@@ -30,13 +30,13 @@ type story struct {
 	// gpus is how many there are.
 	gpus int64
 	// prepare is done before the operator starts; nil for nothing.
-	prepare func(*site)
-	// prelude brings the job to where the story begins; nil if there is no job yet.
-	prelude func(*site)
-	// strike is what happens to the job; it returns when it has happened, whether or not the operator has noticed.
-	strike func(*site)
+	prepare func(*environment)
+	// setup brings the job to where the story begins; nil if there is no job yet.
+	setup func(*environment)
+	// action is what happens to the job; it returns when it has happened, whether or not the operator has noticed.
+	action func(*environment)
 	// sequel is what follows, each part when the operator has come to terms with the one before.
-	sequel func(*site)
+	sequel func(*environment)
 	// restarts is how many the job must count at the end, leaves all there must be then.
 	restarts int
 	leaves   []string
@@ -48,12 +48,12 @@ type story struct {
 	namesTaken bool
 	// runs are the merges in the order in which their runs begin, each as often as it has one; none in a story of jobs.
 	runs []string
-	// clusterWide is true in a story of what is outside of namespaces, of which the sites of other stories see nothing.
+	// clusterWide is true in a story of what is outside of namespaces, of which the environments of other stories see nothing.
 	clusterWide bool
 	// rare is true for a story that is told with every fault in the full grid only.
 	rare bool
 	// verify is what else must hold at the end; nil for nothing.
-	verify func(*site)
+	verify func(*environment)
 
 	// undisturbed is how the story ends without a fault; it is run once, in a lane, when first asked. Who has a lane may only ask
 	// for what was asked before: there might be no other lane.
@@ -86,83 +86,83 @@ var (
 var (
 	growing = tell(story{
 		name: "a job is created, runs and grows", slug: "grow", gpus: 4, leaves: fullSize,
-		strike: func(s *site) { s.submit(4) },
-		sequel: func(s *site) { s.trains(4, "the job grows to its maximum") },
+		action: func(env *environment) { env.submit(4) },
+		sequel: func(env *environment) { env.trains(4, "the job grows to its maximum") },
 	})
 	givingWay = tell(story{
 		name: "surplus gives way to a gang and grows back", slug: "evict", gpus: 4, leaves: fullSize,
-		prelude: func(s *site) { s.runs(4) }, strike: evictTwo, sequel: growBack, verify: respectsCooldown,
+		setup: func(env *environment) { env.runs(4) }, action: evictTwo, sequel: growBack, verify: respectsCooldown,
 	})
 	losing = tell(story{
 		name: "worker 0 is lost", slug: "loss", gpus: 4, restarts: 1, leaves: fullSize,
-		prelude: func(s *site) { s.runs(4) }, strike: loseWorker0,
-		sequel: func(s *site) {
-			s.Eventually(s.Fetch(jobName)).Should(And(testutil.HaveRestarts(1), testutil.Train(4)), "worker 0 is replaced")
+		setup: func(env *environment) { env.runs(4) }, action: loseWorker0,
+		sequel: func(env *environment) {
+			env.Eventually(env.Fetch(jobName)).Should(And(testutil.HaveRestarts(1), testutil.Train(4)), "worker 0 is replaced")
 		},
 	})
 	failing = tell(story{
 		name: "worker 1 fails", slug: "fail", gpus: 4, restarts: 1, leaves: fullSize,
-		prelude: func(s *site) { s.runs(4) },
-		strike:  func(s *site) { s.Fail(jobName, 1, 3, "out of luck") },
-		sequel: func(s *site) {
-			s.Eventually(s.Fetch(jobName)).Should(And(testutil.HaveRestarts(1), testutil.Train(4)), "worker 1 is replaced")
+		setup:  func(env *environment) { env.runs(4) },
+		action: func(env *environment) { env.Fail(jobName, 1, 3, "out of luck") },
+		sequel: func(env *environment) {
+			env.Eventually(env.Fetch(jobName)).Should(And(testutil.HaveRestarts(1), testutil.Train(4)), "worker 1 is replaced")
 		},
 	})
 	finishing = tell(story{
 		name: "every worker succeeds, while one still waits for room", slug: "finish", gpus: 3, leaves: ended[:4],
-		prelude: func(s *site) { s.runs(3) },
-		strike:  func(s *site) { s.Succeed(jobName, 0) },
-		sequel: func(s *site) {
-			s.Eventually(s.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonCompleting), "the job awaits the others")
-			s.SucceedAll(jobName)
-			s.Eventually(s.Fetch(jobName)).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "the job succeeds")
+		setup:  func(env *environment) { env.runs(3) },
+		action: func(env *environment) { env.Succeed(jobName, 0) },
+		sequel: func(env *environment) {
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonCompleting), "the job awaits the others")
+			env.SucceedAll(jobName)
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "the job succeeds")
 		},
 	})
 	scaling = tell(story{
 		name: "a job is scaled from 4 to 2 and back to 4", slug: "scale", gpus: 4, leaves: fullSize,
-		prelude: func(s *site) { s.runs(4) },
-		strike:  func(s *site) { s.scale(2) },
-		sequel: func(s *site) {
-			s.trains(2, "the job shrinks")
-			s.Eventually(s.Workers(jobName)).Should(Equal([]int{0, 1}), "the highest indices left")
-			s.scale(4)
-			s.trains(4, "the job grows again")
+		setup:  func(env *environment) { env.runs(4) },
+		action: func(env *environment) { env.scale(2) },
+		sequel: func(env *environment) {
+			env.trains(2, "the job shrinks")
+			env.Eventually(env.Workers(jobName)).Should(Equal([]int{0, 1}), "the highest indices left")
+			env.scale(4)
+			env.trains(4, "the job grows again")
 		},
 	})
 	suspending = tell(story{
 		name: "a job is suspended and resumed", slug: "suspend", gpus: 4, leaves: fullSize,
-		prelude: func(s *site) { s.runs(4) },
-		strike:  func(s *site) { s.suspend(true) },
-		sequel: func(s *site) {
-			s.Eventually(s.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job holds nothing")
-			s.suspend(false)
-			s.trains(4, "the job goes on")
+		setup:  func(env *environment) { env.runs(4) },
+		action: func(env *environment) { env.suspend(true) },
+		sequel: func(env *environment) {
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonSuspended), "the job holds nothing")
+			env.suspend(false)
+			env.trains(4, "the job goes on")
 		},
 	})
 	preempting = tell(story{
 		name: "a job is stopped whole for a more important one, and goes on", slug: "preempt", gpus: 4, leaves: fullSize,
 		shared:  true, // While the operator is down, Volcano takes the surplus for the important job.
 		deletes: importantName,
-		prelude: func(s *site) { s.runs(4) },
-		strike: func(s *site) {
-			s.Submit(s.Job(importantName).Range(4, 4).Tier("main-traffic").Asks("1", "1Gi").Starvation(time.Second))
+		setup:   func(env *environment) { env.runs(4) },
+		action: func(env *environment) {
+			env.Submit(env.Job(importantName).Range(4, 4).Tier("main-traffic").Asks("1", "1Gi").Starvation(time.Second))
 		},
-		sequel: func(s *site) {
-			s.Eventually(s.Fetch(importantName)).Should(testutil.Train(4), "the important job runs")
-			s.Eventually(s.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonPreempted), "the job holds nothing")
-			s.DeleteJob(importantName)
-			s.trains(4, "the job goes on")
+		sequel: func(env *environment) {
+			env.Eventually(env.Fetch(importantName)).Should(testutil.Train(4), "the important job runs")
+			env.Eventually(env.Fetch(jobName)).Should(testutil.HaveReason(v1alpha1.ReasonPreempted), "the job holds nothing")
+			env.DeleteJob(importantName)
+			env.trains(4, "the job goes on")
 		},
 	})
 	// life is all stories, one after another.
 	life = tell(story{
 		name: "a whole life", slug: "life", gpus: 4, restarts: 1, leaves: ended, verify: respectsCooldown,
-		strike: growing.strike,
-		sequel: func(s *site) {
-			growing.sequel(s)
+		action: growing.action,
+		sequel: func(env *environment) {
+			growing.sequel(env)
 			for _, st := range []*story{givingWay, losing, scaling, suspending, finishing} {
-				st.strike(s)
-				st.sequel(s)
+				st.action(env)
+				st.sequel(env)
 			}
 		},
 	})
@@ -172,23 +172,23 @@ var (
 const cooldown = 5 * time.Second
 
 // submit creates the job of the story, for at least 2 workers.
-func (s *site) submit(maximum int32, changes ...func(*v1alpha1.ElasticTrainingJob)) {
-	b := s.Job(jobName).Range(2, maximum).Cooldown(cooldown)
+func (env *environment) submit(maximum int32, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+	b := env.Job(jobName).Range(2, maximum).Cooldown(cooldown)
 	for _, change := range changes {
 		b.With(change)
 	}
-	s.Submit(b)
+	env.Submit(b)
 }
 
 // runs creates a job for 2 to 4 workers and returns when it is at rest with so many.
-func (s *site) runs(n int, changes ...func(*v1alpha1.ElasticTrainingJob)) {
-	s.submit(4, changes...)
-	s.trains(n, "the job runs before the story begins")
+func (env *environment) runs(n int, changes ...func(*v1alpha1.ElasticTrainingJob)) {
+	env.submit(4, changes...)
+	env.trains(n, "the job runs before the story begins")
 }
 
 // trains awaits a job that has come to terms with its spec and trains with so many workers.
-func (s *site) trains(n int, why string) {
-	s.Eventually(s.Fetch(jobName)).Should(And(testutil.Train(n), Satisfy(upToDate)), why)
+func (env *environment) trains(n int, why string) {
+	env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(n), Satisfy(upToDate)), why)
 }
 
 // upToDate tells whether a job's status speaks of its spec, and of growth that has settled.
@@ -197,49 +197,51 @@ func upToDate(job *v1alpha1.ElasticTrainingJob) bool {
 		testutil.Condition(job, v1alpha1.ConditionFullSize).Reason != v1alpha1.ReasonGrowing
 }
 
-func (s *site) scale(maximum int) { s.patchJob(fmt.Sprintf(`{"spec":{"maxReplicas":%d}}`, maximum)) }
-
-func (s *site) suspend(yes bool) {
-	s.patchJob(fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%t}}}`, yes))
+func (env *environment) scale(maximum int) {
+	env.patchJob(fmt.Sprintf(`{"spec":{"maxReplicas":%d}}`, maximum))
 }
 
-func (s *site) patchJob(json string) {
-	s.Patch(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: jobName}}, json)
+func (env *environment) suspend(yes bool) {
+	env.patchJob(fmt.Sprintf(`{"spec":{"runPolicy":{"suspend":%t}}}`, yes))
+}
+
+func (env *environment) patchJob(json string) {
+	env.Patch(&v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: env.Namespace, Name: jobName}}, json)
 }
 
 // evictTwo has a gang of two take the place of two surplus workers.
-func evictTwo(s *site) {
-	s.Create(plainGang(s.Namespace)...)
-	s.Eventually(s.Workers(jobName, testutil.Running)).Should(HaveLen(2), "the surplus gives way")
+func evictTwo(env *environment) {
+	env.Create(plainGang(env.Namespace)...)
+	env.Eventually(env.Workers(jobName, testutil.Running)).Should(HaveLen(2), "the surplus gives way")
 }
 
-func loseWorker0(s *site) {
-	lost := s.UIDs(jobName)[0]
-	s.DeleteWorker(jobName, 0)
-	s.Eventually(func() any { return s.UIDs(jobName)[0] }).ShouldNot(Equal(lost), "worker 0 is gone")
+func loseWorker0(env *environment) {
+	lost := env.UIDs(jobName)[0]
+	env.DeleteWorker(jobName, 0)
+	env.Eventually(func() any { return env.UIDs(jobName)[0] }).ShouldNot(Equal(lost), "worker 0 is gone")
 }
 
 // growBack has the other job end once it was noticed, and awaits the growth after the cooldown.
-func growBack(s *site) {
-	s.Eventually(s.Fetch(jobName)).Should(And(testutil.Train(2), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
+func growBack(env *environment) {
+	env.Eventually(env.Fetch(jobName)).Should(And(testutil.Train(2), testutil.HaveReason(v1alpha1.ReasonCoolingDown)),
 		"the job goes on with its core")
-	for _, o := range plainGang(s.Namespace) {
-		s.Delete(o)
+	for _, o := range plainGang(env.Namespace) {
+		env.Delete(o)
 	}
-	s.trains(4, "the job grows back")
+	env.trains(4, "the job grows back")
 }
 
 // respectsCooldown checks that no worker came back before the cooldown had passed since it gave way.
-func respectsCooldown(s *site) {
-	evictions, err := s.Audit.Select(testutil.ByVolcano, testutil.Doing("delete", "pods"))
-	s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
-	s.Expect(evictions).NotTo(BeEmpty(), "Volcano evicts")
+func respectsCooldown(env *environment) {
+	evictions, err := env.Audit.Select(testutil.ByVolcano, testutil.Doing("delete", "pods"))
+	env.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+	env.Expect(evictions).NotTo(BeEmpty(), "Volcano evicts")
 	for _, eviction := range evictions {
 		since := testutil.From(eviction.Answered)
-		back, err := s.Audit.Select(testutil.ByOperator, testutil.Doing("create", "pods"), testutil.To(eviction.Name), since)
-		s.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
-		s.Expect(back).NotTo(BeEmpty(), eviction.Name+" comes back")
-		s.Expect(back[0].Received).To(BeTemporally(">=", eviction.Answered.Add(cooldown)), eviction.Name+" cools down")
+		back, err := env.Audit.Select(testutil.ByOperator, testutil.Doing("create", "pods"), testutil.To(eviction.Name), since)
+		env.Expect(err).NotTo(HaveOccurred(), "the audit log is read")
+		env.Expect(back).NotTo(BeEmpty(), eviction.Name+" comes back")
+		env.Expect(back[0].Received).To(BeTemporally(">=", eviction.Answered.Add(cooldown)), eviction.Name+" cools down")
 	}
 }
 

@@ -2,8 +2,8 @@
 // in turn, sees late what happens, has a share of its requests refused, loses the API server, or is paused until another leads. A
 // crash is a real one, of the operator's process, by a proxy before the API server that counts its writes.
 //
-//	go test -race ./test/faults                       every write once, dying before or after it, and some of each weather
-//	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault, and all weathers
+//	go test -race ./test/faults                       every write once, dying before or after it, and some faults that last
+//	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault, and all that last
 //
 // Ginkgo's own command does the same. At the end stands a table of what was tried.
 package faults
@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 // fullGrid is true when every fault is to hit every write.
 var fullGrid = os.Getenv("TIDELINE_FAULTS") == "full"
 
-// shared is what all trials share: a cluster with Tideline installed and no operator. Each trial starts its own.
+// shared is what all runs share: a cluster with Tideline installed and no operator. Each run starts its own.
 var shared struct {
 	*testutil.World
 	cluster *cluster.Cluster
@@ -73,7 +73,7 @@ func startCluster(ctx context.Context) error {
 		return err
 	}
 	auditLog := filepath.Join(shared.dir, "audit.log")
-	// Trials put nodes of their own beside one large node that none uses, because Volcano admits gangs by what the whole cluster
+	// Runs put nodes of their own beside one large node that none uses, because Volcano admits gangs by what the whole cluster
 	// holds. Volcano looks often, so that they wait little.
 	shared.cluster, err = cluster.Start(ctx, cluster.Options{
 		GPUNodes: 1, GPUsPerNode: 1024, SchedulePeriod: 200 * time.Millisecond,

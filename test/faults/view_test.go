@@ -20,9 +20,9 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// view is what the operator of a site sees of the cluster.
+// view is what the operator of an environment sees of the cluster.
 type view struct {
-	// namespace is that of the site. What belongs to it outside of the namespace has a name that begins with it.
+	// namespace is that of the environment. What belongs to it outside of the namespace has a name that begins with it.
 	namespace string
 	// clusterWide is true in a story of what is outside of namespaces. Shares of profiles are of the nodes that are seen, and room
 	// is held for them in the operator's own namespace.
@@ -33,10 +33,10 @@ type view struct {
 const profilesResource, reportsResource, queuesResource = "resourcequotaprofiles", "costreports", "queues"
 
 var (
-	// narrowed are the kinds of which an operator sees those in its site's namespace only.
+	// narrowed are the kinds of which an operator sees those in its environment's namespace only.
 	narrowed = sets.New(jobsResource, mergesResource, "pods", "services", "configmaps", "podgroups")
-	// sifted are those of which no request can ask for the site's alone, and siftedToo what is sifted beside them where the story is
-	// clusterWide.
+	// sifted are those of which no request can ask for the environment's alone, and siftedToo what is sifted beside them where the
+	// story is clusterWide.
 	sifted    = sets.New(profilesResource, reportsResource, queuesResource)
 	siftedToo = sets.New("pods", "podgroups", "nodes", "namespaces")
 )
@@ -62,7 +62,7 @@ func (v view) sees(resource string, o *metav1.PartialObjectMetadata) bool {
 	return o.Namespace == v.namespace || o.Namespace == testutil.OperatorNamespace && v.owns(profile)
 }
 
-// owns tells whether something outside of the namespace is the site's, by its name.
+// owns tells whether something outside of the namespace is the environment's, by its name.
 func (v view) owns(name string) bool { return strings.HasPrefix(name, v.namespace+"-") }
 
 // narrow has the API server tell what the operator may see, or something that can be sifted.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
-	"github.com/tideline-io/tideline/test/testutil/badinput"
 )
 
 // What becomes of objects that reached the API server while the rules of their definition were off, as before an upgrade that

@@ -113,7 +113,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 		unharmed := trainsOn(s)
 		s.Submit(urgent(s, "late").Starvation(10 * time.Second))
 		Eventually(s.Workers("late", testutil.Waiting)).Should(HaveLen(2), "its pods wait in the Queue")
-		s.CloseQueue(queue)
+		closeQueue(s, queue)
 		Eventually(s.Fetch("late")).Should(testutil.HaveReason(v1alpha1.ReasonQueueClosed), "it says so")
 		Consistently(s.Fetch("victim")).WithTimeout(10*time.Second).Should(HaveField("Status.Preemption", BeNil()), "it has starved")
 		unharmed()

@@ -52,12 +52,12 @@ var _ = Describe("Failures", func() {
 		Eventually(s.Fetch("a")).Should(testutil.Train(3), "A trains")
 		before := s.UIDs("a")
 		for i := range 3 {
-			s.RestartContainer("a", i, 1, 137, "")
+			restartContainer(s, "a", i, 1, 137, "")
 		}
 		Eventually(s.Fetch("a")).Should(testutil.HaveRestarts(1), "the loss of worker 0 is counted")
 		Consistently(s.Fetch("a")).WithTimeout(severalCycles).Should(testutil.HaveRestarts(1), "once, whichever containers exit")
 		Expect(s.UIDs("a")).To(Equal(before), "everybody keeps the pod")
-		s.RestartContainer("a", 1, 2, 1, "another error")
+		restartContainer(s, "a", 1, 2, 1, "another error")
 		Eventually(s.Fetch("a")).Should(testutil.HaveRestarts(2), "a second restart of the same container is another matter")
 	})
 
@@ -146,7 +146,7 @@ var _ = Describe("Failures", func() {
 			a.Spec.RunPolicy.BelowMinTimeoutSeconds = ptr.To(int32(severalCycles / time.Second))
 		}))
 		Eventually(s.Workers("a", testutil.Bound)).Should(HaveLen(2), "A is placed")
-		s.CannotStart("a", 0, "ImagePullBackOff", "no such image")
+		cannotStart(s, "a", 0, "ImagePullBackOff", "no such image")
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonImagePullFailed), "A says so")
 		Expect(s.Read("a").Status.Message).To(HavePrefix("Worker 0 cannot start (ImagePullBackOff: no such image)"))
 		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),

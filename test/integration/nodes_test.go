@@ -18,8 +18,8 @@ var _ = Describe("A node at fault", func() {
 		s := newScenario("rejected", 2, 2, 2)
 		s.Submit(s.Job("a").Range(2, 2).Manual())
 		Eventually(s.Workers("a", testutil.Bound)).Should(HaveLen(2), "A is placed")
-		s.MakeReady("a", 0)
-		s.MakeReady("a", 1)
+		makeReady(s, "a", 0)
+		makeReady(s, "a", 1)
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 
 		s.DeleteWorker("a", 1)
@@ -29,7 +29,7 @@ var _ = Describe("A node at fault", func() {
 			alive := func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending && p.DeletionTimestamp == nil }
 			Eventually(s.Workers("a", testutil.Bound, alive)).Should(Equal([]int{1}), "worker 1 is placed, time %d", n)
 			nodes = append(nodes, s.Worker("a", 1).Spec.NodeName)
-			s.Reject("a", 1, "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present")
+			reject(s, "a", 1, "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present")
 			Eventually(s.Fetch("a")).Should(HaveField("Status.AvoidedNodes", HaveLen(n)), "node %s is avoided", nodes[n-1])
 		}
 		Eventually(s.Workers("a", testutil.Bound, testutil.Running)).Should(Equal([]int{0}), "the second back-off passes")
@@ -39,7 +39,7 @@ var _ = Describe("A node at fault", func() {
 		Expect(s.Read("a")).To(And(testutil.HaveRestarts(1), testutil.HaveReason(v1alpha1.ReasonRecovering),
 			HaveField("Status.Message", ContainSubstring("rejected worker 1 (UnexpectedAdmissionError): Allocate failed"))))
 		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("NodeRejected: Node " + nodes[1] + " rejected worker 1")))
-		s.MakeReady("a", 1)
+		makeReady(s, "a", 1)
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(1)), "A trains on")
 	})
 
@@ -48,15 +48,15 @@ var _ = Describe("A node at fault", func() {
 		s.Submit(s.Job("a").Range(2, 2))
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "A trains")
 		dead := s.Worker("a", 1)
-		s.Silence(dead.Spec.NodeName, time.Now())
-		s.LoseNode("a", 1)
+		silence(s, dead.Spec.NodeName, time.Now())
+		loseNode(s, "a", 1)
 		Eventually(s.Fetch("a")).Should(And(testutil.HaveReason(v1alpha1.ReasonNodeUnreachable), testutil.HaveRestarts(0),
 			HaveField("Status.Message", ContainSubstring(fmt.Sprintf("Node %s has not answered since", dead.Spec.NodeName)))))
 		Expect(s.Worker("a", 1).UID).To(Equal(dead.UID), "its name is taken")
 
 		s.Patch(s.Read("a"), `{"spec":{"runPolicy":{"forceDeleteAfterSeconds":60}}}`)
 		Eventually(s.Fetch("a")).Should(HaveField("Status.Message", ContainSubstring("deletes the pod by force at")))
-		s.Silence(dead.Spec.NodeName, time.Now().Add(-2*time.Minute))
+		silence(s, dead.Spec.NodeName, time.Now().Add(-2*time.Minute))
 		Eventually(s.Fetch("a")).Should(And(testutil.Train(2), testutil.HaveRestarts(0)), "A trains on")
 		Expect(s.Worker("a", 1).UID).NotTo(Equal(dead.UID), "with a new worker")
 	})

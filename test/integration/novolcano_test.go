@@ -85,10 +85,10 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 		queue := s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1})
 		Eventually(s.Fetch("a")).Should(testutil.Train(2), "the queue's creation is followed")
 
-		s.CloseQueue(queue)
+		closeQueue(s, queue)
 		s.Submit(s.Job("b").Range(2, 2))
 		Eventually(s.Fetch("b")).Should(testutil.Wait(v1alpha1.ReasonQueueClosed), "the queue is closed")
-		s.OpenQueue(queue)
+		openQueue(s, queue)
 		Eventually(s.Fetch("b")).Should(testutil.Train(2), "the queue's opening is followed")
 	})
 

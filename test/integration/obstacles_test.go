@@ -51,7 +51,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		s.Submit(s.Job("early").Range(2, 2))
 		Eventually(s.Fetch("early")).Should(testutil.Train(2), "a job trains")
 		before := s.UIDs("early")
-		s.CloseQueue(queue)
+		closeQueue(s, queue)
 		s.Submit(s.Job("late").Range(2, 2))
 		Eventually(s.Fetch("late")).Should(testutil.HaveReason(v1alpha1.ReasonQueueClosed), "the next one says so")
 		Expect(s.Read("late").Status.Message).To(ContainSubstring(`Volcano Queue "`+queue.Name+`" is not open (its state is Clos`),
@@ -59,7 +59,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		Consistently(s.Workers("late")).WithTimeout(severalCycles).Should(BeEmpty(), "nothing is created meanwhile")
 		Expect(s.Read("early")).To(testutil.Train(2), "who is in it already stays")
 		Expect(s.UIDs("early")).To(Equal(before), "with its workers")
-		s.OpenQueue(queue)
+		openQueue(s, queue)
 		Eventually(s.Fetch("late")).Should(testutil.Train(2), "it goes on")
 	})
 

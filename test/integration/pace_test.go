@@ -1,10 +1,14 @@
 package integration
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
@@ -52,7 +56,7 @@ var _ = Describe("The API server is spared", Serial, func() {
 			slack = time.Second
 		)
 		s := newScenario("s16", 8)
-		seen := s.Record("a")
+		seen := record(s, "a")
 		s.Submit(s.Job("a").Range(4, 8).Manual())
 		began := time.Now()
 		tick := time.NewTicker(interval)
@@ -61,7 +65,7 @@ var _ = Describe("The API server is spared", Serial, func() {
 		for i := range 8 {
 			Eventually(s.Workers("a", testutil.Bound)).Should(ContainElement(i), "worker %d is placed", i)
 			Eventually(tick.C).Should(Receive(), "the image of worker %d takes a while", i)
-			s.MakeReady("a", i)
+			makeReady(s, "a", i)
 			ready = append(ready, time.Now())
 		}
 		Eventually(s.Fetch("a")).Should(testutil.Train(8), "all are ready")
@@ -88,8 +92,40 @@ var _ = Describe("The API server is spared", Serial, func() {
 	})
 })
 
+// sighting is a job's status as it was seen at some time.
+type sighting struct {
+	At     time.Time
+	Status v1alpha1.ElasticTrainingJobStatus
+}
+
+// record watches a job, which need not exist yet, until the test ends. The function returned lists every state that the job was
+// seen in so far.
+func record(s *testutil.Scenario, job string) func() []sighting {
+	GinkgoHelper()
+	watch, err := s.Client.Watch(s.Context(), &v1alpha1.ElasticTrainingJobList{}, client.InNamespace(s.Namespace),
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", job)})
+	Expect(err).NotTo(HaveOccurred(), "job %s is watched", job)
+	DeferCleanup(watch.Stop)
+	var mu sync.Mutex
+	var seen []sighting
+	go func() {
+		for event := range watch.ResultChan() {
+			if o, ok := event.Object.(*v1alpha1.ElasticTrainingJob); ok {
+				mu.Lock()
+				seen = append(seen, sighting{time.Now(), o.Status})
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []sighting {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
 // firstWith is when at least n workers were first seen ready in status.
-func firstWith(sightings []testutil.Sighting, n int) time.Time {
+func firstWith(sightings []sighting, n int) time.Time {
 	GinkgoHelper()
 	for _, s := range sightings {
 		if s.Status.ReadyReplicas >= int32(n) {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
-	"github.com/tideline-io/tideline/test/testutil/badinput"
 )
 
 // That the lists of cases are whole is held by their own test.

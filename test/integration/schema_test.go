@@ -19,8 +19,8 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
-	"github.com/tideline-io/tideline/test/testutil/badinput"
 )
 
 // sideBySide is how many fields are tried at the same time: mostly, jobs wait for Volcano to look.

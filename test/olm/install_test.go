@@ -37,7 +37,7 @@ var _ = Describe("The bundle", Ordered, func() {
 		in = suite.Bare(ctx, cluster.Options{GPUNodes: 1, GPUsPerNode: 256})
 		bundle, err := filepath.Abs("../../bundle")
 		Expect(err).NotTo(HaveOccurred(), "the bundle has a path")
-		Expect(in.Cluster.StartOLM(ctx, bundle)).To(Succeed(), "OLM runs and has a catalog with the bundle")
+		Expect(startOLM(ctx, in, bundle)).To(Succeed(), "OLM runs and has a catalog with the bundle")
 	})
 
 	It("is resolved and installed", func(ctx SpecContext) {
@@ -120,7 +120,7 @@ var _ = Describe("The bundle", Ordered, func() {
 			err := in.Client.Get(ctx, client.ObjectKeyFromObject(pools[0]), queue)
 			return gang.QueueState(queue), err
 		}).Should(Equal(gang.QueueOpen), "the pool opens")
-		said, code, err := in.Doctor(ctx)
+		said, code, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "it finds nothing to do")
 		Expect(said).To(And(

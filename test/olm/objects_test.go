@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
@@ -44,7 +43,7 @@ func subscribe(ctx context.Context, c client.Client) {
 	group := object("v1", "OperatorGroup", "tideline") // of no namespace in particular, which is all of them
 	subscribed := subscription()
 	subscribed.Object["spec"] = map[string]any{
-		"name": packageName, "source": cluster.OLMCatalog, "sourceNamespace": cluster.OLMNamespace,
+		"name": packageName, "source": olmCatalog, "sourceNamespace": olmNamespace,
 	}
 	for _, o := range []client.Object{namespace, group, subscribed} {
 		Expect(c.Create(ctx, o)).To(Succeed(), "%s %s is created", o.GetObjectKind().GroupVersionKind().Kind, o.GetName())

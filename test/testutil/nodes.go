@@ -9,19 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/tideline-io/tideline/test/cluster"
 )
 
 // PoolLabel names the pool that a node belongs to. Jobs choose a pool by nodeSelector, so that scenarios on one cluster do
 // not take each other's places.
 const PoolLabel = "tideline.io/test-pool"
 
-// simulated is the annotation of nodes that KWOK simulates.
-const simulated = "kwok.x-k8s.io/node"
+// SimulatedAnnotation is on nodes that KWOK simulates.
+const SimulatedAnnotation = "kwok.x-k8s.io/node"
 
 // NewNode is a node of a pool that KWOK simulates: so many GPUs, and more of everything else than any test asks for.
 func NewNode(name, pool string, gpus int64) *corev1.Node {
@@ -35,7 +32,7 @@ func NewNode(name, pool string, gpus int64) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        name,
 			Labels:      map[string]string{corev1.LabelHostname: name, PoolLabel: pool},
-			Annotations: map[string]string{simulated: "fake"},
+			Annotations: map[string]string{SimulatedAnnotation: "fake"},
 		},
 		Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
 	}
@@ -72,27 +69,6 @@ func (w *World) SetGPUs(ctx context.Context, node string, gpus int64) error {
 	n := strconv.FormatInt(gpus, 10)
 	patch := fmt.Sprintf(`{"status":{"capacity":{%[1]q:%[2]q},"allocatable":{%[1]q:%[2]q}}}`, GPUResource, n)
 	return w.Client.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, mergePatch(patch))
-}
-
-// Silence does what the control plane does once a node has not answered since then.
-func (s *Scenario) Silence(node string, since time.Time) {
-	s.t.Helper()
-	patch := client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready",`+
-		`"status":"Unknown","reason":"NodeStatusUnknown","lastTransitionTime":%q}]}}`, since.UTC().Format(time.RFC3339)))
-	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	// KWOK makes a node ready again that is not, if it has KWOK's mark.
-	s.Patch(o, `{"metadata":{"annotations":{"`+simulated+`":null}}}`)
-	s.must(s.Client.Status().Patch(s.ctx, o, patch), "silence node "+node)
-}
-
-// LoseNode does what the control plane does with worker i's pod when its node has not answered for minutes: it asks the pod to
-// leave, which no kubelet hears.
-func (s *Scenario) LoseNode(job string, i int) {
-	s.t.Helper()
-	pod := s.pod(job, i)
-	s.Patch(pod, `{"metadata":{"annotations":{"`+cluster.LingerAnnotation+`":"true"}}}`)
-	s.announce(pod, "DeletionByTaintManager")
-	s.Delete(pod)
 }
 
 func mergePatch(json string) client.Patch {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	busv1alpha1 "volcano.sh/apis/pkg/apis/bus/v1alpha1"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 )
 
@@ -41,30 +40,6 @@ func (s *Scenario) Annotate(key, value string) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 	s.Patch(namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, key, inJSON(value)))
-}
-
-// CloseQueue closes a queue as `vcctl queue operate` does, and waits until it is not open any more; while gangs are in it, it
-// is Closing.
-func (s *Scenario) CloseQueue(queue *schedulingv1beta1.Queue) {
-	s.t.Helper()
-	s.command(queue, busv1alpha1.CloseQueueAction)
-	s.awaitQueue(queue, schedulingv1beta1.QueueStateClosed, schedulingv1beta1.QueueStateClosing)
-}
-
-// OpenQueue opens a queue again.
-func (s *Scenario) OpenQueue(queue *schedulingv1beta1.Queue) {
-	s.t.Helper()
-	s.command(queue, busv1alpha1.OpenQueueAction)
-	s.awaitQueue(queue, schedulingv1beta1.QueueStateOpen)
-}
-
-func (s *Scenario) command(queue *schedulingv1beta1.Queue, action busv1alpha1.Action) {
-	s.t.Helper()
-	target := metav1.NewControllerRef(queue, schedulingv1beta1.SchemeGroupVersion.WithKind("Queue"))
-	command := &busv1alpha1.Command{TargetObject: target, Action: string(action)}
-	command.Namespace, command.GenerateName = s.Namespace, "queue-"
-	command.OwnerReferences = []metav1.OwnerReference{*target}
-	s.Create(command)
 }
 
 func (s *Scenario) awaitQueue(queue *schedulingv1beta1.Queue, states ...schedulingv1beta1.QueueState) {

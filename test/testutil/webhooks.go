@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/tideline-io/tideline/test/cluster"
 )
 
 // FreeAddress is an address of this machine at which nobody listens now. It has a name, because the operator's certificate is
@@ -53,22 +51,6 @@ func Webhooks(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return configurations, nil
-}
-
-// InstallWebhooks installs config/webhook so that the API server calls an operator beside the cluster, which serves the webhooks
-// at that address, and returns when it does.
-func (w *World) InstallWebhooks(ctx context.Context, address string) error {
-	configurations, err := Webhooks(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range configurations {
-		cluster.PointWebhooks(o, "https://"+address, nil)
-		if err := w.Client.Create(ctx, o); err != nil {
-			return fmt.Errorf("install %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-	}
-	return w.AwaitWebhooks(ctx)
 }
 
 // AwaitWebhooks waits until the API server has the operator set the owner of a job.

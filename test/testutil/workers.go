@@ -124,12 +124,6 @@ func (s *Scenario) pod(job string, i int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: WorkerName(job, i)}}
 }
 
-// MakeReady does what a kubelet does once a worker's containers run and are ready.
-func (s *Scenario) MakeReady(job string, i int) {
-	s.t.Helper()
-	s.setStatus(job, i, corev1.PodRunning, `{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"}`, "")
-}
-
 // Succeed ends worker i with exit code 0.
 func (s *Scenario) Succeed(job string, i int) {
 	s.t.Helper()
@@ -153,12 +147,6 @@ func (s *Scenario) Fail(job string, i int, exitCode int, lastWords string) {
 	s.setStatus(job, i, corev1.PodFailed, `{"type":"Ready","status":"False","reason":"PodFailed"}`, terminated(exitCode, lastWords))
 }
 
-// Reject does what a kubelet does that does not take worker i's pod: no container of it ever runs.
-func (s *Scenario) Reject(job string, i int, reason, message string) {
-	s.t.Helper()
-	s.patchStatus(job, i, fmt.Sprintf(`"phase":"Failed","reason":%q,"message":%q`, reason, message))
-}
-
 func terminated(exitCode int, message string) string {
 	reason := "Error"
 	if exitCode == 0 {
@@ -173,28 +161,6 @@ func inJSON(text string) []byte {
 	return quoted
 }
 
-// RestartContainer does what a kubelet does when the container exits and restarts where it is, for the nth time.
-func (s *Scenario) RestartContainer(job string, i, times, exitCode int, lastWords string) {
-	s.t.Helper()
-	s.patchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":true,`+
-		`"restartCount":%d,"state":{"running":{}},"lastState":%s}]`, times, terminated(exitCode, lastWords)))
-}
-
-// OutOfMemory does what a kubelet does when the container is killed for want of memory and restarts where it is, for the nth
-// time.
-func (s *Scenario) OutOfMemory(job string, i, times int) {
-	s.t.Helper()
-	s.patchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":true,`+
-		`"restartCount":%d,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]`, times))
-}
-
-// CannotStart does what a kubelet does when a container waits for something that is missing.
-func (s *Scenario) CannotStart(job string, i int, reason, message string) {
-	s.t.Helper()
-	s.patchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":false,`+
-		`"restartCount":0,"state":{"waiting":{"reason":%q,"message":%q}}}]`, reason, message))
-}
-
 // setStatus changes a pod's phase, conditions and the state of the container trainer.
 func (s *Scenario) setStatus(job string, i int, phase corev1.PodPhase, conditions, state string) {
 	s.t.Helper()
@@ -203,10 +169,11 @@ func (s *Scenario) setStatus(job string, i int, phase corev1.PodPhase, condition
 		fields = append(fields, fmt.Sprintf(
 			`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":false,"restartCount":0,"state":%s}]`, state))
 	}
-	s.patchStatus(job, i, strings.Join(fields, ","))
+	s.PatchStatus(job, i, strings.Join(fields, ","))
 }
 
-func (s *Scenario) patchStatus(job string, i int, fields string) {
+// PatchStatus merges fields into the status of worker i's pod, as a kubelet does. They are the inner of a JSON object.
+func (s *Scenario) PatchStatus(job string, i int, fields string) {
 	s.t.Helper()
 	pod := s.pod(job, i)
 	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{`+fields+`}}`))

@@ -12,22 +12,22 @@ import (
 
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
-	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil/openmetrics"
+	"github.com/tideline-io/tideline/test/testutil/prometheus"
 )
 
 // server is nil where Prometheus can neither be found nor built.
-var server *cluster.Prometheus
+var server *prometheus.Server
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
 		// Before the clock of the tests runs: the first time takes minutes.
-		if err := cluster.BuildPrometheus(context.Background(), os.Stderr); err != nil {
+		if err := prometheus.Build(context.Background(), os.Stderr); err != nil {
 			_, _ = fmt.Fprintln(os.Stdout, "not run: usage on a real Prometheus, which cannot be built:", err)
 			return m.Run()
 		}
 		var err error
-		if server, err = cluster.StartPrometheus(context.Background(), os.Stderr, week); err != nil {
+		if server, err = prometheus.Start(context.Background(), os.Stderr, week); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -3,7 +3,6 @@
 package pytorchjob
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -22,4 +21,4 @@ func TestPyTorchJobs(t *testing.T) {
 
 // One large node that no job uses keeps a job without room from holding up the others.
 var shared = suite.New(cluster.Options{GPUNodes: 1, GPUsPerNode: 4096, SchedulePeriod: 100 * time.Millisecond},
-	func(ctx context.Context, c *cluster.Cluster) error { return c.StartTrainingOperator(ctx) })
+	startTrainingOperator)

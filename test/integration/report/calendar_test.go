@@ -29,7 +29,7 @@ func aYear() ledger.Entries {
 }
 
 // calendar are specs of a container whose ledger knows the year.
-func calendar(in func() *world) {
+func calendar(in func() *fixture) {
 	BeforeAll(func(ctx SpecContext) {
 		list := configMap("calendar", "prices.yaml", priceList("2024-11-01", "30", "2024-10-27", "20", "2024-01-01", "10"))
 		Expect(in().Client.Create(ctx, list)).To(Succeed())
@@ -38,8 +38,8 @@ func calendar(in func() *world) {
 
 	DescribeTable("behaviour 5: hours and prices are those of the days in Berlin",
 		func(ctx SpecContext, name, until string, window time.Duration, total, bob entry, days ...string) {
-			w := in()
-			d := w.make(ctx, w.report(name, over(window), func(r *v1alpha1.CostReport) {
+			f := in()
+			d := f.make(ctx, f.report(name, over(window), func(r *v1alpha1.CostReport) {
 				r.Annotations[v1alpha1.AnnotationReportUntil], r.Spec.TimeZone = until, "Europe/Berlin"
 				r.Spec.PriceListRef.Name = "calendar"
 			}))
@@ -54,7 +54,7 @@ func calendar(in func() *world) {
 					Expect(row).To(And(HaveField("Cost", bob.Cost), HaveField("AcceleratorHours", bob.AcceleratorHours)))
 				}
 			}
-			Expect(w.columns(ctx, name)).To(HaveKeyWithValue("Total", HaveSuffix(" "+grouped(total.Cost))))
+			Expect(f.columns(ctx, name)).To(HaveKeyWithValue("Total", HaveSuffix(" "+grouped(total.Cost))))
 		},
 		Entry("clocks are set back, and the price changes on that day", "back", "2024-10-28T00:00:00+01:00", 72*time.Hour,
 			entry{Cost: "1000.00", AcceleratorHours: "74.000"}, entry{Cost: "20.00", AcceleratorHours: "1.000"},

@@ -25,7 +25,7 @@ import (
 
 // twoDays are those of a pod of alice's that held a GPU all the time. Prometheus was down on the second one. Another pod of hers
 // had run for ten seconds when an operator saw it last, just now.
-func twoDays(w *world) []ledger.Entries {
+func twoDays(f *fixture) []ledger.Entries {
 	pod := ledger.Pod{
 		UID: "a", Namespace: "ads", Name: "ctr-worker-0", Node: "gpu-0", Profile: "ads", User: "alice",
 		Kind: v1alpha1.ElasticTrainingJobKind, Task: "ctr", Run: "1", Role: v1alpha1.RoleCore,
@@ -36,61 +36,61 @@ func twoDays(w *world) []ledger.Entries {
 	part := ledger.Part{Namespace: "ads", Kind: pod.Kind, Task: "ctr", Role: string(sizing.Master)}
 	return []ledger.Entries{{
 		Stays: []ledger.Stay{
-			{Pod: pod, Begin: w.day, End: w.until, Final: true, Outcome: ledger.Succeeded},
+			{Pod: pod, Begin: f.day, End: f.until, Final: true, Outcome: ledger.Succeeded},
 			{Pod: lost, Begin: now.Add(-10 * time.Second), End: now},
 		},
-		PartDays: []ledger.PartDay{inUse(part, w.day, 24*time.Hour, 0.5)},
+		PartDays: []ledger.PartDay{inUse(part, f.day, 24*time.Hour, 0.5)},
 	}}
 }
 
 var _ = Describe("A ledger", Ordered, func() {
-	var w *world
+	var f *fixture
 	BeforeAll(func(ctx SpecContext) {
-		w = begin(ctx, twoDays, "prometheus: {url: \"http://127.0.0.1:1\"}")
-		Expect(w.Client.Create(ctx, configMap("prices", "prices.yaml", prices))).To(Succeed())
+		f = begin(ctx, twoDays, "prometheus: {url: \"http://127.0.0.1:1\"}")
+		Expect(f.Client.Create(ctx, configMap("prices", "prices.yaml", prices))).To(Succeed())
 	})
 
 	It("behaviour 2: while Prometheus was down nobody knows what was used, and all is paid", func(ctx SpecContext) {
-		d := w.make(ctx, w.report("unseen", over(48*time.Hour)))
+		d := f.make(ctx, f.report("unseen", over(48*time.Hour)))
 		Expect(d.Total).To(And(HaveField("Cost", "480.00"), HaveField("AcceleratorHours", "48.000"),
 			HaveField("Utilization", HaveValue(BeNumerically("~", 0.5)))), "of the time of which it is known")
 		Expect(d.Days).To(HaveExactElements(
 			And(HaveField("Cost", "240.00"), HaveField("Utilization", HaveValue(BeNumerically("~", 0.5)))),
 			And(HaveField("Cost", "240.00"), HaveField("Utilization", BeNil()))))
 		Expect(d.Notes).To(ContainElement(ContainSubstring("What was used of accelerators is known for 50 % of what was held.")))
-		d = w.make(ctx, w.report("blind", over(24*time.Hour)))
+		d = f.make(ctx, f.report("blind", over(24*time.Hour)))
 		Expect(d.Total).To(And(HaveField("Cost", "240.00"), HaveField("Utilization", BeNil())))
-		Expect(w.columns(ctx, "blind")).To(And(HaveKeyWithValue("Total", "EUR 240.00"),
+		Expect(f.columns(ctx, "blind")).To(And(HaveKeyWithValue("Total", "EUR 240.00"),
 			HaveKeyWithValue("Util", Or(BeNil(), BeEmpty()))))
-		Expect(w.get(ctx, "blind/latest/report.html")).To(ContainSubstring("unknown"))
+		Expect(f.get(ctx, "blind/latest/report.html")).To(ContainSubstring("unknown"))
 	})
 
 	It("behaviour 2: what came and went while the operator was down is counted as far as anybody can know", func(ctx SpecContext) {
-		s := w.NewScenario(GinkgoT(), "gap", 8)
+		s := f.NewScenario(GinkgoT(), "gap", 8)
 		team := testutil.Profile("gap").Obj()
-		Expect(w.Client.Create(ctx, team)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(w.Client.Delete(ctx, team)).To(Succeed()) })
+		Expect(f.Client.Create(ctx, team)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Client.Delete(ctx, team)).To(Succeed()) })
 		s.Join("gap")
 		// A second costs a euro.
-		Expect(w.Client.Create(ctx, configMap("dear", "prices.yaml", priceList("2020-01-01", "3600")))).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(w.Client.Delete(ctx, configMap("dear", "", ""))).To(Succeed()) })
+		Expect(f.Client.Create(ctx, configMap("dear", "prices.yaml", priceList("2020-01-01", "3600")))).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(f.Client.Delete(ctx, configMap("dear", "", ""))).To(Succeed()) })
 		for _, name := range []string{"through", "ends", "gone"} {
 			s.Create(notebook(s, name))
 		}
-		Eventually(w.holders(ctx)).Should(ConsistOf("through", "ends", "gone"), "the ledger has them")
+		Eventually(f.holders(ctx)).Should(ConsistOf("through", "ends", "gone"), "the ledger has them")
 
-		w.Operator.Kill()
+		f.Operator.Kill()
 		s.Create(notebook(s, "between"), notebook(s, "unseen"))
 		paid := map[string]string{"ends": finish(s, "ends"), "between": finish(s, "between")}
 		for _, name := range []string{"gone", "unseen"} {
 			gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
-			Expect(w.Client.Delete(ctx, gone, client.GracePeriodSeconds(0))).To(Succeed())
-			Eventually(func() error { return w.Client.Get(ctx, client.ObjectKeyFromObject(gone), gone) }).ShouldNot(Succeed())
+			Expect(f.Client.Delete(ctx, gone, client.GracePeriodSeconds(0))).To(Succeed())
+			Eventually(func() error { return f.Client.Get(ctx, client.ObjectKeyFromObject(gone), gone) }).ShouldNot(Succeed())
 		}
 		until := time.Now().UTC().Truncate(time.Second).Add(time.Second)
-		Expect(w.Operator.Start(ctx)).To(Succeed())
+		Expect(f.Operator.Start(ctx)).To(Succeed())
 
-		d := w.make(ctx, w.report("gap", over(time.Hour), func(r *v1alpha1.CostReport) {
+		d := f.make(ctx, f.report("gap", over(time.Hour), func(r *v1alpha1.CostReport) {
 			r.Annotations[v1alpha1.AnnotationReportUntil] = until.Format(time.RFC3339)
 			r.Spec.Profiles, r.Spec.PriceListRef.Name = []string{"gap"}, "dear"
 		}))
@@ -116,52 +116,52 @@ var _ = Describe("A ledger", Ordered, func() {
 	})
 
 	It("behaviour 2: while somebody else locks the file a report waits, and then it is made", func(ctx SpecContext) {
-		db, err := sql.Open("sqlite", "file:"+w.file+"?_txlock=immediate")
+		db, err := sql.Open("sqlite", "file:"+f.file+"?_txlock=immediate")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(db.Close)
 		lock, err := db.BeginTx(context.WithoutCancel(ctx), nil)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { _ = lock.Rollback() })
-		r := w.report("locked")
-		Expect(w.Client.Create(ctx, r)).To(Succeed())
-		Eventually(w.read(ctx, "locked")).Should(say(v1alpha1.ReasonLedgerUnavailable, "The ledger cannot be read",
+		r := f.report("locked")
+		Expect(f.Client.Create(ctx, r)).To(Succeed())
+		Eventually(f.read(ctx, "locked")).Should(say(v1alpha1.ReasonLedgerUnavailable, "The ledger cannot be read",
 			"it is locked by another process: see who has it open; it is tried again"))
 		Expect(lock.Rollback()).To(Succeed())
-		w.annotate(ctx, r, "example.com/poke", "now") // it would be tried again within a minute
-		Eventually(w.read(ctx, "locked")).Should(say(v1alpha1.ReasonReportMade, "EUR 480.00"))
+		f.annotate(ctx, r, "example.com/poke", "now") // it would be tried again within a minute
+		Eventually(f.read(ctx, "locked")).Should(say(v1alpha1.ReasonReportMade, "EUR 480.00"))
 	})
 
 	It("behaviour 2: a lost file is begun anew, and a backup brings back reports and who has got them", func(ctx SpecContext) {
-		Expect(w.Client.Create(ctx, smtp("smtp", w.post.Secret))).To(Succeed())
-		r := w.report("weekly", func(r *v1alpha1.CostReport) {
+		Expect(f.Client.Create(ctx, smtp("smtp", f.post.Secret))).To(Succeed())
+		r := f.report("weekly", func(r *v1alpha1.CostReport) {
 			r.Spec.Mail = &v1alpha1.ReportMail{SMTPSecretName: "smtp", From: post.From, To: []string{"ann@example.com", "bob@example.com"}}
 		})
-		Expect(w.Client.Create(ctx, r)).To(Succeed())
+		Expect(f.Client.Create(ctx, r)).To(Succeed())
 		mailed := And(say(v1alpha1.ReasonReportMade, "EUR 480.00"), HaveField("Status.Mailed", "2/2"))
-		Eventually(w.read(ctx, "weekly")).Should(mailed)
-		page := w.get(ctx, "weekly/latest/report.html")
-		backup := filepath.Join(filepath.Dir(w.file), "backup.db")
-		Expect(w.copyLedger(ctx, backup)).To(Succeed(), "as docs/operations.md says, while the operator writes")
+		Eventually(f.read(ctx, "weekly")).Should(mailed)
+		page := f.get(ctx, "weekly/latest/report.html")
+		backup := filepath.Join(filepath.Dir(f.file), "backup.db")
+		Expect(f.copyLedger(ctx, backup)).To(Succeed(), "as docs/operations.md says, while the operator writes")
 
-		w.Operator.Kill()
-		w.removeLedger()
-		Expect(w.Operator.Start(ctx)).To(Succeed())
-		Eventually(w.read(ctx, "weekly")).Should(And(mailed, say(v1alpha1.ReasonReportMade, "does not have that report any more")))
+		f.Operator.Kill()
+		f.removeLedger()
+		Expect(f.Operator.Start(ctx)).To(Succeed())
+		Eventually(f.read(ctx, "weekly")).Should(And(mailed, say(v1alpha1.ReasonReportMade, "does not have that report any more")))
 		once := map[string]int{"ann@example.com": 1, "bob@example.com": 1}
-		Expect(w.post.Got()).To(Equal(once))
+		Expect(f.post.Got()).To(Equal(once))
 
-		w.Operator.Kill()
-		w.removeLedger()
-		Expect(os.Rename(backup, w.file)).To(Succeed())
-		Expect(w.Operator.Start(ctx)).To(Succeed())
-		Eventually(w.read(ctx, "weekly")).Should(mailed)
-		Expect(w.get(ctx, "weekly/latest/report.html")).To(Equal(page))
-		w.annotate(ctx, r, v1alpha1.AnnotationReportUntil, nil)
-		Eventually(w.read(ctx, "weekly")).Should(HaveField("Status.AskedUntil", BeEmpty()))
-		w.annotate(ctx, r, v1alpha1.AnnotationReportUntil, w.until.Format(time.RFC3339))
-		Eventually(w.read(ctx, "weekly")).Should(And(HaveField("Status.Last.Revision", int32(2)), mailed), "the past is there as well")
-		Expect(w.document(ctx, "weekly").Total).To(And(HaveField("Cost", "480.00"), HaveField("Runs", 1)))
-		Expect(w.post.Got()).To(Equal(once), "nothing is mailed twice")
+		f.Operator.Kill()
+		f.removeLedger()
+		Expect(os.Rename(backup, f.file)).To(Succeed())
+		Expect(f.Operator.Start(ctx)).To(Succeed())
+		Eventually(f.read(ctx, "weekly")).Should(mailed)
+		Expect(f.get(ctx, "weekly/latest/report.html")).To(Equal(page))
+		f.annotate(ctx, r, v1alpha1.AnnotationReportUntil, nil)
+		Eventually(f.read(ctx, "weekly")).Should(HaveField("Status.AskedUntil", BeEmpty()))
+		f.annotate(ctx, r, v1alpha1.AnnotationReportUntil, f.until.Format(time.RFC3339))
+		Eventually(f.read(ctx, "weekly")).Should(And(HaveField("Status.Last.Revision", int32(2)), mailed), "the past is there as well")
+		Expect(f.document(ctx, "weekly").Total).To(And(HaveField("Cost", "480.00"), HaveField("Runs", 1)))
+		Expect(f.post.Got()).To(Equal(once), "nothing is mailed twice")
 	})
 })
 
@@ -203,9 +203,9 @@ func finish(s *testutil.Scenario, name string) string {
 func euros(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }
 
 // holders are the tasks of pods that the ledger has as running.
-func (w *world) holders(ctx context.Context) func() ([]string, error) {
+func (f *fixture) holders(ctx context.Context) func() ([]string, error) {
 	return func() ([]string, error) {
-		l, err := ledger.Open(ctx, ledger.Options{File: w.file})
+		l, err := ledger.Open(ctx, ledger.Options{File: f.file})
 		if err != nil {
 			return nil, err
 		}
@@ -219,8 +219,8 @@ func (w *world) holders(ctx context.Context) func() ([]string, error) {
 }
 
 // copyLedger makes a backup of the ledger, as `sqlite3` does.
-func (w *world) copyLedger(ctx context.Context, to string) error {
-	db, err := sql.Open("sqlite", w.file)
+func (f *fixture) copyLedger(ctx context.Context, to string) error {
+	db, err := sql.Open("sqlite", f.file)
 	if err != nil {
 		return err
 	}
@@ -229,9 +229,9 @@ func (w *world) copyLedger(ctx context.Context, to string) error {
 }
 
 // removeLedger removes the ledger with what belongs to it.
-func (w *world) removeLedger() {
+func (f *fixture) removeLedger() {
 	GinkgoHelper()
-	files, err := filepath.Glob(w.file + "*")
+	files, err := filepath.Glob(f.file + "*")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(files).NotTo(BeEmpty())
 	for _, file := range files {

@@ -14,10 +14,10 @@ import (
 )
 
 var _ = Describe("Mail of a report", Ordered, func() {
-	var w *world
+	var f *fixture
 	BeforeAll(func(ctx SpecContext) {
-		w = begin(ctx, lastWeek)
-		Expect(w.Client.Create(ctx, configMap("prices", "prices.yaml", prices))).To(Succeed())
+		f = begin(ctx, lastWeek)
+		Expect(f.Client.Create(ctx, configMap("prices", "prices.yaml", prices))).To(Succeed())
 	})
 
 	// mailedTo has a report mailed to people, by the server that a Secret names.
@@ -30,14 +30,14 @@ var _ = Describe("Mail of a report", Ordered, func() {
 	name := func(ctx SpecContext, name string, data map[string][]byte) {
 		GinkgoHelper()
 		secret := smtp(name, data)
-		Expect(w.Client.Create(ctx, secret)).To(Succeed())
+		Expect(f.Client.Create(ctx, secret)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
-			Expect(client.IgnoreNotFound(w.Client.Delete(ctx, secret))).To(Succeed())
+			Expect(client.IgnoreNotFound(f.Client.Delete(ctx, secret))).To(Succeed())
 		})
 	}
 	forget := func(ctx SpecContext, r *v1alpha1.CostReport) {
 		GinkgoHelper()
-		Expect(w.Client.Delete(ctx, r)).To(Succeed())
+		Expect(f.Client.Delete(ctx, r)).To(Succeed())
 	}
 
 	It("behaviour 4: a server that is down gets them when it is up", func(ctx SpecContext) {
@@ -45,19 +45,19 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		name(ctx, "down", down.Secret)
 		down.Close()
-		r := w.report("down", mailedTo("down", "ann@example.com", "bob@example.com"))
-		r.Annotations[v1alpha1.AnnotationReportUntil] = w.until.AddDate(0, 0, -1).Format(time.RFC3339) // another was due since
-		Expect(w.Client.Create(ctx, r)).To(Succeed())
+		r := f.report("down", mailedTo("down", "ann@example.com", "bob@example.com"))
+		r.Annotations[v1alpha1.AnnotationReportUntil] = f.until.AddDate(0, 0, -1).Format(time.RFC3339) // another was due since
+		Expect(f.Client.Create(ctx, r)).To(Succeed())
 		at := net.JoinHostPort(string(down.Secret["host"]), string(down.Secret["port"]))
-		Eventually(w.read(ctx, "down")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
+		Eventually(f.read(ctx, "down")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
 			sayOfMail(v1alpha1.ReasonMailServerUnavailable, "0 of 2 mails were accepted",
 				"The mail server cannot be reached: "+at, "refused", "The next try is at ")))
-		Expect(w.columns(ctx, "down")).To(HaveKeyWithValue("Mailed", "0/2"))
+		Expect(f.columns(ctx, "down")).To(HaveKeyWithValue("Mailed", "0/2"))
 		up, err := down.Again(ctx)
 		Expect(err).NotTo(HaveOccurred(), "it is up")
 		DeferCleanup(up.Close)
 		Eventually(up.Got).Should(Equal(map[string]int{"ann@example.com": 1, "bob@example.com": 1}))
-		Eventually(w.read(ctx, "down")).Should(And(HaveField("Status.Mailed", "2/2"), sayOfMail(v1alpha1.ReasonAllMailed)))
+		Eventually(f.read(ctx, "down")).Should(And(HaveField("Status.Mailed", "2/2"), sayOfMail(v1alpha1.ReasonAllMailed)))
 		forget(ctx, r)
 	})
 
@@ -67,44 +67,44 @@ var _ = Describe("Mail of a report", Ordered, func() {
 		DeferCleanup(silent.Close)
 		at := silent.Addr().(*net.TCPAddr)
 		name(ctx, "silent", map[string][]byte{"host": []byte(at.IP.String()), "port": fmt.Append(nil, at.Port)})
-		name(ctx, "smtp", w.post.Secret)
-		r := w.report("silent", mailedTo("silent", "ann@example.com", "bob@example.com"))
-		Expect(w.Client.Create(ctx, r)).To(Succeed())
-		Eventually(w.read(ctx, "silent")).Should(sayOfMail(v1alpha1.ReasonMailing, "2 are being sent"))
-		other := w.report("other", mailedTo("smtp", "other@example.com"))
-		Expect(w.Client.Create(ctx, other)).To(Succeed())
-		s := w.NewScenario(GinkgoT(), "silent", 1)
+		name(ctx, "smtp", f.post.Secret)
+		r := f.report("silent", mailedTo("silent", "ann@example.com", "bob@example.com"))
+		Expect(f.Client.Create(ctx, r)).To(Succeed())
+		Eventually(f.read(ctx, "silent")).Should(sayOfMail(v1alpha1.ReasonMailing, "2 are being sent"))
+		other := f.report("other", mailedTo("smtp", "other@example.com"))
+		Expect(f.Client.Create(ctx, other)).To(Succeed())
+		s := f.NewScenario(GinkgoT(), "silent", 1)
 		s.Submit(s.Job("job").Range(1, 1))
 		Eventually(s.Fetch("job")).Should(HaveField("Status.Phase", v1alpha1.PhaseRunning))
-		Eventually(w.read(ctx, "other")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "1/1")))
-		Eventually(w.read(ctx, "silent")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
+		Eventually(f.read(ctx, "other")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "1/1")))
+		Eventually(f.read(ctx, "silent")).Should(And(say(v1alpha1.ReasonReportMade), HaveField("Status.Mailed", "0/2"),
 			sayOfMail(v1alpha1.ReasonMailServerUnavailable, at.String(), "it took too long", "The next try is at ")))
-		Expect(w.post.Got()).To(HaveKeyWithValue("other@example.com", 1))
+		Expect(f.post.Got()).To(HaveKeyWithValue("other@example.com", 1))
 		forget(ctx, r)
 		forget(ctx, other)
 	})
 
 	It("behaviour 4: an operator that is killed after any of the mails sends each once", func(ctx SpecContext) {
-		name(ctx, "smtp", w.post.Secret)
+		name(ctx, "smtp", f.post.Secret)
 		reports := make([]*v1alpha1.CostReport, 4)
 		for k := 1; k <= 3; k++ {
-			reports[k] = w.report(fmt.Sprintf("killed-%d", k))
-			Expect(w.Client.Create(ctx, reports[k])).To(Succeed())
+			reports[k] = f.report(fmt.Sprintf("killed-%d", k))
+			Expect(f.Client.Create(ctx, reports[k])).To(Succeed())
 		}
 		for k := 1; k <= 3; k++ {
-			r := w.read(ctx, reports[k].Name)
+			r := f.read(ctx, reports[k].Name)
 			Eventually(r).Should(say(v1alpha1.ReasonReportMade))
 			people, once := []string{}, map[string]int{}
 			for _, who := range []string{"ann", "bob", "zoe"} {
 				address := fmt.Sprintf("%s.%d@example.com", who, k)
 				people, once[address] = append(people, address), 1
 			}
-			w.post.Hold(k)
+			f.post.Hold(k)
 			before := reports[k].DeepCopy()
 			mailedTo("smtp", people...)(reports[k])
-			Expect(w.Client.Patch(ctx, reports[k], client.MergeFrom(before))).To(Succeed(), "whoever is named later gets it as well")
+			Expect(f.Client.Patch(ctx, reports[k], client.MergeFrom(before))).To(Succeed(), "whoever is named later gets it as well")
 			arrived := func() map[string]int {
-				got := w.post.Got()
+				got := f.post.Got()
 				for address := range got {
 					if once[address] == 0 {
 						delete(got, address)
@@ -113,10 +113,10 @@ var _ = Describe("Mail of a report", Ordered, func() {
 				return got
 			}
 			Eventually(arrived).Should(HaveLen(k), "the server has mail %d, and the operator does not know it", k)
-			w.Operator.Kill()
-			w.post.Answer()
+			f.Operator.Kill()
+			f.post.Answer()
 			Expect(arrived()).To(HaveLen(k))
-			Expect(w.Operator.Start(ctx)).To(Succeed())
+			Expect(f.Operator.Start(ctx)).To(Succeed())
 			Eventually(r).Should(And(HaveField("Status.Mailed", "2/3"),
 				HaveField("Status.Refused", ConsistOf(people[k-1]+" (unconfirmed)")),
 				sayOfMail(v1alpha1.ReasonSomeRefused, "of which nobody knows whether they arrived")), "killed after mail %d", k)

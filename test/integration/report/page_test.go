@@ -26,11 +26,11 @@ import (
 const fetcher = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
 
 var _ = Describe("docs/cost.md", Ordered, func() {
-	var w *world
+	var f *fixture
 	var folder, page string
 	var env []string
 	BeforeAll(func(ctx SpecContext) {
-		w = begin(ctx, lastWeek)
+		f = begin(ctx, lastWeek)
 		repository, err := filepath.Abs("../../..")
 		Expect(err).NotTo(HaveOccurred(), "the repository has a path")
 		content, err := os.ReadFile(filepath.Join(repository, "docs", "cost.md"))
@@ -41,7 +41,7 @@ var _ = Describe("docs/cost.md", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), "there is a kubectl")
 		curl := filepath.Join(folder, "curl")
 		Expect(os.WriteFile(curl, []byte(fetcher), 0o700)).To(Succeed())
-		env, err = testutil.Environment(filepath.Join(folder, "user"), w.Kubeconfig, kubectl, curl)
+		env, err = testutil.Environment(filepath.Join(folder, "user"), f.Kubeconfig, kubectl, curl)
 		Expect(err).NotTo(HaveOccurred(), "the programs are on PATH")
 		for name, text := range map[string]string{
 			"prices.yaml": shown(page, "prices.yaml"), "people.yaml": shown(page, "people.yaml"), "password": "secret\n",
@@ -66,7 +66,7 @@ var _ = Describe("docs/cost.md", Ordered, func() {
 	It("makes the first report", func(ctx SpecContext) {
 		follow(ctx, "The first report")
 		// 140 hours of a GPU of 21.00. In the first minute of an hour it waits until the last one is recorded.
-		Eventually(w.read(ctx, "weekly")).WithTimeout(2 * time.Minute).Should(
+		Eventually(f.read(ctx, "weekly")).WithTimeout(2 * time.Minute).Should(
 			HaveField("Status.Last", HaveField("Total", "CNY 2,940.00")))
 	})
 
@@ -76,13 +76,13 @@ var _ = Describe("docs/cost.md", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred(), "something was asked for")
 		found := regexp.MustCompile(`Authorization: Bearer (\S+)\n.*/reports/(\S+)`).FindStringSubmatch(string(asked))
 		Expect(found).To(HaveLen(3), "%s", asked)
-		Eventually(func(g Gomega) int { return w.status(ctx, g, found[2], found[1]) }).Should(Equal(http.StatusOK))
+		Eventually(func(g Gomega) int { return f.status(ctx, g, found[2], found[1]) }).Should(Equal(http.StatusOK))
 	})
 
 	It("names a server for mail", func(ctx SpecContext) {
 		follow(ctx, "Mail")
 		secret := &corev1.Secret{}
-		Expect(w.Client.Get(ctx, client.ObjectKey{Namespace: rbac.Namespace, Name: "smtp"}, secret)).To(Succeed())
+		Expect(f.Client.Get(ctx, client.ObjectKey{Namespace: rbac.Namespace, Name: "smtp"}, secret)).To(Succeed())
 		Expect(secret.Type).To(BeEquivalentTo("tideline.io/smtp"))
 		server, err := mail.ParseServer(secret.Data, false)
 		Expect(err).NotTo(HaveOccurred(), "the operator reads it")

@@ -40,27 +40,27 @@ func sayOfMail(reason string, words ...string) OmegaMatcher {
 }
 
 // read reads a CostReport.
-func (w *world) read(ctx context.Context, name string) func() (*v1alpha1.CostReport, error) {
+func (f *fixture) read(ctx context.Context, name string) func() (*v1alpha1.CostReport, error) {
 	return func() (*v1alpha1.CostReport, error) {
 		r := &v1alpha1.CostReport{}
-		return r, w.Client.Get(ctx, client.ObjectKey{Name: name}, r)
+		return r, f.Client.Get(ctx, client.ObjectKey{Name: name}, r)
 	}
 }
 
 // make creates a CostReport, and returns its JSON file once it is made.
-func (w *world) make(ctx context.Context, r *v1alpha1.CostReport) document {
+func (f *fixture) make(ctx context.Context, r *v1alpha1.CostReport) document {
 	GinkgoHelper()
-	Expect(w.Client.Create(ctx, r)).To(Succeed())
-	Eventually(w.read(ctx, r.Name)).Should(say(v1alpha1.ReasonReportMade))
-	return w.document(ctx, r.Name)
+	Expect(f.Client.Create(ctx, r)).To(Succeed())
+	Eventually(f.read(ctx, r.Name)).Should(say(v1alpha1.ReasonReportMade))
+	return f.document(ctx, r.Name)
 }
 
 // annotate sets an annotation of a CostReport; nil removes it.
-func (w *world) annotate(ctx context.Context, r *v1alpha1.CostReport, key string, value any) {
+func (f *fixture) annotate(ctx context.Context, r *v1alpha1.CostReport, key string, value any) {
 	GinkgoHelper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(w.Client.Patch(ctx, r, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+	Expect(f.Client.Patch(ctx, r, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
 }
 
 // document is what the specs look at in a report's JSON file.
@@ -88,10 +88,10 @@ type entry struct {
 }
 
 // document reads the JSON file of the last report.
-func (w *world) document(ctx context.Context, name string) document {
+func (f *fixture) document(ctx context.Context, name string) document {
 	GinkgoHelper()
 	d := document{}
-	Expect(json.Unmarshal([]byte(w.get(ctx, name+"/latest/report.json")), &d)).To(Succeed())
+	Expect(json.Unmarshal([]byte(f.get(ctx, name+"/latest/report.json")), &d)).To(Succeed())
 	return d
 }
 
@@ -107,21 +107,21 @@ func (d *document) costs(dimension string) map[string]string {
 }
 
 // status is that of the answer to a request for a file of a report, with a token.
-func (w *world) status(ctx context.Context, g Gomega, path, token string) int {
+func (f *fixture) status(ctx context.Context, g Gomega, path, token string) int {
 	GinkgoHelper()
-	response := w.ask(ctx, g, "reports/"+path, token)
+	response := f.ask(ctx, g, "reports/"+path, token)
 	g.Expect(response.Body.Close()).To(Succeed())
 	return response.StatusCode
 }
 
 // get reads a file of a report as somebody who may.
-func (w *world) get(ctx context.Context, path string) string {
+func (f *fixture) get(ctx context.Context, path string) string {
 	GinkgoHelper()
-	return w.getAs(ctx, "tideline-reports", "reports/"+path)
+	return f.getAs(ctx, "tideline-reports", "reports/"+path)
 }
 
 // getAs reads what the operator serves as somebody who has a role.
-func (w *world) getAs(ctx context.Context, role, path string) string {
+func (f *fixture) getAs(ctx context.Context, role, path string) string {
 	GinkgoHelper()
 	reader := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rbac.Namespace, Name: "reader"}}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -129,13 +129,13 @@ func (w *world) getAs(ctx context.Context, role, path string) string {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: rbac.Namespace, Name: "reader"}},
 	}
 	for _, o := range []client.Object{reader, binding} {
-		Expect(client.IgnoreAlreadyExists(w.Client.Create(ctx, o))).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, o))).To(Succeed())
 	}
 	token := &authenticationv1.TokenRequest{}
-	Expect(w.Client.SubResource("token").Create(ctx, reader, token)).To(Succeed(), "there is a token")
+	Expect(f.Client.SubResource("token").Create(ctx, reader, token)).To(Succeed(), "there is a token")
 	var content []byte
 	Eventually(func(g Gomega) {
-		response := w.ask(ctx, g, path, token.Status.Token)
+		response := f.ask(ctx, g, path, token.Status.Token)
 		var err error
 		content, err = io.ReadAll(response.Body)
 		g.Expect(response.Body.Close()).To(Succeed())
@@ -146,9 +146,9 @@ func (w *world) getAs(ctx context.Context, role, path string) string {
 }
 
 // ask asks the operator for what it serves. Its certificate is signed by nobody.
-func (w *world) ask(ctx context.Context, g Gomega, path, token string) *http.Response {
+func (f *fixture) ask(ctx context.Context, g Gomega, path, token string) *http.Response {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+w.metrics+"/"+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+f.metrics+"/"+path, http.NoBody)
 	g.Expect(err).NotTo(HaveOccurred())
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -162,11 +162,11 @@ func (w *world) ask(ctx context.Context, g Gomega, path, token string) *http.Res
 }
 
 // columns are those that `kubectl get` shows of a CostReport.
-func (w *world) columns(ctx context.Context, name string) map[string]any {
+func (f *fixture) columns(ctx context.Context, name string) map[string]any {
 	GinkgoHelper()
-	asked, err := rest.HTTPClientFor(w.Config)
+	asked, err := rest.HTTPClientFor(f.Config)
 	Expect(err).NotTo(HaveOccurred())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Config.Host+"/apis/tideline.io/v1alpha1/costreports/"+name,
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Config.Host+"/apis/tideline.io/v1alpha1/costreports/"+name,
 		http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")

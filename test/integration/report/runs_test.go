@@ -34,9 +34,9 @@ type ran struct {
 
 // busyWeek makes up runs as those of the trace of which TestBehaviour1TotalsOfAWeekAreTheTruth tells, around the week that ends
 // at w.until. A second of a GPU costs two cents, and one of a surplus worker's GPU a cent.
-func (truth *ran) busyWeek(w *world) []ledger.Entries {
+func (truth *ran) busyWeek(f *fixture) []ledger.Entries {
 	random := rand.New(rand.NewPCG(1, 7))
-	from := w.until.AddDate(0, 0, -7)
+	from := f.until.AddDate(0, 0, -7)
 	var past []ledger.Entries
 	var stays []ledger.Stay
 	for run := range weekOfRuns {
@@ -57,7 +57,7 @@ func (truth *ran) busyWeek(w *world) []ledger.Entries {
 			workers, gpus = 1+random.IntN(8), 8
 		}
 		pod.Resources["nvidia.com/gpu"] = 1000 * gpus
-		inWeek := min(end.Unix(), w.until.Unix()) - max(begin.Unix(), from.Unix())
+		inWeek := min(end.Unix(), f.until.Unix()) - max(begin.Unix(), from.Unix())
 		for i := range workers {
 			worker, price := pod, int64(2)
 			worker.UID, worker.Name, worker.Role = fmt.Sprintf("%d-%d", run, i), fmt.Sprintf("%d-worker-%d", run, i), v1alpha1.RoleCore
@@ -87,19 +87,19 @@ prices:
 `
 
 var _ = Describe("What is counted", Ordered, func() {
-	var w *world
+	var f *fixture
 	truth := &ran{cents: map[string]int64{}}
 	BeforeAll(func(ctx SpecContext) {
-		w = begin(ctx, func(w *world) []ledger.Entries { return append(truth.busyWeek(w), aYear()) })
-		Expect(w.Client.Create(ctx, configMap("prices", "prices.yaml", dearer))).To(Succeed())
-		Expect(client.IgnoreAlreadyExists(w.Client.Create(ctx, &rbacv1.ClusterRole{
+		f = begin(ctx, func(f *fixture) []ledger.Entries { return append(truth.busyWeek(f), aYear()) })
+		Expect(f.Client.Create(ctx, configMap("prices", "prices.yaml", dearer))).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
 			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
 		}))).To(Succeed())
 	})
 
 	It("behaviour 1: a report has each of 4,100 runs once, true totals, and says how long it took", func(ctx SpecContext) {
-		d := w.make(ctx, w.report("busy"))
+		d := f.make(ctx, f.report("busy"))
 		euros := func(key string) string { return fmt.Sprintf("%d.%02d", truth.cents[key]/100, truth.cents[key]%100) }
 		Expect(d.Total).To(And(HaveField("Cost", euros("total/")), HaveField("Runs", weekOfRuns), HaveField("Pods", truth.pods)))
 		Expect(truth.cents["total/"]).To(BeNumerically(">", 10_000_000), "a hundred thousand euros")
@@ -112,16 +112,16 @@ var _ = Describe("What is counted", Ordered, func() {
 			}
 		}
 		Expect(rows).To(Equal(len(truth.cents)-1), "all of them")
-		r, err := w.read(ctx, "busy")()
+		r, err := f.read(ctx, "busy")()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(regexp.MustCompile(`[^0-9.]`).ReplaceAllString(r.Status.Last.Total, "")).To(Equal(euros("total/")))
 		took := regexp.MustCompile(`(?m)^tideline_cost_report_duration_seconds\{report="busy"\} (\S+)$`).
-			FindStringSubmatch(w.getAs(ctx, "metrics", "metrics"))
+			FindStringSubmatch(f.getAs(ctx, "metrics", "metrics"))
 		Expect(took).To(HaveLen(2))
 		// How fast it must be is measured on a quiet machine: test/perf/ledger.
 		Expect(strconv.ParseFloat(took[1], 64)).To(BeNumerically(">", 0))
 		AddReportEntry("made in " + took[1] + " s")
 	})
 
-	calendar(func() *world { return w })
+	calendar(func() *fixture { return f })
 })

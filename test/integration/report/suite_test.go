@@ -59,8 +59,8 @@ var week = []held{
 // shared is the cluster of all specs. Each container starts the operator with a ledger of its own.
 var shared = suite.New(cluster.Options{GPUNodes: 1}).MustUse("patch costreports/status.tideline.io")
 
-// world is what the specs of a container share.
-type world struct {
+// fixture is what the specs of a container share.
+type fixture struct {
 	*testutil.Installation
 
 	post *post.Server
@@ -72,52 +72,52 @@ type world struct {
 
 // begin starts the operator with the past in its ledger, for the specs of a container. Settings are further lines of its
 // configuration.
-func begin(ctx context.Context, past func(*world) []ledger.Entries, settings ...string) *world {
+func begin(ctx context.Context, past func(*fixture) []ledger.Entries, settings ...string) *fixture {
 	GinkgoHelper()
 	midnight := time.Now().UTC().Truncate(24 * time.Hour)
 	folder := GinkgoT().TempDir()
-	w := &world{
+	f := &fixture{
 		Installation: shared.Installation(), file: filepath.Join(folder, "ledger.db"),
 		configuration: filepath.Join(folder, "configuration.yaml"), day: midnight.AddDate(0, 0, -2), until: midnight,
 	}
-	Expect(w.record(ctx, past(w))).To(Succeed(), "the ledger knows the past")
+	Expect(f.record(ctx, past(f))).To(Succeed(), "the ledger knows the past")
 	var err error
-	w.post, err = post.Serve(ctx, post.Options{})
+	f.post, err = post.Serve(ctx, post.Options{})
 	Expect(err).NotTo(HaveOccurred(), "there is a server for mail")
-	DeferCleanup(func() { w.post.Close() })
-	w.metrics, err = testutil.FreeAddress(ctx)
+	DeferCleanup(func() { f.post.Close() })
+	f.metrics, err = testutil.FreeAddress(ctx)
 	Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
-	Expect(client.IgnoreAlreadyExists(w.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+	Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "asker"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:auth-delegator"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: rbac.Namespace, Name: rbac.ServiceAccount}},
 	}))).To(Succeed(), "the operator may ask who somebody is, as component monitoring lets it")
-	Expect(os.WriteFile(w.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
+	Expect(os.WriteFile(f.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
 kind: Configuration
 ledger: {file: %q, retentionDays: 0}
 reports: {mailTimeoutSeconds: 5, mailRetrySeconds: 2}
 %s
-`, w.file, strings.Join(settings, "\n")), 0o600)).To(Succeed())
-	Expect(w.StopOperator()).To(Succeed(), "the operator of the suite has done nothing wrong")
-	Expect(w.Operate(ctx, testutil.OperatorOptions{Args: []string{
-		"--config=" + w.configuration, "--metrics-bind-address=" + w.metrics, "--metrics-secure=true",
+`, f.file, strings.Join(settings, "\n")), 0o600)).To(Succeed())
+	Expect(f.StopOperator()).To(Succeed(), "the operator of the suite has done nothing wrong")
+	Expect(f.Operate(ctx, testutil.OperatorOptions{Args: []string{
+		"--config=" + f.configuration, "--metrics-bind-address=" + f.metrics, "--metrics-secure=true",
 	}})).To(Succeed(), "the operator runs")
-	DeferCleanup(w.end)
-	return w
+	DeferCleanup(f.end)
+	return f
 }
 
 // end ends the operator, and leaves nothing to the next one.
-func (w *world) end(ctx context.Context) {
+func (f *fixture) end(ctx context.Context) {
 	GinkgoHelper()
-	Expect(w.StopOperator()).To(Succeed(), "the operator's log is clean")
-	Expect(w.Client.DeleteAllOf(ctx, &v1alpha1.CostReport{})).To(Succeed())
+	Expect(f.StopOperator()).To(Succeed(), "the operator's log is clean")
+	Expect(f.Client.DeleteAllOf(ctx, &v1alpha1.CostReport{})).To(Succeed())
 	for _, o := range []client.Object{configMap("prices", "", ""), configMap("people", "", ""), smtp("smtp", nil)} {
-		Expect(client.IgnoreNotFound(w.Client.Delete(ctx, o))).To(Succeed())
+		Expect(client.IgnoreNotFound(f.Client.Delete(ctx, o))).To(Succeed())
 	}
 }
 
 // record writes the past to the ledger, as the operator would have.
-func (w *world) record(ctx context.Context, past []ledger.Entries) error {
-	l, err := ledger.Open(ctx, ledger.Options{File: w.file})
+func (f *fixture) record(ctx context.Context, past []ledger.Entries) error {
+	l, err := ledger.Open(ctx, ledger.Options{File: f.file})
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (w *world) record(ctx context.Context, past []ledger.Entries) error {
 }
 
 // lastWeek is what was held in the past.
-func lastWeek(w *world) []ledger.Entries {
+func lastWeek(f *fixture) []ledger.Entries {
 	var entries ledger.Entries
 	for i, h := range week {
 		length := time.Duration(h.hours) * time.Hour
@@ -141,7 +141,7 @@ func lastWeek(w *world) []ledger.Entries {
 					Profile: h.team, User: h.user, Kind: h.kind, Task: h.task, Run: fmt.Sprintf("run-%d", i), Role: v1alpha1.RoleCore,
 					Model: "A100", Resources: ledger.Resources{"nvidia.com/gpu": 1000},
 				},
-				Begin: w.day, End: w.day.Add(length), Final: true, Outcome: h.outcome,
+				Begin: f.day, End: f.day.Add(length), Final: true, Outcome: h.outcome,
 			})
 		}
 		if h.used < 0 {
@@ -149,7 +149,7 @@ func lastWeek(w *world) []ledger.Entries {
 		}
 		for _, role := range []sizing.Role{sizing.Master, sizing.Worker} {
 			part := ledger.Part{Namespace: h.team, Kind: h.kind, Task: h.task, Role: string(role)}
-			entries.PartDays = append(entries.PartDays, inUse(part, w.day, length, h.used))
+			entries.PartDays = append(entries.PartDays, inUse(part, f.day, length, h.used))
 		}
 	}
 	return []ledger.Entries{entries}
@@ -198,14 +198,14 @@ func priceList(daysAndPrices ...string) string {
 
 // report is one that is made of the past. By its schedule one was due as the past ended, and none is for months, so that it makes
 // no difference when these tests run.
-func (w *world) report(name string, change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
+func (f *fixture) report(name string, change ...func(*v1alpha1.CostReport)) *v1alpha1.CostReport {
 	r := &v1alpha1.CostReport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
-			v1alpha1.AnnotationReportUntil: w.until.Format(time.RFC3339),
+			v1alpha1.AnnotationReportUntil: f.until.Format(time.RFC3339),
 		}},
 		Spec: v1alpha1.CostReportSpec{
 			PriceListRef: v1alpha1.OperatorObject{Name: "prices"},
-			Schedule:     fmt.Sprintf("0 0 %d %d *", w.until.Day(), w.until.Month()),
+			Schedule:     fmt.Sprintf("0 0 %d %d *", f.until.Day(), f.until.Month()),
 		},
 	}
 	for _, c := range change {

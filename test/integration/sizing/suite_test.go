@@ -21,6 +21,7 @@ import (
 	"github.com/tideline-io/tideline/test/cluster"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/openmetrics"
+	"github.com/tideline-io/tideline/test/testutil/prometheus"
 	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
@@ -62,12 +63,12 @@ func (p past) ran(midnight time.Time) (begin, end time.Time) {
 	return midnight.AddDate(0, 0, -p.days), midnight
 }
 
-// world is what the specs share.
-type world struct {
+// fixture is what the specs share.
+type fixture struct {
 	*testutil.Installation
 	*testutil.Scenario
 
-	prometheus *cluster.Prometheus
+	prometheus *prometheus.Server
 	gate       *gate
 	ledger     string
 	// configuration is the operator's file.
@@ -75,30 +76,30 @@ type world struct {
 }
 
 // begin starts everything, with the past in Prometheus and in the ledger.
-func begin(ctx context.Context) *world {
+func begin(ctx context.Context) *fixture {
 	GinkgoHelper()
 	in := suite.Bare(ctx, cluster.Options{GPUNodes: 4, GPUsPerNode: 16, SchedulePeriod: 100 * time.Millisecond})
 	Expect(in.Install(ctx)).To(Succeed(), "Tideline is installed")
-	w := &world{Installation: in, Scenario: in.NewScenario(GinkgoT(), "ads")}
+	f := &fixture{Installation: in, Scenario: in.NewScenario(GinkgoT(), "ads")}
 	midnight := time.Now().UTC().Truncate(24 * time.Hour)
 	folder := GinkgoT().TempDir()
-	w.ledger = filepath.Join(folder, "ledger.db")
-	Expect(w.record(ctx, midnight)).To(Succeed(), "the ledger knows the past")
+	f.ledger = filepath.Join(folder, "ledger.db")
+	Expect(f.record(ctx, midnight)).To(Succeed(), "the ledger knows the past")
 	var err error
-	w.prometheus, err = cluster.StartPrometheus(ctx, GinkgoWriter, func(to io.Writer) error { return w.used(to, midnight) })
+	f.prometheus, err = prometheus.Start(ctx, GinkgoWriter, func(to io.Writer) error { return f.used(to, midnight) })
 	Expect(err).NotTo(HaveOccurred(), "Prometheus knows the past")
-	DeferCleanup(w.prometheus.Stop)
-	w.gate = newGate(w.prometheus.URL)
-	DeferCleanup(w.gate.Close)
-	w.configuration = filepath.Join(folder, "configuration.yaml")
-	Expect(os.WriteFile(w.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
+	DeferCleanup(f.prometheus.Stop)
+	f.gate = newGate(f.prometheus.URL)
+	DeferCleanup(f.gate.Close)
+	f.configuration = filepath.Join(folder, "configuration.yaml")
+	Expect(os.WriteFile(f.configuration, fmt.Appendf(nil, `apiVersion: config.tideline.io/v1alpha1
 kind: Configuration
 ledger: {file: %q}
 prometheus: {url: %q, timeoutSeconds: 5, intervalSeconds: 60}
-`, w.ledger, w.gate.URL), 0o600)).To(Succeed())
-	started := in.Operate(ctx, testutil.OperatorOptions{Args: []string{"--config=" + w.configuration}})
+`, f.ledger, f.gate.URL), 0o600)).To(Succeed())
+	started := in.Operate(ctx, testutil.OperatorOptions{Args: []string{"--config=" + f.configuration}})
 	Expect(started).To(Succeed(), "the operator runs")
-	return w
+	return f
 }
 
 // each calls a function for each worker of the past.
@@ -114,8 +115,8 @@ func each(midnight time.Time, do func(p past, pod string, begin, end time.Time) 
 }
 
 // record writes the past to a ledger, as the operator would have.
-func (w *world) record(ctx context.Context, midnight time.Time) error {
-	l, err := ledger.Open(ctx, ledger.Options{File: w.ledger})
+func (f *fixture) record(ctx context.Context, midnight time.Time) error {
+	l, err := ledger.Open(ctx, ledger.Options{File: f.ledger})
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (w *world) record(ctx context.Context, midnight time.Time) error {
 	err = each(midnight, func(p past, pod string, begin, end time.Time) error {
 		entries.Stays = append(entries.Stays, ledger.Stay{
 			Pod: ledger.Pod{
-				UID: string(uuid.NewUUID()), Namespace: w.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1alpha1.ElasticTrainingJobKind,
+				UID: string(uuid.NewUUID()), Namespace: f.Scenario.Namespace, Name: pod, Node: "gpu-0", Kind: v1alpha1.ElasticTrainingJobKind,
 				Task: p.task, Run: "1-1", Role: v1alpha1.RoleCore, Resources: ledger.Resources{"cpu": 16000, "nvidia.com/gpu": 1000},
 			},
 			Begin: begin, End: end, Final: true, Outcome: ledger.Succeeded,
@@ -134,14 +135,14 @@ func (w *world) record(ctx context.Context, midnight time.Time) error {
 }
 
 // used writes what was used.
-func (w *world) used(to io.Writer, midnight time.Time) error {
+func (f *fixture) used(to io.Writer, midnight time.Time) error {
 	var subjects []openmetrics.Subject
 	err := each(midnight, func(p past, pod string, begin, end time.Time) error {
 		subjects = append(subjects, openmetrics.Container{
-			Namespace: w.Scenario.Namespace, Pod: pod, Name: "trainer", Begin: begin, End: end, CPU: openmetrics.Always(p.cpu),
+			Namespace: f.Scenario.Namespace, Pod: pod, Name: "trainer", Begin: begin, End: end, CPU: openmetrics.Always(p.cpu),
 			Throttled: openmetrics.Always(p.throttled), Memory: openmetrics.Always(p.memory * gib), MemoryLimit: p.limit * gib,
 		}, openmetrics.Device{
-			Namespace: w.Scenario.Namespace, Pod: pod, UUID: "GPU-" + pod, Begin: begin, End: end, Active: openmetrics.Always(0.12),
+			Namespace: f.Scenario.Namespace, Pod: pod, UUID: "GPU-" + pod, Begin: begin, End: end, Active: openmetrics.Always(0.12),
 			MemoryMiB: openmetrics.Always(4096),
 		})
 		return nil
@@ -150,26 +151,34 @@ func (w *world) used(to io.Writer, midnight time.Time) error {
 }
 
 // job is one of two workers of a task, each of which asks for 16 processors, 64Gi and a GPU.
-func (w *world) job(name, task string, mode v1alpha1.SizingMode) *testutil.JobBuilder {
-	return testutil.Job(name).In(w.Scenario.Namespace).Range(2, 2).GPUs(1).Tier("small-traffic").Asks("16", "64Gi").
+func (f *fixture) job(name, task string, mode v1alpha1.SizingMode) *testutil.JobBuilder {
+	return testutil.Job(name).In(f.Scenario.Namespace).Range(2, 2).GPUs(1).Tier("small-traffic").Asks("16", "64Gi").
 		With(func(j *v1alpha1.ElasticTrainingJob) {
 			j.Spec.Task, j.Spec.Sizing = task, &v1alpha1.JobSizing{Mode: mode}
 		})
 }
 
 // runs creates a job and returns it when it runs.
-func (w *world) runs(b *testutil.JobBuilder) *v1alpha1.ElasticTrainingJob {
+func (f *fixture) runs(b *testutil.JobBuilder) *v1alpha1.ElasticTrainingJob {
 	GinkgoHelper()
-	w.Submit(b)
+	f.Submit(b)
 	name := b.Obj().Name
-	Eventually(w.Fetch(name)).Should(testutil.Train(2))
-	return w.Read(name)
+	Eventually(f.Fetch(name)).Should(testutil.Train(2))
+	return f.Read(name)
 }
 
 // asks is what the trainer of a worker asks for.
-func (w *world) asks(job string, i int) (cpu, memory float64) {
+func (f *fixture) asks(job string, i int) (cpu, memory float64) {
 	GinkgoHelper()
-	r := w.Worker(job, i).Spec.Containers[0].Resources
+	r := f.Worker(job, i).Spec.Containers[0].Resources
 	Expect(r.Limits.Memory().Cmp(*r.Requests.Memory())).To(BeZero(), "the tier's limit of memory is what is requested")
 	return r.Requests.Cpu().AsApproximateFloat64(), r.Requests.Memory().AsApproximateFloat64() / gib
+}
+
+// outOfMemory does what a kubelet does when the container is killed for want of memory and restarts where it is, for the nth
+// time.
+func outOfMemory(s *testutil.Scenario, job string, i, times int) {
+	GinkgoHelper()
+	s.PatchStatus(job, i, fmt.Sprintf(`"containerStatuses":[{"name":"trainer","image":"trainer","imageID":"","ready":true,`+
+		`"restartCount":%d,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]`, times))
 }

@@ -22,7 +22,7 @@ var _ = Describe("When an admin follows the doctor", Serial, func() {
 		before := fill(s, s.Job("a").Cooldown(cooldown))
 		Expect(schedulerConfigured(s.Read("a"))).To(Equal("False/Incomplete"), "A says that Volcano's configuration is incomplete")
 
-		said, code, err := in.Doctor(ctx)
+		said, code, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(Equal(1), "something is to be mended:\n%s", said)
 		Expect(said).To(And(sayLacks(),
@@ -34,7 +34,7 @@ var _ = Describe("When an admin follows the doctor", Serial, func() {
 		conf, err := os.ReadFile(ours)
 		Expect(err).NotTo(HaveOccurred(), "config/volcano is read")
 		Expect(in.Cluster.SetSchedulerConf(ctx, string(conf))).To(Succeed(), "the admin applies config/volcano")
-		said, code, err = in.Doctor(ctx)
+		said, code, err = in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
 		Expect(code).To(BeZero(), "nothing is left to mend:\n%s", said)
 		Expect(said).To(And(Not(ContainSubstring("WRONG")), HaveSuffix("The cluster is set up for Tideline.\n")), "and it says so")

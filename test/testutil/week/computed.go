@@ -35,8 +35,8 @@ func Computed(ctx context.Context) (cost.Report, error) {
 		return cost.Report{}, err
 	}
 	until := time.Date(2026, 11, 16, 9, 0, 0, 0, zone)
-	w := live(until, earlierWeeks+1)
-	if err := l.Record(ctx, w.entries); err != nil {
+	s := simulate(until, earlierWeeks+1)
+	if err := l.Record(ctx, s.entries); err != nil {
 		return cost.Report{}, err
 	}
 	list, err := cost.ParsePrices([]byte(prices))
@@ -52,7 +52,7 @@ func Computed(ctx context.Context) (cost.Report, error) {
 		if err := fromledger.From(ctx, l, in, nil, config.DefaultTiers()); err != nil {
 			return cost.Report{}, err
 		}
-		w.tell(in)
+		s.tell(in)
 		report = cost.Compute(in)
 		earlier = append(earlier, report.Summary())
 	}
@@ -60,14 +60,14 @@ func Computed(ctx context.Context) (cost.Report, error) {
 }
 
 // tell adds what was decided in a period.
-func (w *world) tell(in *cost.Input) {
+func (s *simulator) tell(in *cost.Input) {
 	within := func(at time.Time) bool { return !at.Before(in.Period.From) && at.Before(in.Period.To) }
-	for _, l := range w.losses {
+	for _, l := range s.losses {
 		if within(l.Pods[0].Until) {
 			in.Losses = append(in.Losses, l)
 		}
 	}
-	for _, b := range w.waits {
+	for _, b := range s.waits {
 		if within(b.at) {
 			in.Waits = append(in.Waits, b.Wait)
 		}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil/prometheus"
 )
 
 const usage = `Usage:
@@ -81,23 +82,23 @@ func build(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	trainingOperator := flags.Bool("training-operator", false, "build training-operator as well, which runs in one suite only")
 	objectStore := flags.Bool("object-store", false, "build the server of S3 as well, which up starts when it is asked to")
-	prometheus := flags.Bool("prometheus", false, "build Prometheus as well, which runs in tests only, unless it is on PATH")
+	withPrometheus := flags.Bool("prometheus", false, "build Prometheus as well, which runs in tests only, unless it is on PATH")
 	olm := flags.Bool("olm", false, "build the Operator Lifecycle Manager as well, which runs in one suite only")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
 	builds := []func(context.Context, io.Writer) error{cluster.Build}
 	if *trainingOperator {
-		builds = append(builds, cluster.BuildTrainingOperator)
+		builds = append(builds, only(cluster.TrainingOperator))
 	}
 	if *objectStore {
 		builds = append(builds, cluster.BuildObjectStore)
 	}
-	if *prometheus {
-		builds = append(builds, cluster.BuildPrometheus)
+	if *withPrometheus {
+		builds = append(builds, prometheus.Build)
 	}
 	if *olm {
-		builds = append(builds, cluster.BuildOLM)
+		builds = append(builds, only(cluster.OLM))
 	}
 	for _, build := range builds {
 		if err := build(ctx, os.Stderr); err != nil {
@@ -105,6 +106,14 @@ func build(ctx context.Context, args []string) error {
 		}
 	}
 	return nil
+}
+
+// only builds one part.
+func only(p cluster.Part) func(context.Context, io.Writer) error {
+	return func(ctx context.Context, log io.Writer) error {
+		_, err := p.Build(ctx, log)
+		return err
+	}
 }
 
 // printKubectl prints where kubectl is, which it builds when there is none on PATH.

@@ -1,4 +1,4 @@
-package cluster
+package olm
 
 import (
 	"bytes"
@@ -12,18 +12,21 @@ import (
 	"path/filepath"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// Where [Cluster.StartOLM] puts what it makes.
+// Where startOLM puts what it makes.
 const (
-	OLMNamespace = "olm"
-	// OLMCatalog is the CatalogSource, which serves all namespaces.
-	OLMCatalog = "local"
+	olmNamespace = "olm"
+	// olmCatalog is the CatalogSource, which serves all namespaces.
+	olmCatalog = "local"
 )
 
 // Programs of the Operator Lifecycle Manager.
@@ -33,92 +36,81 @@ const (
 	opm             = "opm"
 )
 
-// olmDefinitions are the kinds of objects that OLM's own installation creates.
-var olmDefinitions = []string{
-	"deploy/chart/crds/0000_50_olm_00-catalogsources.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-clusterserviceversions.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-installplans.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-olmconfigs.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-operatorconditions.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-operatorgroups.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-operators.crd.yaml",
-	"deploy/chart/crds/0000_50_olm_00-subscriptions.crd.yaml",
+// lifecycleManager is the Operator Lifecycle Manager on a cluster.
+type lifecycleManager struct {
+	*testutil.Installation
+
+	programs cluster.Built
 }
 
-var catalogSources = schema.GroupVersionResource{Group: "operators.coreos.com", Version: "v1alpha1", Resource: "catalogsources"}
-
-// StartOLM installs the Operator Lifecycle Manager, starts its two operators as
+// startOLM installs the Operator Lifecycle Manager, starts its two operators as
 // admins, and gives it a catalog of one bundle, which is a folder. OLM is built
-// the first time. StartOLM returns when OLM has reached the catalog.
+// the first time. startOLM returns when OLM has reached the catalog.
 //
 // Catalogs name images of bundles, which OLM unpacks in a Job. Here no Job runs,
 // so the catalog carries the bundle's manifests themselves.
-func (c *Cluster) StartOLM(ctx context.Context, bundle string) (err error) {
-	if c.parts[olmPart.name], err = olmPart.build(ctx, c.repo, c.options.Log); err != nil {
-		return err
-	}
-	definitions, err := c.parts[olmPart.name].objects(olmDefinitions...)
+func startOLM(ctx context.Context, in *testutil.Installation, bundle string) error {
+	programs, err := in.Cluster.Build(ctx, cluster.OLM)
 	if err != nil {
 		return err
 	}
-	if err := c.installDefinitions(ctx, definitions); err != nil {
-		return err
-	}
-	namespace := applycorev1.Namespace(OLMNamespace)
-	if _, err := c.client.CoreV1().Namespaces().Apply(ctx, namespace, applyOptions); err != nil {
-		return err
-	}
-	catalog, err := c.writeCatalog(ctx, bundle)
+	m := lifecycleManager{in, programs}
+	definitions, err := programs.Objects(cluster.OLMDefinitions...)
 	if err != nil {
 		return err
 	}
-	registry, address, err := c.startRegistry(ctx, catalog)
+	if err := in.Cluster.InstallDefinitions(ctx, definitions); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: olmNamespace}}
+	if err := in.Client.Create(ctx, namespace); err != nil {
+		return err
+	}
+	catalog, err := m.writeCatalog(ctx, bundle)
 	if err != nil {
 		return err
 	}
-	needs := []*process{registry}
+	registry, address, err := m.startRegistry(ctx, catalog)
+	if err != nil {
+		return err
+	}
+	needs := []*cluster.Process{registry}
 	for _, program := range []string{olmOperator, catalogOperator} {
-		p, err := c.startOLMOperator(program)
+		p, err := m.startOperator(program)
 		if err != nil {
 			return err
 		}
 		needs = append(needs, p)
 	}
-	source := newCatalogSource(address)
-	sources := c.dynamic.Resource(catalogSources).Namespace(OLMNamespace)
-	if _, err := sources.Apply(ctx, OLMCatalog, source, applyOptions); err != nil {
+	if err := in.Client.Create(ctx, newCatalogSource(address)); err != nil {
 		return err
 	}
-	return c.waitFor(ctx, "OLM to reach its catalog", c.catalogReached, needs...)
+	return in.Cluster.WaitFor(ctx, "OLM to reach its catalog", m.catalogReached, needs...)
 }
 
-// startOLMOperator starts one of OLM's operators. Both serve metrics at port 8080
+// startOperator starts one of OLM's operators. Both serve metrics at port 8080
 // and go on without them where it is taken.
-func (c *Cluster) startOLMOperator(program string) (*process, error) {
-	kubeconfig, err := c.writeKubeconfig(program)
+func (m lifecycleManager) startOperator(program string) (*cluster.Process, error) {
+	kubeconfig, err := m.Cluster.WriteKubeconfig(program)
 	if err != nil {
 		return nil, err
 	}
-	p, err := startProcess(c.state.path, program, c.parts[olmPart.name].program(program),
-		[]string{"--namespace=" + OLMNamespace}, "KUBECONFIG="+kubeconfig)
-	if err == nil {
-		c.addClient(p)
-	}
-	return p, err
+	return m.Cluster.StartProgram(program, m.programs.Program(program),
+		[]string{"--namespace=" + olmNamespace}, "KUBECONFIG="+kubeconfig)
 }
 
 // writeCatalog writes a catalog of one bundle and returns its folder.
-func (c *Cluster) writeCatalog(ctx context.Context, bundle string) (string, error) {
+func (m lifecycleManager) writeCatalog(ctx context.Context, bundle string) (string, error) {
 	channel, err := defaultChannel(bundle)
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, c.parts[olmPart.name].program(opm), "render", bundle)
+	cmd := exec.CommandContext(ctx, m.programs.Program(opm), "render", bundle)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	rendered, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("opm render %s: %w\n%s", bundle, err, lastLines(stderr.Bytes(), 15))
+		return "", fmt.Errorf("opm render %s: %w\n%s", bundle, err, stderr.Bytes())
 	}
 	var named struct{ Name, Package string }
 	if err := json.Unmarshal(rendered, &named); err != nil {
@@ -135,11 +127,11 @@ func (c *Cluster) writeCatalog(ctx context.Context, bundle string) (string, erro
 		}
 	}
 	_, _ = catalog.Write(rendered)
-	folder := filepath.Join(c.state.path, "olm-catalog")
+	folder := filepath.Join(m.Cluster.Dir(), "olm-catalog")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	return folder, writeFile(filepath.Join(folder, "catalog.json"), catalog.Bytes(), 0o644)
+	return folder, os.WriteFile(filepath.Join(folder, "catalog.json"), catalog.Bytes(), 0o644)
 }
 
 // defaultChannel is the channel that a bundle says its package has by default.
@@ -161,13 +153,13 @@ func defaultChannel(bundle string) (string, error) {
 
 // startRegistry serves a catalog as its image would, and returns where. As in an
 // image, opm writes /etc/nsswitch.conf where there is none, if it may.
-func (c *Cluster) startRegistry(ctx context.Context, catalog string) (p *process, where string, err error) {
-	p, err = c.startServer(ctx, server{
-		part:    olmPart,
-		program: opm,
-		ports:   1,
-		prepare: func(_ context.Context, ports []int) ([]string, error) {
-			where = address(ports[0])
+func (m lifecycleManager) startRegistry(ctx context.Context, catalog string) (p *cluster.Process, where string, err error) {
+	p, err = m.Cluster.StartServer(ctx, cluster.Server{
+		Name:    opm,
+		Program: m.programs.Program(opm),
+		Ports:   1,
+		Prepare: func(_ context.Context, ports []int) ([]string, error) {
+			where = cluster.Address(ports[0])
 			return []string{
 				"serve", catalog,
 				"--port=" + strconv.Itoa(ports[0]),
@@ -175,7 +167,7 @@ func (c *Cluster) startRegistry(ctx context.Context, catalog string) (p *process
 				"--termination-log=termination.log",
 			}, nil
 		},
-		ready: func(ctx context.Context) error {
+		Ready: func(ctx context.Context) error {
 			connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", where)
 			if err != nil {
 				return err
@@ -183,24 +175,21 @@ func (c *Cluster) startRegistry(ctx context.Context, catalog string) (p *process
 			return connection.Close()
 		},
 	})
-	if err == nil {
-		c.addClient(p)
-	}
 	return p, where, err
 }
 
 func newCatalogSource(address string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": catalogSources.GroupVersion().String(),
+		"apiVersion": "operators.coreos.com/v1alpha1",
 		"kind":       "CatalogSource",
-		"metadata":   map[string]any{"name": OLMCatalog, "namespace": OLMNamespace},
+		"metadata":   map[string]any{"name": olmCatalog, "namespace": olmNamespace},
 		"spec":       map[string]any{"sourceType": "grpc", "address": address},
 	}}
 }
 
-func (c *Cluster) catalogReached(ctx context.Context) error {
-	source, err := c.dynamic.Resource(catalogSources).Namespace(OLMNamespace).Get(ctx, OLMCatalog, metav1.GetOptions{})
-	if err != nil {
+func (m lifecycleManager) catalogReached(ctx context.Context) error {
+	source := newCatalogSource("")
+	if err := m.Client.Get(ctx, client.ObjectKeyFromObject(source), source); err != nil {
 		return err
 	}
 	state, _, _ := unstructured.NestedString(source.Object, "status", "connectionState", "lastObservedState")

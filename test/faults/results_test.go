@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// verdict is what became of a trial.
+// verdict is what became of a run.
 type verdict int
 
 const (
@@ -25,8 +25,8 @@ const (
 // String names the verdict.
 func (v verdict) String() string { return [...]string{"FAILED", "passed", "void"}[v] }
 
-// tally counts the trials of a spec, line by line.
-type tally struct {
+// results are the verdicts of a spec's runs, counted line by line. A point that is tried several times counts as one run.
+type results struct {
 	mu    sync.Mutex
 	lines []*line
 }
@@ -35,72 +35,72 @@ type tally struct {
 type line struct {
 	what   string
 	counts [3]int
-	// took is the sum of all trials' times in their lanes.
+	// took is the sum of all runs' times in their lanes.
 	took time.Duration
 }
 
-// tallies are those of all specs, in their order.
-var tallies []*tally
+// allResults are those of all specs, in their order.
+var allResults []*results
 
-func newTally() *tally {
-	t := &tally{}
-	tallies = append(tallies, t)
-	return t
+func newResults() *results {
+	r := &results{}
+	allResults = append(allResults, r)
+	return r
 }
 
 // plan has a line of the table counted, in the order in which they are planned.
-func (t *tally) plan(what string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.line(what) == nil {
-		t.lines = append(t.lines, &line{what: what})
+func (r *results) plan(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.line(what) == nil {
+		r.lines = append(r.lines, &line{what: what})
 	}
 }
 
-// count runs one trial and counts it on a line that was planned.
-func (t *tally) count(what string, run func() (verdict, error)) error {
+// record does one run and counts its verdict on a line that was planned.
+func (r *results) record(what string, run func() (verdict, error)) error {
 	began := time.Now()
 	v, err := run()
 	if err != nil {
 		v = failed
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l := t.line(what)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.line(what)
 	l.counts[v]++
 	l.took += time.Since(began)
 	return err
 }
 
 const (
-	// mostVoid is how many of a hundred trials of a spec may hit nothing. Those that do prove nothing.
+	// mostVoid is how many of a hundred runs of a spec may hit nothing. Those that do prove nothing.
 	mostVoid = 20
-	// Fewer trials than these, of a spec and on a line, may hit nothing by chance: the number of writes varies a little, and the
+	// Fewer runs than these, of a spec and on a line, may hit nothing by chance: the number of writes varies a little, and the
 	// short run tries one point of some lines.
 	fewOfSpec, fewOfLine = 10, 3
 )
 
-// missed is an error where faults hit too little: on a line nothing at all, or nothing in too many trials of all lines.
-func (t *tally) missed() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// missed is an error where faults hit too little: on a line nothing at all, or nothing in too many runs of all lines.
+func (r *results) missed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var tried, missed int
-	for _, l := range t.lines {
+	for _, l := range r.lines {
 		missed += l.counts[void]
 		tried += l.counts[void] + l.counts[passed]
 		if l.counts[void] >= fewOfLine && l.counts[passed] == 0 {
-			return fmt.Errorf("%s: none of %d trials hit anything, so that they show nothing", l.what, l.counts[void])
+			return fmt.Errorf("%s: none of %d runs hit anything, so that they show nothing", l.what, l.counts[void])
 		}
 	}
 	if tried >= fewOfSpec && missed*100 > tried*mostVoid {
-		return fmt.Errorf("%d of %d trials hit nothing; more than %d %% show too little", missed, tried, mostVoid)
+		return fmt.Errorf("%d of %d runs hit nothing; more than %d %% show too little", missed, tried, mostVoid)
 	}
 	return nil
 }
 
 // line finds a line; the lock is held.
-func (t *tally) line(what string) *line {
-	for _, l := range t.lines {
+func (r *results) line(what string) *line {
+	for _, l := range r.lines {
 		if l.what == what {
 			return l
 		}
@@ -122,22 +122,22 @@ var _ = ReportAfterSuite("table", func(Report) {
 	}
 })
 
-// summary says in one line per story and weather how many points were tried and what became of them.
+// summary says in one line per story and fault how many points were tried and what became of them.
 func summary() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	total := line{what: "in all"}
 	_, _ = fmt.Fprintln(w, "points tried\tpassed\tvoid\tfailed\tseconds each\t  what happened")
-	for _, t := range tallies {
-		t.mu.Lock()
-		for _, l := range t.lines {
+	for _, r := range allResults {
+		r.mu.Lock()
+		for _, l := range r.lines {
 			l.print(w)
 			for v, n := range l.counts {
 				total.counts[v] += n
 			}
 			total.took += l.took
 		}
-		t.mu.Unlock()
+		r.mu.Unlock()
 	}
 	if total.counts == [3]int{} {
 		return ""

@@ -13,10 +13,10 @@ import (
 )
 
 func TestAwait(t *testing.T) {
-	s := newScene(timeline{host: host, newcomer: newcomer})
+	w := newWatcher(timeline{host: host, newcomer: newcomer})
 	arrived := goal{"a pod arrives", func(v view) (bool, string) { return len(v.pods) > 0, "there is none" }}
 
-	err := s.await(t.Context(), time.Millisecond, arrived)
+	err := w.await(t.Context(), time.Millisecond, arrived)
 	if err == nil || err.Error() != "this did not happen within 1ms: a pod arrives; there is none" {
 		t.Errorf("after the deadline: %v", err)
 	}
@@ -24,20 +24,20 @@ func TestAwait(t *testing.T) {
 	interrupted := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupted)
-	if err := s.await(ctx, time.Minute, arrived); !errors.Is(err, interrupted) {
+	if err := w.await(ctx, time.Minute, arrived); !errors.Is(err, interrupted) {
 		t.Errorf("after an interrupt: %v", err)
 	}
 
 	done := make(chan error)
-	go func() { done <- s.await(t.Context(), time.Minute, arrived) }()
+	go func() { done <- w.await(t.Context(), time.Minute, arrived) }()
 	p := pod(host, 0, v1alpha1.RoleCore)
-	s.put(p)
+	w.put(p)
 	if err := <-done; err != nil {
 		t.Errorf("after it happened: %v", err)
 	}
 
-	s.drop(toolscache.DeletedFinalStateUnknown{Obj: p})
-	if left := s.look().existing(host.name); len(left) > 0 {
+	w.drop(toolscache.DeletedFinalStateUnknown{Obj: p})
+	if left := w.look().existing(host.name); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package pytorchjob
 
 import (
 	"context"
@@ -15,6 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/tideline-io/tideline/test/cluster"
 )
 
 // Names in training-operator's own installation, and of its program here.
@@ -25,41 +29,49 @@ const (
 	trainingOperatorWebhooks  = "validator.training-operator.kubeflow.org"
 )
 
-// trainingOperatorManifests are what its kustomizations put together, but for
-// what runs it in a cluster.
-var trainingOperatorManifests = []string{
-	"manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
-	"manifests/base/rbac/role.yaml",
-	"manifests/base/rbac/cluster-role-binding.yaml",
-	"manifests/base/webhook/manifests.yaml",
-}
+// applied is how the test applies what it owns.
+var applied = metav1.ApplyOptions{FieldManager: "test", Force: true}
 
 var pyTorchJobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "pytorchjobs"}
 
-// StartTrainingOperator installs training-operator for PyTorchJobs, with Volcano
+// trainer is training-operator on a cluster.
+type trainer struct {
+	cluster  *cluster.Cluster
+	programs cluster.Built
+	client   kubernetes.Interface
+	dynamic  dynamic.Interface
+}
+
+// startTrainingOperator installs training-operator for PyTorchJobs, with Volcano
 // for their gangs, and starts it as a process with the service account and the
-// role of its own installation. It is built the first time. StartTrainingOperator
+// role of its own installation. It is built the first time. startTrainingOperator
 // returns when its webhook answers.
-func (c *Cluster) StartTrainingOperator(ctx context.Context) (err error) {
-	part := trainingOperatorPart
-	if c.parts[part.name], err = part.build(ctx, c.repo, c.options.Log); err != nil {
+func startTrainingOperator(ctx context.Context, c *cluster.Cluster) (err error) {
+	t := trainer{cluster: c}
+	if t.programs, err = c.Build(ctx, cluster.TrainingOperator); err != nil {
 		return err
 	}
-	webhooks, err := c.installTrainingOperator(ctx)
+	if t.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
+		return err
+	}
+	if t.dynamic, err = dynamic.NewForConfig(c.RESTConfig()); err != nil {
+		return err
+	}
+	webhooks, err := t.install(ctx)
 	if err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(c.state.path, trainingOperator+".kubeconfig")
+	kubeconfig := filepath.Join(c.Dir(), trainingOperator+".kubeconfig")
 	if err := c.KubeconfigFor(ctx, trainingOperatorNamespace, trainingOperator, kubeconfig); err != nil {
 		return err
 	}
 	var probes string
-	p, err := c.startServer(ctx, server{
-		part:    part,
-		program: trainingOperator,
-		ports:   2,
-		prepare: func(ctx context.Context, ports []int) ([]string, error) {
-			probes = address(ports[1])
+	p, err := c.StartServer(ctx, cluster.Server{
+		Name:    trainingOperator,
+		Program: t.programs.Program(trainingOperator),
+		Ports:   2,
+		Prepare: func(ctx context.Context, ports []int) ([]string, error) {
+			probes = cluster.Address(ports[1])
 			return []string{
 				"--kubeconfig=" + kubeconfig,
 				"--enable-scheme=pytorchjob",
@@ -69,56 +81,55 @@ func (c *Cluster) StartTrainingOperator(ctx context.Context) (err error) {
 				"--metrics-bind-address=0",
 				// Its own default of 20 requests a second is for clusters with other users.
 				"--kube-api-qps=500", "--kube-api-burst=500",
-			}, c.routeTrainingOperator(ctx, webhooks, int32(ports[0]))
+			}, t.route(ctx, webhooks, int32(ports[0]))
 		},
-		ready: func(ctx context.Context) error {
-			return errors.Join(c.mountTrainingOperatorSecret(ctx), healthy(ctx, "http://"+probes+"/readyz"))
+		Ready: func(ctx context.Context) error {
+			return errors.Join(t.mountSecret(ctx), cluster.Healthy(ctx, "http://"+probes+"/readyz"))
 		},
 	})
 	if err != nil {
 		return err
 	}
-	c.addClient(p)
 	removeIfEmpty(mountedCertificate)
-	return c.waitFor(ctx, "training-operator's webhook to answer", c.trainingOperatorAnswers, p)
+	return c.WaitFor(ctx, "training-operator's webhook to answer", t.answers, p)
 }
 
-// installTrainingOperator creates what training-operator needs before it starts,
+// install creates what training-operator needs before it starts,
 // and returns its webhooks.
-func (c *Cluster) installTrainingOperator(ctx context.Context) (webhooks *unstructured.Unstructured, err error) {
-	objects, err := c.parts[trainingOperatorPart.name].objects(trainingOperatorManifests...)
+func (t trainer) install(ctx context.Context) (webhooks *unstructured.Unstructured, err error) {
+	objects, err := t.programs.Objects(cluster.TrainingOperatorManifests...)
 	if err != nil {
 		return nil, err
 	}
 	namespace := applycorev1.Namespace(trainingOperatorNamespace)
 	account := applycorev1.ServiceAccount(trainingOperator, trainingOperatorNamespace)
 	secret := applycorev1.Secret(trainingOperatorSecret, trainingOperatorNamespace)
-	core := c.client.CoreV1()
-	if _, err := core.Namespaces().Apply(ctx, namespace, applyOptions); err != nil {
+	core := t.client.CoreV1()
+	if _, err := core.Namespaces().Apply(ctx, namespace, applied); err != nil {
 		return nil, err
 	}
-	if _, err := core.ServiceAccounts(trainingOperatorNamespace).Apply(ctx, account, applyOptions); err != nil {
+	if _, err := core.ServiceAccounts(trainingOperatorNamespace).Apply(ctx, account, applied); err != nil {
 		return nil, err
 	}
-	if _, err := core.Secrets(trainingOperatorNamespace).Apply(ctx, secret, applyOptions); err != nil {
+	if _, err := core.Secrets(trainingOperatorNamespace).Apply(ctx, secret, applied); err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
 		switch o.GetKind() {
 		case "CustomResourceDefinition":
-			err = c.installDefinitions(ctx, []*unstructured.Unstructured{o})
+			err = t.cluster.InstallDefinitions(ctx, []*unstructured.Unstructured{o})
 		case "ClusterRoleBinding":
 			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 			for _, s := range subjects {
 				s.(map[string]any)["namespace"] = trainingOperatorNamespace
 			}
 			o.Object["subjects"] = subjects
-			err = c.apply(ctx, []*unstructured.Unstructured{o})
+			err = t.cluster.Apply(ctx, []*unstructured.Unstructured{o})
 		case "ValidatingWebhookConfiguration":
 			o.SetName(trainingOperatorWebhooks)
 			webhooks = o
 		default:
-			err = c.apply(ctx, []*unstructured.Unstructured{o})
+			err = t.cluster.Apply(ctx, []*unstructured.Unstructured{o})
 		}
 		if err != nil {
 			return nil, err
@@ -127,13 +138,13 @@ func (c *Cluster) installTrainingOperator(ctx context.Context) (webhooks *unstru
 	return webhooks, nil
 }
 
-// routeTrainingOperator leads the API server to the webhooks at a port of this
+// route leads the API server to the webhooks at a port of this
 // machine. Its certificate is for the name of its Service, so it is called by
 // that name, and the Service stands for localhost.
-func (c *Cluster) routeTrainingOperator(ctx context.Context, configuration *unstructured.Unstructured, port int32) error {
+func (t trainer) route(ctx context.Context, configuration *unstructured.Unstructured, port int32) error {
 	service := applycorev1.Service(trainingOperator, trainingOperatorNamespace).
 		WithSpec(applycorev1.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName("localhost"))
-	if _, err := c.client.CoreV1().Services(trainingOperatorNamespace).Apply(ctx, service, applyOptions); err != nil {
+	if _, err := t.client.CoreV1().Services(trainingOperatorNamespace).Apply(ctx, service, applied); err != nil {
 		return err
 	}
 	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
@@ -143,7 +154,7 @@ func (c *Cluster) routeTrainingOperator(ctx context.Context, configuration *unst
 		w.(map[string]any)["clientConfig"] = map[string]any{"service": called}
 	}
 	configuration.Object["webhooks"] = webhooks
-	return c.apply(ctx, []*unstructured.Unstructured{configuration})
+	return t.cluster.Apply(ctx, []*unstructured.Unstructured{configuration})
 }
 
 // training-operator waits for its certificate below /tmp, where it only looks
@@ -154,10 +165,10 @@ const (
 	mountedCertificate = "/tmp/" + serving + "/" + corev1.TLSCertKey
 )
 
-// mountTrainingOperatorSecret does what a kubelet does: it writes the
+// mountSecret does what a kubelet does: it writes the
 // certificate, which training-operator puts into its Secret, to files.
-func (c *Cluster) mountTrainingOperatorSecret(ctx context.Context) error {
-	secret, err := c.client.CoreV1().Secrets(trainingOperatorNamespace).Get(ctx, trainingOperatorSecret, metav1.GetOptions{})
+func (t trainer) mountSecret(ctx context.Context) error {
+	secret, err := t.client.CoreV1().Secrets(trainingOperatorNamespace).Get(ctx, trainingOperatorSecret, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -165,7 +176,7 @@ func (c *Cluster) mountTrainingOperatorSecret(ctx context.Context) error {
 		if len(secret.Data[name]) == 0 {
 			return fmt.Errorf("its Secret has no %s", name)
 		}
-		if err := writeNew(filepath.Join(c.state.path, trainingOperator, serving, name), secret.Data[name]); err != nil {
+		if err := writeNew(filepath.Join(t.cluster.Dir(), trainingOperator, serving, name), secret.Data[name]); err != nil {
 			return err
 		}
 	}
@@ -180,7 +191,7 @@ func writeNew(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return writeFile(name, content, 0o600)
+	return os.WriteFile(name, content, 0o600)
 }
 
 // removeIfEmpty removes a file without content, and the folders that are empty
@@ -194,9 +205,9 @@ func removeIfEmpty(name string) {
 	_ = os.Remove(filepath.Dir(filepath.Dir(name)))
 }
 
-// trainingOperatorAnswers tries a PyTorchJob without an image, which the webhook
+// answers tries a PyTorchJob without an image, which the webhook
 // refuses and the resource definition does not.
-func (c *Cluster) trainingOperatorAnswers(ctx context.Context) error {
+func (t trainer) answers(ctx context.Context) error {
 	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "pytorch"}}}}
 	probe := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": pyTorchJobs.GroupVersion().String(),
@@ -204,7 +215,7 @@ func (c *Cluster) trainingOperatorAnswers(ctx context.Context) error {
 		"metadata":   map[string]any{"name": "webhook-probe"},
 		"spec":       map[string]any{"pytorchReplicaSpecs": map[string]any{"Worker": map[string]any{"template": template}}},
 	}}
-	_, err := c.dynamic.Resource(pyTorchJobs).Namespace(metav1.NamespaceDefault).Create(ctx, probe,
+	_, err := t.dynamic.Resource(pyTorchJobs).Namespace(metav1.NamespaceDefault).Create(ctx, probe,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil {
 		return errors.New("a PyTorchJob without an image was admitted")

@@ -19,34 +19,34 @@ import (
 	"github.com/tideline-io/tideline/test/testutil"
 )
 
-// picture says line by line what there is of jobs, without times, UIDs and the site's name, so that the ends of two runs can be
-// compared: every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of all jobs and
-// merges, and of what is the site's outside of the namespace: profiles, their Queues, what holds room for them, PriorityClasses,
-// reports.
-func (s *site) picture() ([]string, error) {
+// snapshot says line by line what there is of jobs, without times, UIDs and the environment's name, so that the ends of two runs
+// can be compared: every pod, PodGroup, Service, ConfigMap, Secret and NetworkPolicy of their namespace, the statuses of all jobs
+// and merges, and of what the environment has outside of the namespace: profiles, their Queues, what holds room for them,
+// PriorityClasses, reports.
+func (env *environment) snapshot() ([]string, error) {
 	var b strings.Builder
 	for _, describe := range []func(*strings.Builder) error{
-		s.describePods, s.describeGroups, s.describeServices, s.describeConfigMaps, s.describeUnread, s.describeStatuses,
-		s.describeMerges, s.describeTeams, s.describeClasses, s.describeReports,
+		env.describePods, env.describeGroups, env.describeServices, env.describeConfigMaps, env.describeUnread, env.describeStatuses,
+		env.describeMerges, env.describeTeams, env.describeClasses, env.describeReports,
 	} {
 		if err := describe(&b); err != nil {
 			return nil, err
 		}
 	}
-	return strings.Split(s.nameless(b.String()), "\n"), nil
+	return strings.Split(env.nameless(b.String()), "\n"), nil
 }
 
-// nameless has the same words at every site.
-func (s *site) nameless(said string) string {
-	return unreadName.ReplaceAllString(strings.ReplaceAll(said, s.Namespace, "site"), "$1")
+// nameless has the same words in every environment.
+func (env *environment) nameless(said string) string {
+	return unreadName.ReplaceAllString(strings.ReplaceAll(said, env.Namespace, "environment"), "$1")
 }
 
 // unreadName is a name without its end that follows from a UID: of Secrets, NetworkPolicies and what holds room for reservations.
-var unreadName = regexp.MustCompile(`(-ssh|-isolated|site-[a-z]+-[a-z]+)-[0-9a-f]+\b`)
+var unreadName = regexp.MustCompile(`(-ssh|-isolated|environment-[a-z]+-[a-z]+)-[0-9a-f]+\b`)
 
-func (s *site) describePods(b *strings.Builder) error {
+func (env *environment) describePods(b *strings.Builder) error {
 	pods := &corev1.PodList{}
-	err := s.Client.List(s.t.Context(), pods, client.InNamespace(s.Namespace))
+	err := env.Client.List(env.t.Context(), pods, client.InNamespace(env.Namespace))
 	describe(b, pods.Items)
 	return err
 }
@@ -64,9 +64,9 @@ func describe(b *strings.Builder, pods []corev1.Pod) {
 	}
 }
 
-func (s *site) describeGroups(b *strings.Builder) error {
+func (env *environment) describeGroups(b *strings.Builder) error {
 	groups := &schedulingv1beta1.PodGroupList{}
-	err := s.Client.List(s.t.Context(), groups, client.InNamespace(s.Namespace))
+	err := env.Client.List(env.t.Context(), groups, client.InNamespace(env.Namespace))
 	describeGroups(b, groups.Items)
 	return err
 }
@@ -83,18 +83,18 @@ func describeGroups(b *strings.Builder, groups []schedulingv1beta1.PodGroup) {
 	}
 }
 
-func (s *site) describeServices(b *strings.Builder) error {
+func (env *environment) describeServices(b *strings.Builder) error {
 	services := &corev1.ServiceList{}
-	err := s.Client.List(s.t.Context(), services, client.InNamespace(s.Namespace))
+	err := env.Client.List(env.t.Context(), services, client.InNamespace(env.Namespace))
 	for _, service := range services.Items {
 		fmt.Fprintf(b, "Service %s\n", service.Name)
 	}
 	return err
 }
 
-func (s *site) describeConfigMaps(b *strings.Builder) error {
+func (env *environment) describeConfigMaps(b *strings.Builder) error {
 	maps := &corev1.ConfigMapList{}
-	err := s.Client.List(s.t.Context(), maps, client.InNamespace(s.Namespace))
+	err := env.Client.List(env.t.Context(), maps, client.InNamespace(env.Namespace))
 	for _, m := range maps.Items {
 		if m.Name != "kube-root-ca.crt" { // which Kubernetes puts into every namespace
 			fmt.Fprintf(b, "ConfigMap %s: %q\n", m.Name, m.Data)
@@ -104,10 +104,10 @@ func (s *site) describeConfigMaps(b *strings.Builder) error {
 }
 
 // describeUnread tells no names of what the operator does not read, because they follow from UIDs.
-func (s *site) describeUnread(b *strings.Builder) error {
+func (env *environment) describeUnread(b *strings.Builder) error {
 	secrets, policies := &corev1.SecretList{}, &networkingv1.NetworkPolicyList{}
-	err := errors.Join(s.Client.List(s.t.Context(), secrets, client.InNamespace(s.Namespace)),
-		s.Client.List(s.t.Context(), policies, client.InNamespace(s.Namespace)))
+	err := errors.Join(env.Client.List(env.t.Context(), secrets, client.InNamespace(env.Namespace)),
+		env.Client.List(env.t.Context(), policies, client.InNamespace(env.Namespace)))
 	for _, secret := range secrets.Items {
 		fmt.Fprintf(b, "Secret of type %s\n", secret.Type)
 	}
@@ -117,11 +117,11 @@ func (s *site) describeUnread(b *strings.Builder) error {
 	return err
 }
 
-func (s *site) describeStatuses(b *strings.Builder) error {
+func (env *environment) describeStatuses(b *strings.Builder) error {
 	jobs := &v1alpha1.ElasticTrainingJobList{}
-	err := s.Client.List(s.t.Context(), jobs, client.InNamespace(s.Namespace))
+	err := env.Client.List(env.t.Context(), jobs, client.InNamespace(env.Namespace))
 	for i := range jobs.Items {
-		err = errors.Join(err, write(b, "ElasticTrainingJob "+jobs.Items[i].Name, s.comparable(jobs.Items[i].Status)))
+		err = errors.Join(err, write(b, "ElasticTrainingJob "+jobs.Items[i].Name, env.comparable(jobs.Items[i].Status)))
 	}
 	return err
 }
@@ -134,18 +134,18 @@ func write(b *strings.Builder, title string, of any) error {
 }
 
 // describeTeams tells what profiles and their Queues say, and what holds room for them.
-func (s *site) describeTeams(b *strings.Builder) error {
+func (env *environment) describeTeams(b *strings.Builder) error {
 	profiles, queues := &v1alpha1.ResourceQuotaProfileList{}, &schedulingv1beta1.QueueList{}
 	pods, groups := &corev1.PodList{}, &schedulingv1beta1.PodGroupList{}
-	err := errors.Join(s.Client.List(s.t.Context(), profiles), s.Client.List(s.t.Context(), queues),
-		s.Client.List(s.t.Context(), pods, s.rooms()...), s.Client.List(s.t.Context(), groups, s.rooms()...))
+	err := errors.Join(env.Client.List(env.t.Context(), profiles), env.Client.List(env.t.Context(), queues),
+		env.Client.List(env.t.Context(), pods, env.rooms()...), env.Client.List(env.t.Context(), groups, env.rooms()...))
 	for i := range profiles.Items {
-		if p := &profiles.Items[i]; s.proxy.owns(p.Name) {
+		if p := &profiles.Items[i]; env.proxy.owns(p.Name) {
 			err = errors.Join(err, write(b, "ResourceQuotaProfile "+p.Name, lasting(p.Status)))
 		}
 	}
 	for i := range queues.Items {
-		if q := &queues.Items[i]; s.proxy.owns(q.Name) {
+		if q := &queues.Items[i]; env.proxy.owns(q.Name) {
 			err = errors.Join(err, write(b, "Queue "+q.Name, q.Spec))
 		}
 	}
@@ -177,9 +177,9 @@ func lasting(st v1alpha1.ResourceQuotaProfileStatus) v1alpha1.ResourceQuotaProfi
 
 // comparable is a status as it compares to that of another run. An operator that was away may have missed why workers were
 // evicted, and says so; one that was there has no excuse.
-func (s *site) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
+func (env *environment) comparable(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobStatus {
 	st = timeless(st)
-	if s.missed() && st.Elasticity != nil && st.Elasticity.LastEvictionReason == "Unseen" {
+	if env.missed() && st.Elasticity != nil && st.Elasticity.LastEvictionReason == "Unseen" {
 		st.Elasticity.LastEvictionReason = corev1.PodReasonPreemptionByScheduler
 	}
 	return st

@@ -89,8 +89,8 @@ func (w *work) resources() ledger.Resources {
 	return ledger.Resources{gpu: 1000 * w.gpus, "cpu": 1000 * w.cores, "memory": w.gib << 10}
 }
 
-// world is all that happened in some weeks, as the operator would have recorded it.
-type world struct {
+// simulator makes up all that happens in some weeks, as the operator would have recorded it.
+type simulator struct {
 	random  *rand.Rand
 	now     time.Time
 	runs    int
@@ -105,37 +105,37 @@ type begun struct {
 	at time.Time
 }
 
-// live has the cluster live for some weeks until now.
-func live(now time.Time, weeks int) *world {
-	w := &world{random: rand.New(rand.NewPCG(6, 2026)), now: now}
+// simulate has the cluster work for some weeks until now.
+func simulate(now time.Time, weeks int) *simulator {
+	s := &simulator{random: rand.New(rand.NewPCG(6, 2026)), now: now}
 	for i := range works {
 		var spans []run
 		for week := range weeks {
 			from := now.Add(-time.Duration(weeks-week) * wholeWeek)
-			spans = append(spans, w.week(&works[i], from, week)...)
+			spans = append(spans, s.week(&works[i], from, week)...)
 		}
 		if works[i].busy > 0 {
-			w.see(&works[i], spans, now.Add(-time.Duration(weeks)*wholeWeek))
+			s.see(&works[i], spans, now.Add(-time.Duration(weeks)*wholeWeek))
 		}
 	}
-	w.measure(now.Add(-time.Duration(weeks) * wholeWeek))
-	return w
+	s.measure(now.Add(-time.Duration(weeks) * wholeWeek))
+	return s
 }
 
 // run is when one was.
 type run struct{ begin, end time.Time }
 
 // week has somebody work for a week.
-func (w *world) week(of *work, from time.Time, week int) []run {
+func (s *simulator) week(of *work, from time.Time, week int) []run {
 	var runs []run
-	n := int(float64(of.runs)*(1+of.grows*float64(week)) + w.random.Float64())
+	n := int(float64(of.runs)*(1+of.grows*float64(week)) + s.random.Float64())
 	for range n {
-		begin := from.Add(time.Duration(w.random.Float64() * float64(wholeWeek)))
-		length := of.hours * (0.7 + 0.6*w.random.Float64())
+		begin := from.Add(time.Duration(s.random.Float64() * float64(wholeWeek)))
+		length := of.hours * (0.7 + 0.6*s.random.Float64())
 		if of.hours > 100 {
 			begin, length = from, 168 // it was there all the time
 		}
-		runs = append(runs, w.run(of, begin.Truncate(time.Second), length))
+		runs = append(runs, s.run(of, begin.Truncate(time.Second), length))
 	}
 	return runs
 }
@@ -149,40 +149,40 @@ type ending struct {
 }
 
 // end draws how a run ends that would last so many hours: well, badly, for another one, or because somebody had enough of it.
-func (w *world) end(of *work, hours float64) ending {
+func (s *simulator) end(of *work, hours float64) ending {
 	e := ending{outcome: ledger.Succeeded, hours: hours}
-	switch chance := w.random.Float64(); {
+	switch chance := s.random.Float64(); {
 	case chance < of.fails:
-		e.outcome, e.lost = ledger.Failed, time.Duration(5+w.random.IntN(55))*time.Minute
+		e.outcome, e.lost = ledger.Failed, time.Duration(5+s.random.IntN(55))*time.Minute
 	case of.tier == "exploratory" && chance > 0.93:
-		first := works[w.random.IntN(3)].owner()
-		e.outcome, e.lost, e.roomFor = ledger.Deleted, time.Duration(2+w.random.IntN(20))*time.Minute, &first
+		first := works[s.random.IntN(3)].owner()
+		e.outcome, e.lost, e.roomFor = ledger.Deleted, time.Duration(2+s.random.IntN(20))*time.Minute, &first
 	case chance > 0.9 && of.kind == training:
 		e.outcome = ledger.Deleted
 	default:
 		return e
 	}
-	e.hours *= w.random.Float64()
+	e.hours *= s.random.Float64()
 	return e
 }
 
 // run has a gang wait, run and end.
-func (w *world) run(of *work, begin time.Time, hours float64) run {
-	e := w.end(of, hours)
+func (s *simulator) run(of *work, begin time.Time, hours float64) run {
+	e := s.end(of, hours)
 	at := run{begin, begin.Add(time.Duration(e.hours*3600+60) * time.Second)}
-	final := !at.end.After(w.now)
+	final := !at.end.After(s.now)
 	if !final {
-		at.end, e.lost = w.now, 0
+		at.end, e.lost = s.now, 0
 	}
-	w.runs++
+	s.runs++
 	loss := cost.Loss{Of: of.owner(), For: e.roomFor}
 	for i := range of.core + of.surplus {
 		role, there := v1alpha1.RoleCore, at
 		if i >= of.core {
 			role = v1alpha1.RoleSurplus
-			there.begin = begin.Add(time.Duration(w.random.Float64() * float64(at.end.Sub(begin)))) // when there was room for it
+			there.begin = begin.Add(time.Duration(s.random.Float64() * float64(at.end.Sub(begin)))) // when there was room for it
 		}
-		w.stay(of, i, role, there, final, e.outcome)
+		s.stay(of, i, role, there, final, e.outcome)
 		since := at.end.Add(-e.lost)
 		if since.Before(there.begin) {
 			since = there.begin
@@ -193,28 +193,28 @@ func (w *world) run(of *work, begin time.Time, hours float64) run {
 		})
 	}
 	if e.lost > 0 {
-		w.losses = append(w.losses, loss)
+		s.losses = append(s.losses, loss)
 	}
 	if of.kind == training {
-		w.wait(of, begin)
+		s.wait(of, begin)
 	}
 	return at
 }
 
 // wait has a gang wait for its place until a time: minutes, and at times for hours.
-func (w *world) wait(of *work, until time.Time) {
-	waited := time.Duration(w.random.ExpFloat64() * float64(5*time.Minute))
-	if of.tier == "exploratory" && w.random.IntN(12) == 0 {
-		waited += time.Duration(w.random.Float64() * float64(9*time.Hour))
+func (s *simulator) wait(of *work, until time.Time) {
+	waited := time.Duration(s.random.ExpFloat64() * float64(5*time.Minute))
+	if of.tier == "exploratory" && s.random.IntN(12) == 0 {
+		waited += time.Duration(s.random.Float64() * float64(9*time.Hour))
 	}
 	job := of.owner().Namespace + "/" + of.task
-	w.waits = append(w.waits, begun{cost.Wait{Job: job, Time: waited.Truncate(time.Second)}, until})
+	s.waits = append(s.waits, begun{cost.Wait{Job: job, Time: waited.Truncate(time.Second)}, until})
 }
 
 // stay has a pod of the last run be there.
-func (w *world) stay(of *work, index int, role string, at run, final bool, outcome ledger.Outcome) {
-	o, name := of.owner(), fmt.Sprintf("run-%d", w.runs)
-	s := ledger.Stay{
+func (s *simulator) stay(of *work, index int, role string, at run, final bool, outcome ledger.Outcome) {
+	o, name := of.owner(), fmt.Sprintf("run-%d", s.runs)
+	stay := ledger.Stay{
 		Pod: ledger.Pod{
 			UID: fmt.Sprintf("%s-%d", name, index), Namespace: o.Namespace, Name: fmt.Sprintf("%s-%d", name, index), Node: "node",
 			Profile: o.Team, Queue: o.Team, User: o.User, Tier: of.tier, Kind: o.Kind, Task: o.Task, Run: name, Role: role,
@@ -223,18 +223,18 @@ func (w *world) stay(of *work, index int, role string, at run, final bool, outco
 		Begin: at.begin, End: at.end, Final: final,
 	}
 	if final {
-		s.Outcome = outcome
-		if w.random.IntN(150) == 0 {
-			s.Outcome, s.Uncertain = ledger.Lost, true // with its node, and nobody saw when
+		stay.Outcome = outcome
+		if s.random.IntN(150) == 0 {
+			stay.Outcome, stay.Uncertain = ledger.Lost, true // with its node, and nobody saw when
 		}
 	}
-	w.entries.Stays = append(w.entries.Stays, s)
+	s.entries.Stays = append(s.entries.Stays, stay)
 }
 
 // see has Prometheus say of each day what was used, but for one day on which it was down.
-func (w *world) see(of *work, runs []run, from time.Time) {
-	down := w.now.Add(-5 * 24 * time.Hour).Truncate(24 * time.Hour)
-	for day := from.UTC().Truncate(24 * time.Hour); day.Before(w.now); day = day.AddDate(0, 0, 1) {
+func (s *simulator) see(of *work, runs []run, from time.Time) {
+	down := s.now.Add(-5 * 24 * time.Hour).Truncate(24 * time.Hour)
+	for day := from.UTC().Truncate(24 * time.Hour); day.Before(s.now); day = day.AddDate(0, 0, 1) {
 		var ran time.Duration
 		for _, r := range runs {
 			begin, end := r.begin, r.end
@@ -250,15 +250,15 @@ func (w *world) see(of *work, runs []run, from time.Time) {
 			continue
 		}
 		for _, role := range []sizing.Role{sizing.Master, sizing.Worker} {
-			w.seeRole(of, role, day, min(int64(ran/time.Second), 86400))
+			s.seeRole(of, role, day, min(int64(ran/time.Second), 86400))
 		}
 	}
 }
 
-func (w *world) seeRole(of *work, role sizing.Role, day time.Time, seconds int64) {
+func (s *simulator) seeRole(of *work, role sizing.Role, day time.Time, seconds int64) {
 	o := of.owner()
 	part := ledger.Part{Namespace: o.Namespace, Kind: o.Kind, Task: o.Task, Role: string(role), Container: "pytorch"}
-	about := func(v float64) float64 { return v * (0.9 + 0.2*w.random.Float64()) }
+	about := func(v float64) float64 { return v * (0.9 + 0.2*s.random.Float64()) }
 	u := sizing.Usage{
 		RunSeconds: seconds, SeenSeconds: seconds, EvidenceSeconds: 86400,
 		MemoryPeak: int64(about(of.memory) * float64(of.gib<<30)),
@@ -266,28 +266,28 @@ func (w *world) seeRole(of *work, role sizing.Role, day time.Time, seconds int64
 	for range seconds/300 + 1 {
 		u.CPU.Add(about(of.cpu)*float64(of.cores), 1)
 	}
-	w.entries.PartDays = append(w.entries.PartDays, partDay(part, day, u))
+	s.entries.PartDays = append(s.entries.PartDays, partDay(part, day, u))
 	part.Container = ""
 	held := seconds * of.gpus
 	active := min(about(of.busy), 1) * float64(held) * 1000
-	w.entries.PartDays = append(w.entries.PartDays, partDay(part, day, sizing.Usage{
+	s.entries.PartDays = append(s.entries.PartDays, partDay(part, day, sizing.Usage{
 		RunSeconds: seconds, SeenSeconds: seconds,
 		Accelerators: sizing.AcceleratorUsage{HeldSeconds: held, ActiveMilliseconds: int64(active)},
 	}))
 }
 
 // measure has the operator look every hour at how much is free. What is left when little is free lies on many nodes.
-func (w *world) measure(from time.Time) {
-	for at := from; at.Before(w.now); at = at.Add(time.Hour) {
+func (s *simulator) measure(from time.Time) {
+	for at := from; at.Before(s.now); at = at.Add(time.Hour) {
 		free := float64(capacity)
-		for i := range w.entries.Stays {
-			if s := &w.entries.Stays[i]; !s.Begin.After(at) && s.End.After(at) {
-				free -= float64(s.Resources[gpu]) / 1000
+		for i := range s.entries.Stays {
+			if stay := &s.entries.Stays[i]; !stay.Begin.After(at) && stay.End.After(at) {
+				free -= float64(stay.Resources[gpu]) / 1000
 			}
 		}
 		free = max(free, 0)
-		w.entries.Rooms = append(w.entries.Rooms, ledger.Room{
-			At: at, Free: free, Unusable: 0.15 + 0.5*(1-free/capacity)*w.random.Float64(), Gangs: 40,
+		s.entries.Rooms = append(s.entries.Rooms, ledger.Room{
+			At: at, Free: free, Unusable: 0.15 + 0.5*(1-free/capacity)*s.random.Float64(), Gangs: 40,
 		})
 	}
 }

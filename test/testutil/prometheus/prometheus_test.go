@@ -1,4 +1,4 @@
-package cluster
+package prometheus
 
 import (
 	"encoding/json"
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-func TestPrometheusKnowsWhatWasWritten(t *testing.T) {
+func TestServerKnowsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Add(-8 * 24 * time.Hour).Truncate(time.Second)
-	p, err := StartPrometheus(t.Context(), os.Stderr, func(w io.Writer) error {
+	p, err := Start(t.Context(), os.Stderr, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "speed{pod=\"a\"} 7 %d\nspeed{pod=\"a\"} 9 %d\n# EOF\n", at.Unix(), at.Add(7*24*time.Hour).Unix())
 		return err
 	})
@@ -38,7 +38,7 @@ func TestPrometheusKnowsWhatWasWritten(t *testing.T) {
 
 func TestPrometheusRefusesWhatIsNoMetric(t *testing.T) {
 	t.Parallel()
-	_, err := StartPrometheus(t.Context(), os.Stderr, func(w io.Writer) error {
+	_, err := Start(t.Context(), os.Stderr, func(w io.Writer) error {
 		_, err := io.WriteString(w, "speed 7\n# EOF\n")
 		return err
 	})
@@ -48,7 +48,7 @@ func TestPrometheusRefusesWhatIsNoMetric(t *testing.T) {
 }
 
 // valueAt is the value of the metric speed.
-func valueAt(t *testing.T, p *Prometheus, at time.Time) string {
+func valueAt(t *testing.T, p *Server, at time.Time) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 		fmt.Sprintf("%s/api/v1/query?query=speed&time=%d", p.URL, at.Unix()), http.NoBody)

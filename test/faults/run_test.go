@@ -13,9 +13,9 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// trial is one run of a story that may fail without its neighbors. Ginkgo runs one spec at a time in a process, and most of
-// a trial is waiting, so that many run side by side within a spec; a trial is to its run what *testing.T is to a test.
-type trial struct {
+// storyRun is one run of a story, which may fail without its neighbors. Ginkgo runs one spec at a time in a process, and most of
+// a run is waiting, so that many stories run side by side within a spec. It is to its run what *testing.T is to a test.
+type storyRun struct {
 	name string
 	ctx  context.Context
 
@@ -25,10 +25,10 @@ type trial struct {
 	cleanups []func()
 }
 
-// try runs a trial to its end, its cleanups included, and returns an error that tells everything if it failed.
-func try(ctx context.Context, name string, run func(*trial)) error {
-	t := &trial{name: name, ctx: ctx}
-	t.protect(func() { run(t) })
+// try does a run to its end, its cleanups included, and returns an error that tells everything if it failed.
+func try(ctx context.Context, name string, do func(*storyRun)) error {
+	t := &storyRun{name: name, ctx: ctx}
+	t.protect(func() { do(t) })
 	for len(t.cleanups) > 0 {
 		last := t.cleanups[len(t.cleanups)-1]
 		t.cleanups = t.cleanups[:len(t.cleanups)-1]
@@ -40,8 +40,8 @@ func try(ctx context.Context, name string, run func(*trial)) error {
 	return fmt.Errorf("%s:\n%s\n%s", t.name, strings.Join(t.failures, "\n"), t.log.String())
 }
 
-// protect returns when f has returned, failed the trial or panicked.
-func (t *trial) protect(f func()) {
+// protect returns when f has returned, failed the run or panicked.
+func (t *storyRun) protect(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -55,36 +55,36 @@ func (t *trial) protect(f func()) {
 	<-done
 }
 
-func (t *trial) fail(why string) {
+func (t *storyRun) fail(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failures = append(t.failures, why)
 }
 
 // Helper is there for testutil.TB; failures carry their stack.
-func (t *trial) Helper() {}
+func (t *storyRun) Helper() {}
 
 // Cleanup has f called at the end, last come first.
-func (t *trial) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *storyRun) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
 // Context lasts as long as the spec may take.
-func (t *trial) Context() context.Context { return t.ctx }
+func (t *storyRun) Context() context.Context { return t.ctx }
 
 // Failed tells whether something failed so far.
-func (t *trial) Failed() bool {
+func (t *storyRun) Failed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.failures) > 0
 }
 
-// Fatalf fails the trial and ends it.
-func (t *trial) Fatalf(format string, args ...any) {
+// Fatalf fails the run and ends it.
+func (t *storyRun) Fatalf(format string, args ...any) {
 	t.fail(fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
 
-// Logf adds to what a failed trial tells.
-func (t *trial) Logf(format string, args ...any) {
+// Logf adds to what a failed run tells.
+func (t *storyRun) Logf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(&t.log, format+"\n", args...)
@@ -93,8 +93,8 @@ func (t *trial) Logf(format string, args ...any) {
 // patience is how long is awaited what comes within seconds; the machine may do other things too.
 const patience = time.Minute
 
-// gomega returns assertions that fail this trial.
-func (t *trial) gomega() gomega.Gomega {
+// gomega returns assertions that fail this run.
+func (t *storyRun) gomega() gomega.Gomega {
 	g := gomega.NewWithT(t)
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
@@ -102,11 +102,11 @@ func (t *trial) gomega() gomega.Gomega {
 	return g
 }
 
-// abreast runs trials side by side, as far as there are lanes, and returns when all have ended.
-func abreast(trials ...func() error) error {
+// abreast does runs side by side, as far as there are lanes, and returns when all have ended.
+func abreast(runs ...func() error) error {
 	var group sync.WaitGroup
-	errs := make([]error, len(trials))
-	for i, run := range trials {
+	errs := make([]error, len(runs))
+	for i, run := range runs {
 		group.Go(func() {
 			lanes <- struct{}{}
 			defer func() { <-lanes }()

@@ -15,20 +15,20 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// scene keeps a view up to date by watches.
-type scene struct {
+// watcher keeps a view up to date by watches.
+type watcher struct {
 	*board[view]
 	line timeline
 }
 
-func newScene(line timeline) *scene {
-	s := &scene{line: line}
-	s.board = newBoard(newView(), view.clone, s.line.note)
-	return s
+func newWatcher(line timeline) *watcher {
+	w := &watcher{line: line}
+	w.board = newBoard(newView(), view.clone, w.line.note)
+	return w
 }
 
 // watch begins to watch the namespace and returns when the view is complete. It ends with ctx.
-func (s *scene) watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string) error {
+func (w *watcher) watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespace string) error {
 	c, err := cache.New(config, cache.Options{Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}}})
 	if err != nil {
 		return fmt.Errorf("watch namespace %s: %w", namespace, err)
@@ -39,9 +39,9 @@ func (s *scene) watch(ctx context.Context, config *rest.Config, scheme *runtime.
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    s.put,
-			UpdateFunc: func(_, o any) { s.put(o) },
-			DeleteFunc: s.drop,
+			AddFunc:    w.put,
+			UpdateFunc: func(_, o any) { w.put(o) },
+			DeleteFunc: w.drop,
 		}); err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
@@ -53,20 +53,20 @@ func (s *scene) watch(ctx context.Context, config *rest.Config, scheme *runtime.
 	return nil
 }
 
-func (s *scene) put(object any) {
-	s.change(func(v view) { v.put(object) })
+func (w *watcher) put(object any) {
+	w.change(func(v view) { v.put(object) })
 }
 
-func (s *scene) drop(object any) {
+func (w *watcher) drop(object any) {
 	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = unknown.Obj
 	}
-	s.change(func(v view) { v.drop(object) })
+	w.change(func(v view) { v.drop(object) })
 }
 
 // times returns the timeline as far as it has been noted.
-func (s *scene) times() *timeline {
+func (w *watcher) times() *timeline {
 	var line timeline
-	s.hold(func() { line = s.line })
+	w.hold(func() { line = w.line })
 	return &line
 }
