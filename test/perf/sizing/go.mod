@@ -77,3 +77,6 @@ require (
 )
 
 replace github.com/tideline-io/tideline => ../../..
+
+// The Vertical Pod Autoscaler does not compile with client_golang 1.25, which the operator uses: its Query returns one value more.
+replace github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.24.1
