@@ -339,6 +339,13 @@ var differences = []difference{
 		why: "Whether the worker may be taken away",
 	},
 	{
+		what: "label tideline.io/task",
+		seen: []seen{
+			{unset, "ctr", all},
+		},
+		why: "The task of the job, by which usage is collected: its `spec.task`, or its name",
+	},
+	{
 		what: "label tideline.io/attempt",
 		seen: []seen{
 			{unset, "ATTEMPT", all},
