@@ -19,20 +19,20 @@ var ofMiB, ofByte = decimal.RequireFromString("0.9765625"), decimal.RequireFromS
 type sums struct {
 	cost, waste, recoverable decimal.Decimal
 	// devices, cores and gib are hours of them.
-	devices, cores, gib amounts
+	devices, cores, gib totals
 	seconds, uncertain  int64
 	pods, runs          int64
 }
 
-// amounts are hours of one resource.
-type amounts struct {
+// totals are hours of one resource.
+type totals struct {
 	// charged is what is paid for: what was requested, and where more of CPU or memory was used, that.
 	charged decimal.Decimal
 	// seen is what was requested in the time of which it is known what was used, and used is what was used in it.
 	seen, used decimal.Decimal
 }
 
-func (a *amounts) add(b amounts) {
+func (a *totals) add(b totals) {
 	addTo(&a.charged, b.charged)
 	addTo(&a.seen, b.seen)
 	addTo(&a.used, b.used)
@@ -72,7 +72,7 @@ func share(some, whole decimal.Decimal) Share {
 
 // line is what each of some pods held and used of a resource, in thousandths.
 type line struct {
-	amounts
+	totals
 	// granted is what sizing would have granted in the time that was seen; not less than seen where nobody knows.
 	granted decimal.Decimal
 	hourly  decimal.Decimal
@@ -115,12 +115,12 @@ func (c *counter) account(h *Held) sums {
 		d := &devices[i]
 		d.seen, d.used = d.charged.Mul(billionths(u.devicesSeen)), d.charged.Mul(billionths(u.devicesActive))
 		d.granted = d.seen // how many devices a gang trains on changes what it computes: they are never cut
-		s.devices.add(d.amounts)
+		s.devices.add(d.totals)
 	}
 	cores, gib := baseLines(h.Resources, base)
 	cores.use(billionths(u.cpuSeen), decimal.New(u.microcores, -3), decimal.NewFromInt(granted.Millicores))
 	gib.use(billionths(u.memorySeen), decimal.NewFromInt(u.bytes).Mul(ofByte), decimal.NewFromInt(granted.MemoryBytes).Mul(ofByte))
-	s.cores, s.gib = cores.amounts, gib.amounts
+	s.cores, s.gib = cores.totals, gib.totals
 	s.price(append(devices, cores, gib)...)
 	s.times(h.Seconds)
 	s.seconds, s.uncertain, s.pods = h.Seconds, h.Uncertain, h.Pods
@@ -179,7 +179,7 @@ func (c *counter) devicesOf(held Resources, model string, surplus bool, prices *
 		if amount <= 0 {
 			continue
 		}
-		l := line{amounts: amounts{charged: decimal.NewFromInt(amount)}}
+		l := line{totals: totals{charged: decimal.NewFromInt(amount)}}
 		if prices != nil {
 			p, _ := prices.of(resource, model)
 			if l.hourly = p.hourly; surplus {

@@ -44,7 +44,7 @@ func (c *counter) unseen() []unseen {
 	var list []unseen
 	for _, of := range []struct {
 		name string
-		amounts
+		totals
 	}{{"accelerators", c.total.devices}, {"CPU", c.total.cores}, {"memory", c.total.gib}} {
 		known := share(of.seen, of.charged)
 		if !known.Known || known.Value >= 0.995 {

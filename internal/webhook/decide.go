@@ -151,7 +151,7 @@ func (d *Decision) cap(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
 		model = a.Models[0]
 	}
-	core := admission.AmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
+	core := admission.MilliAmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
 	if limit, asked := limits.Never(core, model); limit != nil {
 		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, limit.TooLarge(asked, rules.Profile.Name)+
 			": lower minReplicas, or have the profile allow more")

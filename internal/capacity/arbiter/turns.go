@@ -158,8 +158,8 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: admission.StandingOf(team.profile, owner),
 		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks,
 		InQueue:     queue == team.profile.Name,
-		Core:        admission.AmountsOf(core),
-		Worker:      admission.AmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
+		Core:        admission.MilliAmountsOf(core),
+		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
 		Wants:       t.wants(key, job),
 	}
@@ -227,7 +227,7 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	key, index, ok := t.c.workerOf(p)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
 		if model != "" {
-			bind(c, model, admission.AmountsOf(requests))
+			bind(c, model, admission.MilliAmountsOf(requests))
 		}
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
 			c.Surplus = append(c.Surplus, admission.Surplus{
@@ -242,18 +242,18 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	}
 	user, foreign := t.userOf(p)
 	team.others = append(team.others, admission.Use{
-		User: user, Model: model, Holds: admission.AmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
+		User: user, Model: model, Holds: admission.MilliAmountsOf(requests), Foreign: foreign, Leaving: p.DeletionTimestamp != nil,
 		InQueue: queue == team.profile.Name,
 	})
 }
 
 // bind notes on which model a pod of the claimant is.
-func bind(c *admission.Claimant, model string, holds admission.Amounts) {
+func bind(c *admission.Claimant, model string, holds admission.MilliAmounts) {
 	if c.Bound == nil {
-		c.Bound = map[string]admission.Amounts{}
+		c.Bound = map[string]admission.MilliAmounts{}
 	}
 	if c.Bound[model] == nil {
-		c.Bound[model] = admission.Amounts{}
+		c.Bound[model] = admission.MilliAmounts{}
 	}
 	for name, amount := range holds {
 		c.Bound[model][name] += amount
@@ -277,7 +277,7 @@ func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
 		}
 	}
 	team.others = append(team.others, admission.Use{
-		Holds: admission.AmountsOf(sharing.Requests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
+		Holds: admission.MilliAmountsOf(sharing.Requests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 

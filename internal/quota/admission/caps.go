@@ -17,13 +17,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
-// Amounts are quantities by resource as limits count them: bytes, and thousandths of everything else, because a pod may hold a
+// MilliAmounts are quantities by resource as limits count them: bytes, and thousandths of everything else, because a pod may hold a
 // part of an accelerator.
-type Amounts map[corev1.ResourceName]int64
+type MilliAmounts map[corev1.ResourceName]int64
 
-// AmountsOf converts a resource list. Of what pods hold it is that of [config.Sharing.Requests].
-func AmountsOf(list corev1.ResourceList) Amounts {
-	a := make(Amounts, len(list))
+// MilliAmountsOf converts a resource list. Of what pods hold it is that of [config.Sharing.Requests].
+func MilliAmountsOf(list corev1.ResourceList) MilliAmounts {
+	a := make(MilliAmounts, len(list))
 	for name, quantity := range list {
 		if capacity.IsBytes(name) {
 			a[name] = quantity.Value()
@@ -75,7 +75,7 @@ type Spending struct {
 }
 
 // of is how much of what the limit limits is in amounts on a model, which is empty if nobody knows.
-func (l Limit) of(amounts Amounts, model string) int64 {
+func (l Limit) of(amounts MilliAmounts, model string) int64 {
 	if l.Model != "" && l.Model != model {
 		return 0
 	}
@@ -104,7 +104,7 @@ func Of(profile *v1alpha1.ResourceQuotaProfile) Limits {
 		l.Hours = hoursOf(c.GPUHours)
 		l.IgnoreOthers = c.OtherWorkloads == v1alpha1.OtherWorkloadsIgnore
 	}
-	queue := AmountsOf(profile.Spec.Queue.Capability)
+	queue := MilliAmountsOf(profile.Spec.Queue.Capability)
 	for _, name := range slices.Sorted(maps.Keys(queue)) {
 		l.All = append(l.All, Limit{Scope: ScopeQueue, Resource: name, Max: queue[name]})
 	}
@@ -115,7 +115,7 @@ func limitsOf(scope Scope, all []v1alpha1.ResourceCap) []Limit {
 	var limits []Limit
 	for _, c := range all {
 		name := corev1.ResourceName(c.Resource)
-		most := AmountsOf(corev1.ResourceList{name: c.Max})
+		most := MilliAmountsOf(corev1.ResourceList{name: c.Max})
 		limits = append(limits, Limit{Scope: scope, Resource: name, Model: c.Model, Max: most[name]})
 	}
 	return limits
@@ -148,7 +148,7 @@ func (l Limits) Gate() bool { return len(l.All)+len(l.Hours) > 0 }
 
 // Never returns the first limit that a gang exceeds all by itself, so that it could never have its turn, and how much it asks
 // for; nil for none.
-func (l Limits) Never(core Amounts, model string) (*Limit, int64) {
+func (l Limits) Never(core MilliAmounts, model string) (*Limit, int64) {
 	for i := range l.All {
 		if asked := l.All[i].of(core, model); asked > l.All[i].Max {
 			return &l.All[i], asked

@@ -35,9 +35,9 @@ type Claimant struct {
 	// Model of accelerator that it asks for; empty for one that names none or several. Bound is what the pods of such a one hold, by
 	// the model of their nodes.
 	Model string
-	Bound map[string]Amounts
+	Bound map[string]MilliAmounts
 	// Core is what its gang asks for, and Worker one worker more.
-	Core, Worker Amounts
+	Core, Worker MilliAmounts
 	// Accelerated is true for one whose gang asks for accelerators.
 	Accelerated bool
 	// Asks is true until its gang is there.
@@ -66,7 +66,7 @@ type Use struct {
 	User string
 	// Model of the accelerators of its node.
 	Model string
-	Holds Amounts
+	Holds MilliAmounts
 	// InQueue is true for a pod of the profile's queue.
 	InQueue bool
 	// Foreign is true for a pod that is not of our jobs.
@@ -243,8 +243,8 @@ func compare(a, b Claimant) int {
 		strings.Compare(a.Job.Namespace, b.Job.Namespace), strings.Compare(a.Job.Name, b.Job.Name))
 }
 
-func times(amounts Amounts, n int32) Amounts {
-	all := make(Amounts, len(amounts))
+func times(amounts MilliAmounts, n int32) MilliAmounts {
+	all := make(MilliAmounts, len(amounts))
 	for name, amount := range amounts {
 		all[name] = product(amount, int64(n))
 	}
@@ -285,7 +285,7 @@ func add(to map[slot]int64, s slot, amount int64) {
 }
 
 // book counts amounts of a claimant, on a model, at limits of these scopes.
-func (t *table) book(to map[slot]int64, c *Claimant, amounts Amounts, model string, scopes ...Scope) {
+func (t *table) book(to map[slot]int64, c *Claimant, amounts MilliAmounts, model string, scopes ...Scope) {
 	for i, l := range t.limits.All {
 		if slices.Contains(scopes, l.Scope) && (l.Scope != ScopeQueue || c.InQueue) {
 			add(to, t.slot(i, c.User), l.of(amounts, model))

@@ -25,7 +25,7 @@ const gpu = corev1.ResourceName("nvidia.com/gpu")
 
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ads", Name: name} }
 
-func gpus(n int64) Amounts { return Amounts{gpu: n} }
+func gpus(n int64) MilliAmounts { return MilliAmounts{gpu: n} }
 
 func limits(of ...Limit) Limits { return Limits{All: of} }
 

@@ -88,8 +88,8 @@ func needsAll(days []podDay, s sighting) bool {
 	return len(days) > 0 && s.final && days[0].begin%secondsOfDay == 0 && s.end <= days[0].begin
 }
 
-// amounts are what a day of a series has of a resource.
-type amounts struct{ amountSeconds, podSeconds, uncertainSeconds int64 }
+// amountSum is what a day of a series has of a resource.
+type amountSum struct{ amountSeconds, podSeconds, uncertainSeconds int64 }
 
 // cell is where amounts are summed.
 type cell struct {
@@ -98,7 +98,7 @@ type cell struct {
 }
 
 // count adds the amounts of a day of a pod, or takes them away with sign -1.
-func (d podDay) count(sums map[cell]amounts, resources Resources, sign int64) {
+func (d podDay) count(sums map[cell]amountSum, resources Resources, sign int64) {
 	seconds := sign * (d.end - d.begin)
 	if seconds == 0 {
 		return

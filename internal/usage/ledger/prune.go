@@ -52,7 +52,7 @@ func sumAnew(ctx context.Context, tx transaction, before int64) error {
 	if _, err := tx.ExecContext(ctx, "DELETE FROM task_day WHERE day < $1", before); err != nil {
 		return err
 	}
-	sums := map[cell]amounts{}
+	sums := map[cell]amountSum{}
 	parsed := parser{}
 	err := tx.each(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE day < $1", []any{before}, func(scan func(...any) error) error {
 		d, err := scanPodDay(scan)

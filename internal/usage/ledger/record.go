@@ -118,7 +118,7 @@ func scanPodDay(scan func(...any) error) (podDay, error) {
 
 // replace writes what differs between the days of pods before and after, and by how much sums do.
 func replace(ctx context.Context, tx transaction, before, after map[string][]podDay) error {
-	sums := map[cell]amounts{}
+	sums := map[cell]amountSum{}
 	parsed := parser{}
 	var rows [][]any
 	for _, uid := range slices.Sorted(maps.Keys(after)) {
@@ -166,8 +166,8 @@ func (d podDay) row() []any {
 }
 
 // addSums adds to the sums of days, in their order, so that the index is walked through once.
-func addSums(ctx context.Context, tx transaction, sums map[cell]amounts) error {
-	maps.DeleteFunc(sums, func(_ cell, sum amounts) bool { return sum == amounts{} })
+func addSums(ctx context.Context, tx transaction, sums map[cell]amountSum) error {
+	maps.DeleteFunc(sums, func(_ cell, sum amountSum) bool { return sum == amountSum{} })
 	cells := slices.SortedFunc(maps.Keys(sums), func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.series, b.series), cmp.Compare(a.resource, b.resource))
 	})

@@ -50,7 +50,7 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 			c := &ask.Containers[i]
 			for _, name := range []string{CPU, Memory} {
 				s := sizer{h: h, rules: r, now: now, part: Part{ask.Role, c.Name}, resource: name}
-				if s.requested, s.limit = amounts(c.Resources, name); s.requested > 0 && len(st.Resources) < most {
+				if s.requested, s.limit = requestAndLimit(c.Resources, name); s.requested > 0 && len(st.Resources) < most {
 					st.Resources = append(st.Resources, s.size())
 				}
 			}
@@ -61,9 +61,9 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 	return st
 }
 
-// amounts are what a container requests of a resource and its limit, in millicores or bytes; 0 for none. A limit stands in for a
+// requestAndLimit are what a container requests of a resource and its limit, in millicores or bytes; 0 for none. A limit stands in for a
 // request that is missing, as the API server has it.
-func amounts(r corev1.ResourceRequirements, name string) (requested, limit int64) {
+func requestAndLimit(r corev1.ResourceRequirements, name string) (requested, limit int64) {
 	if q, ok := r.Limits[corev1.ResourceName(name)]; ok {
 		limit = amount(q, name)
 	}
