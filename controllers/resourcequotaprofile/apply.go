@@ -22,8 +22,8 @@ type applied struct {
 	queue *kube.Problem
 	// known is false for a problem that was not known when it was decided.
 	known bool
-	// rooms is why the rooms of its reservations are not as decided. After a problem with the Queue they are not touched.
-	rooms error
+	// placeholders is why the reservations are not as decided. After a problem with the Queue they are not touched.
+	placeholders error
 }
 
 // apply carries out what is decided about one profile, and stops at the first problem.
@@ -33,7 +33,7 @@ func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision, now ti
 		if d.Agrees || d.Create != nil || d.Apply != nil {
 			r.memory.forgetRefusal(d.Profile)
 		}
-		return applied{rooms: r.applyRooms(ctx, d.Profile, d.Rooms)}
+		return applied{placeholders: r.applyPlaceholders(ctx, d.Profile, d.Placeholders)}
 	}
 	if stale(p) {
 		return applied{queue: p}
@@ -80,7 +80,7 @@ func (r *Reconciler) create(ctx context.Context, share *gang.Share) error {
 // applyForGone gives back what profiles that are gone have left, and returns when to look again; zero for never.
 func (r *Reconciler) applyForGone(ctx context.Context, d *quota.Decision) (time.Duration, error) {
 	again, err := r.deleteQueues(ctx, d.DeleteQueues)
-	return again, errors.Join(err, r.applyRooms(ctx, nil, d.Abandoned))
+	return again, errors.Join(err, r.applyPlaceholders(ctx, nil, d.Abandoned))
 }
 
 // deleteQueues deletes Queues of profiles that are gone, if the API server itself says that they hold nothing: a PodGroup that

@@ -43,15 +43,15 @@ func TestRefusedRoomsAreRemembered(t *testing.T) {
 	g := NewWithT(t)
 	m, p := newMemory(), &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1"}}
 	invalid := fmt.Errorf("create pod: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil))
-	m.noteRoom(p, "launch", apierrors.NewServerTimeout(schema.GroupResource{Resource: "pods"}, "create", 1))
-	g.Expect(m.refusedRoom(p, "launch")).To(BeNil(), "another try may do")
-	m.noteRoom(p, "launch", invalid)
-	g.Expect(m.refusedRoom(p, "launch")).To(HaveValue(Equal(quota.Refusal{
+	m.notePlaceholders(p, "launch", apierrors.NewServerTimeout(schema.GroupResource{Resource: "pods"}, "create", 1))
+	g.Expect(m.refusalOf(p, "launch")).To(BeNil(), "another try may do")
+	m.notePlaceholders(p, "launch", invalid)
+	g.Expect(m.refusalOf(p, "launch")).To(HaveValue(Equal(quota.Refusal{
 		Reason: v1alpha1.ReasonRejected, Said: invalid.Error(),
 	})))
-	g.Expect(m.refusedRoom(p, "other")).To(BeNil())
-	m.noteRoom(p, "launch", nil)
-	g.Expect(m.refusedRoom(p, "launch")).To(BeNil())
+	g.Expect(m.refusalOf(p, "other")).To(BeNil())
+	m.notePlaceholders(p, "launch", nil)
+	g.Expect(m.refusalOf(p, "launch")).To(BeNil())
 }
 
 func TestHowJobsStand(t *testing.T) {

@@ -29,7 +29,7 @@ type remembered struct {
 	generation int64
 	// tried is when that was said.
 	tried time.Time
-	// rooms are what was last said against what holds the room of reservations, by their names.
+	// placeholders are what was last said against what holds the room of reservations, by their names.
 	rooms map[string]quota.Refusal
 }
 
@@ -75,8 +75,9 @@ func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now 
 	return true
 }
 
-// noteRoom notes what became of holding the room of a reservation: an error that another try alone does not mend is a refusal.
-func (m *memory) noteRoom(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
+// notePlaceholders notes what became of holding the room of a reservation: an error that another try alone does not mend is a
+// refusal.
+func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
 	known := m.of(p)
 	problem := kube.ProblemOf(err, "create what holds the room")
 	switch {
@@ -90,8 +91,8 @@ func (m *memory) noteRoom(p *v1alpha1.ResourceQuotaProfile, reservation string, 
 	}
 }
 
-// refusedRoom is what was last said against holding the room of a reservation; nil for nothing.
-func (m *memory) refusedRoom(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
+// refusalOf is what was last said against holding the room of a reservation; nil for nothing.
+func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
 	if refusal, refused := m.of(p).rooms[reservation]; refused {
 		return &refusal
 	}

@@ -28,14 +28,14 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
 		Config: r.config, VolcanoMissing: r.Volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
 		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.Namespace, Reserved: map[string]capacity.Amounts{},
-		Rooms: map[quota.ReservationKey]quota.Room{}, Waits: r.memory.waits,
+		Placeholders: map[quota.ReservationKey]quota.Placeholders{}, Waits: r.memory.waits,
 	}
 	reads := []func(context.Context, *quota.Observed) error{
 		r.observeProfiles, r.observeGangs, r.observeNamespaces, r.observeNodes, r.observePods, r.observeJobs, r.observeTasks,
 		r.observeBudgets, r.observeOffers,
 	}
 	for i, read := range reads {
-		if i > 1 && len(o.Profiles) == 0 && len(o.Rooms) == 0 {
+		if i > 1 && len(o.Profiles) == 0 && len(o.Placeholders) == 0 {
 			break // What else there is concerns nobody.
 		}
 		if err := read(ctx, &o); err != nil {
@@ -67,8 +67,8 @@ func (r *Reconciler) observeProfiles(ctx context.Context, o *quota.Observed) err
 		}
 		p.Refused, p.RefusedAt = r.memory.refusal(p.Object)
 		for _, reservation := range p.Object.Spec.Reservations {
-			if refused := r.memory.refusedRoom(p.Object, reservation.Name); refused != nil {
-				o.Rooms[quota.ReservationKey{Profile: p.Object.Name, Name: reservation.Name}] = quota.Room{Refused: refused}
+			if refused := r.memory.refusalOf(p.Object, reservation.Name); refused != nil {
+				o.Placeholders[quota.ReservationKey{Profile: p.Object.Name, Name: reservation.Name}] = quota.Placeholders{Refused: refused}
 			}
 		}
 		o.Profiles = append(o.Profiles, p)
@@ -118,9 +118,9 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 		p := &pods.Items[i]
 		key, reserved := r.reservationOf(p)
 		if reserved {
-			room := o.Rooms[key]
+			room := o.Placeholders[key]
 			room.Pods = append(room.Pods, placeholderOf(p))
-			o.Rooms[key] = room
+			o.Placeholders[key] = room
 		}
 		if n := r.config.AcceleratorsAmong(r.config.Sharing.Requests(p)); n > 0 && holds(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
@@ -263,11 +263,11 @@ func (r *Reconciler) observeGangs(ctx context.Context, o *quota.Observed) error 
 		}
 		o.Gangs[gang.MembershipOf(group).Queue]++
 		if key, reserved := r.reservationOf(group); reserved && group.GetDeletionTimestamp() == nil {
-			room := o.Rooms[key]
-			room.Group = &quota.RoomGroup{
+			room := o.Placeholders[key]
+			room.Group = &quota.PlaceholderGroup{
 				Name: group.GetName(), UID: group.GetUID(), MinMember: gang.MembershipOf(group).MinMember,
 			}
-			o.Rooms[key] = room
+			o.Placeholders[key] = room
 		}
 		return nil
 	})

@@ -24,8 +24,8 @@ func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, a app
 	}
 	wait, err := r.writeWhenDue(ctx, d, now)
 	switch {
-	case err != nil || a.rooms != nil:
-		return 0, errors.Join(err, a.rooms)
+	case err != nil || a.placeholders != nil:
+		return 0, errors.Join(err, a.placeholders)
 	case a.queue == nil:
 		return wait, nil
 	case a.known:

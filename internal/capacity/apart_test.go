@@ -66,10 +66,11 @@ func TestWaitingMasterKeepsItsNodesFree(t *testing.T) {
 	waiting := withMaster(2, 8, 4)
 	waiting.Job = job("waits")
 	grower := Grower{Gang: *named("grows", 4, 0), Placed: 1}
-	g.Expect(m.Share([]Grower{grower}, []*Gang{waiting})).To(HaveKeyWithValue(job("grows"), int32(1)), "all nodes could serve it")
+	limits := m.LimitGrowth([]Grower{grower}, []*Gang{waiting})
+	g.Expect(limits).To(HaveKeyWithValue(job("grows"), int32(1)), "all nodes could serve it")
 	never := withMaster(2, 9, 4)
 	never.Job = job("never")
-	g.Expect(m.Share([]Grower{grower}, []*Gang{never})).To(HaveKeyWithValue(job("grows"), int32(5)), "no node could")
+	g.Expect(m.LimitGrowth([]Grower{grower}, []*Gang{never})).To(HaveKeyWithValue(job("grows"), int32(5)), "no node could")
 }
 
 func TestVictimsForTheMasterAndThenTheOthers(t *testing.T) {

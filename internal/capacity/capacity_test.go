@@ -104,16 +104,16 @@ func TestRoomOfSeveralResources(t *testing.T) {
 	g := NewWithT(t)
 	mix := []Drawn{{Gang: *gangOf(1, 2), Weight: 2}}
 	resources := []corev1.ResourceName{gpu, npu}
-	one := m.Room(resources, mix)
+	one := m.FragmentationOf(resources, mix)
 	g.Expect(one).To(And(HaveField("Free", int64(17)), HaveField("Weight", 2.0)))
 	g.Expect(one.Unusable).To(BeNumerically("~", 1.0/7, 1e-9), "nobody asks for the others")
 	of := *gangOf(1, 0)
 	of.Shape.Requests[npu] = 4
 	mix = append(mix, Drawn{Gang: of, Weight: 1})
-	both := m.Room(resources, mix)
+	both := m.FragmentationOf(resources, mix)
 	g.Expect(both.Weight).To(Equal(3.0))
 	g.Expect(both.Unusable).To(BeNumerically("~", 3.0/17, 1e-9), "one of 7, and two of 10")
-	g.Expect(m.Room(resources, nil)).To(Equal(Fragmentation{Free: 17}))
+	g.Expect(m.FragmentationOf(resources, nil)).To(Equal(Fragmentation{Free: 17}))
 }
 
 func TestPlacementRules(t *testing.T) {

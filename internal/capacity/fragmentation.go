@@ -52,9 +52,9 @@ func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmen
 	return f
 }
 
-// Room is the fragmentation of several resources together. What no gang of the mix asks for is free all the same, but plays no
+// FragmentationOf is that of several resources together. What no gang of the mix asks for is free all the same, but plays no
 // part in the share that is of no use.
-func (m *Model) Room(resources []corev1.ResourceName, mix []Drawn) Fragmentation {
+func (m *Model) FragmentationOf(resources []corev1.ResourceName, mix []Drawn) Fragmentation {
 	var all Fragmentation
 	var asked float64
 	for _, name := range resources {

@@ -144,7 +144,7 @@ func TestRoomOnItsWayIsNotThereYet(t *testing.T) {
 	g := NewWithT(t)
 	m := cluster([]Node{nodeOf("a", 6)}, used("a", 2), leaves(used("a", 2)))
 	growers := []Grower{{Gang: *named("grows", 4, 0)}}
-	g.Expect(m.Share(growers, nil)).To(HaveKeyWithValue(job("grows"), int32(2)), "surplus is created for what is free")
+	g.Expect(m.LimitGrowth(growers, nil)).To(HaveKeyWithValue(job("grows"), int32(2)), "surplus is created for what is free")
 	stopped := named("stopped", 4, time.Hour)
 	g.Expect(m.Resume([]*Gang{stopped}, nil)).To(Equal(stopped), "a gang that goes on can wait for it")
 	g.Expect(m.Resume([]*Gang{named("stopped", 5, time.Hour)}, nil)).To(BeNil())

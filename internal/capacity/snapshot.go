@@ -155,7 +155,7 @@ func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(na
 			}
 		}
 	}
-	if s.Unmodelled == "" && slices.ContainsFunc(slices.Collect(maps.Keys(requests)), isShare) {
+	if s.Unmodelled == "" && slices.ContainsFunc(slices.Collect(maps.Keys(requests)), isPart) {
 		s.Unmodelled = "shares of GPUs"
 	}
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
@@ -197,9 +197,9 @@ func unmodelled(spec *corev1.PodSpec) string {
 	return ""
 }
 
-// isShare tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of
+// isPart tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of
 // it in all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
-func isShare(name corev1.ResourceName) bool {
+func isPart(name corev1.ResourceName) bool {
 	switch string(name) {
 	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
 		"volcano.sh/gpu-number", "volcano.sh/gpu-memory", "aliyun.com/gpu-mem",

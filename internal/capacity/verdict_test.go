@@ -195,7 +195,7 @@ func TestShareGivesEachPartOfTheRoomOnce(t *testing.T) {
 	growers := func() []Grower {
 		return []Grower{{Gang: *named("young", 6, time.Hour)}, {Gang: *named("old", 3, 2*time.Hour), Placed: 1}}
 	}
-	g.Expect(m.Share(growers(), nil)).To(Equal(map[types.NamespacedName]int32{job("old"): 4, job("young"): 2}))
+	g.Expect(m.LimitGrowth(growers(), nil)).To(Equal(map[types.NamespacedName]int32{job("old"): 4, job("young"): 2}))
 }
 
 func TestWhoMayGrowWhileOthersWait(t *testing.T) {
@@ -221,7 +221,7 @@ func TestWhoMayGrowWhileOthersWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := cluster([]Node{gold, silver}, used("a", 4))
 			grower := Grower{Gang: *on("gold", 6)}
-			NewWithT(t).Expect(m.Share([]Grower{grower}, []*Gang{c.waiting})).To(HaveKeyWithValue(grower.Job, c.limit))
+			NewWithT(t).Expect(m.LimitGrowth([]Grower{grower}, []*Gang{c.waiting})).To(HaveKeyWithValue(grower.Job, c.limit))
 		})
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Room says what is free for a gang that does not fit, what of it is too little, and whether more is on its way.
-func (a *Answer) Room() string { return a.free() + a.comes() }
+// SayFree says what is free for a gang that does not fit, what of it is too little, and whether more is on its way.
+func (a *Answer) SayFree() string { return a.free() + a.comes() }
 
-// EmptyRoom says what there would be for a gang if nothing else ran, and what of it is too little.
-func (a *Answer) EmptyRoom() string {
+// SayEmpty says what there would be for a gang if nothing else ran, and what of it is too little.
+func (a *Answer) SayEmpty() string {
 	message := fmt.Sprintf("Of such pods it could give %d their place", a.Largest)
 	if room := a.Free.listed(a.Short); room != "" {
 		message += ", with " + room

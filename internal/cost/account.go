@@ -62,12 +62,12 @@ func addTo(sum *decimal.Decimal, more decimal.Decimal) {
 	}
 }
 
-// share is a part of a whole.
-func share(some, whole decimal.Decimal) Share {
+// ratioOf is a part of a whole.
+func ratioOf(some, whole decimal.Decimal) Ratio {
 	if !whole.IsPositive() {
-		return Share{}
+		return Ratio{}
 	}
-	return Share{Value: min(max(some.DivRound(whole, places).InexactFloat64(), 0), 1), Known: true}
+	return Ratio{Value: min(max(some.DivRound(whole, places).InexactFloat64(), 0), 1), Known: true}
 }
 
 // line is what each of some pods held and used of a resource, in thousandths.

@@ -156,7 +156,7 @@ func (c *counter) report() *Report {
 		Period: c.in.Period, Currency: c.in.Prices.Currency, By: map[Dimension][]Row{}, Days: c.listDays(), Room: c.in.room(),
 		Waits: waits(c.in.Waits),
 		Merges: Merges{
-			Runs: c.merges.runs, Cost: c.merges.cost, Utilization: share(c.merges.devices.used, c.merges.devices.seen),
+			Runs: c.merges.runs, Cost: c.merges.cost, Utilization: ratioOf(c.merges.devices.used, c.merges.devices.seen),
 		},
 	}
 	c.lose()
@@ -175,12 +175,12 @@ func (c *counter) report() *Report {
 // row is what sums come to.
 func (s *sums) row(key Key, total decimal.Decimal) Row {
 	return Row{
-		Key: key, Cost: s.cost, Share: share(s.cost, total),
+		Key: key, Cost: s.cost, Share: ratioOf(s.cost, total),
 		AcceleratorHours: s.devices.charged, CPUHours: s.cores.charged, MemoryGiBHours: s.gib.charged,
-		Utilization:    share(s.devices.used, s.devices.seen),
-		CPUUtilization: share(s.cores.used, s.cores.seen), MemoryUtilization: share(s.gib.used, s.gib.seen),
+		Utilization:    ratioOf(s.devices.used, s.devices.seen),
+		CPUUtilization: ratioOf(s.cores.used, s.cores.seen), MemoryUtilization: ratioOf(s.gib.used, s.gib.seen),
 		Waste: s.waste, Recoverable: s.recoverable, Runs: s.runs, Pods: s.pods,
-		Uncertain: share(decimal.NewFromInt(s.uncertain), decimal.NewFromInt(s.seconds)),
+		Uncertain: ratioOf(decimal.NewFromInt(s.uncertain), decimal.NewFromInt(s.seconds)),
 	}
 }
 
@@ -212,7 +212,7 @@ func (c *counter) listOutcomes() []Outcome {
 	})
 	for _, name := range names {
 		s := c.outcomes[name]
-		list = append(list, Outcome{Name: name, Cost: s.cost, Share: share(s.cost, c.total.cost), Pods: s.pods})
+		list = append(list, Outcome{Name: name, Cost: s.cost, Share: ratioOf(s.cost, c.total.cost), Pods: s.pods})
 	}
 	return list
 }
@@ -224,7 +224,7 @@ func (c *counter) listDays() []Day {
 	for from := p.From; from.Before(p.To); from = nextDay(from) {
 		d := Day{From: from}
 		if s := c.days[dayOf(from).Unix()]; s != nil {
-			d.Cost, d.Waste, d.Utilization = s.cost, s.waste, share(s.devices.used, s.devices.seen)
+			d.Cost, d.Waste, d.Utilization = s.cost, s.waste, ratioOf(s.devices.used, s.devices.seen)
 		}
 		d.Free, d.Unusable = mean(c.in.Rooms, from, nextDay(from))
 		list = append(list, d)

@@ -111,21 +111,21 @@ func TestWhatWasUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		used                     []Used
 		cost, waste, recoverable string
-		devices, cpu, memory     Share
+		devices, cpu, memory     Ratio
 	}{
-		"unknown": {nil, "10.74", "0", "0", Share{}, Share{}, Share{}},
+		"unknown": {nil, "10.74", "0", "0", Ratio{}, Ratio{}, Ratio{}},
 		"less": {[]Used{seen(4, 4, 10)}, "10.74", "1.26068", "0.8", // 0.22 × 4.094 + 0.03 × 12; 0.22 × 2 + 0.03 × 12
-			Share{}, Share{0.48825, true}, Share{0.25, true}},
-		"less, half seen":       {[]Used{seen(4, 4, 5)}, "10.74", "0.63034", "0.4", Share{}, Share{0.48825, true}, Share{0.25, true}},
-		"more":                  {[]Used{seen(16, 32, 10)}, "12.99694", "0", "0", Share{}, Share{1, true}, Share{1, true}},
-		"more, half seen":       {[]Used{seen(16, 32, 5)}, "11.86847", "0", "0", Share{}, Share{1, true}, Share{1, true}},
-		"a GPU":                 {[]Used{active(250, 10)}, "10.74", "6.375", "0", Share{0.25, true}, Share{}, Share{}},
-		"a GPU half seen":       {[]Used{active(250, 5)}, "10.74", "3.1875", "0", Share{0.25, true}, Share{}, Share{}},
-		"more active than held": {[]Used{active(2000, 10)}, "10.74", "0", "0", Share{1, true}, Share{}, Share{}},
+			Ratio{}, Ratio{0.48825, true}, Ratio{0.25, true}},
+		"less, half seen":       {[]Used{seen(4, 4, 5)}, "10.74", "0.63034", "0.4", Ratio{}, Ratio{0.48825, true}, Ratio{0.25, true}},
+		"more":                  {[]Used{seen(16, 32, 10)}, "12.99694", "0", "0", Ratio{}, Ratio{1, true}, Ratio{1, true}},
+		"more, half seen":       {[]Used{seen(16, 32, 5)}, "11.86847", "0", "0", Ratio{}, Ratio{1, true}, Ratio{1, true}},
+		"a GPU":                 {[]Used{active(250, 10)}, "10.74", "6.375", "0", Ratio{0.25, true}, Ratio{}, Ratio{}},
+		"a GPU half seen":       {[]Used{active(250, 5)}, "10.74", "3.1875", "0", Ratio{0.25, true}, Ratio{}, Ratio{}},
+		"more active than held": {[]Used{active(2000, 10)}, "10.74", "0", "0", Ratio{1, true}, Ratio{}, Ratio{}},
 		"another role": {[]Used{{Day: monday, Key: sizing.Key{Namespace: "ads", Kind: "ElasticTrainingJob", Task: "ctr",
-			Role: sizing.Master}, Usage: active(250, 10).Usage}}, "10.74", "0", "0", Share{}, Share{}, Share{}},
+			Role: sizing.Master}, Usage: active(250, 10).Usage}}, "10.74", "0", "0", Ratio{}, Ratio{}, Ratio{}},
 		"another day": {[]Used{{Day: monday.AddDate(0, 0, 1), Key: active(0, 1).Key, Usage: active(250, 10).Usage}}, "10.74", "0", "0",
-			Share{}, Share{}, Share{}},
+			Ratio{}, Ratio{}, Ratio{}},
 	} {
 		in := day(anHour())
 		in.Used = c.used
@@ -193,7 +193,7 @@ func TestRankings(t *testing.T) {
 	g.Expect(r.Total.Runs).To(BeEquivalentTo(5))
 	g.Expect(r.Total.Pods).To(BeEquivalentTo(6))
 	g.Expect(r.Notes).To(ContainElement("CNY 10.74 was paid for pods of which nobody knows who answers for them."))
-	g.Expect(Compute(day()).Total.Share).To(Equal(Share{}))
+	g.Expect(Compute(day()).Total.Share).To(Equal(Ratio{}))
 }
 
 func TestOutcomesAndMerges(t *testing.T) {
@@ -208,7 +208,7 @@ func TestOutcomesAndMerges(t *testing.T) {
 	for _, o := range r.Outcomes {
 		names = append(names, o.Name)
 		g.Expect(o.Cost).To(equal("10.74"))
-		g.Expect(o.Share).To(Equal(Share{0.2, true}))
+		g.Expect(o.Share).To(Equal(Ratio{0.2, true}))
 		g.Expect(o.Pods).To(BeEquivalentTo(1))
 	}
 	g.Expect(names).To(Equal([]string{"Succeeded", "Failed", "Cancelled", "Lost", "Running"}))
@@ -262,16 +262,16 @@ func TestRoomAndWaits(t *testing.T) {
 	g.Expect(Compute(in).Room).To(BeNil())
 	in.Mix = "the mix"
 	in.Rooms = []Measured{
-		{monday, 10, Share{0.5, true}}, {monday.Add(time.Hour), 30, Share{0.1, true}}, {monday.Add(2 * time.Hour), 20, Share{}},
-		{monday.AddDate(0, 0, 1), 0, Share{0, true}}, {monday.AddDate(0, 0, 9), 1000, Share{1, true}},
+		{monday, 10, Ratio{0.5, true}}, {monday.Add(time.Hour), 30, Ratio{0.1, true}}, {monday.Add(2 * time.Hour), 20, Ratio{}},
+		{monday.AddDate(0, 0, 1), 0, Ratio{0, true}}, {monday.AddDate(0, 0, 9), 1000, Ratio{1, true}},
 	}
 	in.Waits = []Wait{{"ads/b", time.Hour}, {"ads/a", time.Hour}, {"ads/c", time.Minute}, {"ads/d", 3 * time.Minute}}
 	r := Compute(in)
-	g.Expect(*r.Room).To(Equal(Room{Free: 15, Unusable: Share{0.2, true}, Mix: "the mix"}))
+	g.Expect(*r.Room).To(Equal(Room{Free: 15, Unusable: Ratio{0.2, true}, Mix: "the mix"}))
 	g.Expect(r.Days).To(HaveExactElements(
-		And(HaveField("Free", 0.0), HaveField("Unusable", Share{})),
-		And(HaveField("Free", 20.0), HaveField("Unusable", Share{0.2, true})),
-		And(HaveField("Free", 0.0), HaveField("Unusable", Share{})),
+		And(HaveField("Free", 0.0), HaveField("Unusable", Ratio{})),
+		And(HaveField("Free", 20.0), HaveField("Unusable", Ratio{0.2, true})),
+		And(HaveField("Free", 0.0), HaveField("Unusable", Ratio{})),
 	))
 	g.Expect(r.Waits).To(Equal(Waits{Gangs: 4, Median: 31*time.Minute + 30*time.Second, Longest: time.Hour, LongestOf: "ads/a"}))
 	in.Waits = in.Waits[:1]
@@ -283,7 +283,7 @@ func TestChangeAgainstTheLastReport(t *testing.T) {
 	g := NewWithT(t)
 	yesterday := day(anHour(by("alice")), anHour(by("eve")))
 	yesterday.Period = PeriodUntil(monday, 24*time.Hour, time.UTC)
-	yesterday.Rooms = []Measured{{monday.Add(-time.Hour), 4, Share{0.5, true}}}
+	yesterday.Rooms = []Measured{{monday.Add(-time.Hour), 4, Ratio{0.5, true}}}
 	kept, err := json.Marshal(Compute(yesterday).Summary())
 	g.Expect(err).NotTo(HaveOccurred())
 	var last Earlier
@@ -305,7 +305,7 @@ func TestChangeAgainstTheLastReport(t *testing.T) {
 	}
 	r := Compute(in)
 	g.Expect(r.Before.Cost).To(equal("21.48"))
-	g.Expect(r.Before.Unusable).To(Equal(Share{0.5, true}))
+	g.Expect(r.Before.Unusable).To(Equal(Ratio{0.5, true}))
 	g.Expect(*r.Total.Before).To(equal("21.48"))
 	g.Expect(*rowOf(r, ByUser, Key{User: "alice"}).Before).To(equal("10.74"), "also of another team")
 	g.Expect(*rowOf(r, ByUser, Key{User: "bob"}).Before).To(equal("0"))

@@ -117,7 +117,7 @@ type Measured struct {
 	// Free are accelerators that were free.
 	Free float64
 	// Unusable is the expected share of them that a gang of the mix cannot use; unknown if the mix was empty then.
-	Unusable Share
+	Unusable Ratio
 }
 
 // Earlier is what is compared with another report, and made with [Report.Summary].

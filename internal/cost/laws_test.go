@@ -128,7 +128,7 @@ func TestOrderOfInputIsIrrelevant(t *testing.T) {
 		w.losses(in)
 		for i := range 9 {
 			in.Rooms = append(in.Rooms, Measured{
-				w.period.From.Add(time.Duration(i) * time.Minute), 100 * w.Float64(), Share{w.Float64(), w.IntN(3) > 0},
+				w.period.From.Add(time.Duration(i) * time.Minute), 100 * w.Float64(), Ratio{w.Float64(), w.IntN(3) > 0},
 			})
 			in.Waits = append(in.Waits, Wait{fmt.Sprint("job-", i), time.Duration(i/2) * time.Minute})
 			in.Earlier = append(in.Earlier, Earlier{

@@ -46,7 +46,7 @@ func (c *counter) unseen() []unseen {
 		name string
 		totals
 	}{{"accelerators", c.total.devices}, {"CPU", c.total.cores}, {"memory", c.total.gib}} {
-		known := share(of.seen, of.charged)
+		known := ratioOf(of.seen, of.charged)
 		if !known.Known || known.Value >= 0.995 {
 			continue
 		}

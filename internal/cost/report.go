@@ -37,7 +37,7 @@ type Period struct {
 }
 
 // Share is a part of a whole, from 0 to 1. Known is false where nothing is known of it, which is not 0.
-type Share struct {
+type Ratio struct {
 	Value float64
 	Known bool
 }
@@ -80,30 +80,30 @@ type Row struct {
 	Key Key
 	// Cost of all that was held, and Share of it in the total's.
 	Cost  decimal.Decimal
-	Share Share
+	Share Ratio
 	// Before is what it was in the last report; nil if there is none.
 	Before *decimal.Decimal
 	// AcceleratorHours, CPUHours and MemoryGiBHours that were held, in devices, processors and GiB × hours. Where more CPU or memory
 	// was used than requested, that is held.
 	AcceleratorHours, CPUHours, MemoryGiBHours decimal.Decimal
 	// Utilization is the time that accelerators were in use, of the time that they were held.
-	Utilization Share
+	Utilization Ratio
 	// CPUUtilization and MemoryUtilization are what was used of what was requested.
-	CPUUtilization, MemoryUtilization Share
+	CPUUtilization, MemoryUtilization Ratio
 	// Waste is the cost of what was requested and not used, and Recoverable the part of it above what sizing would have granted.
 	Waste, Recoverable decimal.Decimal
 	// Runs are attempts and runs of jobs, and pods of other workloads, each once. Pods is how many there were.
 	Runs, Pods int64
 	// Uncertain is the part of the time that is of days on which a pod ended at a guess.
-	Uncertain Share
+	Uncertain Ratio
 }
 
 // Total is what is compared with another report.
 type Total struct {
 	Cost        decimal.Decimal
-	Utilization Share
+	Utilization Ratio
 	Waste       decimal.Decimal
-	Unusable    Share
+	Unusable    Ratio
 }
 
 // Outcome is what was paid for pods that ended so.
@@ -111,7 +111,7 @@ type Outcome struct {
 	// Name is Succeeded, Failed, Cancelled, Lost or Running.
 	Name  string
 	Cost  decimal.Decimal
-	Share Share
+	Share Ratio
 	Pods  int64
 }
 
@@ -128,12 +128,12 @@ type Lost struct {
 type Day struct {
 	From        time.Time
 	Cost        decimal.Decimal
-	Utilization Share
+	Utilization Ratio
 	Waste       decimal.Decimal
 	// Free are accelerators that were free on average, and Unusable the share of them that a gang like those of Room.Mix could not
 	// use.
 	Free     float64
-	Unusable Share
+	Unusable Ratio
 }
 
 // Room is what stood free.
@@ -141,7 +141,7 @@ type Room struct {
 	// Free are accelerators that were free on average.
 	Free float64
 	// Unusable is the expected share of them that a gang drawn from Mix cannot use (Weng et al., USENIX ATC 2023).
-	Unusable Share
+	Unusable Ratio
 	// Mix is the reference mix of gangs, in words.
 	Mix string
 }
@@ -159,7 +159,7 @@ type Forecast struct {
 type Merges struct {
 	Runs        int64
 	Cost        decimal.Decimal
-	Utilization Share
+	Utilization Ratio
 }
 
 // Waits are of gangs that were placed in the period.

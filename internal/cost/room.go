@@ -17,7 +17,7 @@ func (in *Input) room() *Room {
 }
 
 // mean is what was free in the mean of those times at which somebody looked, and which share of that nobody could use.
-func mean(rooms []Measured, from, to time.Time) (free float64, unusable Share) {
+func mean(rooms []Measured, from, to time.Time) (free float64, unusable Ratio) {
 	rooms = slices.DeleteFunc(slices.Clone(rooms), func(m Measured) bool { return m.At.Before(from) || !m.At.Before(to) })
 	slices.SortFunc(rooms, func(a, b Measured) int { // so that the sum is the same whatever their order
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Free, b.Free), cmp.Compare(a.Unusable.Value, b.Unusable.Value))
@@ -31,10 +31,10 @@ func mean(rooms []Measured, from, to time.Time) (free float64, unusable Share) {
 		}
 	}
 	if len(rooms) == 0 {
-		return 0, Share{}
+		return 0, Ratio{}
 	}
 	if asked > 0 {
-		unusable = Share{Value: lying / asked, Known: true}
+		unusable = Ratio{Value: lying / asked, Known: true}
 	}
 	return sum / float64(len(rooms)), unusable
 }

@@ -15,14 +15,14 @@ import (
 
 // line lists the merges that wait for their turn: first the one that asks, then runs whose attempt was taken back, then all that
 // are due, the heaviest first, and last those that were not placed when they asked.
-func (p *planner) line() []*turn {
-	var line []*turn
+func (p *planner) line() []*merge {
+	var line []*merge
 	for _, t := range p.turns {
 		if t.asking() || t.returning() || (t.st.Run == nil && t.due && t.obstacle == nil) {
 			line = append(line, t)
 		}
 	}
-	slices.SortFunc(line, func(a, b *turn) int { return a.compare(b) })
+	slices.SortFunc(line, func(a, b *merge) int { return a.compare(b) })
 	for i, t := range line {
 		t.position = int32(i + 1)
 		if t.st.QueueTime == nil {
@@ -33,8 +33,8 @@ func (p *planner) line() []*turn {
 }
 
 // compare orders the line.
-func (t *turn) compare(o *turn) int {
-	rank := func(t *turn) int {
+func (t *merge) compare(o *merge) int {
+	rank := func(t *merge) int {
 		switch {
 		case t.asking():
 			return 0
@@ -51,7 +51,7 @@ func (t *turn) compare(o *turn) int {
 }
 
 // dueSince is when the merge became due; for one that was due from the beginning, when it was created.
-func (t *turn) dueSince() time.Time {
+func (t *merge) dueSince() time.Time {
 	if t.st.DueTime != nil {
 		return t.st.DueTime.Time
 	}
@@ -61,12 +61,12 @@ func (t *turn) dueSince() time.Time {
 // callHead lets the first of the line ask for its place, if nobody in the pool has a gang that is not placed, nor one that the
 // garbage collector has yet to delete. A merge whose store cannot be read lets the next pass; one whose store this process has
 // not seen yet does not, because it would lose its place whenever the operator starts.
-func (p *planner) callHead(line []*turn) {
+func (p *planner) callHead(line []*merge) {
 	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
 		return
 	}
 	if held, until := p.roomHeld(); held {
-		could := func(t *turn) bool { return t.job.Store == nil || t.job.Store.Trouble == nil }
+		could := func(t *merge) bool { return t.job.Store == nil || t.job.Store.Trouble == nil }
 		if !until.IsZero() && slices.ContainsFunc(line, could) {
 			p.wake(until)
 		}
@@ -86,14 +86,14 @@ func (p *planner) callHead(line []*turn) {
 }
 
 // outdated tells whether the store was read before the spec said what it says now, or before somebody called for a run.
-func (t *turn) outdated() bool {
+func (t *merge) outdated() bool {
 	s, object := t.job.Store, t.job.Object
 	called := t.calledByHand() && s.RunNow != object.Annotations[v1alpha1.AnnotationRunNow]
 	return called || s.Generation != object.Generation
 }
 
 // template is the hash of what the pods of an attempt are made from.
-func (t *turn) template() string {
+func (t *merge) template() string {
 	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas})
 	if err != nil {
 		return "" // A template that came from JSON goes back to it.
@@ -106,7 +106,7 @@ func (t *turn) template() string {
 func (p *planner) open() bool { return p.o.QueueState == "" || p.o.QueueState == queueOpen }
 
 // ask begins a run, or the next attempt of one. Its objects are created when the status says so.
-func (t *turn) ask() {
+func (t *merge) ask() {
 	now := metaTime(t.p.now)
 	if run := t.st.Run; run != nil {
 		t.st.Sizing = t.sized()
@@ -142,7 +142,7 @@ func (t *turn) ask() {
 
 // lastListed is the last increment that a run merges which takes all that are listed: that of its base when nothing waits, as for
 // a run by hand.
-func (t *turn) lastListed() string {
+func (t *merge) lastListed() string {
 	if t.fresh.Increments.Listed == 0 && t.st.LastFull != nil {
 		return t.st.LastFull.LastIncrement
 	}
@@ -150,18 +150,18 @@ func (t *turn) lastListed() string {
 }
 
 // asking tells whether the run's gang asks for its place.
-func (t *turn) asking() bool {
+func (t *merge) asking() bool {
 	run := t.st.Run
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
 // returning tells whether the run's last attempt was taken back, nothing of it is left, and it may ask again.
-func (t *turn) returning() bool {
+func (t *merge) returning() bool {
 	return t.withdrawn() && t.cleared() && t.job.Verdict.Never == nil && t.st.Run.Reason != v1alpha1.ReasonNotPlaced
 }
 
 // withdrawn tells whether the run's last attempt was taken back.
-func (t *turn) withdrawn() bool {
+func (t *merge) withdrawn() bool {
 	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 
@@ -183,7 +183,7 @@ func (p *planner) roomHeld() (held bool, until time.Time) {
 
 // unplaced tells whether the job has, or may have, a gang that waits for a place: also one that was placed or ended this very
 // moment, until that is on record. One that was told to go, and stays, wants no place: it keeps others from asking until a time.
-func (t *turn) unplaced() (waits bool, until time.Time) {
+func (t *merge) unplaced() (waits bool, until time.Time) {
 	if written := t.job.Object.Status.Run; written != nil && written.Outcome == "" && written.PlaceTime == nil {
 		return true, until
 	}

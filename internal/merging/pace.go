@@ -15,7 +15,7 @@ const farPosition = 10
 
 // stay keeps the words of a status in which nothing but the weight has moved: it grows by itself, and who stands still writes
 // nothing. The weight is told with the next thing that happens.
-func (t *turn) stay() {
+func (t *merge) stay() {
 	if written := &t.job.Object.Status; stands(written, t.st) {
 		t.st = written.DeepCopy()
 	}

@@ -55,12 +55,12 @@ const StopGraceSeconds = 30
 type planner struct {
 	o     Observed
 	now   time.Time
-	turns []*turn
+	turns []*merge
 	again time.Duration
 }
 
-// turn is one MergeJob of the pool, as the plan for it grows.
-type turn struct {
+// merge is one MergeJob of the pool, as the plan for it grows.
+type merge struct {
 	p    *planner
 	job  *Job
 	spec *v1alpha1.MergeJobSpec
@@ -82,7 +82,7 @@ type turn struct {
 func Plan(o Observed, now time.Time) Decision {
 	p := &planner{o: o, now: now}
 	for _, job := range o.Jobs {
-		t := &turn{p: p, job: job, spec: &job.Object.Spec, st: job.Object.Status.DeepCopy()}
+		t := &merge{p: p, job: job, spec: &job.Object.Spec, st: job.Object.Status.DeepCopy()}
 		p.turns = append(p.turns, t)
 		t.record()
 		if t.st.Run != nil {
@@ -113,7 +113,7 @@ func (p *planner) wake(at time.Time) {
 }
 
 // record takes into the status what is known of the job without any decision.
-func (t *turn) record() {
+func (t *merge) record() {
 	object := t.job.Object
 	t.st.ObservedGeneration = object.Generation
 	t.st.Model = mergepod.Model(object)
@@ -131,7 +131,7 @@ func (t *turn) record() {
 }
 
 // see takes in what the store was seen to have, unless it was seen by an older record: then it is to be read again.
-func (t *turn) see() {
+func (t *merge) see() {
 	s := t.job.Store
 	if s == nil || s.Trouble != nil {
 		return

@@ -25,7 +25,7 @@ const maxLosses = 3
 const maxBackoffDoublings = 5
 
 // goOn takes a run one step further.
-func (t *turn) goOn() {
+func (t *merge) goOn() {
 	run := t.st.Run
 	t.d.Blueprint = t.blueprint()
 	switch s := t.job.Store; {
@@ -44,7 +44,7 @@ func (t *turn) goOn() {
 }
 
 // took says how long the run ran.
-func (t *turn) took() string {
+func (t *merge) took() string {
 	since := t.st.Run.RunTime
 	if since == nil {
 		return ""
@@ -52,13 +52,13 @@ func (t *turn) took() string {
 	return " in " + t.p.now.Sub(since.Time).Round(time.Second).String()
 }
 
-func (t *turn) blueprint() mergepod.Blueprint {
+func (t *merge) blueprint() mergepod.Blueprint {
 	tier, _ := t.tier()
 	return mergepod.Blueprint{Job: t.job.Object, Run: t.st.Run, Tier: tier, Pool: t.st.Pool}
 }
 
 // end notes how an attempt ended. What it leaves is deleted when the status says so.
-func (t *turn) end(outcome v1alpha1.MergeOutcome, reason, message string) {
+func (t *merge) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 	run, now := t.st.Run, metaTime(t.p.now)
 	message = clip(message, messageLimit)
 	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore, OOMKills: t.d.OOMKills}
@@ -90,7 +90,7 @@ func (t *turn) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 }
 
 // clear deletes what an attempt leaves, but for pods that have ended: their logs tell how it went, until the next run begins.
-func (t *turn) clear() {
+func (t *merge) clear() {
 	for i := range t.job.Pods {
 		if w := t.job.Pods[i]; !w.Ended() && !w.Terminating {
 			t.d.DeletePods = append(t.d.DeletePods, w)
@@ -107,7 +107,7 @@ func (t *turn) clear() {
 }
 
 // leave ends a run that asks for no room and holds none, unless it asks again.
-func (t *turn) leave(dropped bool) {
+func (t *merge) leave(dropped bool) {
 	switch s := t.job.Store; {
 	case dropped && s != nil && s.Run == t.st.Run.ID && s.RunComplete:
 		// Its pods were placed the moment before they were told to go.
@@ -125,11 +125,11 @@ func (t *turn) leave(dropped bool) {
 }
 
 // dropped tells of a run that was set aside: it begins anew, with what spec and pool are by then.
-func (t *turn) dropped() bool {
+func (t *merge) dropped() bool {
 	return t.withdrawn() && (t.st.Run.Reason == v1alpha1.ReasonNeverFits || t.st.Run.Reason == v1alpha1.ReasonNotPlaced)
 }
 
-func (t *turn) deleteGroups() {
+func (t *merge) deleteGroups() {
 	if g := t.job.Core; g != nil {
 		t.d.DeleteGroups = append(t.d.DeleteGroups, gang.Ref{Name: mergepod.CoreName(t.job.Object.Name), UID: g.UID})
 	}
@@ -139,7 +139,7 @@ func (t *turn) deleteGroups() {
 }
 
 // cleared tells whether nothing of the job asks for room or holds any.
-func (t *turn) cleared() bool {
+func (t *merge) cleared() bool {
 	if t.job.Core != nil || t.job.Surplus != nil {
 		return false
 	}
@@ -152,7 +152,7 @@ func (t *turn) cleared() bool {
 }
 
 // makeGang creates the objects of the attempt, those that are missing, and notes when all pods are placed.
-func (t *turn) makeGang() {
+func (t *merge) makeGang() {
 	run := t.st.Run
 	if ended := t.endIfRefused(); ended {
 		return
@@ -211,7 +211,7 @@ func (t *turn) makeGang() {
 
 // clearEarlierAttempts deletes what earlier attempts left under the names that this one needs, and reports whether all of it is
 // gone.
-func (t *turn) clearEarlierAttempts() (clean bool) {
+func (t *merge) clearEarlierAttempts() (clean bool) {
 	clean = true
 	for i := range t.job.Pods {
 		if w := t.job.Pods[i]; w.Attempt != t.attempt() {
@@ -227,9 +227,9 @@ func (t *turn) clearEarlierAttempts() (clean bool) {
 	return clean
 }
 
-// ensureList creates the ConfigMap with exactly the increments that the run is on record to merge, and reports whether it is there or
-// will be.
-func (t *turn) ensureList() (ready bool) {
+// ensureList creates the ConfigMap with exactly the increments that the run is on record to merge, and reports whether it is
+// there or will be.
+func (t *merge) ensureList() (ready bool) {
 	run := t.st.Run
 	if t.job.List != nil {
 		return true
@@ -298,9 +298,9 @@ func runTimeout(spec *v1alpha1.MergeJobSpec, tier config.Tier) (limit time.Durat
 	return limit, false
 }
 
-// ensureStoreRead has the store read after the attempt was over, and reports whether it was, or could not be. Until then it is not
-// known whether the full model of the attempt is complete.
-func (t *turn) ensureStoreRead() (read bool) {
+// ensureStoreRead has the store read after the attempt was over, and reports whether it was, or could not be. Until then it is
+// not known whether the full model of the attempt is complete.
+func (t *merge) ensureStoreRead() (read bool) {
 	s := t.job.Store
 	if s != nil && s.Attempt == t.attempt() && s.RunOver && (t.fresh != nil || s.Trouble != nil) {
 		return true
@@ -309,9 +309,9 @@ func (t *turn) ensureStoreRead() (read bool) {
 	return false
 }
 
-// endIfRefused ends an attempt whose objects the API server refuses, and reports whether it did. What trying again may mend has the time
-// that pods have to start.
-func (t *turn) endIfRefused() (ended bool) {
+// endIfRefused ends an attempt whose objects the API server refuses, and reports whether it did. What trying again may mend has
+// the time that pods have to start.
+func (t *merge) endIfRefused() (ended bool) {
 	p := t.job.Problem
 	if p == nil {
 		return false
@@ -324,14 +324,14 @@ func (t *turn) endIfRefused() (ended bool) {
 	return true
 }
 
-func (t *turn) startTimeout() time.Duration {
+func (t *merge) startTimeout() time.Duration {
 	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
-func (t *turn) attempt() string { return mergepod.Attempt(t.st.Run) }
+func (t *merge) attempt() string { return mergepod.Attempt(t.st.Run) }
 
 // core has the pods of the attempt's core, by index.
-func (t *turn) core() map[int32]*podstate.Worker {
+func (t *merge) core() map[int32]*podstate.Worker {
 	core := map[int32]*podstate.Worker{}
 	for i := range t.job.Pods {
 		if w := &t.job.Pods[i]; w.Attempt == t.attempt() && w.Index < t.st.Run.MinReplicas {
@@ -342,7 +342,7 @@ func (t *turn) core() map[int32]*podstate.Worker {
 }
 
 // watch follows an attempt that is placed.
-func (t *turn) watch() {
+func (t *merge) watch() {
 	run, core := t.st.Run, t.core()
 	running, succeeded := int32(0), int32(0)
 	for i := range run.MinReplicas {
@@ -383,7 +383,7 @@ func (t *turn) watch() {
 }
 
 // lose takes an attempt back that a pod of the core left. After some of them others have their turn.
-func (t *turn) lose(i int32, w *podstate.Worker) {
+func (t *merge) lose(i int32, w *podstate.Worker) {
 	why := "was deleted"
 	if w != nil && w.Disruption != "" {
 		why = "was told to leave (" + w.Disruption + ")"
@@ -399,13 +399,13 @@ func (t *turn) lose(i int32, w *podstate.Worker) {
 }
 
 // failed says that a pod of the core failed.
-func (t *turn) failed(w *podstate.Worker) string {
+func (t *merge) failed(w *podstate.Worker) string {
 	return fmt.Sprintf("Pod %s failed%s: see its logs (kubectl logs %[1]s), which stay until the next run.",
 		mergepod.PodName(t.job.Object.Name, w.Index), w.Failure)
 }
 
 // watchStart takes the attempt back when its pods do not run in time.
-func (t *turn) watchStart(core map[int32]*podstate.Worker) {
+func (t *merge) watchStart(core map[int32]*podstate.Worker) {
 	run, limit := t.st.Run, t.startTimeout()
 	deadline := run.PlaceTime.Add(limit)
 	if t.p.now.Before(deadline) {
@@ -431,7 +431,7 @@ func (t *turn) watchStart(core map[int32]*podstate.Worker) {
 }
 
 // watchMarker judges a run all of whose pods succeeded, by a look at the store that began after that.
-func (t *turn) watchMarker() {
+func (t *merge) watchMarker() {
 	run := t.st.Run
 	if read := t.ensureStoreRead(); !read || t.fresh == nil {
 		return
@@ -448,7 +448,7 @@ func (t *turn) watchMarker() {
 }
 
 // watchRun stops a run that takes too long, and keeps its surplus.
-func (t *turn) watchRun() {
+func (t *merge) watchRun() {
 	tier := t.d.Blueprint.Tier
 	limit, byTier := runTimeout(t.spec, tier)
 	deadline := t.st.Run.RunTime.Add(limit)
@@ -476,7 +476,7 @@ func (t *turn) watchRun() {
 // makeSurplus creates the pods beyond the core, once: the PodGroup comes last and says that they were created. Where Volcano does
 // not let surplus give way, there is none: it would hold room that the head of the line needs. What was refused is not asked for
 // again in this attempt, which goes on without.
-func (t *turn) makeSurplus() {
+func (t *merge) makeSurplus() {
 	run := t.st.Run
 	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem.Final() || len(t.p.o.SchedulerObstacles) > 0 ||
 		run.Template != t.template() {

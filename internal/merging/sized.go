@@ -11,7 +11,7 @@ import (
 )
 
 // sized is what use calls for in the attempt that asks.
-func (t *turn) sized() *v1alpha1.SizingStatus {
+func (t *merge) sized() *v1alpha1.SizingStatus {
 	if t.job.History == nil {
 		return nil
 	}
@@ -21,9 +21,9 @@ func (t *turn) sized() *v1alpha1.SizingStatus {
 	}, t.p.now)
 }
 
-// withdrawIfStarved takes an attempt back of which a pod ran out of memory of which it had been given less than it asked for, and tells
-// whether it did: the run asks again, with all of it. A pod that ran out of what it asked for is noted too.
-func (t *turn) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
+// withdrawIfStarved takes an attempt back if a pod of it ran out of memory and had been given less than it asked for. It reports
+// whether it did.
+func (t *merge) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
 	if !w.Failure.OutOfMemory() {
 		return false
 	}

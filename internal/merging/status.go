@@ -18,7 +18,7 @@ import (
 )
 
 // say writes the words that people read, and the conditions.
-func (t *turn) say(line []*turn) {
+func (t *merge) say(line []*merge) {
 	t.st.Position, t.st.BlockedBy = position(t.position), nil
 	if t.position == 0 && t.st.Run == nil {
 		t.st.QueueTime = nil
@@ -45,7 +45,7 @@ func (t *turn) say(line []*turn) {
 }
 
 // sayObstacle says what keeps the merge out of the line. One that waits for its time, or has merged for good, is Ready.
-func (t *turn) sayObstacle() {
+func (t *merge) sayObstacle() {
 	o := t.obstacle
 	t.st.Phase = o.phase
 	summary := o.short
@@ -69,7 +69,7 @@ func (t *turn) sayObstacle() {
 }
 
 // sayQueued says where the merge stands in the line, and what the head of it lacks.
-func (t *turn) sayQueued(line []*turn) {
+func (t *merge) sayQueued(line []*merge) {
 	t.st.Phase = v1alpha1.MergeQueued
 	head, lacks := t, ""
 	if len(line) > 0 {
@@ -93,7 +93,7 @@ func (t *turn) sayQueued(line []*turn) {
 	}
 }
 
-func (t *turn) sayInLine(head *turn, length int) {
+func (t *merge) sayInLine(head *merge, length int) {
 	leaving, _, until := t.p.held(t.p.o.Leaving)
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
 		ptr.Deref(t.st.Weight, 0))
@@ -126,7 +126,7 @@ func (t *turn) sayInLine(head *turn, length int) {
 }
 
 // short is what the gang lacks, in figures.
-func (t *turn) shortfall() string {
+func (t *merge) shortfall() string {
 	a := t.job.Verdict.Answer
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
 		return ""
@@ -135,7 +135,7 @@ func (t *turn) shortfall() string {
 }
 
 // lacks says why the gang has no place yet.
-func (t *turn) lacks() string {
+func (t *merge) lacks() string {
 	v := t.job.Verdict
 	switch a := v.Answer; {
 	case t.p.shut() != nil:
@@ -149,11 +149,11 @@ func (t *turn) lacks() string {
 	case a.Fits:
 		return "By Tideline's count it fits now; Volcano decides."
 	default:
-		return a.Room()
+		return a.SayFree()
 	}
 }
 
-func (t *turn) sayStarting() {
+func (t *merge) sayStarting() {
 	run := t.st.Run
 	t.st.Phase = v1alpha1.MergeStarting
 	n := t.running()
@@ -161,7 +161,7 @@ func (t *turn) sayStarting() {
 		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.outstayed(t.job.Strangers, "pod"))
 }
 
-func (t *turn) sayRunning() {
+func (t *merge) sayRunning() {
 	run := t.st.Run
 	t.st.Phase = v1alpha1.MergeRunning
 	base := "no full model"
@@ -181,7 +181,7 @@ func (t *turn) sayRunning() {
 }
 
 // running counts pods of the attempt that run.
-func (t *turn) running() int32 {
+func (t *merge) running() int32 {
 	n := int32(0)
 	for i := range t.job.Pods {
 		w := &t.job.Pods[i]
@@ -192,7 +192,7 @@ func (t *turn) running() int32 {
 	return n
 }
 
-func (t *turn) sayStopping() {
+func (t *merge) sayStopping() {
 	run := t.st.Run
 	switch run.Outcome {
 	case v1alpha1.OutcomeMerged:
@@ -208,7 +208,7 @@ func (t *turn) sayStopping() {
 }
 
 // lingering names a pod that should have left by now, and keeps the merge from going on.
-func (t *turn) lingering() string {
+func (t *merge) lingering() string {
 	end := t.st.Run.EndTime
 	at := slices.IndexFunc(t.job.Pods, func(w podstate.Worker) bool { return w.Terminating && !w.Ended() })
 	switch {
@@ -228,19 +228,19 @@ func (t *turn) lingering() string {
 }
 
 // sayProgress is for a merge that is on its way.
-func (t *turn) sayProgress(summary, reason, message string) {
+func (t *merge) sayProgress(summary, reason, message string) {
 	t.speak(summary, reason, message)
 	t.unset(v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
 	t.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
 	t.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 }
 
-func (t *turn) speak(summary, reason, message string) {
+func (t *merge) speak(summary, reason, message string) {
 	t.st.Summary, t.st.Reason, t.st.Message = clip(summary, 128), reason, clip(message, 4096)
 }
 
 // sayStore tells whether the store can be read.
-func (t *turn) sayStore() {
+func (t *merge) sayStore() {
 	switch s := t.job.Store; {
 	case s == nil: // What was said last stands until this process has seen it.
 	case s.Trouble == nil:
@@ -251,7 +251,7 @@ func (t *turn) sayStore() {
 }
 
 // sayOwner tells, with the first words of a job and for good, that nobody checked what depends on who created it.
-func (t *turn) sayOwner() {
+func (t *merge) sayOwner() {
 	if !ownership.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return
 	}
@@ -276,12 +276,12 @@ func (t *turn) sayOwner() {
 }
 
 // conditions writes those of the merge.
-func (t *turn) conditions() conditions.Writer {
+func (t *merge) conditions() conditions.Writer {
 	return conditions.Writer{List: &t.st.Conditions, Generation: t.job.Object.Generation, Now: metaTime(t.p.now)}
 }
 
-func (t *turn) set(kind string, status metav1.ConditionStatus, reason, message string) {
+func (t *merge) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	t.conditions().Set(kind, status, reason, message)
 }
 
-func (t *turn) unset(kinds ...string) { t.conditions().Remove(kinds...) }
+func (t *merge) unset(kinds ...string) { t.conditions().Remove(kinds...) }

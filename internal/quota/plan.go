@@ -37,8 +37,8 @@ type Observed struct {
 	Jobs map[string]Jobs
 	// Namespace is the operator's own, in which the pods are that hold the room of reservations.
 	Namespace string
-	// Rooms are what reservations have, also those of profiles that are gone.
-	Rooms map[ReservationKey]Room
+	// Placeholders are what reservations have, also those of profiles that are gone.
+	Placeholders map[ReservationKey]Placeholders
 	// Reserved is what such pods hold on nodes, by profile.
 	Reserved map[string]capacity.Amounts
 	// Holdings are the accelerators that pods hold, and Offers what there is for gangs of each Queue. OffersOld is true for offers
@@ -87,7 +87,7 @@ type Decision struct {
 	// DeleteQueues are Queues of profiles that are gone, which have held nothing for a while.
 	DeleteQueues []QueueRef
 	// Abandoned are rooms of reservations that no profile has any more.
-	Abandoned []RoomDecision
+	Abandoned []PlaceholderDecision
 	// Again is when time alone changes the decision; zero for never.
 	Again time.Duration
 	// Waits are to be told to the next Plan.
@@ -108,8 +108,8 @@ type ProfileDecision struct {
 	Have          gang.QueueInfo
 	// Agrees is true when the Queue needs no writing, now or after what holds that back.
 	Agrees bool
-	// Rooms are what is done about the reservations, after the Queue.
-	Rooms []RoomDecision
+	// Placeholders are what is done about the reservations, after the Queue.
+	Placeholders []PlaceholderDecision
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
 }
@@ -234,7 +234,7 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 	}
 	there := capacity.Amounts{}
 	for name, amount := range p.o.Nodes {
-		if shared(name) {
+		if dividedByShares(name) {
 			there[name] = amount
 		}
 	}
@@ -259,7 +259,7 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 }
 
 // shared tells of a resource that is divided without anybody asking for it: cores, memory, and devices.
-func shared(name corev1.ResourceName) bool {
+func dividedByShares(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.Contains(string(name), "/")
 }
 

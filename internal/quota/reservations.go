@@ -17,9 +17,9 @@ import (
 // ReservationKey names a reservation of a profile.
 type ReservationKey struct{ Profile, Name string }
 
-// Room is what a reservation has: its PodGroup, nil for none, and the pods that hold its places.
-type Room struct {
-	Group *RoomGroup
+// Placeholders are what a reservation has: its PodGroup, nil for none, and the pods that hold its places.
+type Placeholders struct {
+	Group *PlaceholderGroup
 	Pods  []Placeholder
 	// Refused is what was last said against what holds the room; nil for nothing.
 	Refused *Refusal
@@ -35,7 +35,7 @@ type Refusal struct {
 const messageLimit, saidLimit = 1024, 800
 
 // RoomGroup is the PodGroup of a reservation.
-type RoomGroup struct {
+type PlaceholderGroup struct {
 	Name string
 	UID  types.UID
 	// MinMember is how many of its pods Volcano lets nobody take.
@@ -52,7 +52,7 @@ type Placeholder struct {
 }
 
 // RoomDecision is what is done about one reservation.
-type RoomDecision struct {
+type PlaceholderDecision struct {
 	ReservationKey
 
 	// CreateGroup is the PodGroup to create; nil for none. CreatePods come after it. RestoreGroup is one that says something else,
@@ -62,7 +62,7 @@ type RoomDecision struct {
 	CreatePods                []*corev1.Pod
 	// DeletePods and DeleteGroup give the room back.
 	DeletePods  []Placeholder
-	DeleteGroup *RoomGroup
+	DeleteGroup *PlaceholderGroup
 }
 
 // reserve decides about the profile's reservations. What a profile that is not in order asks for waits.
@@ -75,7 +75,7 @@ func (r *review) reserve() {
 		if st.Since.IsZero() {
 			st.Since = r.p.now
 		}
-		room := r.p.o.Rooms[ReservationKey{r.profile.Name, spec.Name}]
+		room := r.p.o.Placeholders[ReservationKey{r.profile.Name, spec.Name}]
 		for _, p := range room.Pods {
 			if p.Placed && !p.Leaving && !p.Ended {
 				st.Placed++
@@ -86,14 +86,14 @@ func (r *review) reserve() {
 			st.Reason, st.Message = refused.Reason, text.Clip(fmt.Sprintf("%s. Correct the reservation, or have changed what refuses it; "+
 				"it is tried again and again.", text.Clip(refused.Said, saidLimit)), messageLimit)
 		}
-		d := RoomDecision{ReservationKey: ReservationKey{r.profile.Name, spec.Name}}
+		d := PlaceholderDecision{ReservationKey: ReservationKey{r.profile.Name, spec.Name}}
 		switch {
 		case over(written.Phase):
 			d.release(room) // Not before the status says so: the room is not gathered anew then, whatever happens.
 		case !over(st.Phase) && r.obstacle == nil:
 			r.hold(&d, spec, room, taker)
 		}
-		r.d.Rooms = append(r.d.Rooms, d)
+		r.d.Placeholders = append(r.d.Placeholders, d)
 		all = append(all, st)
 	}
 	r.st.Reservations = all
@@ -147,7 +147,7 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 
 // hold gathers and holds the room. One that was asked for otherwise before is given back. Once the taker's gang comes before all
 // others, Volcano may take the room for it: in one cycle, and whole or not at all.
-func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room Room, taker *Task) {
+func (r *review) hold(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation, room Placeholders, taker *Task) {
 	tier, known := r.p.o.Config.Tiers.For(r.profile, ownership.Owner{}).Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
@@ -185,7 +185,7 @@ func (r *review) hold(d *RoomDecision, spec *v1alpha1.ProfileReservation, room R
 }
 
 // release gives back all that a reservation has.
-func (d *RoomDecision) release(room Room) {
+func (d *PlaceholderDecision) release(room Placeholders) {
 	for _, p := range room.Pods {
 		if !p.Leaving {
 			d.DeletePods = append(d.DeletePods, p)
@@ -195,22 +195,22 @@ func (d *RoomDecision) release(room Room) {
 }
 
 // abandoned gives back the rooms of reservations that no profile has any more.
-func (p *planner) abandoned() []RoomDecision {
+func (p *planner) abandoned() []PlaceholderDecision {
 	there := map[ReservationKey]bool{}
 	for _, r := range p.reviews {
 		for i := range r.profile.Spec.Reservations {
 			there[ReservationKey{r.profile.Name, r.profile.Spec.Reservations[i].Name}] = true
 		}
 	}
-	var gone []RoomDecision
-	for key, room := range p.o.Rooms {
+	var gone []PlaceholderDecision
+	for key, room := range p.o.Placeholders {
 		if !there[key] {
-			d := RoomDecision{ReservationKey: key}
+			d := PlaceholderDecision{ReservationKey: key}
 			d.release(room)
 			gone = append(gone, d)
 		}
 	}
-	slices.SortFunc(gone, func(a, b RoomDecision) int {
+	slices.SortFunc(gone, func(a, b PlaceholderDecision) int {
 		return cmp.Or(cmp.Compare(a.Profile, b.Profile), cmp.Compare(a.Name, b.Name))
 	})
 	return gone

@@ -39,7 +39,7 @@ func newBooking() *booking {
 		Queues: []gang.QueueInfo{{
 			QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1alpha1.LabelProfile: "ads"},
 		}},
-		Rooms: map[ReservationKey]Room{}, Nodes: capacity.Amounts{"nvidia.com/gpu": 16},
+		Placeholders: map[ReservationKey]Placeholders{}, Nodes: capacity.Amounts{"nvidia.com/gpu": 16},
 	}
 	return b
 }
@@ -48,15 +48,15 @@ func (b *booking) spec() *v1alpha1.ProfileReservation {
 	return &b.o.Profiles[0].Object.Spec.Reservations[0]
 }
 
-func (b *booking) room() Room { return b.o.Rooms[ReservationKey{"ads", "launch"}] }
+func (b *booking) room() Placeholders { return b.o.Placeholders[ReservationKey{"ads", "launch"}] }
 
 // step decides, carries it out, and writes the status.
 func (b *booking) step() *booking {
 	d := Plan(b.o, b.now)
 	b.last = d.Profiles[0]
 	b.o.Profiles[0].Object.Status = b.last.Status
-	for _, r := range b.last.Rooms {
-		room := b.o.Rooms[r.ReservationKey]
+	for _, r := range b.last.Placeholders {
+		room := b.o.Placeholders[r.ReservationKey]
 		for _, gone := range r.DeletePods {
 			var left []Placeholder
 			for _, p := range room.Pods {
@@ -70,16 +70,16 @@ func (b *booking) step() *booking {
 			room.Group = nil
 		}
 		if r.CreateGroup != nil {
-			room.Group = &RoomGroup{Name: r.CreateGroup.Name, UID: "group", MinMember: r.CreateGroup.MinMember}
+			room.Group = &PlaceholderGroup{Name: r.CreateGroup.Name, UID: "group", MinMember: r.CreateGroup.MinMember}
 		}
 		if r.RestoreGroup != nil {
-			room.Group = &RoomGroup{Name: r.RestoreGroup.Name, UID: r.Restored, MinMember: r.RestoreGroup.MinMember}
+			room.Group = &PlaceholderGroup{Name: r.RestoreGroup.Name, UID: r.Restored, MinMember: r.RestoreGroup.MinMember}
 		}
 		for _, pod := range r.CreatePods {
 			index := int32(len(room.Pods))
 			room.Pods = append(room.Pods, Placeholder{Name: pod.Name, UID: types.UID(pod.Name), Index: index})
 		}
-		b.o.Rooms[r.ReservationKey] = room
+		b.o.Placeholders[r.ReservationKey] = room
 	}
 	return b
 }
@@ -105,14 +105,14 @@ func TestReservationSaysWhatRefusesIt(t *testing.T) {
 	b := newBooking().step()
 	room := b.room()
 	room.Refused = &Refusal{Reason: v1alpha1.ReasonRejected, Said: "Pod \"x\" is invalid: must be a standard resource"}
-	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationGathering))
 	g.Expect(b.says().Reason).To(Equal("Rejected"))
 	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation, or have ` +
 		"changed what refuses it; it is tried again and again."))
 	room.Refused.Said = strings.Repeat("é", 2000)
-	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
 	b.step()
 	g.Expect(len(b.says().Message)).To(BeNumerically("<=", 1024))
 	g.Expect(b.says().Message).To(HaveSuffix("it is tried again and again."))
@@ -126,13 +126,14 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	b := newBooking().step()
 	since := metav1.NewTime(b.now)
 	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{Name: "launch", Phase: v1alpha1.ReservationGathering, Since: since}))
-	g.Expect(b.last.Rooms[0].CreateGroup).To(And(HaveField("MinMember", int32(2)), HaveField("Queue", "ads"),
+	g.Expect(b.last.Placeholders[0].CreateGroup).To(And(HaveField("MinMember", int32(2)), HaveField("Queue", "ads"),
 		HaveField("Namespace", "tideline-system"), HaveField("PriorityClass", "tideline-exploratory")))
-	all := b.last.Rooms[0].CreateGroup.MinResources["nvidia.com/gpu"]
+	all := b.last.Placeholders[0].CreateGroup.MinResources["nvidia.com/gpu"]
 	g.Expect(all.Value()).To(Equal(int64(16)))
 	g.Expect(b.room().Pods).To(HaveLen(2))
 	b.step()
-	g.Expect(b.last.Rooms[0]).To(Equal(RoomDecision{ReservationKey: ReservationKey{"ads", "launch"}}), "nothing is done twice")
+	nothing := PlaceholderDecision{ReservationKey: ReservationKey{"ads", "launch"}}
+	g.Expect(b.last.Placeholders[0]).To(Equal(nothing), "nothing is done twice")
 
 	b.place()
 	g.Expect(b.says()).To(Equal(v1alpha1.ReservationStatus{
@@ -150,7 +151,7 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandingOver))
 	room := b.room()
 	room.Pods = room.Pods[:1]
-	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
 	b.step()
 	g.Expect(b.room().Pods).To(HaveLen(1), "what it took does not come back")
 	b.o.Tasks[0].Asks = false
@@ -161,11 +162,11 @@ func TestReservationIsHeldAndHandedOver(t *testing.T) {
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver))
 	g.Expect(b.room().Pods).To(HaveLen(1), "the rest stays until that is written")
 	b.step()
-	g.Expect(b.room()).To(Equal(Room{}))
+	g.Expect(b.room()).To(Equal(Placeholders{}))
 	b.o.Tasks = nil
 	b.step().step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "it is not gathered again when the task has gone")
-	g.Expect(b.room()).To(Equal(Room{}))
+	g.Expect(b.room()).To(Equal(Placeholders{}))
 }
 
 func TestWhoTakesTheRoom(t *testing.T) {
@@ -286,7 +287,7 @@ func TestTasksThatFindNothingToTake(t *testing.T) {
 		b := newBooking().step()
 		b.o.Tasks = []Task{b.launch()}
 		g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHandedOver), "its gang waits as well as that of the reservation")
-		g.Expect(b.step().room()).To(Equal(Room{}))
+		g.Expect(b.step().room()).To(Equal(Placeholders{}))
 	})
 	t.Run("while nothing is held, and that claims nothing", func(t *testing.T) {
 		g := NewWithT(t)
@@ -320,7 +321,7 @@ func TestReservationExpires(t *testing.T) {
 	g.Expect(Plan(b.o, b.now).Again).To(Equal(time.Hour))
 	b.now = b.now.Add(time.Hour)
 	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationExpired))
-	g.Expect(b.step().room()).To(Equal(Room{}))
+	g.Expect(b.step().room()).To(Equal(Placeholders{}))
 	b.spec().Until = metav1.NewTime(b.now.Add(time.Hour))
 	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationGathering), "who prolongs it has it gathered anew")
 	g.Expect(b.step().room().Pods).To(HaveLen(2))
@@ -332,7 +333,7 @@ func TestReservationFollowsItsSpec(t *testing.T) {
 	before := b.room()
 	room := b.room()
 	room.Pods = room.Pods[:1]
-	b.o.Rooms[ReservationKey{"ads", "launch"}] = room
+	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
 	b.step()
 	g.Expect(b.room().Pods).To(HaveLen(2), "one that was lost comes back")
 
@@ -365,7 +366,7 @@ func TestPlaceholderIsAPodThatDoesNothing(t *testing.T) {
 	g := NewWithT(t)
 	b := newBooking()
 	b.spec().Name = "a-very-long-name-of-a-reservation-x"
-	pods := Plan(b.o, b.now).Profiles[0].Rooms[0].CreatePods
+	pods := Plan(b.o, b.now).Profiles[0].Placeholders[0].CreatePods
 	pod := pods[1]
 	g.Expect(len(pod.Name)).To(BeNumerically("<=", 63))
 	g.Expect(pod.Labels).To(And(HaveKeyWithValue(v1alpha1.LabelProfile, "ads"), HaveKeyWithValue(v1alpha1.LabelWorkerIndex, "1")))

@@ -232,7 +232,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
 			claiming = append(claiming, g)
 		}
-		for job, limit := range model.Share(in.growers, claiming) {
+		for job, limit := range model.LimitGrowth(in.growers, claiming) {
 			jobs[job] = capacity.Verdict{SurplusLimit: limit}
 		}
 		for _, review := range reviews {

@@ -171,9 +171,9 @@ func (q question) print(to io.Writer, part sizing.Part, byDay map[time.Time]sizi
 	for _, day := range slices.SortedFunc(maps.Keys(byDay), time.Time.Compare) {
 		u := byDay[day]
 		tell(to, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", day.Format(time.DateOnly),
-			span(u.RunSeconds), share(u.SeenSeconds, u.RunSeconds),
+			span(u.RunSeconds), percentage(u.SeenSeconds, u.RunSeconds),
 			processors(u, 0.5), processors(u, 0.95), processors(u, 0.99),
-			share(u.Throttled.Samples(), u.Throttled.Samples()+u.CPU.Samples()),
+			percentage(u.Throttled.Samples(), u.Throttled.Samples()+u.CPU.Samples()),
 			memory(u.MemoryPeak), memory(u.MemoryHeld), u.OOMKills))
 	}
 	h := history(q.days, map[sizing.Part]map[time.Time]sizing.Usage{part: byDay})
@@ -193,7 +193,7 @@ func span(seconds int64) string {
 	return cmp.Or(said, "0m")
 }
 
-func share(part, whole int64) string {
+func percentage(part, whole int64) string {
 	if whole == 0 {
 		return "-"
 	}

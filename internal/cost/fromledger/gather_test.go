@@ -61,7 +61,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 			stopped, orphan, decision(decisionlog.Waited, "launch-1", "bob", "launch", "1-4", 3),
 			decision(decisionlog.Ran, "launch-1", "bob", "launch", "1-4", 4, decisionlog.WaitedSeconds, "3600"),
 		},
-		Rooms: []ledger.Room{{At: hour(1), Free: 4, Unusable: 0.5, Gangs: 2}, {At: hour(30), Free: 9}},
+		Rooms: []ledger.FreeRoom{{At: hour(1), Free: 4, Unusable: 0.5, Gangs: 2}, {At: hour(30), Free: 9}},
 	})).To(Succeed())
 	list, err := cost.ParsePrices([]byte(prices))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -81,7 +81,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	}
 	g.Expect(computed.Waits).To(Equal(cost.Waits{Gangs: 1, Median: time.Hour, Longest: time.Hour, LongestOf: "ads/launch-1"}))
 	g.Expect(*computed.Room).To(Equal(cost.Room{
-		Free: 4, Unusable: cost.Share{Value: 0.5, Known: true},
+		Free: 4, Unusable: cost.Ratio{Value: 0.5, Known: true},
 		Mix: "gangs like those of the jobs and merges that there were (2 on average, at 1 times)",
 	}))
 	other := of("rec")

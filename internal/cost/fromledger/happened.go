@@ -94,11 +94,11 @@ func lossOf(s *stop, pods []ledger.Stay, by *cost.Owner) cost.Loss {
 }
 
 // measuredOf is how much was free, and in words which gangs that was measured for.
-func measuredOf(rooms []ledger.Room) (measured []cost.Measured, mix string) {
+func measuredOf(rooms []ledger.FreeRoom) (measured []cost.Measured, mix string) {
 	gangs := int64(0)
 	for _, r := range rooms {
 		gangs += r.Gangs
-		measured = append(measured, cost.Measured{At: r.At, Free: r.Free, Unusable: cost.Share{Value: r.Unusable, Known: r.Gangs > 0}})
+		measured = append(measured, cost.Measured{At: r.At, Free: r.Free, Unusable: cost.Ratio{Value: r.Unusable, Known: r.Gangs > 0}})
 	}
 	if gangs > 0 {
 		mix = fmt.Sprintf("gangs like those of the jobs and merges that there were (%.0f on average, at %d times)",

@@ -86,10 +86,10 @@ func TestLossIsOfThePodsThatWereThere(t *testing.T) {
 
 func TestWhatWasMeasured(t *testing.T) {
 	g := NewWithT(t)
-	rooms := []ledger.Room{{At: at("04 10:00"), Free: 7, Unusable: 0.5, Gangs: 4}, {At: at("04 10:10"), Free: 3}}
+	rooms := []ledger.FreeRoom{{At: at("04 10:00"), Free: 7, Unusable: 0.5, Gangs: 4}, {At: at("04 10:10"), Free: 3}}
 	measured, mix := measuredOf(rooms)
 	g.Expect(measured).To(Equal([]cost.Measured{
-		{At: at("04 10:00"), Free: 7, Unusable: cost.Share{Value: 0.5, Known: true}}, {At: at("04 10:10"), Free: 3},
+		{At: at("04 10:00"), Free: 7, Unusable: cost.Ratio{Value: 0.5, Known: true}}, {At: at("04 10:10"), Free: 3},
 	}))
 	g.Expect(mix).To(Equal("gangs like those of the jobs and merges that there were (2 on average, at 2 times)"))
 	_, mix = measuredOf(rooms[1:])

@@ -46,7 +46,7 @@ type Numbers struct {
 // NumbersOf are the numbers of a report.
 func NumbersOf(r *cost.Report) Numbers {
 	amount := func(d decimal.Decimal) float64 { return cost.Round(d, r.Currency).InexactFloat64() }
-	share := func(s cost.Share) *float64 {
+	share := func(s cost.Ratio) *float64 {
 		if !known(s) {
 			return nil
 		}

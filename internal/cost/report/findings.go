@@ -116,7 +116,7 @@ func (v *viewer) changing() finding {
 		verb = "rose"
 	}
 	what := "The cost " + verb + " by " + v.money.round(change.Abs())
-	if s := share(change.Abs(), before.Cost); known(s) {
+	if s := ratioOf(change.Abs(), before.Cost); known(s) {
 		what += ", " + percent(s)
 	}
 	what += "."

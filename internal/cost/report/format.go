@@ -98,10 +98,10 @@ func hours(d decimal.Decimal) string {
 }
 
 // known says whether a share is one that can be shown.
-func known(s cost.Share) bool { return s.Known && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) }
+func known(s cost.Ratio) bool { return s.Known && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) }
 
 // percent is a share in whole percent. What is little is not nothing, and what is unknown is neither.
-func percent(s cost.Share) string {
+func percent(s cost.Ratio) string {
 	switch p := s.Value * 100; {
 	case !known(s):
 		return unknown
@@ -114,16 +114,16 @@ func percent(s cost.Share) string {
 	}
 }
 
-// share of a whole; unknown where there is no whole.
-func share(part, whole decimal.Decimal) cost.Share {
+// ratioOf of a whole; unknown where there is no whole.
+func ratioOf(part, whole decimal.Decimal) cost.Ratio {
 	if !whole.IsPositive() {
-		return cost.Share{}
+		return cost.Ratio{}
 	}
-	return cost.Share{Value: part.Div(whole).InexactFloat64(), Known: true}
+	return cost.Ratio{Value: part.Div(whole).InexactFloat64(), Known: true}
 }
 
 // width of a bar in percent, of at most 100.
-func width(s cost.Share) float64 {
+func width(s cost.Ratio) float64 {
 	if !known(s) {
 		return 0
 	}

@@ -41,11 +41,11 @@ func TestPercent(t *testing.T) {
 		0: "0 %", 0.0001: "<1 %", 0.00499: "<1 %", 0.005: "<1 %", 0.125: "12 %", 0.135: "14 %", 0.994: "99 %", 0.995: ">99 %",
 		0.9999: ">99 %", 1: "100 %", 12.5: "1,250 %", math.NaN(): unknown, math.Inf(1): unknown,
 	} {
-		if have := strings.ReplaceAll(percent(cost.Share{Value: value, Known: true}), blank, " "); have != want {
+		if have := strings.ReplaceAll(percent(cost.Ratio{Value: value, Known: true}), blank, " "); have != want {
 			t.Errorf("%v is %s, want %s", value, have, want)
 		}
 	}
-	if have := percent(cost.Share{Value: 0.5}); have != unknown {
+	if have := percent(cost.Ratio{Value: 0.5}); have != unknown {
 		t.Errorf("what is not known is %s", have)
 	}
 }

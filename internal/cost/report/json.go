@@ -185,7 +185,7 @@ func (m money) optional(d *decimal.Decimal) *string {
 }
 
 // nullable is a share, or nil for one that is unknown.
-func nullable(s cost.Share) *float64 {
+func nullable(s cost.Ratio) *float64 {
 	if !known(s) {
 		return nil
 	}

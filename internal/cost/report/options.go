@@ -82,10 +82,10 @@ func personal(r cost.Report, user string) cost.Report {
 		mine.By[cost.ByTask] = append(mine.By[cost.ByTask], rest)
 	}
 	// Shares are of their own: what they paid and their share in the whole would tell the whole.
-	mine.Total.Share = share(mine.Total.Cost, mine.Total.Cost)
+	mine.Total.Share = ratioOf(mine.Total.Cost, mine.Total.Cost)
 	for _, rows := range mine.By {
 		for i := range rows {
-			rows[i].Share = share(rows[i].Cost, mine.Total.Cost)
+			rows[i].Share = ratioOf(rows[i].Cost, mine.Total.Cost)
 		}
 	}
 	if before := mine.Total.Before; before != nil {

@@ -212,16 +212,16 @@ func TestUnknownIsUnknown(t *testing.T) {
 	r := week.Report()
 	for _, rows := range r.By {
 		for i := range rows {
-			rows[i].Utilization, rows[i].Share, rows[i].Uncertain, rows[i].Before = cost.Share{}, cost.Share{}, cost.Share{}, nil
+			rows[i].Utilization, rows[i].Share, rows[i].Uncertain, rows[i].Before = cost.Ratio{}, cost.Ratio{}, cost.Ratio{}, nil
 		}
 	}
-	r.Total.Utilization, r.Total.Before, r.Total.Uncertain, r.Before = cost.Share{}, nil, cost.Share{}, nil
-	r.Merges.Utilization, r.Room, r.Forecast, r.Notes = cost.Share{}, nil, nil, nil
+	r.Total.Utilization, r.Total.Before, r.Total.Uncertain, r.Before = cost.Ratio{}, nil, cost.Ratio{}, nil
+	r.Merges.Utilization, r.Room, r.Forecast, r.Notes = cost.Ratio{}, nil, nil, nil
 	for i := range r.Days {
-		r.Days[i].Utilization, r.Days[i].Unusable = cost.Share{}, cost.Share{}
+		r.Days[i].Utilization, r.Days[i].Unusable = cost.Ratio{}, cost.Ratio{}
 	}
 	for i := range r.Outcomes {
-		r.Outcomes[i].Share = cost.Share{}
+		r.Outcomes[i].Share = cost.Ratio{}
 	}
 	for what, r := range map[string]cost.Report{"nothing known": r, "nothing at all": {}} {
 		g := NewWithT(t)

@@ -71,7 +71,7 @@ func sum(rows []*cost.Row) cost.Row {
 		}
 	}
 	if held > 0 {
-		s.Utilization = cost.Share{Value: used / held, Known: true}
+		s.Utilization = cost.Ratio{Value: used / held, Known: true}
 	}
 	return s
 }
@@ -176,14 +176,14 @@ func (v *viewer) line(row cost.Row, by Ranking, scale decimal.Decimal) line {
 		l.Whole = l.Part
 	case Cost:
 		l.Main, l.Second = v.money.number(row.Cost), v.since(row)
-		l.Part = width(share(row.Cost, scale))
+		l.Part = width(ratioOf(row.Cost, scale))
 		l.Whole = l.Part
 	case Waste:
 		l.Main, l.Second = unknown, unknown
 		if seen(row) {
 			l.Main, l.Second = v.money.number(row.Waste), v.money.number(row.Recoverable)
 		}
-		l.Whole, l.Part = width(share(row.Waste, scale)), width(share(row.Recoverable, scale))
+		l.Whole, l.Part = width(ratioOf(row.Waste, scale)), width(ratioOf(row.Recoverable, scale))
 	}
 	return l
 }

@@ -70,7 +70,7 @@ func cell(s string) string {
 }
 
 // ratio is a share for programs, from 0 to 1; empty where it is unknown.
-func ratio(s cost.Share) string {
+func ratio(s cost.Ratio) string {
 	if !known(s) {
 		return ""
 	}

@@ -90,7 +90,7 @@ func (v *viewer) figures() []figure {
 	waste := figure{"Waste", unknown, "what was used of what was held was not seen"}
 	if seen(total) {
 		waste.Value, waste.Note = v.money.amount(total.Waste), v.money.amount(total.Recoverable)+" of it recoverable"
-		if s := share(total.Waste, total.Cost); known(s) {
+		if s := ratioOf(total.Waste, total.Cost); known(s) {
 			waste.Note = percent(s) + " of the cost; " + waste.Note
 		}
 	}
@@ -120,7 +120,7 @@ func (v *viewer) changed() string {
 	}
 	change := v.report.Total.Cost.Sub(before.Cost)
 	said := v.money.change(change) + " since last time"
-	if s := share(change.Abs(), before.Cost); known(s) {
+	if s := ratioOf(change.Abs(), before.Cost); known(s) {
 		said += ", " + percent(s)
 	}
 	return said

@@ -13,7 +13,7 @@ import (
 
 // unseen is the row without what is only known where somebody saw what was used.
 func unseen(row cost.Row) cost.Row {
-	row.Utilization, row.CPUUtilization, row.MemoryUtilization = cost.Share{}, cost.Share{}, cost.Share{}
+	row.Utilization, row.CPUUtilization, row.MemoryUtilization = cost.Ratio{}, cost.Ratio{}, cost.Ratio{}
 	row.Waste, row.Recoverable = cost.Row{}.Waste, cost.Row{}.Recoverable
 	return row
 }

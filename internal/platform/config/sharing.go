@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Share says of a resource which part of an accelerator it is. Device plugins that share devices have resources of their own:
+// Part says of a resource which part of an accelerator it is. Device plugins that share devices have resources of their own:
 //
 //   - Volcano's and HAMi's vGPUs: a container asks for a number of vGPUs, each on another device, and of each for the same
 //     percentage of cores and the same memory in MiB (volcano.sh/volcano/pkg/scheduler/api/devices/nvidia/vgpu, resourcereqs;
@@ -18,7 +18,7 @@ import (
 //   - Time slicing of NVIDIA's device plugin: as many replicas of each device as its configuration says, which are called
 //     nvidia.com/gpu.shared where that has renameByDefault (github.com/NVIDIA/k8s-device-plugin, README). Slices of MIG are
 //     alike.
-type Share struct {
+type Part struct {
 	// Resource that pods ask for.
 	Resource string `json:"resource"`
 	// CountsAs is the accelerator of which it is a part, one of Configuration.Accelerators.
@@ -31,7 +31,7 @@ type Share struct {
 }
 
 // Sharing lists the resources that are parts of accelerators. The zero Sharing has none.
-type Sharing []Share
+type Sharing []Part
 
 // maxSharing is how many resources a file may list.
 const maxSharing = 64
@@ -46,16 +46,16 @@ const (
 // Requests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts, and beside that the
 // accelerators of which the pod holds parts, in thousandths.
 func (s Sharing) Requests(pod *corev1.Pod) corev1.ResourceList {
-	if slices.ContainsFunc(pod.Spec.Containers, s.shares) || slices.ContainsFunc(pod.Spec.InitContainers, s.shares) {
+	if slices.ContainsFunc(pod.Spec.Containers, s.partsOf) || slices.ContainsFunc(pod.Spec.InitContainers, s.partsOf) {
 		pod = &corev1.Pod{Spec: pod.Spec}
 		pod.Spec.Containers, pod.Spec.InitContainers = s.count(pod.Spec.Containers), s.count(pod.Spec.InitContainers)
 	}
 	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
 
-// shares tells whether a container asks for parts of accelerators.
-func (s Sharing) shares(c corev1.Container) bool {
-	return slices.ContainsFunc(s, func(share Share) bool {
+// partsOf tells whether a container asks for parts of accelerators.
+func (s Sharing) partsOf(c corev1.Container) bool {
+	return slices.ContainsFunc(s, func(share Part) bool {
 		return value(c.Resources.Requests, share.Resource) > 0 || value(c.Resources.Requests, share.Times) > 0
 	})
 }
@@ -120,7 +120,7 @@ func (s Sharing) total(of func(resource string) int64) int64 {
 
 // thousandths is how much of an accelerator an amount is on each of some devices, rounded down, so that what makes up a whole
 // fits into it; one at least for what is asked for.
-func (s Share) thousandths(amount, devices int64) int64 {
+func (s Part) thousandths(amount, devices int64) int64 {
 	if amount <= 0 || devices <= 0 {
 		return 0
 	}
@@ -134,7 +134,7 @@ func (s Share) thousandths(amount, devices int64) int64 {
 
 // knows tells of a resource that is a part of an accelerator, or says of how many others speak.
 func (s Sharing) knows(resource string) bool {
-	return slices.ContainsFunc(s, func(share Share) bool { return resource == share.Resource || resource == share.Times })
+	return slices.ContainsFunc(s, func(share Part) bool { return resource == share.Resource || resource == share.Times })
 }
 
 // CountedAccelerators lists, by name, the accelerators that are counted: all whose label is known, but for those that are parts

@@ -191,7 +191,7 @@ func (p *problems) sharing(all Sharing, known Accelerators) {
 		switch {
 		case len(validation.IsQualifiedName(share.Times)) > 0:
 			p.value(path+".times", share.Times, aResource)
-		case slices.ContainsFunc(all, func(o Share) bool { return o.Resource == share.Times }):
+		case slices.ContainsFunc(all, func(o Part) bool { return o.Resource == share.Times }):
 			p.value(path+".times", share.Times, "it is a part of accelerators here, so it cannot be their number too")
 		case before && as != share.CountsAs:
 			p.value(path+".times", share.Times, "it is a number of "+as+" above: a device counts as one accelerator")
@@ -205,7 +205,7 @@ func (p *problems) shared(path, resource string, before Sharing) {
 	switch {
 	case len(validation.IsQualifiedName(resource)) > 0:
 		p.value(path, resource, aResource)
-	case slices.ContainsFunc(before, func(o Share) bool { return o.Resource == resource }):
+	case slices.ContainsFunc(before, func(o Part) bool { return o.Resource == resource }):
 		p.value(path, resource, twiceListed)
 	}
 }

@@ -86,7 +86,7 @@ func (d *description) why(asks string) string {
 		message += "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and the " +
 			"resources that they name."
 	default:
-		message += a.Room()
+		message += a.SayFree()
 	}
 	if len(v.Holders) > 0 {
 		message += " Surplus that may give way: " + someHolders(v.Holders) + "."

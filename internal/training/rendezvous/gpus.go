@@ -21,7 +21,7 @@ func GPUs(c *corev1.Container) int64 {
 		if isGPU(string(name)) {
 			n += quantity.Value()
 		}
-		share = share || (isShare(string(name)) && !quantity.IsZero())
+		share = share || (isPart(string(name)) && !quantity.IsZero())
 	}
 	if n == 0 && share {
 		return 1
@@ -40,7 +40,7 @@ func isGPU(resource string) bool {
 	return strings.HasPrefix(resource, "nvidia.com/mig-")
 }
 
-// isShare tells whether the resource is part of one GPU.
-func isShare(resource string) bool {
+// isPart tells whether the resource is part of one GPU.
+func isPart(resource string) bool {
 	return resource == "volcano.sh/gpu-memory" || resource == "aliyun.com/gpu-mem"
 }

@@ -168,12 +168,12 @@ func (c *Collector) Start(ctx context.Context) error {
 			return nil
 		case <-turns.C:
 		}
-		c.turn(ctx)
+		c.doRound(ctx)
 	}
 }
 
 // turn does what is due.
-func (c *Collector) turn(ctx context.Context) {
+func (c *Collector) doRound(ctx context.Context) {
 	c.turns++
 	c.reading.pass()
 	c.asking.pass()

@@ -88,7 +88,7 @@ func (w *world) start() {
 func (w *world) pass(d time.Duration) {
 	for range d / turnLength {
 		w.clock = w.clock.Add(turnLength)
-		w.turn(w.t.Context())
+		w.doRound(w.t.Context())
 	}
 }
 

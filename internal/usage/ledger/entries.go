@@ -103,7 +103,7 @@ type Entries struct {
 	PartDays  []PartDay
 	OOMKills  []OOMKill
 	Collected []Collected
-	Rooms     []Room
+	Rooms     []FreeRoom
 }
 
 func (e Entries) none() bool {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Room is how much was free at a time.
-type Room struct {
+// FreeRoom is how much was free at a time.
+type FreeRoom struct {
 	// At counts in whole seconds.
 	At time.Time
 	// Free are accelerators that were free, and Unusable is the expected share of them, from 0 to 1, that a gang like those that
@@ -16,7 +16,7 @@ type Room struct {
 	Gangs int64
 }
 
-func (r *Room) check() error {
+func (r *FreeRoom) check() error {
 	// Written so that what is not a number is refused too.
 	if sound := r.Free >= 0 && r.Unusable >= 0 && r.Unusable <= 1 && r.Gangs >= 0; !sound || r.At.Before(earliest) {
 		return problemf(ErrInvalid, "at %s %g accelerators were free, and %g of them of no use to %d gangs", r.At.Format(time.RFC3339),
@@ -25,7 +25,7 @@ func (r *Room) check() error {
 	return nil
 }
 
-func recordRooms(ctx context.Context, tx transaction, rooms []Room) error {
+func recordRooms(ctx context.Context, tx transaction, rooms []FreeRoom) error {
 	rows := make([][]any, len(rooms))
 	for i, r := range rooms {
 		rows[i] = []any{r.At.Unix(), r.Free, r.Unusable, r.Gangs}
@@ -34,12 +34,12 @@ func recordRooms(ctx context.Context, tx transaction, rooms []Room) error {
 }
 
 // Rooms are those in a range of time, to excluded, in their order.
-func (l *Ledger) Rooms(ctx context.Context, from, to time.Time) ([]Room, error) {
-	var rooms []Room
+func (l *Ledger) Rooms(ctx context.Context, from, to time.Time) ([]FreeRoom, error) {
+	var rooms []FreeRoom
 	err := l.read(ctx, "read from the ledger how much was free", func(ctx context.Context, tx transaction) error {
 		return tx.each(ctx, "SELECT at, free, unusable, gangs FROM room WHERE at >= $1 AND at < $2 ORDER BY at",
 			[]any{from.Unix(), to.Unix()}, func(scan func(...any) error) error {
-				var r Room
+				var r FreeRoom
 				var at int64
 				err := scan(&at, &r.Free, &r.Unusable, &r.Gangs)
 				r.At = time.Unix(at, 0).UTC()

@@ -28,7 +28,7 @@ type memory struct {
 	mu        sync.Mutex
 	stays     map[string]ledger.Stay
 	decisions []ledger.Decision
-	rooms     []ledger.Room
+	rooms     []ledger.FreeRoom
 	// writes counts those that had anything to record, and fail says what becomes of each: an error, and whether it arrived.
 	writes int
 	fail   func(write int) (arrived bool, err error)
@@ -124,7 +124,7 @@ func (m *memory) Prune(_ context.Context, before time.Time) (int64, error) {
 
 func (m *memory) Close() error { return nil }
 
-func (m *memory) measured() []ledger.Room {
+func (m *memory) measured() []ledger.FreeRoom {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.rooms)

@@ -89,7 +89,7 @@ func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
 // Measurer measures how much of all accelerators is free, and how much of that is of no use to the gangs that there are. It is
 // asked only while Volcano's kinds are served.
 type Measurer interface {
-	Room(context.Context) (capacity.Fragmentation, error)
+	Fragmentation(context.Context) (capacity.Fragmentation, error)
 }
 
 // Setup adds the recorder to the manager, if the configuration says where the ledger is.
@@ -119,7 +119,7 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 		if volcano.Missing() != "" {
 			return room, false, nil
 		}
-		room, err = measurer.Room(ctx)
+		room, err = measurer.Fragmentation(ctx)
 		return room, true, err
 	}
 	r.metrics = newMetrics(func() float64 { return float64(r.size()) })

@@ -113,10 +113,10 @@ func happened() []ledger.Decision {
 }
 
 // measured is how much was free, every ten minutes.
-func measured() []ledger.Room {
-	var rooms []ledger.Room
+func measured() []ledger.FreeRoom {
+	var rooms []ledger.FreeRoom
 	for at := begin.AddDate(0, 0, days-8); at.Before(begin.AddDate(0, 0, days)); at = at.Add(10 * time.Minute) {
-		rooms = append(rooms, ledger.Room{At: at, Free: float64(at.Minute()), Unusable: 0.25, Gangs: tasks})
+		rooms = append(rooms, ledger.FreeRoom{At: at, Free: float64(at.Minute()), Unusable: 0.25, Gangs: tasks})
 	}
 	return rooms
 }

@@ -286,7 +286,7 @@ func (s *simulator) measure(from time.Time) {
 			}
 		}
 		free = max(free, 0)
-		s.entries.Rooms = append(s.entries.Rooms, ledger.Room{
+		s.entries.Rooms = append(s.entries.Rooms, ledger.FreeRoom{
 			At: at, Free: free, Unusable: 0.15 + 0.5*(1-free/capacity)*s.random.Float64(), Gangs: 40,
 		})
 	}

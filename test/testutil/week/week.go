@@ -57,7 +57,7 @@ func Report() cost.Report {
 	}
 	notebook := row(cost.Key{Team: "vision", User: "yuki", Namespace: "vision", Kind: "Pod", Task: "notebook-yuki"}, random)
 	notebook.AcceleratorHours, notebook.Cost = decimal.NewFromInt(8*168), decimal.RequireFromString("31069.92")
-	notebook.Utilization = cost.Share{Value: 0.004, Known: true}
+	notebook.Utilization = cost.Ratio{Value: 0.004, Known: true}
 	notebook.Recoverable = notebook.Cost.Mul(decimal.RequireFromString("0.96"))
 	notebook.Waste = notebook.Cost.Mul(decimal.RequireFromString("0.98"))
 	byTask = append(byTask, notebook)
@@ -87,7 +87,7 @@ func Report() cost.Report {
 func around(r *cost.Report, random *rand.Rand) {
 	total := r.Total
 	of := func(share string) decimal.Decimal { return total.Cost.Mul(decimal.RequireFromString(share)) }
-	known := func(v float64) cost.Share { return cost.Share{Value: v, Known: true} }
+	known := func(v float64) cost.Ratio { return cost.Ratio{Value: v, Known: true} }
 	r.Before = &cost.Total{Cost: *total.Before, Utilization: known(0.58), Waste: of("0.33"), Unusable: known(0.31)}
 	for _, o := range []struct{ name, share string }{
 		{"Succeeded", "0.61"}, {"Running", "0.17"}, {"Failed", "0.12"}, {"Cancelled", "0.08"}, {"Lost", "0.02"},
@@ -117,7 +117,7 @@ func around(r *cost.Report, random *rand.Rand) {
 			Utilization: known(0.5 + 0.25*random.Float64()), Free: 12 + 25*random.Float64(), Unusable: known(0.25 + 0.4*random.Float64()),
 		}
 		if i == 2 {
-			d.Utilization = cost.Share{}
+			d.Utilization = cost.Ratio{}
 		}
 		r.Days = append(r.Days, d)
 		day = next
@@ -134,11 +134,11 @@ func row(key cost.Key, random *rand.Rand) cost.Row {
 	return cost.Row{
 		Key: key, Cost: paid, Before: &before,
 		AcceleratorHours: hours, CPUHours: hours.Mul(decimal.NewFromInt(8)), MemoryGiBHours: hours.Mul(decimal.NewFromInt(64)),
-		Utilization:       cost.Share{Value: used, Known: key.User != "legacy-batch"},
-		CPUUtilization:    cost.Share{Value: used / 2, Known: true},
-		MemoryUtilization: cost.Share{Value: 0.4, Known: true},
+		Utilization:       cost.Ratio{Value: used, Known: key.User != "legacy-batch"},
+		CPUUtilization:    cost.Ratio{Value: used / 2, Known: true},
+		MemoryUtilization: cost.Ratio{Value: 0.4, Known: true},
 		Waste:             waste, Recoverable: waste.Mul(decimal.NewFromFloat(0.2 + 0.6*random.Float64())),
-		Runs: 1 + random.Int64N(20), Pods: 2 + random.Int64N(200), Uncertain: cost.Share{Value: 0.01, Known: true},
+		Runs: 1 + random.Int64N(20), Pods: 2 + random.Int64N(200), Uncertain: cost.Ratio{Value: 0.01, Known: true},
 	}
 }
 
@@ -169,7 +169,7 @@ func merge(rows []cost.Row, by func(cost.Key) cost.Key) []cost.Row {
 }
 
 // weighted is how much two rows used together, of what is known.
-func weighted(a, b cost.Row) cost.Share {
+func weighted(a, b cost.Row) cost.Ratio {
 	switch {
 	case !a.Utilization.Known:
 		return b.Utilization
@@ -177,14 +177,14 @@ func weighted(a, b cost.Row) cost.Share {
 		return a.Utilization
 	}
 	x, y := a.AcceleratorHours.InexactFloat64(), b.AcceleratorHours.InexactFloat64()
-	return cost.Share{Value: (a.Utilization.Value*x + b.Utilization.Value*y) / (x + y), Known: true}
+	return cost.Ratio{Value: (a.Utilization.Value*x + b.Utilization.Value*y) / (x + y), Known: true}
 }
 
-func part(of, whole decimal.Decimal) cost.Share {
+func part(of, whole decimal.Decimal) cost.Ratio {
 	if whole.IsZero() {
-		return cost.Share{}
+		return cost.Ratio{}
 	}
-	return cost.Share{Value: of.Div(whole).InexactFloat64(), Known: true}
+	return cost.Ratio{Value: of.Div(whole).InexactFloat64(), Known: true}
 }
 
 // Named is the week, in which everything that users write is of names; who is beyond the last has a number before it.

@@ -79,21 +79,23 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 	return nil
 }
 
-// applyRooms carries out what is decided about the rooms of a profile, nil for one that is gone. What is refused the next plan
-// says.
-func (r *Reconciler) applyRooms(ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, rooms []quota.RoomDecision) error {
+// applyPlaceholders carries out what is decided about the reservations of a profile, nil for one that is gone. What is refused
+// the next plan says.
+func (r *Reconciler) applyPlaceholders(
+	ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, decided []quota.PlaceholderDecision,
+) error {
 	var errs []error
-	for i := range rooms {
-		err := r.applyRoom(ctx, &rooms[i])
+	for i := range decided {
+		err := r.applyPlaceholder(ctx, &decided[i])
 		if profile != nil {
-			r.memory.noteRoom(profile, rooms[i].Name, err)
+			r.memory.notePlaceholders(profile, decided[i].Name, err)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) applyRoom(ctx context.Context, d *quota.RoomDecision) error {
+func (r *Reconciler) applyPlaceholder(ctx context.Context, d *quota.PlaceholderDecision) error {
 	for _, p := range d.DeletePods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: p.Name, UID: p.UID}}
 		if err := r.applier.Delete(ctx, all, pod); err != nil {
@@ -110,7 +112,7 @@ func (r *Reconciler) applyRoom(ctx context.Context, d *quota.RoomDecision) error
 		}
 	}
 	if d.CreateGroup != nil {
-		if err := r.createRoom(ctx, d.CreateGroup.PodGroup()); err != nil {
+		if err := r.createPlaceholder(ctx, d.CreateGroup.PodGroup()); err != nil {
 			return err
 		}
 	}
@@ -124,15 +126,15 @@ func (r *Reconciler) applyRoom(ctx context.Context, d *quota.RoomDecision) error
 		}
 	}
 	for _, pod := range d.CreatePods {
-		if err := r.createRoom(ctx, pod); err != nil {
+		if err := r.createPlaceholder(ctx, pod); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// createRoom creates an object that may be there already, because the cache has not seen it yet.
-func (r *Reconciler) createRoom(ctx context.Context, o client.Object) error {
+// createPlaceholder creates an object that may be there already, because the cache has not seen it yet.
+func (r *Reconciler) createPlaceholder(ctx context.Context, o client.Object) error {
 	err := r.client.Create(ctx, o, client.FieldOwner(kube.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return nil

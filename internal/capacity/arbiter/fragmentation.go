@@ -14,10 +14,10 @@ import (
 // mixAge is how long ago a job that has ended may have been created and still counts for the mix.
 const mixAge = 7 * 24 * time.Hour
 
-// Room measures how much of all accelerators is free now, and how much of that the gangs of the jobs and merges that there are
-// could not use: of those that have not ended, or were created within a week. It may be called side by side with all else, once
-// Volcano's kinds are served.
-func (a *Arbiter) Room(ctx context.Context) (capacity.Fragmentation, error) {
+// Fragmentation measures how much of all accelerators is free now, and how much of that the gangs of the jobs and merges that
+// there are could not use: of those that have not ended, or were created within a week. It may be called side by side with all
+// else, once Volcano's kinds are served.
+func (a *Arbiter) Fragmentation(ctx context.Context) (capacity.Fragmentation, error) {
 	c, _, _, err := a.read(ctx, a.now())
 	if err != nil {
 		return capacity.Fragmentation{}, err
@@ -26,7 +26,7 @@ func (a *Arbiter) Room(ctx context.Context) (capacity.Fragmentation, error) {
 	for _, name := range a.config.CountedAccelerators() {
 		resources = append(resources, corev1.ResourceName(name))
 	}
-	return capacity.New(c.in.snapshot).Room(resources, c.mix()), nil
+	return capacity.New(c.in.snapshot).FragmentationOf(resources, c.mix()), nil
 }
 
 // mix are the gangs of the jobs and merges, with the number of those that are alike as weight.
