@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The scene of both benchmarks is a queue of 500 waiting gangs of 20 shapes on 1,000 full nodes.
+// The subject of both benchmarks is a queue of 500 waiting gangs of 20 shapes on 1,000 full nodes.
 const benchNodes, benchGangs = 1000, 500
 
 func benchNode(i int) Node {

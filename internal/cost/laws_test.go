@@ -18,19 +18,19 @@ import (
 
 const worlds = 60
 
-// world is a random period over a change of prices, and what was there.
-type world struct {
+// drawnPeriod is a random period over a change of prices, and what was there.
+type drawnPeriod struct {
 	*rand.Rand
 	period Period
 	pods   []pod
 	used   []Used
 }
 
-func newWorld(seed uint64) *world {
+func newDrawnPeriod(seed uint64) *drawnPeriod {
 	r := rand.New(rand.NewPCG(seed, 11))
 	z := zone([]string{"Europe/Berlin", "Asia/Shanghai", "Asia/Kolkata", "America/New_York"}[r.IntN(4)])
 	to := time.Date(2026, time.October, 20+r.IntN(10), r.IntN(24), r.IntN(60), r.IntN(60), 0, z)
-	w := &world{Rand: r, period: PeriodUntil(to, time.Duration(1+r.IntN(200))*time.Hour, z)}
+	w := &drawnPeriod{Rand: r, period: PeriodUntil(to, time.Duration(1+r.IntN(200))*time.Hour, z)}
 	owners := people(6)
 	for i := range 1 + r.IntN(60) {
 		w.pods = append(w.pods, randomPod(r, owners, w.period, i))
@@ -47,14 +47,14 @@ func granted(role sizing.Key, _ string) (Granted, bool) {
 	return Granted{Millicores: 3000, MemoryBytes: 8 << 30}, true
 }
 
-func (w *world) input(p Period, list string) *Input {
+func (w *drawnPeriod) input(p Period, list string) *Input {
 	in := inputOf(p, prices(list), w.pods)
 	in.Used, in.Granted = w.used, granted
 	return in
 }
 
 // losses are some of what preemptions and restarts destroyed.
-func (w *world) losses(in *Input) {
+func (w *drawnPeriod) losses(in *Input) {
 	for range w.IntN(5) {
 		pod := w.pods[w.IntN(len(w.pods))]
 		l := Loss{Of: pod.Owner, Pods: []LostPods{{1, pod.begin, pod.end, pod.Surplus, pod.Model, pod.Resources}}}
@@ -70,7 +70,7 @@ func TestBehaviour3SumsAreTheSameInEveryDimension(t *testing.T) {
 	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
-		w := newWorld(seed)
+		w := newDrawnPeriod(seed)
 		in := w.input(w.period, changing)
 		w.losses(in)
 		r := Compute(in)
@@ -123,7 +123,7 @@ func TestOrderOfInputIsIrrelevant(t *testing.T) {
 	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
-		w := newWorld(seed)
+		w := newDrawnPeriod(seed)
 		in := w.input(w.period, changing)
 		w.losses(in)
 		for i := range 9 {
@@ -161,7 +161,7 @@ func TestTwoPartsOfAPeriodAddUp(t *testing.T) {
 	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
-		w := newWorld(seed)
+		w := newDrawnPeriod(seed)
 		length := int64(w.period.To.Sub(w.period.From) / time.Second)
 		middle := w.period.From.Add(time.Duration(1+w.Int64N(length-1)) * time.Second)
 		whole := Compute(w.input(w.period, changing))
@@ -192,7 +192,7 @@ func TestHigherPricesNeverCostLess(t *testing.T) {
 	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
-		w := newWorld(seed)
+		w := newDrawnPeriod(seed)
 		before := Compute(w.input(w.period, changing))
 		for old, raised := range map[string]string{
 			`cpuCoreHour: "0.22"`: `cpuCoreHour: "0.23"`, `memoryGiBHour: "0.03"`: `memoryGiBHour: "0.04"`,
@@ -215,7 +215,7 @@ func TestRandomPeriodsAreTheTruth(t *testing.T) {
 	RegisterTestingT(t)
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
-		w := newWorld(seed)
+		w := newDrawnPeriod(seed)
 		in := w.input(w.period, changing)
 		if len(in.Held) > 0 {
 			truthOf(in, w.pods).hold(g, Compute(in))

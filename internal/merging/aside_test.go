@@ -12,14 +12,14 @@ import (
 )
 
 // stuck adds a merge that is heavier than others, and that Volcano does not place.
-func (w *world) stuck(name string) *merger {
+func (w *simulator) stuck(name string) *merger {
 	m := w.add(name).full(w, 90*time.Hour)
 	m.unplaceable = true
 	return m
 }
 
 // live lets time pass in steps, in which merges that run complete.
-func (w *world) live(d, step time.Duration) {
+func (w *simulator) live(d, step time.Duration) {
 	w.t.Helper()
 	for until := w.now.Add(d); w.now.Before(until); {
 		w.pass(step)
@@ -44,7 +44,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 4)
+			w := newSimulator(t, 4)
 			m, next := w.stuck("stuck"), w.add("next").full(w, 12*time.Hour)
 			c.change(m)
 			w.settle()
@@ -82,7 +82,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 // Before, an idle pool and three merges of the highest tier stood in the line for a month behind one that is never placed.
 func TestMergesThatAreNeverPlacedCostTheOthersMinutes(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	for i := range 3 {
 		m := w.stuck(fmt.Sprintf("stuck%d", i))
 		m.unjudged = i == 1
@@ -111,7 +111,7 @@ func TestMergesThatAreNeverPlacedCostTheOthersMinutes(t *testing.T) {
 
 func TestHeadThatWaitsForRoomKeepsItsPlace(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 3)
+	w := newSimulator(t, 3)
 	m, small := w.add("big").full(w, 50*time.Hour), w.add("small", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 1 })
 	w.settle()
 	for range 10 {
@@ -135,7 +135,7 @@ func TestHeadThatWaitsForRoomKeepsItsPlace(t *testing.T) {
 
 func TestHeadOfAPoolThatIsShutIsNotSetAside(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.stuck("a")
 	w.settle()
 	shut := func() Observed {
@@ -157,7 +157,7 @@ func TestHeadOfAPoolThatIsShutIsNotSetAside(t *testing.T) {
 
 func TestTheTimeUntilItAsksAgainDoublesWhileVolcanoIsAtWork(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.stuck("a")
 	m.says = "no claim"
 	w.settle()
@@ -175,7 +175,7 @@ func TestTheTimeUntilItAsksAgainDoublesWhileVolcanoIsAtWork(t *testing.T) {
 
 func TestWhileTheSchedulerIsDownNoTimeGrows(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 40)
+	w := newSimulator(t, 40)
 	for i := range 10 {
 		w.stuck(fmt.Sprintf("m%d", i))
 	}
@@ -196,20 +196,20 @@ func TestWhileTheSchedulerIsDownNoTimeGrows(t *testing.T) {
 }
 
 func TestWhoWasSetAsideAsksAgainWhenSomethingChanges(t *testing.T) {
-	for name, change := range map[string]func(*world, *merger){
-		"its spec": func(_ *world, m *merger) {
+	for name, change := range map[string]func(*simulator, *merger){
+		"its spec": func(_ *simulator, m *merger) {
 			m.object.Spec.Template.Spec.Containers[0].Image = "other"
 			m.object.Generation++
 		},
-		"a node":        func(w *world, _ *merger) { w.changes.Nodes = w.now },
-		"the Queue":     func(w *world, _ *merger) { w.changes.Queue = w.now },
-		"a claim":       func(w *world, m *merger) { m.claims = w.now },
-		"the operator":  func(w *world, _ *merger) { w.changes = Changes{Started: w.now} },
+		"a node":        func(w *simulator, _ *merger) { w.changes.Nodes = w.now },
+		"the Queue":     func(w *simulator, _ *merger) { w.changes.Queue = w.now },
+		"a claim":       func(w *simulator, m *merger) { m.claims = w.now },
+		"the operator":  func(w *simulator, _ *merger) { w.changes = Changes{Started: w.now} },
 		"half a minute": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 4)
+			w := newSimulator(t, 4)
 			m, next := w.stuck("a"), w.add("b").full(w, 12*time.Hour)
 			w.settle()
 			w.pass(time.Minute)
@@ -238,7 +238,7 @@ func TestWhoWasSetAsideAsksAgainWhenSomethingChanges(t *testing.T) {
 // In a line that is never empty it would else never have its turn again.
 func TestADayAfterItWasSetAsideItsWeightCounts(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.stuck("a")
 	w.settle()
 	w.pass(time.Minute)
@@ -255,7 +255,7 @@ func TestADayAfterItWasSetAsideItsWeightCounts(t *testing.T) {
 
 func TestAnEditBuysTheHeadNoTime(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m, next := w.stuck("a"), w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	for i := range 5 {
@@ -269,7 +269,7 @@ func TestAnEditBuysTheHeadNoTime(t *testing.T) {
 
 func TestAMergeThatWasCalledByHandIsCalledUntilItIsPlaced(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, time.Hour)
 	m.unplaceable = true
 	m.object.Annotations = map[string]string{v1alpha1.AnnotationRunNow: "1"}
@@ -287,7 +287,7 @@ func TestAMergeThatWasCalledByHandIsCalledUntilItIsPlaced(t *testing.T) {
 
 func TestARestartedOperatorGivesTheHeadItsTimeAnew(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.stuck("a")
 	w.settle()
 	w.now = w.now.Add(time.Hour) // No operator runs.
@@ -301,7 +301,7 @@ func TestARestartedOperatorGivesTheHeadItsTimeAnew(t *testing.T) {
 // Volcano binds a gang one pod after another.
 func TestAGangThatIsBeingPlacedHasAsLongAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.stuck("a")
 	w.settle()
 	w.now = w.now.Add(59 * time.Second)
@@ -316,7 +316,7 @@ func TestAGangThatIsBeingPlacedHasAsLongAgain(t *testing.T) {
 // A pod that is not there, because its name or a quota does not let it, asks for no room.
 func TestHeadWhosePodsAreNotThereIsSetAside(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m, next := w.stuck("a"), w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	m.noClaim = true
@@ -332,7 +332,7 @@ func TestHeadWhosePodsAreNotThereIsSetAside(t *testing.T) {
 // merged twice.
 func TestARunThatMergedWhileItWasSetAsideHasMerged(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.stuck("a")
 	w.settle()
 	w.now = w.now.Add(time.Minute)

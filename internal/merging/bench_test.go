@@ -8,7 +8,7 @@ import (
 
 // BenchmarkPlan decides about a pool of 100 merges of which none is due.
 func BenchmarkPlan(b *testing.B) {
-	w := newWorld(&testing.T{}, 4)
+	w := newSimulator(&testing.T{}, 4)
 	for i := range 100 {
 		w.add(fmt.Sprintf("m%03d", i)).full(w, time.Hour)
 	}

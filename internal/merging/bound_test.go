@@ -35,7 +35,7 @@ func newOverloaded(c *rand.Rand) *overloaded {
 		o: Observed{Pool: "tideline-merge", Config: config.Defaults(), QueueState: queueOpen}, now: morning,
 		passed: map[[2]int][]float64{},
 	}
-	w := &world{config: p.o.Config, now: p.now}
+	w := &simulator{config: p.o.Config, now: p.now}
 	for i := range 3 + c.IntN(4) {
 		m := w.add(fmt.Sprintf("m%d", i), func(s *v1alpha1.MergeJobSpec) {
 			s.Schedule.Interval.Duration = time.Duration(600 * math.Exp(c.Float64()*math.Log(100)) * float64(time.Second))

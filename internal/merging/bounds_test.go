@@ -12,7 +12,7 @@ import (
 
 func TestConfigurationBoundsGrace(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
 		s.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
 	}).full(w, 12*time.Hour)

@@ -55,7 +55,7 @@ func TestRandomPools(t *testing.T) {
 // poolHistory is the life of one pool. It returns what was wrong with it, and tells the story if somebody listens.
 func poolHistory(t *testing.T, c *rand.Rand, tell func(string, ...any)) string {
 	t.Helper()
-	l := &life{world: newWorld(t, c.IntN(13)), c: c, models: map[*merger]*model{}, tell: tell}
+	l := &randomPool{simulator: newSimulator(t, c.IntN(13)), c: c, models: map[*merger]*model{}, tell: tell}
 	if tell == nil {
 		l.tell = func(string, ...any) {}
 	}
@@ -83,7 +83,7 @@ func poolHistory(t *testing.T, c *rand.Rand, tell func(string, ...any)) string {
 }
 
 // judge holds one decision to the laws.
-func (l *life) judge(o *Observed, d *Decision) {
+func (l *randomPool) judge(o *Observed, d *Decision) {
 	for i := range d.Jobs {
 		jd, was := &d.Jobs[i], &o.Jobs[i].Object.Status
 		l.judgeObjects(jd, was.Run)
@@ -105,7 +105,7 @@ func (l *life) judge(o *Observed, d *Decision) {
 }
 
 // judgeRead: while the pods of a run are at work, its store cannot tell what came of it, and is not read for that in each pass.
-func (l *life) judgeRead(d *JobDecision) {
+func (l *randomPool) judgeRead(d *JobDecision) {
 	was, s := &d.Job.Object.Status, d.Job.Store
 	run := was.Run
 	if !d.ReadStore || run == nil || run.Outcome != "" || run.RunTime == nil || d.Job.List == nil {
@@ -127,8 +127,8 @@ func asks(run *v1alpha1.MergeRun) bool {
 }
 
 // judgeAside: no merge holds the line for long that is not placed although nothing that is counted is in the way; whoever is set
-// aside is told so, and asks again when the world has changed.
-func (l *life) judgeAside(d *JobDecision, m *merger) {
+// aside is told so, and asks again when something has changed.
+func (l *randomPool) judgeAside(d *JobDecision, m *merger) {
 	was, is, k := &d.Job.Object.Status, &d.Status, l.models[m]
 	v := d.Job.Verdict
 	if short := v.Waiting > 0 && !v.Answer.Fits && v.Answer.Unknown == ""; !asks(was.Run) || short {
@@ -163,12 +163,12 @@ func (l *life) judgeAside(d *JobDecision, m *merger) {
 }
 
 // behind tells of a merge that was set aside within a day.
-func (l *life) behind(st *v1alpha1.MergeJobStatus) bool {
+func (l *randomPool) behind(st *v1alpha1.MergeJobStatus) bool {
 	return st.SetAside != nil && l.now.Sub(st.SetAside.Time.Time) < 24*time.Hour
 }
 
 // judgeObjects: objects are made only of an attempt that is on record, and deleted when its end is.
-func (l *life) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
+func (l *randomPool) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
 	creates := len(d.CreatePods) > 0 || len(d.CreateGroups) > 0 || d.CreateList != nil || d.CreateLast != nil
 	if made := d.Blueprint.Run; creates &&
 		(written == nil || written.Outcome != "" || made.ID != written.ID || made.Attempt != written.Attempt) {
@@ -189,7 +189,7 @@ func (l *life) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
 }
 
 // judgeTurn: nobody asks while another does, or from behind one that may.
-func (l *life) judgeTurn(d *Decision, asker int) {
+func (l *randomPool) judgeTurn(d *Decision, asker int) {
 	x := &d.Jobs[asker]
 	returns := x.Job.Object.Status.Run != nil
 	for i := range d.Jobs {
@@ -214,7 +214,7 @@ func (l *life) judgeTurn(d *Decision, asker int) {
 }
 
 // order is the weight in the line of a merge that is due.
-func (l *life) order(d *JobDecision) float64 {
+func (l *randomPool) order(d *JobDecision) float64 {
 	s, st := &d.Job.Object.Spec, &d.Status
 	age := 100.0
 	if st.LastFull != nil && s.Schedule != nil {
@@ -231,7 +231,7 @@ func (l *life) order(d *JobDecision) float64 {
 }
 
 // judgeWritten: what was written of one merge follows from what was written before.
-func (l *life) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
+func (l *randomPool) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
 	is, name := m.status(), m.object.Name
 	if asks(was.Run) && (is.Run == nil || is.Run.ID != was.Run.ID || is.Run.Attempt != was.Run.Attempt) {
 		l.breaks("%s: the run that asked is not the one on record", name)
@@ -250,7 +250,7 @@ func (l *life) judgeWritten(m *merger, was *v1alpha1.MergeJobStatus) {
 }
 
 // judgePool: one gang at most waits for its place, one merge at most asks, and no model has pods of two attempts.
-func (l *life) judgePool() {
+func (l *randomPool) judgePool() {
 	var waiting, asking []string
 	for _, m := range l.jobs {
 		if core, _ := m.waiting(); len(core) > 0 {
@@ -275,7 +275,7 @@ func (l *life) judgePool() {
 }
 
 // quiet has the operator work until it does nothing, all stores read and nothing else happening. It is false if it never ends.
-func (l *life) quiet() bool {
+func (l *randomPool) quiet() bool {
 	for range 100 {
 		for _, m := range l.jobs {
 			m.look()
@@ -290,7 +290,7 @@ func (l *life) quiet() bool {
 }
 
 // rest: nothing is written when nothing changed, before the time that the plan names, and at that time something is.
-func (l *life) rest() {
+func (l *randomPool) rest() {
 	if !l.quiet() {
 		return
 	}
@@ -332,7 +332,7 @@ func (l *life) rest() {
 }
 
 // busy is how urgent the most urgent status of a decision is, or whether it creates or deletes.
-func (l *life) busy(d *Decision) statuspace.Pace {
+func (l *randomPool) busy(d *Decision) statuspace.Pace {
 	pace := statuspace.Never
 	for i := range d.Jobs {
 		jd, m := &d.Jobs[i], l.jobs[i]
@@ -349,7 +349,7 @@ func (l *life) busy(d *Decision) statuspace.Pace {
 }
 
 // epilogue: nothing is left when everybody is suspended, and in a pool without troubles everything is merged in the end.
-func (l *life) epilogue() {
+func (l *randomPool) epilogue() {
 	suspended := func(s bool) {
 		for _, m := range l.jobs {
 			m.object.Spec.Suspend, m.store.trouble = s, nil
@@ -385,7 +385,7 @@ func (l *life) epilogue() {
 }
 
 // calm lets pods start and end until nothing moves; runs that run complete their models, if they may.
-func (l *life) calm(completes bool) {
+func (l *randomPool) calm(completes bool) {
 	for range 60 {
 		if l.wrong != "" || !l.quiet() {
 			return

@@ -30,7 +30,7 @@ func TestHowLongLeftoversKeepOthersWaiting(t *testing.T) {
 
 func TestAPredecessorThatStaysIsWaitedForNoLonger(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	m.strangers = []Leftover{
 		{Key: types.NamespacedName{Namespace: "ads", Name: "old-merge-0"}, Gone: w.now, Deletion: w.now.Add(30 * time.Second)},
@@ -49,7 +49,7 @@ func TestAPredecessorThatStaysIsWaitedForNoLonger(t *testing.T) {
 
 func TestAGangThatStaysStopsNoPool(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.leaving = []Leftover{{Key: types.NamespacedName{Namespace: "ads", Name: "old-merge"}, Gone: w.now}}
 	w.settle()
@@ -63,7 +63,7 @@ func TestAGangThatStaysStopsNoPool(t *testing.T) {
 // A pod that has a name which the merge needs keeps it alone out of the line.
 func TestPodsThatHaveTheNamesOfAMerge(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 50*time.Hour)
 	m.namesakes = []Leftover{{Key: types.NamespacedName{Namespace: "ads", Name: "a-merge-0"}, Gone: w.now, Deletion: w.now}}
 	next := w.add("b").full(w, 12*time.Hour)
@@ -84,7 +84,7 @@ func TestPodsThatHaveTheNamesOfAMerge(t *testing.T) {
 // A pod that was told to go and does not, by a finalizer perhaps, wants no place: others have their turn.
 func TestPodsThatWereToldToGoKeepOthersWaitingForAMoment(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	m, next := w.add("a").full(w, 50*time.Hour), w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(asks(m.status().Run)).To(BeTrue())

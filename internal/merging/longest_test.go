@@ -29,7 +29,7 @@ func TestTierBoundsHowLongAMergeRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 4)
+			w := newSimulator(t, 4)
 			w.config.Tiers[0].LongestRunSeconds = c.tier
 			m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.RunTimeoutSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
 			w.settle()

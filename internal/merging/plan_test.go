@@ -16,7 +16,7 @@ import (
 
 func TestNotDueSaysItsWeight(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 12)
+	w := newSimulator(t, 12)
 	m := w.add("ctr").full(w, 6*time.Hour+12*time.Minute)
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeWaiting))
@@ -32,7 +32,7 @@ func TestNotDueSaysItsWeight(t *testing.T) {
 
 func TestHeaviestFirstOneAtATime(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 12)
+	w := newSimulator(t, 12)
 	for i := range 40 {
 		w.add(fmt.Sprintf("m%02d", i)).full(w, 10*time.Hour+time.Duration((i*7)%40)*time.Minute)
 	}
@@ -67,7 +67,7 @@ func TestHeaviestFirstOneAtATime(t *testing.T) {
 
 func TestHeadIsSticky(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	w.add("runs").full(w, 11*time.Hour)
 	w.settle()
 	big := w.add("big", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas, s.MaxReplicas = 3, 3 }).full(w, 11*time.Hour)
@@ -88,7 +88,7 @@ func TestHeadIsSticky(t *testing.T) {
 
 func TestMarkerWhilePodsLinger(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m, next := w.add("a").full(w, 12*time.Hour), w.add("b").full(w, 11*time.Hour)
 	w.settle()
 	g.Expect(m.names).To(Equal([]string{"000001", "000002", "000003"}))
@@ -105,7 +105,7 @@ func TestMarkerWhilePodsLinger(t *testing.T) {
 
 func TestMergeThatTakesLongerThanItsIntervalSaysSo(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Schedule.Interval.Duration = 20 * time.Minute }).full(w, time.Hour)
 	w.settle()
 	w.now = w.now.Add(25 * time.Minute)
@@ -117,7 +117,7 @@ func TestMergeThatTakesLongerThanItsIntervalSaysSo(t *testing.T) {
 
 func TestTimeoutStopsBacksOffAndLetsTheNextPass(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m, next := w.add("a").full(w, 12*time.Hour), w.add("b").full(w, 11*time.Hour)
 	w.settle()
 	w.pass(2 * time.Hour)
@@ -136,7 +136,7 @@ func TestTimeoutStopsBacksOffAndLetsTheNextPass(t *testing.T) {
 
 func TestPodsThatEndedAreJudgedByALookThatCameAfter(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	m.look() // Before the pods end.
@@ -153,7 +153,7 @@ func TestPodsThatEndedAreJudgedByALookThatCameAfter(t *testing.T) {
 
 func TestLostPodTakesTheAttemptBackAndItAsksAgainFirst(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	w.add("heavy").full(w, 90*time.Hour)
@@ -172,7 +172,7 @@ func TestLostPodTakesTheAttemptBackAndItAsksAgainFirst(t *testing.T) {
 
 func TestStartTimeoutAsksAgainAndFailsInTheEnd(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	starting := func() {
 		for _, p := range m.pods {
@@ -199,7 +199,7 @@ func TestStartTimeoutAsksAgainAndFailsInTheEnd(t *testing.T) {
 
 func TestUnreachableStoreKeepsItsPlaceAndLetsOthersPass(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	busy := w.add("busy").full(w, 20*time.Hour)
 	w.settle()
 	m, next := w.add("a").full(w, 12*time.Hour), w.add("b").full(w, 11*time.Hour)
@@ -224,7 +224,7 @@ func TestUnreachableStoreKeepsItsPlaceAndLetsOthersPass(t *testing.T) {
 
 func TestRestartedOperatorWaitsForTheHeadsStore(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	busy := w.add("busy").full(w, 20*time.Hour)
 	w.add("a").full(w, 12*time.Hour)
 	w.add("b").full(w, 11*time.Hour)
@@ -246,7 +246,7 @@ func TestRestartedOperatorWaitsForTheHeadsStore(t *testing.T) {
 
 func TestNeverFitsIsSetAside(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	huge, m := w.add("huge").full(w, 50*time.Hour), w.add("a").full(w, 12*time.Hour)
 	huge.verdict.Never = &capacity.Answer{Nodes: 3, Largest: 2, Short: capacity.Amounts{corev1.ResourceCPU: 8000}}
 	w.settle()
@@ -258,7 +258,7 @@ func TestNeverFitsIsSetAside(t *testing.T) {
 
 func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 8)
+	w := newSimulator(t, 8)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.leaving = []Leftover{{Gone: w.now}}
 	w.settle()
@@ -272,7 +272,7 @@ func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
 
 func TestIncrementsBeyondTheLimitAreMergedNextTime(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxIncrementsPerRun = ptr.To[int32](2) })
 	w.settle()
 	g.Expect(m.names).To(Equal([]string{"000001", "000002"}), "exactly those counted")
@@ -287,7 +287,7 @@ func TestIncrementsBeyondTheLimitAreMergedNextTime(t *testing.T) {
 
 func TestRunNowIsObeyedOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Schedule = nil })
 	w.settle()
 	w.merge(m)
@@ -305,7 +305,7 @@ func TestRunNowIsObeyedOnce(t *testing.T) {
 
 func TestSuspendStopsTheRun(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	m.object.Spec.Suspend = true
@@ -321,7 +321,7 @@ func TestSuspendStopsTheRun(t *testing.T) {
 
 func TestTierOrdersTheLineAndMakesNobodyDueEarlier(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	w.add("busy").full(w, 50*time.Hour)
 	w.settle()
 	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
@@ -339,7 +339,7 @@ func TestTierOrdersTheLineAndMakesNobodyDueEarlier(t *testing.T) {
 func TestSurplusComesWhenTheCoreRunsWhereItGivesWay(t *testing.T) {
 	g := NewWithT(t)
 	wide := func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", wide).full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.pods).To(HaveLen(6))
@@ -351,7 +351,7 @@ func TestSurplusComesWhenTheCoreRunsWhereItGivesWay(t *testing.T) {
 	w.settle()
 	g.Expect(m.surplus).To(BeNil())
 
-	w = newWorld(t, 4)
+	w = newSimulator(t, 4)
 	w.obstacles = []string{"plugin cdp is missing"}
 	m = w.add("a", wide).full(w, 12*time.Hour)
 	w.settle()
@@ -361,7 +361,7 @@ func TestSurplusComesWhenTheCoreRunsWhereItGivesWay(t *testing.T) {
 
 func TestRefusedObjectsEndTheRunAndTheLineGoesOn(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	next := w.add("b").full(w, 11*time.Hour)
 	w.carryOut(w.plan(), unlimited)
@@ -381,7 +381,7 @@ func TestRefusedObjectsEndTheRunAndTheLineGoesOn(t *testing.T) {
 
 func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
 	w.settle()
 	m.surplus = nil
@@ -396,7 +396,7 @@ func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
 
 func TestUncountableRequestsReachNobody(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
 		s.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}
 	}).full(w, 12*time.Hour)
@@ -406,7 +406,7 @@ func TestUncountableRequestsReachNobody(t *testing.T) {
 }
 
 func TestPaceOfEqualStatusesIsNever(t *testing.T) {
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	w.now = w.now.Add(time.Hour)
@@ -417,7 +417,7 @@ func TestPaceOfEqualStatusesIsNever(t *testing.T) {
 
 func TestWhoIsDueAtOnceGainsWeightInTheLine(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	w.add("busy").full(w, 50*time.Hour)
 	w.settle()
 	w.add("head", func(s *v1alpha1.MergeJobSpec) { s.MinReplicas = 3 }).full(w, 45*time.Hour)
@@ -440,7 +440,7 @@ func TestWhoIsDueAtOnceGainsWeightInTheLine(t *testing.T) {
 
 func TestCronIsDueAtItsNextTime(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4) // 06:00Z
+	w := newSimulator(t, 4) // 06:00Z
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
 		s.Schedule = &v1alpha1.MergeSchedule{Cron: "0 9 * * *", TimeZone: "Europe/Berlin"}
 	}).full(w, 6*time.Hour)
@@ -453,7 +453,7 @@ func TestCronIsDueAtItsNextTime(t *testing.T) {
 
 func TestNoFullModelIsDueAtOnceWhateverTheThreshold(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.Threshold = ptr.To[int32](300) })
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
@@ -461,7 +461,7 @@ func TestNoFullModelIsDueAtOnceWhateverTheThreshold(t *testing.T) {
 
 func TestRunByHandWithNothingToMergeMergesNothingTwice(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a")
 	w.settle()
 	w.merge(m)

@@ -35,7 +35,7 @@ func TestProfileAllowsTiersAndPools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 4)
+			w := newSimulator(t, 4)
 			w.config.Merges.Pools = []string{"tideline-merge", "merge-ads"}
 			m := w.add("a", pool, c.change).full(w, 12*time.Hour)
 			m.profile = profile
@@ -72,7 +72,7 @@ func TestTierByGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 4)
+			w := newSimulator(t, 4)
 			w.webhooksOff = c.webhooksOff
 			m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
 				s.Tier, s.Owner, s.OwnerGroups = "small-traffic", "ivy", c.groups
@@ -117,7 +117,7 @@ func approving() *v1alpha1.ResourceQuotaProfile {
 
 func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, time.Hour)
 	m.profile = approving()
 	w.settle()
@@ -151,7 +151,7 @@ func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
 
 func TestApprovalExpiresInTheLine(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	w.leaving = []Leftover{{Gone: w.now}}
 	m := w.add("a").full(w, 12*time.Hour)
 	m.profile = approving()
@@ -167,7 +167,7 @@ func TestApprovalExpiresInTheLine(t *testing.T) {
 
 func TestTierOnRecordThatTheConfigurationLost(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().Tier).To(Equal("exploratory"))

@@ -15,7 +15,7 @@ import (
 
 func TestTierDecidesOnResources(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {
 		s.Tier = "main-traffic"
 		delete(s.Template.Spec.Containers[0].Resources.Requests, corev1.ResourceMemory)
@@ -38,7 +38,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 
 func TestRunThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	m.object.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 	w.settle()

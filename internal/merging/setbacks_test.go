@@ -16,7 +16,7 @@ import (
 
 func TestWhoCannotReadTheStoreKeepsNobodyFromIt(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 8)
+	w := newSimulator(t, 8)
 	first := w.add("a").full(w, 12*time.Hour)
 	first.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreForbidden, Message: "No."}
 	w.settle()
@@ -38,14 +38,14 @@ func TestWhoCannotReadTheStoreKeepsNobodyFromIt(t *testing.T) {
 }
 
 func TestMarkerCountsAlsoWhenAPodFailsOrIsLostOrTimeIsUp(t *testing.T) {
-	for name, end := range map[string]func(*world, *merger){
-		"fails": func(_ *world, m *merger) { m.pods[1].Phase = corev1.PodFailed },
-		"lost":  func(_ *world, m *merger) { delete(m.pods, 1) },
-		"late":  func(w *world, _ *merger) { w.now = w.now.Add(2 * time.Hour) },
+	for name, end := range map[string]func(*simulator, *merger){
+		"fails": func(_ *simulator, m *merger) { m.pods[1].Phase = corev1.PodFailed },
+		"lost":  func(_ *simulator, m *merger) { delete(m.pods, 1) },
+		"late":  func(w *simulator, _ *merger) { w.now = w.now.Add(2 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 4)
+			w := newSimulator(t, 4)
 			m := w.add("a").full(w, 12*time.Hour)
 			w.settle()
 			m.look()
@@ -62,7 +62,7 @@ func TestMarkerCountsAlsoWhenAPodFailsOrIsLostOrTimeIsUp(t *testing.T) {
 
 func TestARunThatLosesPodsAgainAndAgainLetsOthersPass(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 50*time.Hour)
 	w.settle()
 	for range 2 {
@@ -80,7 +80,7 @@ func TestARunThatLosesPodsAgainAndAgainLetsOthersPass(t *testing.T) {
 
 func TestWhatIsRefusedForAWhileIsSaidAndThenEndsTheRun(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	m.problem = &Problem{Reason: v1alpha1.ReasonAPIError, Message: "Cannot create pod a-merge-0: no account.", Since: w.now}
@@ -94,7 +94,7 @@ func TestWhatIsRefusedForAWhileIsSaidAndThenEndsTheRun(t *testing.T) {
 
 func TestHeadWithoutItsListLetsTheNextPassWhileItsStoreIsDown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	m, next := w.add("a").full(w, 50*time.Hour), w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	m.list = nil
@@ -113,7 +113,7 @@ func TestHeadWithoutItsListLetsTheNextPassWhileItsStoreIsDown(t *testing.T) {
 
 func TestATemplateThatChangesIsAskedForAnew(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
 	w.settle()
 	m.object.Spec.Template.Spec.Containers[0].Image = "merge:2"
@@ -134,7 +134,7 @@ func TestATemplateThatChangesIsAskedForAnew(t *testing.T) {
 
 func TestARunByHandWaitsForIncrementsWhereNoneIsOnRecord(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a")
 	m.store.increments = nil
 	w.settle()
@@ -151,7 +151,7 @@ func TestARunByHandWaitsForIncrementsWhereNoneIsOnRecord(t *testing.T) {
 
 func TestALookBeforeTheSpecChangedIsNone(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	busy, m := w.add("a").full(w, 50*time.Hour), w.add("b").full(w, 12*time.Hour)
 	w.settle()
 	m.object.Spec.MaxIncrementsPerRun = ptr.To[int32](1)
@@ -163,7 +163,7 @@ func TestALookBeforeTheSpecChangedIsNone(t *testing.T) {
 
 func TestAMergeThatWasSetAsideBeginsAnewWhenItsSpecFits(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 0)
+	w := newSimulator(t, 0)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	m.verdict = capacity.Verdict{Never: &capacity.Answer{}}
@@ -179,7 +179,7 @@ func TestAMergeThatWasSetAsideBeginsAnewWhenItsSpecFits(t *testing.T) {
 
 func TestDuplicateModel(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 8)
+	w := newSimulator(t, 8)
 	first := w.add("a").full(w, 12*time.Hour)
 	second := w.add("b").full(w, 12*time.Hour)
 	rival := func(of *merger) Rival {
@@ -210,7 +210,7 @@ func TestDuplicateModel(t *testing.T) {
 
 func TestMarkerWithoutModelFails(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.BackoffSeconds = ptr.To[int32](3600) }).full(w, 12*time.Hour)
 	w.settle()
 	m.store.hollow = m.status().Run.ID
@@ -229,7 +229,7 @@ func TestMarkerWithoutModelFails(t *testing.T) {
 
 func TestExitWithoutMarkerFails(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	m := w.add("a").full(w, 12*time.Hour)
 	w.settle()
 	w.exit(m)
@@ -246,7 +246,7 @@ func TestExitWithoutMarkerFails(t *testing.T) {
 
 func TestSurplusThatCouldNotBeMadeAtOnceIsMadeLater(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 6)
+	w := newSimulator(t, 6)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) { s.MaxReplicas = 6 }).full(w, 12*time.Hour)
 	m.problem = &Problem{Reason: v1alpha1.ReasonAPIError, Message: "Later.", Since: w.now}
 	w.settle()

@@ -21,7 +21,7 @@ func (m *merger) given(i int32) string {
 
 func TestRequestsOfMergesFollowUse(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4)
+	w := newSimulator(t, 4)
 	const day, gib = 24 * 60 * 60, 1 << 30
 	used := sizing.Usage{RunSeconds: 7 * day, SeenSeconds: 7 * day, EvidenceSeconds: 7 * day, MemoryPeak: 2 * gib}
 	used.CPU.Add(1, 7*288)

@@ -11,14 +11,14 @@ import (
 )
 
 // after plans a time later than the last decision.
-func (w *world) after(d time.Duration) Decision {
+func (w *simulator) after(d time.Duration) Decision {
 	w.now = w.now.Add(d)
 	return w.plan()
 }
 
 func TestQueuesWaitForNodesThatComeBack(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.settle()
 	w.o.Nodes[gpu] = 8
@@ -53,7 +53,7 @@ func TestQueuesWaitForNodesThatComeBack(t *testing.T) {
 
 func TestRestartBeginsToWaitForNodesAnew(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.settle()
 	w.o.Nodes[gpu] = 8
@@ -66,7 +66,7 @@ func TestRestartBeginsToWaitForNodesAnew(t *testing.T) {
 
 func TestRefusedQueueIsLeftAloneForAWhile(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.o.Profiles[0].Refused, w.o.Profiles[0].RefusedAt = "no", w.now
 	d := w.after(10 * time.Second)
@@ -83,7 +83,7 @@ func TestRefusedQueueIsLeftAloneForAWhile(t *testing.T) {
 // A gang that was just created is in no cache yet.
 func TestQueueIsDeletedWhenItHasHeldNothingForAWhile(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.profile("search", 1)
 	w.settle()
@@ -107,7 +107,7 @@ func TestQueueIsDeletedWhenItHasHeldNothingForAWhile(t *testing.T) {
 
 func TestFiguresOfWhichNoWatchTells(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.settle()
 	g.Expect(w.plan().Again).To(BeZero())

@@ -20,23 +20,23 @@ import (
 
 var now = metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 
-// world is a cluster of 16 GPUs, and what happens to it when decisions are carried out.
-type world struct {
+// simulator is a cluster of 16 GPUs, and what happens to it when decisions are carried out.
+type simulator struct {
 	t   *testing.T
 	o   Observed
 	now time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newSimulator(t *testing.T) *simulator {
 	t.Helper()
-	return &world{t: t, now: now.Time, o: Observed{
+	return &simulator{t: t, now: now.Time, o: Observed{
 		Config: config.Defaults(), Nodes: capacity.Amounts{gpu: 16, corev1.ResourcePods: 110},
 		Used: map[string]capacity.Amounts{}, Jobs: map[string]Jobs{}, Gangs: map[string]int{},
 	}}
 }
 
 // profile adds a profile of the team of its name, created after those before it, with one namespace.
-func (w *world) profile(name string, weight int32) *v1alpha1.ResourceQuotaProfile {
+func (w *simulator) profile(name string, weight int32) *v1alpha1.ResourceQuotaProfile {
 	p := &v1alpha1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(len(w.o.Profiles)) * time.Second)),
@@ -51,25 +51,25 @@ func (w *world) profile(name string, weight int32) *v1alpha1.ResourceQuotaProfil
 	return p
 }
 
-func (w *world) namespace(name, team string) {
+func (w *simulator) namespace(name, team string) {
 	w.o.Namespaces = append(w.o.Namespaces, Namespace{Name: name, Labels: map[string]string{"team": team}})
 }
 
-func (w *world) queue(name string, change func(*gang.QueueInfo)) {
+func (w *simulator) queue(name string, change func(*gang.QueueInfo)) {
 	q := gang.QueueInfo{QueueLimits: gang.QueueLimits{Name: name, Reclaimable: true}, Weight: 1, UID: types.UID(name)}
 	change(&q)
 	w.o.Queues = append(w.o.Queues, q)
 }
 
 // plan decides, and has the next decision know what waits.
-func (w *world) plan() Decision {
+func (w *simulator) plan() Decision {
 	d := Plan(w.o, w.now)
 	w.o.Waits = d.Waits
 	return d
 }
 
 // carryOut does what was decided.
-func (w *world) carryOut(d Decision) {
+func (w *simulator) carryOut(d Decision) {
 	for _, p := range d.Profiles {
 		p.Profile.Status = p.Status
 		for _, share := range []*gang.Share{p.Create, p.Apply} {
@@ -90,7 +90,7 @@ func (w *world) carryOut(d Decision) {
 	}
 }
 
-func (w *world) drop(queue string) {
+func (w *simulator) drop(queue string) {
 	var rest []gang.QueueInfo
 	for _, q := range w.o.Queues {
 		if q.Name != queue {
@@ -101,7 +101,7 @@ func (w *world) drop(queue string) {
 }
 
 // settle decides until nothing changes, each time when the last decision wants to be looked at again.
-func (w *world) settle() {
+func (w *simulator) settle() {
 	w.t.Helper()
 	for range 7 {
 		d := w.plan()
@@ -119,7 +119,7 @@ func (w *world) settle() {
 	w.t.Fatal("decisions do not come to rest")
 }
 
-func (w *world) deserved(queue string) int64 {
+func (w *simulator) deserved(queue string) int64 {
 	for _, q := range w.o.Queues {
 		if q.Name == queue {
 			return capacity.AmountsOf(q.Deserved)[gpu]
@@ -136,7 +136,7 @@ func list(n string) corev1.ResourceList { return corev1.ResourceList{gpu: resour
 
 func TestProfileGetsItsQueueAndShare(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads, _ := w.profile("ads", 3), w.profile("search", 1)
 	w.settle()
 	g.Expect(w.deserved("ads")).To(Equal(int64(12)))
@@ -149,7 +149,7 @@ func TestProfileGetsItsQueueAndShare(t *testing.T) {
 
 func TestUsedBorrowedLent(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads, search := w.profile("ads", 3), w.profile("search", 1)
 	w.o.Used["search-dev"], w.o.Used["ads-dev"] = gpus(9), gpus(2)
 	w.o.Holdings = []Holding{{Namespace: "search-dev", Accelerators: 8500}, {Namespace: "search-dev", Accelerators: 500}}
@@ -165,7 +165,7 @@ func TestUsedBorrowedLent(t *testing.T) {
 func TestSharedDevicesAreTheDevicesThatTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	const slice, number, memory = corev1.ResourceName("nvidia.com/gpu.shared"), "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.o.Config.Sharing = config.Sharing{
 		{Resource: string(slice), CountsAs: string(gpu), Whole: 4},
 		{Resource: memory, CountsAs: string(gpu), Whole: 40960, Times: number},
@@ -185,7 +185,7 @@ func TestSharedDevicesAreTheDevicesThatTheyAre(t *testing.T) {
 
 func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	older := w.profile("z-older", 1)
 	younger := w.profile("a-younger", 1)
 	younger.Spec.NamespaceSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -202,7 +202,7 @@ func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {
 
 func TestQueueOfSomebodyElseStays(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 1)
 	w.queue("ads", func(q *gang.QueueInfo) { q.Weight = 7 })
 	w.settle()
@@ -217,7 +217,7 @@ func TestQueueOfSomebodyElseStays(t *testing.T) {
 
 func TestEditedQueueIsRestored(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.settle()
 	w.o.Queues[0].Deserved = list("1")
@@ -228,7 +228,7 @@ func TestEditedQueueIsRestored(t *testing.T) {
 
 func TestSharesOfOtherQueuesAreTheirs(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.queue("legacy", func(q *gang.QueueInfo) { q.Deserved, q.Guarantee = list("6"), list("2") })
 	w.settle()
@@ -237,7 +237,7 @@ func TestSharesOfOtherQueuesAreTheirs(t *testing.T) {
 
 func TestQueueOfDeletedProfileStaysWhileItHoldsGangs(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.profile("search", 1)
 	w.settle()
@@ -269,7 +269,7 @@ func TestParentThatHoldsJobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t)
+			w := newSimulator(t)
 			if c.other != "" {
 				w.profile(c.other, 1)
 				w.settle()
@@ -290,7 +290,7 @@ func TestParentThatHoldsJobs(t *testing.T) {
 
 func TestCapabilityListsAllThatIsShared(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.o.Nodes[corev1.ResourceCPU] = 64000
 	ads := w.profile("ads", 1)
 	ads.Spec.Queue.Capability = list("4")
@@ -302,7 +302,7 @@ func TestCapabilityListsAllThatIsShared(t *testing.T) {
 
 func TestOvercommitted(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 1)
 	ads.Spec.Queue.Guarantee = list("20")
 	w.settle()
@@ -315,7 +315,7 @@ func TestOvercommitted(t *testing.T) {
 
 func TestQueueThatWasHandedOverStaysWhenItsProfileGoes(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.queue("ads", func(q *gang.QueueInfo) { q.Labels = map[string]string{v1alpha1.LabelProfile: "ads"} })
 	w.settle()
 	g.Expect(w.deserved("ads")).To(Equal(int64(0)), "it is labelled before there is a profile, and stays")
@@ -329,7 +329,7 @@ func TestQueueThatWasHandedOverStaysWhenItsProfileGoes(t *testing.T) {
 
 func TestParentOfOthersIsNotDeleted(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.profile("ads", 1)
 	w.settle()
 	w.queue("below", func(q *gang.QueueInfo) { q.Parent = "ads" })
@@ -341,7 +341,7 @@ func TestParentOfOthersIsNotDeleted(t *testing.T) {
 
 func TestOwnWeightEditedByHandIsPutBackAtOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 2)
 	w.settle()
 	w.o.Queues[0].Weight = 9
@@ -354,7 +354,7 @@ func TestOwnWeightEditedByHandIsPutBackAtOnce(t *testing.T) {
 
 func TestRefusalCountsWhileSomethingIsToBeWritten(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 1)
 	w.settle()
 	w.o.Profiles[0].Refused = "no"
@@ -364,7 +364,7 @@ func TestRefusalCountsWhileSomethingIsToBeWritten(t *testing.T) {
 
 func TestGuaranteeOfAnyResource(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.o.Nodes[corev1.ResourceEphemeralStorage] = 100 << 20
 	ads := w.profile("ads", 1)
 	w.profile("search", 1)
@@ -376,7 +376,7 @@ func TestGuaranteeOfAnyResource(t *testing.T) {
 
 func TestAbsurdQuantities(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	w.o.Nodes[corev1.ResourceMemory] = 1 << 40
 	for _, name := range []string{"a", "b", "c"} {
 		w.profile(name, 1).Spec.Queue.Deserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8E")}
@@ -392,7 +392,7 @@ func TestAbsurdQuantities(t *testing.T) {
 
 func TestUnknownTierHarmsNobody(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 1)
 	ads.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
 	w.settle()
@@ -412,7 +412,7 @@ func TestUnknownTierHarmsNobody(t *testing.T) {
 
 func TestInvalidProfileKeepsWhatItHas(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 1)
 	w.profile("search", 1)
 	w.settle()
@@ -426,7 +426,7 @@ func TestInvalidProfileKeepsWhatItHas(t *testing.T) {
 
 func TestShrinkingSharesAreWrittenFirst(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads, search := w.profile("ads", 1), w.profile("search", 3)
 	w.settle()
 	ads.Spec.Queue.Weight, search.Spec.Queue.Weight = 3, 1
@@ -438,7 +438,7 @@ func TestShrinkingSharesAreWrittenFirst(t *testing.T) {
 
 func TestVolcanoRefusesTheQueue(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t)
+	w := newSimulator(t)
 	ads := w.profile("ads", 1)
 	w.o.Profiles[0].Refused = "parent queue research validation failed."
 	d := w.plan()

@@ -15,9 +15,9 @@ import (
 )
 
 // newGuarded has a job of main-traffic, in a profile where that takes approval.
-func newGuarded(t *testing.T) *world {
+func newGuarded(t *testing.T) *simulator {
 	t.Helper()
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Profile = profile("exploratory", "main-traffic")
 	w.o.Profile.Spec.Tiers[1].RequiresApproval = true
 	w.o.Job.Spec.Tier = "main-traffic"
@@ -27,7 +27,7 @@ func newGuarded(t *testing.T) *world {
 }
 
 // approve has bob approve the job for a time.
-func (w *world) approve(d time.Duration) {
+func (w *simulator) approve(d time.Duration) {
 	w.o.Job.Annotations = map[string]string{v1alpha1.AnnotationApproval: approval.Approval{
 		By: "bob@example.com", UID: w.o.Job.UID, Profile: "ads", Tier: "main-traffic", At: metav1.NewTime(w.now),
 		Until: metav1.NewTime(w.now.Add(d)),
@@ -55,14 +55,14 @@ func TestJobWaitsForApproval(t *testing.T) {
 }
 
 func TestApprovalsThatLetNothingBegin(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"of an earlier job of the name": func(w *world) { w.o.Job.UID = "another" },
-		"that expired":                  func(w *world) { w.pass(72 * time.Hour) },
-		"for another tier": func(w *world) {
+	for name, change := range map[string]func(*simulator){
+		"of an earlier job of the name": func(w *simulator) { w.o.Job.UID = "another" },
+		"that expired":                  func(w *simulator) { w.pass(72 * time.Hour) },
+		"for another tier": func(w *simulator) {
 			w.o.Job.Spec.Tier, w.o.Profile.Spec.Tiers[0].RequiresApproval = "exploratory", true
 		},
-		"by another profile":  func(w *world) { w.o.Profile.Name = "search" },
-		"that nobody checked": func(w *world) { w.o.WebhooksOff = true },
+		"by another profile":  func(w *simulator) { w.o.Profile.Name = "search" },
+		"that nobody checked": func(w *simulator) { w.o.WebhooksOff = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newGuarded(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
-func (w *world) told(indices ...int32) *world {
+func (w *simulator) told(indices ...int32) *simulator {
 	w.t.Helper()
 	w.o.Verdict = capacity.Verdict{To: types.NamespacedName{Namespace: "ads", Name: "ranker"}}
 	for _, i := range indices {
@@ -26,7 +26,7 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 	for name, restart := range map[string]bool{"": false, "operator restarted in between": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 8).trains().told(7, 6).step()
+			w := newSimulator(t, 2, 8).trains().told(7, 6).step()
 			g.Expect(w.last.DeletePods).To(BeEmpty(), "who leaves, and for whom, is in status first")
 			w.pass(statuspace.SoonDelay).step()
 			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{6, 7}))
@@ -52,19 +52,19 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 
 func TestWhoGaveWayIsDeletedOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().told(7).step().pass(statuspace.SoonDelay).step().scale(7).step()
+	w := newSimulator(t, 2, 8).trains().told(7).step().pass(statuspace.SoonDelay).step().scale(7).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1), "also if it is beyond the maximum by now")
 	g.Expect(w.settle().indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5, 6}))
 }
 
 func TestCoreNeverLeavesOnAnybodysWord(t *testing.T) {
-	w := newWorld(t, 2, 4).trains().told(0, 1).settle()
+	w := newSimulator(t, 2, 4).trains().told(0, 1).settle()
 	NewWithT(t).Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
 }
 
 func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8)
+	w := newSimulator(t, 2, 8)
 	w.o.Job.Spec.Elasticity.Surplus = v1alpha1.SurplusFitting
 	w.settle().run().settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "nothing fits")
@@ -82,7 +82,7 @@ func TestFittingSurplusIsCreatedAsRoomAppears(t *testing.T) {
 
 func TestWhyAJobWaits(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 8, 8).settle()
+	w := newSimulator(t, 8, 8).settle()
 	w.o.Verdict = capacity.Verdict{Place: 2, Waiting: 3, Answer: capacity.Answer{
 		Nodes: 2, Free: capacity.Amounts{"nvidia.com/gpu": 5, corev1.ResourceCPU: 64000}, Largest: 4,
 		Short: capacity.Amounts{"nvidia.com/gpu": 3},
@@ -130,7 +130,7 @@ func TestWhyAJobWaits(t *testing.T) {
 
 func TestPlacedJobStandsInNoLine(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).settle()
+	w := newSimulator(t, 2, 2).settle()
 	from := capacity.Holder{Job: types.NamespacedName{Name: "ctr"}, Workers: 2}
 	w.o.Verdict = capacity.Verdict{Place: 1, Waiting: 1, From: []capacity.Holder{from}}
 	w.settle()
@@ -147,7 +147,7 @@ func TestPlacedJobStandsInNoLine(t *testing.T) {
 
 func TestPlacesFarBackAreNotNews(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).settle()
+	w := newSimulator(t, 2, 2).settle()
 	at := func(place int32) statuspace.Pace {
 		w.o.Verdict = capacity.Verdict{Place: place, Waiting: 500}
 		d := Plan(w.o, w.now)
@@ -161,7 +161,7 @@ func TestPlacesFarBackAreNotNews(t *testing.T) {
 
 func TestSchedulerConfigured(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	g.Expect(condition(w, v1alpha1.ConditionSchedulerConfigured)).To(Equal("True/Configured"))
 	w.o.SchedulerObstacles = []string{"action preempt is missing"}
 	w.settle()

@@ -8,7 +8,7 @@ import (
 
 // BenchmarkPlan is the decision for a job of 1,000 workers at rest.
 func BenchmarkPlan(b *testing.B) {
-	w := newWorld(&testing.T{}, 100, 1000).trains()
+	w := newSimulator(&testing.T{}, 100, 1000).trains()
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := Plan(w.o, w.now); PaceOf(&w.o.Job.Status, &d.Status) != statuspace.Never {

@@ -17,7 +17,7 @@ import (
 // A job that was admitted goes on when the configuration bounds what it asks for: only what it is given shrinks.
 func TestJobThatHasBegunOutlivesTighterBounds(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.o.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](600)
 	w.o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
 	w.o.Config.Tiers[0].MaxMinSurplusRunSeconds = 600
@@ -35,17 +35,17 @@ func TestJobThatHasBegunOutlivesTighterBounds(t *testing.T) {
 
 // Others wait for the room of whoever leaves on the operator's word.
 func TestWhoeverIsDeletedIsGoneInTwoMinutes(t *testing.T) {
-	for why, leave := range map[string]func(*world){
-		"for a gang that waits": func(w *world) { w.told(3) },
-		"for a more important gang": func(w *world) {
+	for why, leave := range map[string]func(*simulator){
+		"for a gang that waits": func(w *simulator) { w.told(3) },
+		"for a more important gang": func(w *simulator) {
 			w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
 		},
-		"because it is suspended": func(w *world) { w.suspend(true) },
-		"because it is scaled":    func(w *world) { w.scale(3) },
+		"because it is suspended": func(w *simulator) { w.suspend(true) },
+		"because it is scaled":    func(w *simulator) { w.scale(3) },
 	} {
 		for own, want := range map[int64]int64{0: 0, 30: 30, 120: 120, 121: 120, 86400: 120} {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains()
+			w := newSimulator(t, 2, 4).trains()
 			for i := range w.o.Workers {
 				w.o.Workers[i].GraceSeconds = own
 			}

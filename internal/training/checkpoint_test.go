@@ -18,21 +18,21 @@ import (
 const grace = 60 * time.Second
 
 // savingWorld is a job that trains and saves checkpoints before workers leave.
-func savingWorld(t *testing.T) *world {
+func savingWorld(t *testing.T) *simulator {
 	t.Helper()
-	w := newWorld(t, 2, 8)
+	w := newSimulator(t, 2, 8)
 	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(grace / time.Second))
 	return w.trains()
 }
 
 // done acknowledges the request that worker 0 has.
-func (w *world) done() *world {
+func (w *simulator) done() *simulator {
 	w.t.Helper()
 	return w.change(0, func(p *podstate.Worker) { p.CheckpointDone = p.CheckpointRequested })
 }
 
 // atOnce does all that there is to do without letting time pass.
-func (w *world) atOnce() *world {
+func (w *simulator) atOnce() *simulator {
 	for range 5 {
 		w.pace.noticed, w.pace.written = w.now.Add(-time.Hour), time.Time{}
 		w.step()
@@ -42,15 +42,15 @@ func (w *world) atOnce() *world {
 
 func TestCheckpointBeforeWhateverTheOperatorDecides(t *testing.T) {
 	for name, c := range map[string]struct {
-		decide  func(*world)
-		happens func(*world) bool
+		decide  func(*simulator)
+		happens func(*simulator) bool
 	}{
-		"surplus gives way": {func(w *world) { w.told(7) }, func(w *world) bool { return w.worker(7) == nil }},
-		"maxReplicas":       {func(w *world) { w.scale(4) }, func(w *world) bool { return len(w.o.Workers) == 4 }},
-		"suspend":           {func(w *world) { w.suspend(true) }, func(w *world) bool { return len(w.o.Workers) == 0 }},
-		"range": {func(w *world) {
+		"surplus gives way": {func(w *simulator) { w.told(7) }, func(w *simulator) bool { return w.worker(7) == nil }},
+		"maxReplicas":       {func(w *simulator) { w.scale(4) }, func(w *simulator) bool { return len(w.o.Workers) == 4 }},
+		"suspend":           {func(w *simulator) { w.suspend(true) }, func(w *simulator) bool { return len(w.o.Workers) == 0 }},
+		"range": {func(w *simulator) {
 			w.o.Job.Spec.Elasticity.OnRangeChange, w.o.Job.Spec.MinReplicas = v1alpha1.RangeChangeRestart, 3
-		}, func(w *world) bool { return w.status().Attempt.Number == 2 }},
+		}, func(w *simulator) bool { return w.status().Attempt.Number == 2 }},
 	} {
 		for how, acknowledged := range map[string]bool{"acknowledged": true, "not acknowledged": false} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestCheckpointWhenVolcanoEvicts(t *testing.T) {
 }
 
 func TestNoCheckpointOfAJobThatDoesNotTrain(t *testing.T) {
-	w := newWorld(t, 2, 8)
+	w := newSimulator(t, 2, 8)
 	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(60))
 	w.settle().suspend(true).settle()
 	NewWithT(t).Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspended))
@@ -151,7 +151,7 @@ func TestNoCheckpointOfBeforeTheRequestAnswersIt(t *testing.T) {
 
 // asksAnew tells whether a new request has a number above all that worker 0 knew, and above the time of what it saved by a clock
 // that is right.
-func (m *moment) asksAnew() bool {
+func (m *planned) asksAnew() bool {
 	was, is := m.was.Checkpoint, m.st.Checkpoint
 	if is == nil || was != nil && was.Number == is.Number {
 		return true

@@ -31,7 +31,7 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(statuspace.SoonDelay).step()
+			w := newSimulator(t, 2, 8).trains().told(7, 6).step().pass(statuspace.SoonDelay).step()
 			w.o.Verdict = capacity.Verdict{}
 			g.Expect(w.settle().indices()).To(HaveLen(6))
 			w.o.Verdict.InVain = c.inVain
@@ -53,7 +53,7 @@ func TestWorkersThatLeftInVainComeBackAtOnce(t *testing.T) {
 
 func TestWorkersThatLeftInVainWaitWithThoseThatLeaveForTheNextGang(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().told(7, 6).step().pass(statuspace.SoonDelay).step()
+	w := newSimulator(t, 2, 8).trains().told(7, 6).step().pass(statuspace.SoonDelay).step()
 	w.o.Verdict = capacity.Verdict{}
 	w.settle().pass(time.Minute)
 	next := types.NamespacedName{Namespace: "ads", Name: "next"}
@@ -70,7 +70,7 @@ func TestWorkersThatLeftInVainWaitWithThoseThatLeaveForTheNextGang(t *testing.T)
 
 func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: ranker, Tier: "main-traffic"}}
 	w.settle()
 	w.o.Verdict = capacity.Verdict{InVain: []types.NamespacedName{{Namespace: "ads", Name: "other"}, ranker}}
@@ -88,7 +88,7 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 func TestWhyAClaimIsNone(t *testing.T) {
 	t.Run("scheduling gates", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newWorld(t, 2, 2).settle().change(1, func(worker *podstate.Worker) {
+		w := newSimulator(t, 2, 2).settle().change(1, func(worker *podstate.Worker) {
 			worker.Gates = []string{"example.com/later"}
 		}).settle()
 		g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/" + v1alpha1.ReasonSchedulingGated))
@@ -96,7 +96,7 @@ func TestWhyAClaimIsNone(t *testing.T) {
 	})
 	t.Run("not placed in time", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newWorld(t, 2, 2).settle()
+		w := newSimulator(t, 2, 2).settle()
 		w.o.Verdict = capacity.Verdict{
 			Place: 1, Waiting: 1, Overdue: true, Since: w.now.Add(-time.Minute), From: []capacity.Holder{{Job: ranker, Workers: 3}},
 		}
@@ -110,7 +110,7 @@ func TestWhyAClaimIsNone(t *testing.T) {
 	})
 	t.Run("back-off", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newWorld(t, 2, 2)
+		w := newSimulator(t, 2, 2)
 		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{Action: v1alpha1.ActionRestartJob}}}
 		w.trains().change(1, func(worker *podstate.Worker) {
 			worker.Phase, worker.Ready, worker.Failure.ExitCode = corev1.PodFailed, false, 1

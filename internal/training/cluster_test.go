@@ -16,13 +16,13 @@ import (
 )
 
 // apply carries a decision out, as the controller does, until a request fails.
-func (w *world) apply(d *Decision) bool {
+func (w *simulator) apply(d *Decision) bool {
 	return w.applyCheckpoint(d) && w.deletePods(d) && w.forceDeletePods(d) && w.createShared(d) && w.applyGroups(d) &&
 		w.createWorkers(d) && w.cleanUp(d)
 }
 
 // do makes a request to the API server, unless it fails.
-func (w *world) do(request func()) bool {
+func (w *simulator) do(request func()) bool {
 	if w.trouble.failing {
 		if w.trouble.credit == 0 {
 			return false
@@ -34,7 +34,7 @@ func (w *world) do(request func()) bool {
 	return true
 }
 
-func (w *world) applyCheckpoint(d *Decision) bool {
+func (w *simulator) applyCheckpoint(d *Decision) bool {
 	return d.RequestCheckpoint == nil || w.do(func() {
 		if master := w.worker(0); master != nil && master.UID == d.RequestCheckpoint.UID {
 			master.CheckpointRequested, _ = strconv.ParseInt(d.RequestCheckpoint.Value, 10, 64)
@@ -42,7 +42,7 @@ func (w *world) applyCheckpoint(d *Decision) bool {
 	})
 }
 
-func (w *world) deletePods(d *Decision) bool {
+func (w *simulator) deletePods(d *Decision) bool {
 	for i := range d.DeletePods {
 		if !w.do(func() { w.leave(d.DeletePods[i].UID) }) {
 			return false
@@ -52,7 +52,7 @@ func (w *world) deletePods(d *Decision) bool {
 }
 
 // forceDeletePods takes pods away at once, whatever their node does.
-func (w *world) forceDeletePods(d *Decision) bool {
+func (w *simulator) forceDeletePods(d *Decision) bool {
 	for i := range d.ForceDeletePods {
 		if !w.do(func() { w.remove(d.ForceDeletePods[i].UID) }) {
 			return false
@@ -62,7 +62,7 @@ func (w *world) forceDeletePods(d *Decision) bool {
 }
 
 // createShared creates and writes what all workers share.
-func (w *world) createShared(d *Decision) bool {
+func (w *simulator) createShared(d *Decision) bool {
 	if d.CreateService && !w.do(func() { w.o.Service = w.uid("service") }) {
 		return false
 	}
@@ -72,7 +72,7 @@ func (w *world) createShared(d *Decision) bool {
 	})
 }
 
-func (w *world) applyGroups(d *Decision) bool {
+func (w *simulator) applyGroups(d *Decision) bool {
 	put := func(g gang.Group, uid types.UID) func() {
 		return func() {
 			if at := w.group(g.Name); *at == nil || (*at).UID == uid {
@@ -95,7 +95,7 @@ func (w *world) applyGroups(d *Decision) bool {
 	return true
 }
 
-func (w *world) group(name string) **gang.State {
+func (w *simulator) group(name string) **gang.State {
 	if name == gang.CoreName(w.o.Job.Name) {
 		return &w.o.Core
 	}
@@ -103,7 +103,7 @@ func (w *world) group(name string) **gang.State {
 }
 
 // createWorkers creates pods. A name that is taken is refused, and so is every pod while the API server refuses them.
-func (w *world) createWorkers(d *Decision) bool {
+func (w *simulator) createWorkers(d *Decision) bool {
 	for _, i := range d.CreateWorkers {
 		if w.worker(i) != nil || w.refuses != "" || !w.do(func() {
 			w.o.Workers = append(w.o.Workers, podstate.Worker{
@@ -118,7 +118,7 @@ func (w *world) createWorkers(d *Decision) bool {
 }
 
 // cleanUp deletes what is named by UID, and nothing that has another.
-func (w *world) cleanUp(d *Decision) bool {
+func (w *simulator) cleanUp(d *Decision) bool {
 	for _, g := range d.DeleteGroups {
 		if !w.do(func() {
 			if at := w.group(g.Name); *at != nil && (*at).UID == g.UID {
@@ -139,13 +139,13 @@ func (w *world) cleanUp(d *Decision) bool {
 }
 
 // uid is one that no object has had.
-func (w *world) uid(kind string) types.UID {
+func (w *simulator) uid(kind string) types.UID {
 	w.uids++
 	return types.UID(kind + "-" + strconv.Itoa(w.uids))
 }
 
 // leave is what becomes of a pod that is deleted.
-func (w *world) leave(uid types.UID) {
+func (w *simulator) leave(uid types.UID) {
 	i := slices.IndexFunc(w.o.Workers, func(p podstate.Worker) bool { return p.UID == uid })
 	switch {
 	case i < 0:
@@ -157,7 +157,7 @@ func (w *world) leave(uid types.UID) {
 }
 
 // endPods takes away the pods that were asked to leave, but for those of nodes that do not answer.
-func (w *world) endPods() {
+func (w *simulator) endPods() {
 	for i := len(w.o.Workers) - 1; i >= 0; i-- {
 		if _, silent := w.o.Unreachable[w.o.Workers[i].Node]; w.o.Workers[i].Terminating && !silent {
 			w.remove(w.o.Workers[i].UID)

@@ -15,7 +15,7 @@ import (
 )
 
 // fail lets the pod of a worker fail with that message.
-func (w *world) fail(index int32, message string) *world {
+func (w *simulator) fail(index int32, message string) *simulator {
 	w.t.Helper()
 	return w.change(index, func(p *podstate.Worker) {
 		p.Scheduled, p.Phase, p.Ready = true, corev1.PodFailed, false
@@ -24,7 +24,7 @@ func (w *world) fail(index int32, message string) *world {
 }
 
 // restartContainers restarts the containers of workers where they are.
-func (w *world) restartContainers(message string, indices ...int32) *world {
+func (w *simulator) restartContainers(message string, indices ...int32) *simulator {
 	w.t.Helper()
 	for _, i := range indices {
 		w.change(i, func(p *podstate.Worker) {
@@ -39,14 +39,14 @@ func (w *world) restartContainers(message string, indices ...int32) *world {
 func another(n int) string { return "error " + strings.Repeat("x", n) }
 
 // recover lets everything come back after a failure.
-func (w *world) recover() *world {
+func (w *simulator) recover() *simulator {
 	w.t.Helper()
 	return w.settle().pass(losses.LongestBackoff).settle().run().settle()
 }
 
 func TestFailureBudget(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](3)
 	w.trains()
 	for n := range 3 {
@@ -68,7 +68,7 @@ func TestLastWordsAreNotARuleBelowThem(t *testing.T) {
 		"----------\n**********":                                 "**********",
 		"":                                                       "",
 	} {
-		w := newWorld(t, 2, 2)
+		w := newSimulator(t, 2, 2)
 		w.trains().fail(1, message).step()
 		NewWithT(t).Expect(w.status().LastFailure.Message).To(Equal(shown))
 	}
@@ -76,7 +76,7 @@ func TestLastWordsAreNotARuleBelowThem(t *testing.T) {
 
 func TestRestartsLeaveTheWindow(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.MaxRestarts, w.o.Job.Spec.RunPolicy.WindowSeconds = ptr.To[int32](1), ptr.To[int32](3600)
 	w.trains()
 	for n := range 4 {
@@ -88,7 +88,7 @@ func TestRestartsLeaveTheWindow(t *testing.T) {
 
 func TestProgressForgives(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.MaxRestarts = ptr.To[int32](1)
 	w.trains()
 	for n := range 5 {
@@ -112,7 +112,7 @@ func TestSameFailureTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 2).trains()
+			w := newSimulator(t, 2, 2).trains()
 			first := "CUDA error"
 			if c.second == "" {
 				first = ""
@@ -140,7 +140,7 @@ func TestLossOfWorkerZeroInPlaceIsOneRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains()
+			w := newSimulator(t, 2, 4).trains()
 			for _, wave := range waves {
 				w.restartContainers("", wave...).settle()
 			}
@@ -152,7 +152,7 @@ func TestLossOfWorkerZeroInPlaceIsOneRestart(t *testing.T) {
 
 func TestRestartInPlaceOfAnotherWorkerCounts(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().restartContainers("a", 3).settle().restartContainers("b", 3).settle()
+	w := newSimulator(t, 2, 4).trains().restartContainers("a", 3).settle().restartContainers("b", 3).settle()
 	g.Expect(w.status().Restarts).To(Equal(int32(2)), "the same worker twice is no single incident")
 	w.pass(2*incidentWindow).restartContainers("c", 2).settle()
 	g.Expect(w.status().Restarts).To(Equal(int32(3)))
@@ -165,7 +165,7 @@ func TestRestartInPlaceOfAnotherWorkerCounts(t *testing.T) {
 
 func TestBackoffIsEachWorkersOwn(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 3, 3).trains()
+	w := newSimulator(t, 3, 3).trains()
 	stays := func(index int32) time.Duration {
 		start := w.now
 		w.settle()
@@ -197,7 +197,7 @@ func TestFailurePolicyFirstMatchWins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 2)
+			w := newSimulator(t, 2, 2)
 			w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: c.rules}
 			w.trains().fail(1, "no").step()
 			g.Expect(w.status().Phase).To(Equal(c.phase))
@@ -212,7 +212,7 @@ func TestExitCodesAsTrainingOperatorTakesThem(t *testing.T) {
 		permanent[i] = int32(i + 1)
 	}
 	for code, phase := range map[int32]v1alpha1.JobPhase{1: v1alpha1.PhaseFailed, 137: v1alpha1.PhaseRunning} {
-		w := newWorld(t, 2, 2)
+		w := newSimulator(t, 2, 2)
 		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
 			{Action: v1alpha1.ActionFailJob, OnExitCodes: &v1alpha1.ExitCodes{Operator: v1alpha1.ExitCodesIn, Values: permanent}},
 		}}
@@ -224,8 +224,8 @@ func TestExitCodesAsTrainingOperatorTakesThem(t *testing.T) {
 }
 
 func TestActionsOfAFailurePolicy(t *testing.T) {
-	with := func(t *testing.T, action v1alpha1.FailureAction) *world {
-		w := newWorld(t, 2, 3)
+	with := func(t *testing.T, action v1alpha1.FailureAction) *simulator {
+		w := newSimulator(t, 2, 3)
 		w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
 			{Name: "mine", Action: action, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
 		}}
@@ -264,7 +264,7 @@ func TestActionsOfAFailurePolicy(t *testing.T) {
 
 func TestBackendNoneRestartsAsAWhole(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3)
+	w := newSimulator(t, 2, 3)
 	w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
 	w.trains().evict(2).settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
@@ -276,7 +276,7 @@ func TestBackendNoneRestartsAsAWhole(t *testing.T) {
 
 func TestNewAttemptKeepsTheCooldown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(plainBackend)
+	w := newSimulator(t, 2, 4).edit(plainBackend)
 	w.trains().evict(3).settle().run().settle()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)))
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "worker 3 made room for somebody")
@@ -298,7 +298,7 @@ func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).edit(edit).settle().run().settle().run(2).settle()
+			w := newSimulator(t, 2, 4).edit(edit).settle().run().settle().run(2).settle()
 			w.evict(3).settle()
 			w.change(2, func(p *podstate.Worker) { p.Disruption = reasonNodeGone }).settle()
 			g.Expect(w.status().Attempt.Number).To(Equal(int32(1)), "worker 3 waited, worker 2 is still there")
@@ -310,14 +310,14 @@ func TestWorkersThatNeverRanAreNobodysPeers(t *testing.T) {
 }
 
 func TestSuccessPolicies(t *testing.T) {
-	succeed := func(w *world, indices ...int32) {
+	succeed := func(w *simulator, indices ...int32) {
 		for _, i := range indices {
 			w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 		}
 	}
 	t.Run("AllWorkers", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newWorld(t, 3, 3)
+		w := newSimulator(t, 3, 3)
 		w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
 		w.trains()
 		succeed(w, 0, 2)
@@ -328,7 +328,7 @@ func TestSuccessPolicies(t *testing.T) {
 	})
 	t.Run("Any", func(t *testing.T) {
 		g := NewWithT(t)
-		w := newWorld(t, 3, 3)
+		w := newSimulator(t, 3, 3)
 		w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAny
 		w.trains()
 		succeed(w, 2)

@@ -13,7 +13,7 @@ import (
 
 func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
+	w := newSimulator(t, 2, 3).trains()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "it left of its own will")
@@ -22,7 +22,7 @@ func TestWorkerThatSucceedsIsNotTheEnd(t *testing.T) {
 
 func TestSuccessAfterTheCompletionGrace(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
+	w := newSimulator(t, 2, 3).trains()
 	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).step()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))
 	g.Expect(w.last.RequeueAfter).To(Equal(300 * time.Second))
@@ -42,7 +42,7 @@ func TestSuccessAfterTheCompletionGrace(t *testing.T) {
 
 func TestSuccessAtOnceWhenAllHaveEnded(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	for i := range int32(2) {
 		w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
 	}
@@ -51,7 +51,7 @@ func TestSuccessAtOnceWhenAllHaveEnded(t *testing.T) {
 
 func TestFailureWithinTheCompletionGraceFailsTheJob(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Failure = corev1.PodFailed, podstate.Failure{ExitCode: 1} }).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
@@ -65,7 +65,7 @@ func TestCleanPodPolicies(t *testing.T) {
 		v1alpha1.CleanPodPolicyNone: {0, 1}, v1alpha1.CleanPodPolicyRunning: {0}, v1alpha1.CleanPodPolicyAll: {},
 	} {
 		t.Run(string(policy), func(t *testing.T) {
-			w := newWorld(t, 2, 2).trains()
+			w := newSimulator(t, 2, 2).trains()
 			w.o.Job.Spec.RunPolicy.CleanPodPolicy = policy
 			w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step().pass(300 * time.Second).settle()
 			NewWithT(t).Expect(w.indices()).To(Equal(left))
@@ -75,7 +75,7 @@ func TestCleanPodPolicies(t *testing.T) {
 
 func TestWorkersThatNeverRanDoNotHoldUpTheEnd(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).settle().run(0, 1).settle()
+	w := newSimulator(t, 2, 4).settle().run(0, 1).settle()
 	g.Expect(w.indices()).To(HaveLen(4))
 	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
 	w.change(2, func(p *podstate.Worker) { p.Scheduled = true }).step()
@@ -89,7 +89,7 @@ func TestDrainedMasterThatExitsWellIsNoSuccess(t *testing.T) {
 	for name, disruption := range map[string]string{"drained": "EvictionByEvictionAPI", "deleted": ""} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 2).trains()
+			w := newSimulator(t, 2, 2).trains()
 			w.change(0, func(p *podstate.Worker) { p.Disruption = disruption }).end(corev1.PodSucceeded, 0).settle()
 			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 			w.deletePod(0).settle().run().settle()
@@ -101,7 +101,7 @@ func TestDrainedMasterThatExitsWellIsNoSuccess(t *testing.T) {
 
 func TestDeletedWorkersThatFailDoNotFailAnEndingJob(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).settle().run().settle().run(2).settle()
+	w := newSimulator(t, 2, 4).settle().run().settle().run(2).settle()
 	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
 	w.change(3, func(p *podstate.Worker) { p.Scheduled = true }).end(corev1.PodFailed, 3).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
@@ -110,7 +110,7 @@ func TestDeletedWorkersThatFailDoNotFailAnEndingJob(t *testing.T) {
 
 func TestWorkerPlacedAfterTheEndIsALatecomer(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).settle().run().settle()
+	w := newSimulator(t, 2, 3).settle().run().settle()
 	g.Expect(w.indices()).To(HaveLen(3))
 	for i := range int32(2) {
 		w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
@@ -122,7 +122,7 @@ func TestWorkerPlacedAfterTheEndIsALatecomer(t *testing.T) {
 
 func TestMasterThatSucceededAndWentIsASuccess(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).deletePod(0).step()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty())
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonCompleting))

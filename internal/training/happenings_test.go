@@ -45,7 +45,7 @@ func pick[T any](c chance, of ...T) T { return of[c.IntN(len(of))] }
 func int32N(c chance, n int32) int32 { return int32(c.IntN(int(n))) }
 
 // somePolicies gives the job rules and limits.
-func somePolicies(w *world, c chance) {
+func somePolicies(w *simulator, c chance) {
 	spec := &w.o.Job.Spec
 	if oneIn(c, 3) {
 		spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
@@ -100,7 +100,7 @@ func someLimits(run *v1alpha1.RunPolicy, c chance) {
 }
 
 // happen lets one thing happen to the job, and says what.
-func happen(w *world, c chance) string {
+func happen(w *simulator, c chance) string {
 	switch c.IntN(24) {
 	case 0, 1, 2, 3:
 		w.run()
@@ -148,7 +148,7 @@ func happen(w *world, c chance) string {
 }
 
 // actLate has another operator look, and the next time act on what it saw.
-func actLate(w *world) string {
+func actLate(w *simulator) string {
 	if w.late == nil {
 		w.late = ptr.To(w.look())
 		return "another operator looks, and is paused"
@@ -160,7 +160,7 @@ func actLate(w *world) string {
 }
 
 // someVerdict is what an arbiter may say, and some things that it should not.
-func someVerdict(w *world, c chance) capacity.Verdict {
+func someVerdict(w *simulator, c chance) capacity.Verdict {
 	other := types.NamespacedName{Namespace: "ads", Name: "ranker"}
 	var v capacity.Verdict
 	switch c.IntN(6) {
@@ -187,7 +187,7 @@ func someVerdict(w *world, c chance) capacity.Verdict {
 }
 
 // someObstacle bars the way of the job, or opens it.
-func someObstacle(w *world, c chance) {
+func someObstacle(w *simulator, c chance) {
 	w.open()
 	switch c.IntN(7) {
 	case 1:
@@ -206,14 +206,14 @@ func someObstacle(w *world, c chance) {
 }
 
 // open takes every obstacle out of the way.
-func (w *world) open() {
+func (w *simulator) open() {
 	w.o.Invalid, w.o.VolcanoMissing, w.o.SchedulerObstacles = "", "", nil
 	w.o.Queue = jobstate.Queue{Name: "default", State: gang.QueueOpen}
 	w.refuses = ""
 }
 
 // report has the training say something on worker 0's pod.
-func report(w *world, c chance) string {
+func report(w *simulator, c chance) string {
 	master := w.worker(0)
 	if master == nil {
 		return "nothing"
@@ -232,7 +232,7 @@ func report(w *world, c chance) string {
 }
 
 // loseNode takes every second worker, or its neighbours, from the job with their node.
-func loseNode(w *world, c chance) string {
+func loseNode(w *simulator, c chance) string {
 	reason, node := pick(c, reasonTaint, reasonNodeGone), int32N(c, 2)
 	if oneIn(c, 4) {
 		w.o.Unreachable = nil
@@ -253,7 +253,7 @@ func loseNode(w *world, c chance) string {
 }
 
 // befall lets one thing happen to a worker.
-func befall(w *world, c chance, p podstate.Worker) string {
+func befall(w *simulator, c chance, p podstate.Worker) string {
 	switch c.IntN(10) {
 	case 9:
 		w.reject(p.Index, pick(c, "UnexpectedAdmissionError", "OutOfcpu", hostile))

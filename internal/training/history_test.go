@@ -52,7 +52,7 @@ func TestRandomHistories(t *testing.T) {
 func history(t *testing.T, c chance, tell func(string, ...any)) string {
 	t.Helper()
 	minimum := 1 + int32N(c, 3)
-	w := newWorld(t, minimum, minimum+int32N(c, 6))
+	w := newSimulator(t, minimum, minimum+int32N(c, 6))
 	somePolicies(w, c)
 	if tell == nil {
 		tell = func(string, ...any) {}
@@ -87,7 +87,7 @@ func history(t *testing.T, c chance, tell func(string, ...any)) string {
 }
 
 // picture is how the pods stand, in a line.
-func (w *world) picture() string {
+func (w *simulator) picture() string {
 	var text strings.Builder
 	for _, p := range w.o.Workers {
 		fmt.Fprintf(&text, " %s=%d/%s/%s", p.UID, p.Index, p.Attempt, p.Phase)
@@ -102,7 +102,7 @@ func (w *world) picture() string {
 }
 
 // calmDown takes away what is in the way of the job, gives it time, and tells whether it came to rest each time.
-func (w *world) calmDown() bool {
+func (w *simulator) calmDown() bool {
 	w.open()
 	w.o.Unreachable = nil
 	w.endPods()
@@ -122,7 +122,7 @@ func (w *world) calmDown() bool {
 }
 
 // atRest says what is not as it must be in the end; empty for nothing.
-func (w *world) atRest() string {
+func (w *simulator) atRest() string {
 	st := w.status()
 	if what := restless(w.o, w.now); what != "" {
 		return "at rest it " + what
@@ -144,7 +144,7 @@ func (w *world) atRest() string {
 }
 
 // restarts is how many restarts were counted for the figures over all jobs.
-func (w *world) restarts() int {
+func (w *simulator) restarts() int {
 	n := 0
 	for _, m := range w.measures {
 		for _, restarts := range m.Restarts {
@@ -155,7 +155,7 @@ func (w *world) restarts() int {
 }
 
 // pods is how many pods the job must have at its fixed point: none for workers that left and whose pods are gone.
-func (w *world) pods() int {
+func (w *simulator) pods() int {
 	a := w.status().Attempt
 	pods := int(min(max(w.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas))
 	for _, m := range w.status().Members {

@@ -19,8 +19,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// moment is one decision and what it was made from.
-type moment struct {
+// planned is one decision and what it was made from.
+type planned struct {
 	o   *jobstate.Observed
 	now time.Time
 	d   *Decision
@@ -31,39 +31,39 @@ type moment struct {
 // laws are what must be true of every decision, whatever was observed.
 var laws = []struct {
 	says string
-	hold func(*moment) bool
+	hold func(*planned) bool
 }{
-	{"no worker of the core that did not end badly is deleted while the job trains", (*moment).coreStays},
-	{"worker 0 is never chosen to leave", (*moment).masterStays},
-	{"nobody is deleted who is a living member in the written status", (*moment).memoryComesFirst},
-	{"nobody is replaced who is a living member in the written status", (*moment).lossComesFirst},
-	{"a pod is deleted by force only once its loss is written, on a node that does not answer", (*moment).forcesTheStuck},
-	{"workers are deleted once, and by the name that they have", (*moment).deletesWhatIsThere},
-	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*moment).lastInFirstOut},
-	{"surplus within the maximum leaves only when status says that it does", (*moment).choosesNobodyElse},
-	{"workers are created only while the job trains, for the attempt that is in status", (*moment).createsForTheAttempt},
-	{"no gang waits for workers that the API server refuses, of which one alone is tried", (*moment).refusedHaveNoGang},
-	{"no worker of the core is created before the policy that isolates it", (*moment).isolatesFirst},
-	{"no worker beyond the maximum is created, and none twice", (*moment).createsWhatIsMissing},
-	{"the lowest missing worker is created first, of those whose loss is written", (*moment).createsTheLowest},
-	{"surplus is created once the core runs", (*moment).coreComesFirst},
-	{"surplus that gave way waits for the cooldown", (*moment).coolsDown},
-	{"no more surplus is created than fits", (*moment).createsWhatFits},
-	{"no checkpoint of before a request answers it", (*moment).asksAnew},
-	{"a checkpoint is asked for only while a worker that runs is to leave", (*moment).asksForALeave},
-	{"counters never go down", (*moment).countersRise},
-	{"times never go back, and what happened once stays", (*moment).historyStays},
-	{"restarts are what losses cost", (*moment).restartsAreLosses},
-	{"members are in order, each once, with a UID", (*moment).membersAreInOrder},
-	{"the evicted are surplus, in order, each once", (*moment).evictedAreInOrder},
-	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*moment).speaks},
-	{"what time alone changes is never in the past", (*moment).looksAhead},
-	{"a job that is being deleted is left alone", (*moment).leavesTheDeletedAlone},
+	{"no worker of the core that did not end badly is deleted while the job trains", (*planned).coreStays},
+	{"worker 0 is never chosen to leave", (*planned).masterStays},
+	{"nobody is deleted who is a living member in the written status", (*planned).memoryComesFirst},
+	{"nobody is replaced who is a living member in the written status", (*planned).lossComesFirst},
+	{"a pod is deleted by force only once its loss is written, on a node that does not answer", (*planned).forcesTheStuck},
+	{"workers are deleted once, and by the name that they have", (*planned).deletesWhatIsThere},
+	{"those beyond the maximum leave last in, first out: those that wait, then the highest", (*planned).lastInFirstOut},
+	{"surplus within the maximum leaves only when status says that it does", (*planned).choosesNobodyElse},
+	{"workers are created only while the job trains, for the attempt that is in status", (*planned).createsForTheAttempt},
+	{"no gang waits for workers that the API server refuses, of which one alone is tried", (*planned).refusedHaveNoGang},
+	{"no worker of the core is created before the policy that isolates it", (*planned).isolatesFirst},
+	{"no worker beyond the maximum is created, and none twice", (*planned).createsWhatIsMissing},
+	{"the lowest missing worker is created first, of those whose loss is written", (*planned).createsTheLowest},
+	{"surplus is created once the core runs", (*planned).coreComesFirst},
+	{"surplus that gave way waits for the cooldown", (*planned).coolsDown},
+	{"no more surplus is created than fits", (*planned).createsWhatFits},
+	{"no checkpoint of before a request answers it", (*planned).asksAnew},
+	{"a checkpoint is asked for only while a worker that runs is to leave", (*planned).asksForALeave},
+	{"counters never go down", (*planned).countersRise},
+	{"times never go back, and what happened once stays", (*planned).historyStays},
+	{"restarts are what losses cost", (*planned).restartsAreLosses},
+	{"members are in order, each once, with a UID", (*planned).membersAreInOrder},
+	{"the evicted are surplus, in order, each once", (*planned).evictedAreInOrder},
+	{"every condition, failure and event speaks in one line that fits, and of no time to come", (*planned).speaks},
+	{"what time alone changes is never in the past", (*planned).looksAhead},
+	{"a job that is being deleted is left alone", (*planned).leavesTheDeletedAlone},
 }
 
 // brokenLaw is the first law that the decision breaks; empty for none.
 func brokenLaw(o *jobstate.Observed, d *Decision, now time.Time) string {
-	m := &moment{o: o, now: now, d: d, was: &o.Job.Status, st: &d.Status}
+	m := &planned{o: o, now: now, d: d, was: &o.Job.Status, st: &d.Status}
 	for _, law := range laws {
 		if !law.hold(m) {
 			return law.says
@@ -73,23 +73,23 @@ func brokenLaw(o *jobstate.Observed, d *Decision, now time.Time) string {
 }
 
 // trains is true while the workers of the attempt are wanted.
-func (m *moment) trains() bool {
+func (m *planned) trains() bool {
 	return m.was.Attempt != nil && m.was.MasterCompletionTime == nil && m.st.MasterCompletionTime == nil &&
 		!jobstate.Finished(m.was) && !jobstate.Stopped(m.was)
 }
 
-func (m *moment) current(p *podstate.Worker) bool {
+func (m *planned) current(p *podstate.Worker) bool {
 	return m.was.Attempt != nil && p.Attempt == m.was.Attempt.ID()
 }
 
 // maximum is how many workers the job may have now.
-func (m *moment) maximum() int32 {
+func (m *planned) maximum() int32 {
 	a := m.was.Attempt
 	return min(max(m.o.Job.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
 }
 
 // victims are those that are deleted of the workers that are wanted and did not end, or ended well and are not called back.
-func (m *moment) victims() []*podstate.Worker {
+func (m *planned) victims() []*podstate.Worker {
 	var all []*podstate.Worker
 	for i := range m.d.DeletePods {
 		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) &&
@@ -101,13 +101,13 @@ func (m *moment) victims() []*podstate.Worker {
 }
 
 // movesOn tells whether a worker without a node avoids one that may be used again.
-func (m *moment) movesOn(p *podstate.Worker) bool {
+func (m *planned) movesOn(p *podstate.Worker) bool {
 	return !p.Scheduled && slices.ContainsFunc(m.was.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 		return n.Until == nil && slices.Contains(p.Avoids, n.Name)
 	})
 }
 
-func (m *moment) forcesTheStuck() bool {
+func (m *planned) forcesTheStuck() bool {
 	after := m.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds
 	return !slices.ContainsFunc(m.d.ForceDeletePods, func(p podstate.Worker) bool {
 		since, silent := m.o.Unreachable[p.Node]
@@ -120,18 +120,18 @@ func calledBack(st *v1alpha1.ElasticTrainingJobStatus, w *podstate.Worker) bool 
 	return slices.ContainsFunc(st.Members, func(k v1alpha1.Member) bool { return k.UID == w.UID && k.Lost && !k.Left })
 }
 
-func (m *moment) coreStays() bool {
+func (m *planned) coreStays() bool {
 	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool {
 		return p.Index > 0 && p.Index < m.was.Attempt.MinReplicas
 	})
 }
 
-func (m *moment) masterStays() bool {
+func (m *planned) masterStays() bool {
 	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool { return p.Index == 0 })
 }
 
 // member is what the written status knows of the pod; nil for nothing.
-func (m *moment) member(p *podstate.Worker) *v1alpha1.Member {
+func (m *planned) member(p *podstate.Worker) *v1alpha1.Member {
 	for i := range m.was.Members {
 		if m.was.Members[i].UID == p.UID {
 			return &m.was.Members[i]
@@ -140,17 +140,17 @@ func (m *moment) member(p *podstate.Worker) *v1alpha1.Member {
 	return nil
 }
 
-func (m *moment) alive(p *podstate.Worker) bool {
+func (m *planned) alive(p *podstate.Worker) bool {
 	known := m.member(p)
 	return known != nil && !known.Lost
 }
 
-func (m *moment) toldToLeave(p *podstate.Worker) bool {
+func (m *planned) toldToLeave(p *podstate.Worker) bool {
 	known := m.member(p)
 	return known != nil && known.Lost
 }
 
-func (m *moment) asksForALeave() bool {
+func (m *planned) asksForALeave() bool {
 	switch {
 	case m.st.Checkpoint == nil, !m.trains(), m.st.MasterCompletionTime != nil:
 		return true
@@ -170,20 +170,20 @@ func (m *moment) asksForALeave() bool {
 	})
 }
 
-func (m *moment) memoryComesFirst() bool {
+func (m *planned) memoryComesFirst() bool {
 	return !slices.ContainsFunc(m.d.DeletePods, func(p podstate.Worker) bool { return m.alive(&p) })
 }
 
-func (m *moment) lossComesFirst() bool {
+func (m *planned) lossComesFirst() bool {
 	return !slices.ContainsFunc(m.d.CreateWorkers, m.livesAt)
 }
 
 // livesAt tells whether the written status has a living member at the index.
-func (m *moment) livesAt(i int32) bool {
+func (m *planned) livesAt(i int32) bool {
 	return slices.ContainsFunc(m.was.Members, func(k v1alpha1.Member) bool { return k.Index == i && !k.Lost })
 }
 
-func (m *moment) deletesWhatIsThere() bool {
+func (m *planned) deletesWhatIsThere() bool {
 	for i := range m.d.DeletePods {
 		p := &m.d.DeletePods[i]
 		same := func(o podstate.Worker) bool { return o.UID == p.UID && o.Index == p.Index }
@@ -194,7 +194,7 @@ func (m *moment) deletesWhatIsThere() bool {
 	return true
 }
 
-func (m *moment) lastInFirstOut() bool {
+func (m *planned) lastInFirstOut() bool {
 	var leave []*podstate.Worker
 	for _, p := range m.victims() {
 		if p.Index >= m.maximum() && !m.toldToLeave(p) {
@@ -219,11 +219,11 @@ func (m *moment) lastInFirstOut() bool {
 	return slices.IsSortedFunc(leave, first)
 }
 
-func (m *moment) choosesNobodyElse() bool {
+func (m *planned) choosesNobodyElse() bool {
 	return !slices.ContainsFunc(m.victims(), func(p *podstate.Worker) bool { return p.Index < m.maximum() && !m.toldToLeave(p) })
 }
 
-func (m *moment) createsForTheAttempt() bool {
+func (m *planned) createsForTheAttempt() bool {
 	if len(m.d.CreateWorkers) == 0 {
 		return true
 	}
@@ -232,12 +232,12 @@ func (m *moment) createsForTheAttempt() bool {
 }
 
 // refused tells whether the API server refuses the first worker, as the written status has it.
-func (m *moment) refused() bool {
+func (m *planned) refused() bool {
 	stalled := meta.FindStatusCondition(m.was.Conditions, v1alpha1.ConditionStalled)
 	return m.trains() && len(m.o.Workers) == 0 && stalled != nil && stalled.Reason == v1alpha1.ReasonRejected
 }
 
-func (m *moment) refusedHaveNoGang() bool {
+func (m *planned) refusedHaveNoGang() bool {
 	if !m.refused() {
 		return true
 	}
@@ -245,17 +245,17 @@ func (m *moment) refusedHaveNoGang() bool {
 		slices.Equal(m.d.CreateWorkers, []int32{0}) && m.o.Core == nil && m.o.Surplus == nil)
 }
 
-func (m *moment) isolatesFirst() bool {
+func (m *planned) isolatesFirst() bool {
 	return m.o.Job.Spec.NetworkPolicy != v1alpha1.NetworkPolicyIsolated || m.d.CreateNetworkPolicy ||
 		len(m.d.CreateWorkers) == int(m.createsSurplus())
 }
 
 // podAt is true where a pod of any attempt holds the name.
-func (m *moment) podAt(index int32) bool {
+func (m *planned) podAt(index int32) bool {
 	return slices.ContainsFunc(m.o.Workers, func(p podstate.Worker) bool { return p.Index == index })
 }
 
-func (m *moment) createsWhatIsMissing() bool {
+func (m *planned) createsWhatIsMissing() bool {
 	for n, i := range m.d.CreateWorkers {
 		if i < 0 || i >= m.maximum() || m.podAt(i) || (n > 0 && i <= m.d.CreateWorkers[n-1]) {
 			return false
@@ -264,7 +264,7 @@ func (m *moment) createsWhatIsMissing() bool {
 	return true
 }
 
-func (m *moment) createsTheLowest() bool {
+func (m *planned) createsTheLowest() bool {
 	if len(m.d.CreateWorkers) == 0 {
 		return true
 	}
@@ -277,12 +277,12 @@ func (m *moment) createsTheLowest() bool {
 	return true
 }
 
-func (m *moment) evicted(i int32) bool {
+func (m *planned) evicted(i int32) bool {
 	return m.st.Elasticity != nil && slices.Contains(m.st.Elasticity.Evicted, i)
 }
 
 // createsSurplus counts the surplus that is created.
-func (m *moment) createsSurplus() int32 {
+func (m *planned) createsSurplus() int32 {
 	var n int32
 	for _, i := range m.d.CreateWorkers {
 		if i >= m.was.Attempt.MinReplicas {
@@ -292,7 +292,7 @@ func (m *moment) createsSurplus() int32 {
 	return n
 }
 
-func (m *moment) coreComesFirst() bool {
+func (m *planned) coreComesFirst() bool {
 	if m.createsSurplus() == 0 {
 		return true
 	}
@@ -311,7 +311,7 @@ func (m *moment) coreComesFirst() bool {
 	return len(ready) == int(m.was.Attempt.MinReplicas)
 }
 
-func (m *moment) coolsDown() bool {
+func (m *planned) coolsDown() bool {
 	e := m.was.Elasticity
 	return !slices.ContainsFunc(m.d.CreateWorkers, func(i int32) bool {
 		cooldown := time.Duration(*m.o.Job.Spec.Elasticity.CooldownSeconds) * time.Second
@@ -319,7 +319,7 @@ func (m *moment) coolsDown() bool {
 	})
 }
 
-func (m *moment) createsWhatFits() bool {
+func (m *planned) createsWhatFits() bool {
 	if m.o.Job.Spec.Elasticity.Surplus != v1alpha1.SurplusFitting || m.createsSurplus() == 0 {
 		return true
 	}
@@ -332,7 +332,7 @@ func (m *moment) createsWhatFits() bool {
 	return surplus <= m.o.Verdict.SurplusLimit
 }
 
-func (m *moment) countersRise() bool {
+func (m *planned) countersRise() bool {
 	rises := m.st.Restarts >= m.was.Restarts && m.st.ActiveSeconds >= m.was.ActiveSeconds && m.st.Progress >= m.was.Progress &&
 		m.st.ObservedGeneration >= m.was.ObservedGeneration
 	a, b := m.was.Attempt, m.st.Attempt
@@ -361,7 +361,7 @@ func (m *moment) countersRise() bool {
 	return rises && *a == *b
 }
 
-func (m *moment) historyStays() bool {
+func (m *planned) historyStays() bool {
 	for _, t := range [][2]*metav1.Time{
 		{m.was.StartTime, m.st.StartTime}, {m.was.CompletionTime, m.st.CompletionTime},
 		{m.was.MasterCompletionTime, m.st.MasterCompletionTime},
@@ -387,7 +387,7 @@ func (m *moment) historyStays() bool {
 	return slices.IsSortedFunc(m.st.RestartTimes, func(a, b metav1.Time) int { return a.Compare(b.Time) })
 }
 
-func (m *moment) restartsAreLosses() bool {
+func (m *planned) restartsAreLosses() bool {
 	restarts := m.was.Restarts
 	for _, l := range m.d.Losses {
 		restarts += l.Restarts
@@ -395,7 +395,7 @@ func (m *moment) restartsAreLosses() bool {
 	return m.st.Restarts == restarts
 }
 
-func (m *moment) membersAreInOrder() bool {
+func (m *planned) membersAreInOrder() bool {
 	for i, k := range m.st.Members {
 		if k.UID == "" || k.Index < 0 || (i > 0 && k.Index <= m.st.Members[i-1].Index) || ((k.Left || k.Completed) && !k.Lost) ||
 			slices.ContainsFunc(m.st.Members[:i], func(o v1alpha1.Member) bool { return o.UID == k.UID }) {
@@ -405,7 +405,7 @@ func (m *moment) membersAreInOrder() bool {
 	return true
 }
 
-func (m *moment) evictedAreInOrder() bool {
+func (m *planned) evictedAreInOrder() bool {
 	if m.st.Elasticity == nil {
 		return true
 	}
@@ -418,7 +418,7 @@ func (m *moment) evictedAreInOrder() bool {
 	return len(m.st.Elasticity.Evicted) == 0 || m.st.Elasticity.LastEvictionTime != nil
 }
 
-func (m *moment) speaks() bool {
+func (m *planned) speaks() bool {
 	if m.o.Job.DeletionTimestamp != nil {
 		return true
 	}
@@ -452,9 +452,9 @@ func (m *moment) speaks() bool {
 func speakable(s string, limit int) bool { return len(s) <= limit && text.Line(s) == s }
 
 // looksAhead: the clock of these worlds goes in whole seconds, so a shorter time is one that has passed.
-func (m *moment) looksAhead() bool { return m.d.RequeueAfter == 0 || m.d.RequeueAfter >= time.Second }
+func (m *planned) looksAhead() bool { return m.d.RequeueAfter == 0 || m.d.RequeueAfter >= time.Second }
 
-func (m *moment) leavesTheDeletedAlone() bool {
+func (m *planned) leavesTheDeletedAlone() bool {
 	return m.o.Job.DeletionTimestamp == nil || reflect.DeepEqual(m.d, &Decision{Status: *m.was})
 }
 

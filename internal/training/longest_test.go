@@ -33,7 +33,7 @@ func TestTierBoundsHowLongAJobTrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 2)
+			w := newSimulator(t, 2, 2)
 			w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = c.own
 			w.o.Config.Tiers[0].LongestRunSeconds = c.tier
 			w.settle().pass(5 * time.Hour).settle().run().settle()

@@ -19,7 +19,7 @@ import (
 )
 
 // measured adds up what the writes of a job's status counted.
-func (w *world) measured() describe.Measures {
+func (w *simulator) measured() describe.Measures {
 	sum := describe.Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
 	for _, m := range w.measures {
 		if m.Wait != nil {
@@ -43,59 +43,59 @@ func (w *world) measured() describe.Measures {
 func TestWhatIsMeasured(t *testing.T) {
 	type counts map[string]int
 	for name, c := range map[string]struct {
-		happens             func(w *world)
+		happens             func(w *simulator)
 		resizes             []string
 		evictions, restarts counts
 	}{
-		"at rest": {happens: func(w *world) { w.pass(time.Hour).settle() }},
+		"at rest": {happens: func(w *simulator) { w.pass(time.Hour).settle() }},
 		"Volcano takes two workers, which come back": {
-			happens: func(w *world) {
+			happens: func(w *simulator) {
 				w.evict(2, 3).settle().pass(301 * time.Second).settle().run().settle()
 			},
 			resizes: []string{describe.ResizeEviction, describe.ResizeGrowth}, evictions: counts{losses.EvictionScheduler: 2},
 		},
 		"the operator tells one to leave": {
-			happens: func(w *world) { w.told(3).settle() },
+			happens: func(w *simulator) { w.told(3).settle() },
 			resizes: []string{describe.ResizeTold}, evictions: counts{losses.EvictionTold: 1},
 		},
 		"one leaves while the operator is down": {
-			happens: func(w *world) { w.deletePod(3).restart().settle() },
+			happens: func(w *simulator) { w.deletePod(3).restart().settle() },
 			resizes: []string{describe.ResizeEviction}, evictions: counts{losses.EvictionUnseen: 1},
 		},
 		"a node of the surplus is drained": {
-			happens: func(w *world) {
+			happens: func(w *simulator) {
 				w.change(3, func(p *podstate.Worker) { p.Disruption = "EvictionByEvictionAPI" }).end(corev1.PodFailed, 3).settle()
 			},
 			resizes: []string{describe.ResizeEviction}, evictions: counts{losses.EvictionDrained: 1},
 		},
 		"a node of the core is lost": {
-			happens: func(w *world) {
+			happens: func(w *simulator) {
 				w.change(1, func(p *podstate.Worker) { p.Disruption = "DeletionByTaintManager" }).remove(w.worker(1).UID)
 				w.settle().run().settle()
 			},
 			evictions: counts{losses.EvictionNodeLost: 1},
 		},
 		"a gang without torchrun starts anew when one is evicted": {
-			happens: func(w *world) {
+			happens: func(w *simulator) {
 				w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
 				w.evict(3).settle().run().settle().run().settle()
 			},
 			resizes: []string{describe.ResizeGrowth}, evictions: counts{losses.EvictionScheduler: 1},
 		},
 		"the job is stopped for another": {
-			happens: func(w *world) {
+			happens: func(w *simulator) {
 				w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
 				w.evict(3).settle()
 			},
 			evictions: counts{losses.EvictionScheduler: 1, losses.EvictionPreempted: 3},
 		},
-		"its user suspends it": {happens: func(w *world) { w.suspend(true).settle() }},
+		"its user suspends it": {happens: func(w *simulator) { w.suspend(true).settle() }},
 		"maxReplicas is lowered and raised": {
-			happens: func(w *world) { w.scale(3).settle().scale(4).settle().run().settle() },
+			happens: func(w *simulator) { w.scale(3).settle().scale(4).settle().run().settle() },
 			resizes: []string{describe.ResizeScale, describe.ResizeGrowth},
 		},
 		"a worker fails, one runs out of memory, one is deleted": {
-			happens: func(w *world) {
+			happens: func(w *simulator) {
 				w.fail(1, "once").recover()
 				w.change(2, func(p *podstate.Worker) {
 					p.Phase, p.Failure = corev1.PodFailed, podstate.Failure{ExitCode: 137, Reason: "OOMKilled"}
@@ -105,16 +105,16 @@ func TestWhatIsMeasured(t *testing.T) {
 			restarts: counts{losses.RestartError: 1, losses.RestartOOM: 1, losses.RestartDeleted: 1},
 		},
 		"containers restart in place": {
-			happens:  func(w *world) { w.restartContainers("once", 1).settle() },
+			happens:  func(w *simulator) { w.restartContainers("once", 1).settle() },
 			restarts: counts{losses.RestartError: 1},
 		},
-		"it succeeds": {happens: func(w *world) {
+		"it succeeds": {happens: func(w *simulator) {
 			w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).pass(301 * time.Second).settle()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains()
+			w := newSimulator(t, 2, 4).trains()
 			w.measures = nil
 			c.happens(w)
 			got := w.measured()
@@ -138,7 +138,7 @@ func nonNil[M ~map[string]int](m M) M {
 
 func TestWaitAndPlacementAreMeasured(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).settle()
+	w := newSimulator(t, 2, 2).settle()
 	g.Expect(w.measured().Wait).To(BeNil())
 	begun := w.status().Attempt.StartTime.Time
 	w.pass(time.Minute)
@@ -164,24 +164,24 @@ func TestWaitAndPlacementAreMeasured(t *testing.T) {
 
 func TestHeldGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
-		change        func(w *world)
+		change        func(w *simulator)
 		core, surplus int64
 	}{
-		"all run":              {func(*world) {}, 2, 2},
-		"surplus was evicted":  {func(w *world) { w.evict(3).settle() }, 2, 1},
-		"core was lost":        {func(w *world) { w.deletePod(1).settle() }, 1, 2},
-		"a master without any": {func(w *world) { cpuMaster(w).settle() }, 1, 2},
-		"suspended":            {func(w *world) { w.suspend(true).settle() }, 0, 0},
-		"stopping":             {func(w *world) { w.suspend(true).step() }, 2, 2},
-		"being deleted":        {func(w *world) { w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now} }, 0, 0},
+		"all run":              {func(*simulator) {}, 2, 2},
+		"surplus was evicted":  {func(w *simulator) { w.evict(3).settle() }, 2, 1},
+		"core was lost":        {func(w *simulator) { w.deletePod(1).settle() }, 1, 2},
+		"a master without any": {func(w *simulator) { cpuMaster(w).settle() }, 1, 2},
+		"suspended":            {func(w *simulator) { w.suspend(true).settle() }, 0, 0},
+		"stopping":             {func(w *simulator) { w.suspend(true).step() }, 2, 2},
+		"being deleted":        {func(w *simulator) { w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now} }, 0, 0},
 		"run by another cluster": {
-			func(w *world) { w.o.Job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue }, 0, 0,
+			func(w *simulator) { w.o.Job.Spec.RunPolicy.ManagedBy = v1alpha1.ManagedByMultiKueue }, 0, 0,
 		},
-		"not looked at": {func(w *world) { w.o.Job.Status = v1alpha1.ElasticTrainingJobStatus{} }, 0, 0},
+		"not looked at": {func(w *simulator) { w.o.Job.Status = v1alpha1.ElasticTrainingJobStatus{} }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains()
+			w := newSimulator(t, 2, 4).trains()
 			c.change(w)
 			core, surplus := describe.HeldGPUs(w.o.Job, w.status())
 			g.Expect([]int64{core, surplus}).To(Equal([]int64{c.core, c.surplus}))
@@ -190,7 +190,7 @@ func TestHeldGPUs(t *testing.T) {
 }
 
 // cpuMaster takes its GPU from worker 0.
-func cpuMaster(w *world) *world {
+func cpuMaster(w *simulator) *simulator {
 	w.o.Job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
 	}}

@@ -16,7 +16,7 @@ import (
 
 func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains()
+	w := newSimulator(t, 2, 8).trains()
 	w.evict(7, 3).step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3, 7}))
 	g.Expect(w.status().Restarts).To(BeZero())
@@ -34,13 +34,13 @@ func TestEvictedSurplusWaitsForTheCooldown(t *testing.T) {
 
 func TestFirstGrowthIsNotHeldByAnothersCooldown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().scale(4).settle().evict(3).settle().scale(8).step()
+	w := newSimulator(t, 2, 8).trains().scale(4).settle().evict(3).settle().scale(8).step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{4, 5, 6, 7}), "3 gave way, 4 to 7 did not")
 }
 
 func TestEvictionNobodySawIsStillAnEviction(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().evict(2).restart().step().pass(statuspace.SoonDelay).step()
+	w := newSimulator(t, 2, 4).trains().evict(2).restart().step().pass(statuspace.SoonDelay).step()
 	g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{2}))
 	g.Expect(w.status().Restarts).To(BeZero())
 }
@@ -49,7 +49,7 @@ func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
 	for name, restart := range map[string]bool{"seen": false, "while the operator was down": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains().deletePod(0)
+			w := newSimulator(t, 2, 4).trains().deletePod(0)
 			if restart {
 				w.restart()
 			}
@@ -69,7 +69,7 @@ func TestLossOfWorkerZeroCountsOnce(t *testing.T) {
 
 func TestNoGrowthWhileTheCoreRecovers(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().evict(5).settle().deletePod(0).step().pass(20 * time.Minute).step()
+	w := newSimulator(t, 2, 8).trains().evict(5).settle().deletePod(0).step().pass(20 * time.Minute).step()
 	g.Expect(w.indices()).NotTo(ContainElement(int32(5)))
 	w.run().step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{5}))
@@ -77,7 +77,7 @@ func TestNoGrowthWhileTheCoreRecovers(t *testing.T) {
 
 func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.change(1, func(p *podstate.Worker) {
 		p.Phase, p.Ready, p.Failure = corev1.PodFailed, false, podstate.Failure{ExitCode: 1, Message: "out of memory"}
 	})
@@ -97,7 +97,7 @@ func TestFailedWorkerIsRecordedThenReplaced(t *testing.T) {
 
 func TestEvictedCoreWorkerIsReplacedAndNotCounted(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().evict(1).step()
+	w := newSimulator(t, 2, 2).trains().evict(1).step()
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "the loss is not in status yet")
 	w.step()
 	g.Expect(w.last.CreateWorkers).To(Equal([]int32{1}))
@@ -108,7 +108,7 @@ func TestEvictedCoreWorkerIsReplacedAndNotCounted(t *testing.T) {
 
 func TestEvictionThatAnotherOperatorRecordedIsNotRecordedAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().evict(3)
+	w := newSimulator(t, 2, 4).trains().evict(3)
 	remembered := slices.Clone(w.o.Departures)
 	w.settle().pass(20 * time.Minute).settle().run().settle()
 	g.Expect(w.status().ReadyReplicas).To(Equal(int32(4)), "another took its place")
@@ -123,7 +123,7 @@ func TestEvictedSurplusThatEndsWellIsStillEvicted(t *testing.T) {
 	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
 		t.Run(string(phase), func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains()
+			w := newSimulator(t, 2, 4).trains()
 			w.change(3, func(p *podstate.Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler }).end(phase, 3)
 			w.step().pass(statuspace.SoonDelay).step()
 			g.Expect(w.status().Elasticity.Evicted).To(Equal([]int32{3}))
@@ -137,7 +137,7 @@ func TestEvictedSurplusThatEndsWellIsStillEvicted(t *testing.T) {
 
 func TestScaleDownThatTakesItsTimeCountsNothing(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).trains().scale(3).step()
+	w := newSimulator(t, 2, 8).trains().scale(3).step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "they are members in status until this write")
 	w.o.Workers = append([]podstate.Worker(nil), w.o.Workers...)
 	d := Plan(w.o, w.now)
@@ -157,7 +157,7 @@ func TestScaleDownThatTakesItsTimeCountsNothing(t *testing.T) {
 
 func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	w.change(3, func(p *podstate.Worker) { p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true })
 	w.o.Job.Spec.Elasticity.CooldownSeconds = new(int32(10))
 	w.settle()
@@ -174,7 +174,7 @@ func TestCooldownShorterThanTheTerminationCountsOnce(t *testing.T) {
 
 func TestWorkerThatLeftIsNotMissed(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
+	w := newSimulator(t, 2, 3).trains()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
 	w.deletePod(1).settle()

@@ -22,7 +22,7 @@ import (
 )
 
 // freeNode is the node that a scheduler chooses for a worker: its own, or the next that it does not avoid.
-func (w *world) freeNode(p *podstate.Worker) string {
+func (w *simulator) freeNode(p *podstate.Worker) string {
 	for n := p.Index; ; n++ {
 		node := fmt.Sprintf("n%d", n)
 		if _, silent := w.o.Unreachable[node]; !silent && !slices.Contains(p.Avoids, node) {
@@ -32,7 +32,7 @@ func (w *world) freeNode(p *podstate.Worker) string {
 }
 
 // reject has the kubelet of a worker's node not take it.
-func (w *world) reject(index int32, reason string) *world {
+func (w *simulator) reject(index int32, reason string) *simulator {
 	w.t.Helper()
 	return w.change(index, func(p *podstate.Worker) {
 		if p.Node == "" {
@@ -44,7 +44,7 @@ func (w *world) reject(index int32, reason string) *world {
 }
 
 // silence has the node of a worker answer no more.
-func (w *world) silence(index int32) *world {
+func (w *simulator) silence(index int32) *simulator {
 	w.t.Helper()
 	if w.o.Unreachable == nil {
 		w.o.Unreachable = map[string]time.Time{}
@@ -54,7 +54,7 @@ func (w *world) silence(index int32) *world {
 }
 
 // loseByTaint has the control plane ask the worker of a silent node to leave, which no kubelet hears.
-func (w *world) loseByTaint(index int32) *world {
+func (w *simulator) loseByTaint(index int32) *simulator {
 	w.t.Helper()
 	return w.change(index, func(p *podstate.Worker) { p.Disruption, p.Terminating, p.Ready = reasonTaint, true, false })
 }
@@ -87,7 +87,7 @@ func TestPodsThatFailForTheirNode(t *testing.T) {
 
 func TestRejectionsCostTheJobNothing(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 4, 4).trains().deletePod(3).settle()
+	w := newSimulator(t, 4, 4).trains().deletePod(3).settle()
 	g.Expect(w.status().Restarts).To(Equal(int32(1)), "the deletion")
 	began := w.now
 	for n := int32(1); n <= 12; n++ {
@@ -112,7 +112,7 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 
 func TestARejectedWorkerOfOneTriesTheNodeAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).settle().run(0).reject(1, "OutOfcpu").step().pass(statuspace.SoonDelay).step()
+	w := newSimulator(t, 2, 2).settle().run(0).reject(1, "OutOfcpu").step().pass(statuspace.SoonDelay).step()
 	w.pass(losses.FirstBackoff).step().step()
 	waits := w.worker(1)
 	g.Expect(waits.Avoids).To(Equal([]string{"n1"}))
@@ -132,7 +132,7 @@ func TestARejectedWorkerOfOneTriesTheNodeAgain(t *testing.T) {
 
 func TestNodesThatAJobAvoidsAreBounded(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 40).settle().run(0, 1).settle()
+	w := newSimulator(t, 2, 40).settle().run(0, 1).settle()
 	for i := int32(2); i < 40; i++ {
 		w.reject(i, "UnexpectedAdmissionError")
 	}
@@ -143,7 +143,7 @@ func TestNodesThatAJobAvoidsAreBounded(t *testing.T) {
 
 func TestARejectionOfAPodThatRanIsALossOfItsNode(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
 		{Action: v1alpha1.ActionFailJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodFailed}},
 		{Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnNodeLost}},
@@ -157,7 +157,7 @@ func TestARejectionOfAPodThatRanIsALossOfItsNode(t *testing.T) {
 // A node loses its power. Five minutes later the control plane asks its pods to leave, and no kubelet hears it.
 func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().silence(1).pass(5 * time.Minute).loseByTaint(1).settle()
+	w := newSimulator(t, 2, 2).trains().silence(1).pass(5 * time.Minute).loseByTaint(1).settle()
 	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/" + v1alpha1.ReasonNodeUnreachable))
 	g.Expect(w.status().Message).To(And(ContainSubstring("Node n1 has not answered since 2026-11-20 10:"),
 		ContainSubstring("kubectl taint node n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")))
@@ -180,7 +180,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 
 func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().silence(1).change(1, func(p *podstate.Worker) { p.Ready = false }).settle()
+	w := newSimulator(t, 2, 2).trains().silence(1).change(1, func(p *podstate.Worker) { p.Ready = false }).settle()
 	w.pass(31 * time.Minute).settle() // Its pod tolerates such nodes for ever.
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/" + v1alpha1.ReasonNodeUnreachable))
 	g.Expect(w.status().Message).To(And(HavePrefix("1 of 2 workers ready. Node n1 of worker 1 has not answered since "),
@@ -194,13 +194,13 @@ func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 }
 
 func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.T) {
-	for name, lose := range map[string]func(*world){
-		"while it trains": func(*world) {},
-		"while it stops":  func(w *world) { w.suspend(true) },
+	for name, lose := range map[string]func(*simulator){
+		"while it trains": func(*simulator) {},
+		"while it stops":  func(w *simulator) { w.suspend(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 2)
+			w := newSimulator(t, 2, 2)
 			w.graceful = true
 			w.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds = ptr.To[int32](600)
 			w.trains().silence(1).pass(5 * time.Minute).loseByTaint(1)
@@ -227,7 +227,7 @@ func TestPodsOfUnreachableNodesAreDeletedByForceWhenTheUserWantsThat(t *testing.
 
 func TestAWorkerThatIsRecordedAliveIsNotDeletedByForce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.ForceDeleteAfterSeconds = ptr.To[int32](60)
 	w.trains().silence(1).pass(time.Hour).loseByTaint(1)
 	g.Expect(Plan(w.o, w.now).ForceDeletePods).To(BeEmpty(), "its loss is in status first")
@@ -237,7 +237,7 @@ func TestAWorkerThatIsRecordedAliveIsNotDeletedByForce(t *testing.T) {
 
 func TestOnlyNodesThatMayBeSilentAreLookedAt(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains()
+	w := newSimulator(t, 2, 3).trains()
 	g.Expect(podstate.SilentNodes(w.o.Workers)).To(BeEmpty(), "a job at rest asks nothing")
 	w.change(0, func(p *podstate.Worker) { p.Ready = false })
 	w.change(2, func(p *podstate.Worker) { p.Terminating, p.Node = true, "n0" })
@@ -259,7 +259,7 @@ func TestOnlyNodesThatMayBeSilentAreLookedAt(t *testing.T) {
 // A broken device plugin of the only node with room.
 func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().deletePod(1).settle()
+	w := newSimulator(t, 2, 2).trains().deletePod(1).settle()
 	for n := int32(1); n <= 6; n++ {
 		w.change(1, func(p *podstate.Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle()
 		w.pass(losses.Backoff(n)).settle()
@@ -277,7 +277,7 @@ func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
 
 func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 			{MatchFields: []corev1.NodeSelectorRequirement{
@@ -295,7 +295,7 @@ func TestWhatTheTemplateExcludesItselfIsNotTriedAgain(t *testing.T) {
 
 func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
 	w.settle().run(0).reject(1, "OutOfcpu").settle().pass(losses.FirstBackoff).settle()
 	w.change(1, func(p *podstate.Worker) {
@@ -307,7 +307,7 @@ func TestAWorkerThatSucceededAfterARejectionHoldsNoClock(t *testing.T) {
 
 func TestAWorkerThatLeavesForTwoReasonsIsDeletedOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).trains().change(2, func(p *podstate.Worker) { p.Node = "n7" }).reject(2, "OutOfcpu").settle()
+	w := newSimulator(t, 2, 3).trains().change(2, func(p *podstate.Worker) { p.Node = "n7" }).reject(2, "OutOfcpu").settle()
 	w.pass(losses.FirstBackoff).settle()
 	g.Expect(w.worker(2).Avoids).To(Equal([]string{"n7"}))
 	w.pass(losses.FirstAvoidance - statuspace.SoonDelay).told(2).step().pass(statuspace.SoonDelay).step().step()

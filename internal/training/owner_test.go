@@ -17,7 +17,7 @@ func TestOwnerThatNobodyCheckedIsSaidForGood(t *testing.T) {
 			`and nothing can be counted for a person.`,
 	} {
 		g := NewWithT(t)
-		w := newWorld(t, 1, 2)
+		w := newSimulator(t, 1, 2)
 		w.o.Job.Spec.Owner, w.o.WebhooksOff = owner, true
 		w.step()
 		g.Expect(w.written).To(Equal(1), "it costs no write of its own")
@@ -35,7 +35,7 @@ func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
 	for name, webhooksOff := range map[string]bool{"checked": false, "not checked": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 1, 2)
+			w := newSimulator(t, 1, 2)
 			w.o.Profile = profile()
 			w.o.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
 			w.o.Job.Spec.Tier, w.o.Job.Spec.Owner, w.o.Job.Spec.OwnerGroups = "small-traffic", "ivy", []string{"leads"}
@@ -60,7 +60,7 @@ func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
 		"default": "counted for a person.",
 		"trainer": `counted for a person. Nor did they check whether its creator may have workers run as ServiceAccount "trainer".`,
 	} {
-		w := newWorld(t, 1, 2)
+		w := newSimulator(t, 1, 2)
 		w.o.Job.Spec.Template.Spec.ServiceAccountName, w.o.WebhooksOff = account, true
 		w.step()
 		said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
@@ -70,14 +70,14 @@ func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
 
 func TestOwnerThatWasCheckedStaysSo(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 1, 2).step()
+	w := newSimulator(t, 1, 2).step()
 	w.o.WebhooksOff = true
 	w.settle().run().settle()
 	g.Expect(condition(w, v1alpha1.ConditionOwnerChecked)).To(Equal("absent"), "webhooks that are switched off later change nothing")
 }
 
 func TestOwnerIsSaidOfAJobThatIsBlocked(t *testing.T) {
-	w := newWorld(t, 1, 2)
+	w := newSimulator(t, 1, 2)
 	w.o.WebhooksOff, w.o.Job.Spec.Tier = true, "platinum"
 	w.step()
 	NewWithT(t).Expect(condition(w, v1alpha1.ConditionOwnerChecked)).To(Equal("False/WebhooksOff"))

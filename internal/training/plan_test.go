@@ -20,7 +20,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-func condition(w *world, kind string) string {
+func condition(w *simulator, kind string) string {
 	c := meta.FindStatusCondition(w.status().Conditions, kind)
 	if c == nil {
 		return "absent"
@@ -38,7 +38,7 @@ func reasons(events []statuspace.Event) []string {
 
 func TestAttemptIsInStatusBeforeAnythingIsCreated(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).step()
+	w := newSimulator(t, 2, 8).step()
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(1)))
 	g.Expect(w.o.Workers).To(BeEmpty())
 	g.Expect(w.o.Core).To(BeNil())
@@ -51,7 +51,7 @@ func TestAttemptIsInStatusBeforeAnythingIsCreated(t *testing.T) {
 
 func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).step().step().run(0).step()
+	w := newSimulator(t, 2, 4).step().step().run(0).step()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
 	w.run(1).step()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
@@ -69,7 +69,7 @@ func TestSurplusFollowsOnceTheCoreRuns(t *testing.T) {
 
 func TestMaxReplicasDownAndUp(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 8).settle().run().settle().run(2, 3, 5).settle()
+	w := newSimulator(t, 2, 8).settle().run().settle().run(2, 3, 5).settle()
 	w.scale(3).step()
 	deleted := []int32{}
 	for range 2 {
@@ -89,7 +89,7 @@ func TestMaxReplicasDownAndUp(t *testing.T) {
 
 func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().scale(6).settle()
+	w := newSimulator(t, 2, 4).trains().scale(6).settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3}))
 	g.Expect(condition(w, v1alpha1.ConditionRangePending)).To(Equal("True/NextAttempt"))
 	w.scale(4).settle()
@@ -98,7 +98,7 @@ func TestRangeBeyondTheAttemptIsPending(t *testing.T) {
 
 func TestRangeChangedBeforeAnythingIsPlacedIsAdopted(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 9, 9).settle()
+	w := newSimulator(t, 9, 9).settle()
 	w.o.Core.Unschedulable = "no room"
 	w.o.Job.Spec.MinReplicas = 4
 	w.scale(6).pass(time.Second).settle()
@@ -125,7 +125,7 @@ func profile(tiers ...string) *v1alpha1.ResourceQuotaProfile {
 
 func TestTierOfTheProfileStaysWithAJobThatHasBegun(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Profile = profile("small-traffic", "exploratory")
 	w.settle()
 	g.Expect(w.status().Tier).To(Equal("small-traffic"))
@@ -224,7 +224,7 @@ func TestObstacles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4)
+			w := newSimulator(t, 2, 4)
 			c.edit(&w.o)
 			w.settle()
 			g.Expect(w.o.Workers).To(BeEmpty())
@@ -243,7 +243,7 @@ func TestObstacles(t *testing.T) {
 
 func TestStraysOfAnotherAttemptAreReplaced(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.change(1, func(p *podstate.Worker) { p.Attempt = "0-1" }).step()
 	g.Expect(w.last.DeletePods).To(HaveLen(1))
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "its name is not free yet")
@@ -253,7 +253,7 @@ func TestStraysOfAnotherAttemptAreReplaced(t *testing.T) {
 
 func TestDriftedPodGroupIsRestored(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	drifted := w.last.Blueprint.CoreGroup()
 	drifted.MinMember = 1
 	g.Expect(drifted.Drifted(*w.o.Core)).To(BeTrue())
@@ -264,7 +264,7 @@ func TestDriftedPodGroupIsRestored(t *testing.T) {
 }
 
 func TestDeletedJobIsLeftAlone(t *testing.T) {
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.o.Job.DeletionTimestamp = &metav1.Time{Time: w.now}
 	w.o.Workers = nil
 	w.step()
@@ -273,7 +273,7 @@ func TestDeletedJobIsLeftAlone(t *testing.T) {
 
 func TestWaitingMessageSaysWhatIsAskedAndWhatVolcanoSays(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 9, 9).settle()
+	w := newSimulator(t, 9, 9).settle()
 	g.Expect(w.status().Message).To(Equal("Waiting in queue default for Volcano to place the core of 9 workers (9 nvidia.com/gpu)."))
 	w.o.Core.Unschedulable = "9/9 tasks in gang unschedulable"
 	w.settle()
@@ -284,7 +284,7 @@ func TestWaitingMessageSaysWhatIsAskedAndWhatVolcanoSays(t *testing.T) {
 
 func TestReadyOneByOneIsOneWritePerInterval(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 8, 8).step().step()
+	w := newSimulator(t, 8, 8).step().step()
 	g.Expect(w.written).To(Equal(1))
 	start := w.now
 	for i := range int32(8) {
@@ -300,7 +300,7 @@ func TestReadyOneByOneIsOneWritePerInterval(t *testing.T) {
 
 func TestAtRestNothingIsDone(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	before := w.written
 	for range 100 {
 		w.pass(time.Minute).step()
@@ -312,7 +312,7 @@ func TestAtRestNothingIsDone(t *testing.T) {
 
 func TestStory(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	g.Expect(reasons(w.events)).To(Equal([]string{"Scheduled", "Grew"}))
 	w.evict(3).settle().pass(300 * time.Second).settle().run().settle()
 	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
@@ -326,14 +326,14 @@ func TestStory(t *testing.T) {
 
 func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().evict(3).settle()
+	w := newSimulator(t, 2, 4).trains().evict(3).settle()
 	w.pass(300 * time.Second).step().run().pass(time.Second).step().pass(statuspace.CalmInterval).step()
 	g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay", "Grew"}))
 }
 
 func TestStoryOfWaiting(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Queue.Missing, w.o.Queue.State = true, ""
 	w.settle()
 	g.Expect(reasons(w.events)).To(Equal([]string{"QueueNotFound"}))
@@ -346,14 +346,14 @@ func TestStoryOfWaiting(t *testing.T) {
 
 func TestShrinkingIsSaidAtOnce(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 6).trains().scale(3).step()
+	w := newSimulator(t, 2, 6).trains().scale(3).step()
 	g.Expect(w.status().ReadyWorkers).To(Equal("3/3 (2..3)"), "what is being deleted does not count")
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/AtMaximum"))
 }
 
 func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).step().step()
+	w := newSimulator(t, 2, 2).step().step()
 	refused := jobstate.Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
 	first := Explain(w.o, w.now, Plan(w.o, w.now), refused)
 	g.Expect(PaceOf(w.status(), &first)).To(Equal(statuspace.Now))
@@ -367,7 +367,7 @@ func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 
 func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.o.Core, w.o.Queue.State = nil, "Closed"
 	w.deletePod(1).settle()
 	g.Expect(w.status().Restarts).To(Equal(int32(1)))
@@ -378,11 +378,11 @@ func TestObstaclesHideNeitherLossNorEnd(t *testing.T) {
 
 func TestQueueThatClosesUnderAWaitingGangIsTheReason(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).settle()
+	w := newSimulator(t, 2, 4).settle()
 	w.o.Queue.State = "Closed"
 	w.settle()
 	g.Expect(condition(w, v1alpha1.ConditionScheduled)).To(Equal("False/QueueClosed"))
-	w = newWorld(t, 2, 4).settle()
+	w = newSimulator(t, 2, 4).settle()
 	w.o.Queue.State = "Closed"
 	w.run().settle()
 	g.Expect(w.o.Surplus).To(BeNil(), "Volcano's webhook would refuse it")

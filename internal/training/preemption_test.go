@@ -15,7 +15,7 @@ import (
 
 func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	by := types.NamespacedName{Namespace: "ads", Name: "launch"}
 	w.o.Verdict = capacity.Verdict{Preempt: &capacity.Preemption{By: by, Tier: "main-traffic"}}
 	w.step()
@@ -44,7 +44,7 @@ func TestPreemptedJobStopsWholeAndGoesOn(t *testing.T) {
 
 func TestPreemptedJobSavesFirst(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](60)
 	w.trains()
 	w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}
@@ -74,8 +74,8 @@ func TestWhatPreemptionAndRestartsLose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			trained := func() (w *world, since time.Time) {
-				w = newWorld(t, 2, 2).trains()
+			trained := func() (w *simulator, since time.Time) {
+				w = newSimulator(t, 2, 2).trains()
 				began := w.status().RunningSince.Time
 				w.pass(time.Hour).change(0, func(p *podstate.Worker) { p.CheckpointDone = began.Add(c.saved).Unix() })
 				return w, began.Add(c.since)
@@ -92,7 +92,7 @@ func TestWhatPreemptionAndRestartsLose(t *testing.T) {
 }
 
 func TestDeadlinesStandStillWhilePreempted(t *testing.T) {
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int32](3600)
 	w.trains()
 	w.o.Verdict.Preempt = &capacity.Preemption{By: types.NamespacedName{Name: "launch"}}

@@ -13,7 +13,7 @@ import (
 // with what its template allows.
 func TestJobThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	before := w.o.Core
 	for i := range w.o.Config.Tiers {
 		w.o.Config.Tiers[i].QoS = config.QoSGuaranteed
@@ -30,7 +30,7 @@ func TestJobThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("absent"))
 	g.Expect(w.indices()).To(ConsistOf(int32(0), int32(1)), "nor is its next gang refused")
 
-	w = newWorld(t, 2, 4)
+	w = newSimulator(t, 2, 4)
 	for i := range w.o.Config.Tiers {
 		w.o.Config.Tiers[i].QoS = config.QoSGuaranteed
 	}

@@ -11,7 +11,7 @@ import (
 func TestAJobWhoseWorkersAreRefusedHoldsNoPlaceInTheQueue(t *testing.T) {
 	g := NewWithT(t)
 	const words = "Cannot create pod ctr-worker-0: violates PodSecurity."
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.refuses = words
 	w.settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected))
@@ -31,7 +31,7 @@ func TestAJobWhoseWorkersAreRefusedHoldsNoPlaceInTheQueue(t *testing.T) {
 
 func TestAGangOfAnEarlierAttemptGoesToo(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	w.refuses = "Cannot create pod."
 	for i := range int32(4) {
 		w.deletePod(i)
@@ -45,7 +45,7 @@ func TestAGangOfAnEarlierAttemptGoesToo(t *testing.T) {
 
 func TestWorkersThatAreThereKeepTheirGang(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains()
+	w := newSimulator(t, 2, 2).trains()
 	w.refuses = "Cannot create pod."
 	w.deletePod(1).settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonRejected))

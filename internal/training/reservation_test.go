@@ -12,7 +12,7 @@ import (
 
 func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.settle()
 	class := func() string { return w.last.Blueprint.CoreGroup().PriorityClass }
 	usual := class()
@@ -40,7 +40,7 @@ func TestAGangToWhichRoomIsHandedOverIsTheFirstUntilItIsPlaced(t *testing.T) {
 
 func TestRoomThatWasHandedOverMakesNobodyTheFirstAgain(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.o.Profile = profile()
 	w.o.Profile.Status.Reservations = []v1alpha1.ReservationStatus{
 		{Name: "launch", Phase: v1alpha1.ReservationHandedOver, Job: "ads/ctr"},

@@ -12,7 +12,7 @@ import (
 )
 
 // edit changes the job before anything is decided.
-func (w *world) edit(change func(*v1alpha1.ElasticTrainingJobSpec)) *world {
+func (w *simulator) edit(change func(*v1alpha1.ElasticTrainingJobSpec)) *simulator {
 	change(&w.o.Job.Spec)
 	return w
 }
@@ -21,7 +21,7 @@ func plainBackend(s *v1alpha1.ElasticTrainingJobSpec) { s.Rendezvous.Backend = v
 
 func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 3).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
+	w := newSimulator(t, 2, 3).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
 		s.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")},
 		}}
@@ -34,7 +34,7 @@ func TestGPUsOfTheMasterAreItsOwn(t *testing.T) {
 
 func TestHostsFollowMembership(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
+	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) {
 		s.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{
 			{Action: v1alpha1.ActionRestartWorker, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnPodEvicted}},
 		}}
@@ -67,14 +67,14 @@ func TestHostsFollowMembership(t *testing.T) {
 }
 
 func TestTorchrunNeedsNoHosts(t *testing.T) {
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.trains()
 	NewWithT(t).Expect(w.hostsWritten).To(BeZero())
 }
 
 func TestSSHKeysAreThereBeforeTheCore(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Rendezvous.SSHKeys = true })
+	w := newSimulator(t, 2, 4).edit(plainBackend).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.Rendezvous.SSHKeys = true })
 	w.step().step()
 	g.Expect(w.last.CreateWorkers).NotTo(BeEmpty())
 	g.Expect(w.last.CreateSSHKeys).To(BeTrue())
@@ -90,7 +90,7 @@ func TestIsolatedJobsHaveTheirPolicyBeforeTheCore(t *testing.T) {
 		v1alpha1.NetworkPolicyIsolated: true, v1alpha1.NetworkPolicyNone: false, "": false,
 	} {
 		g := NewWithT(t)
-		w := newWorld(t, 2, 4).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.NetworkPolicy = mode })
+		w := newSimulator(t, 2, 4).edit(func(s *v1alpha1.ElasticTrainingJobSpec) { s.NetworkPolicy = mode })
 		w.step()
 		g.Expect(w.last.CreateNetworkPolicy).To(BeFalse(), "the attempt is recorded first")
 		w.step()
@@ -107,7 +107,7 @@ func accelerated(models ...string) func(*v1alpha1.ElasticTrainingJobSpec) {
 
 func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(accelerated("A100", "H100"))
+	w := newSimulator(t, 2, 4).edit(accelerated("A100", "H100"))
 	w.settle()
 	g.Expect(w.status().Attempt.Model).To(Equal("A100"), "the first listed")
 	g.Expect(w.status().Message).To(ContainSubstring("of model A100"))
@@ -138,7 +138,7 @@ func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 
 func TestMixedModelsAreNotChosen(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(accelerated("A100", "H100"))
+	w := newSimulator(t, 2, 4).edit(accelerated("A100", "H100"))
 	w.o.Job.Spec.Accelerator.Mixed = true
 	w.settle()
 	g.Expect(w.status().Attempt.Model).To(BeEmpty())
@@ -147,7 +147,7 @@ func TestMixedModelsAreNotChosen(t *testing.T) {
 
 func TestUnknownAcceleratorIsRefusedWithWords(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).edit(accelerated("v5e"))
+	w := newSimulator(t, 2, 4).edit(accelerated("v5e"))
 	w.o.Job.Spec.Accelerator.Resource = "google.com/tpu"
 	d := Plan(w.o, w.now)
 	g.Expect(d.CreateWorkers).To(BeEmpty())

@@ -15,9 +15,9 @@ import (
 )
 
 // sizedWorld has a job whose trainer asks for 16 processors and 64Gi, and whose task used 2 and 8Gi for a week.
-func sizedWorld(t *testing.T, mode v1alpha1.SizingMode) *world {
+func sizedWorld(t *testing.T, mode v1alpha1.SizingMode) *simulator {
 	t.Helper()
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.o.Job.Spec.Tier, w.o.Job.Spec.Sizing = "small-traffic", &v1alpha1.JobSizing{Mode: mode}
 	asked := corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi")}
 	w.o.Job.Spec.Template.Spec.Containers[0].Resources.Requests = asked
@@ -31,7 +31,7 @@ func sizedWorld(t *testing.T, mode v1alpha1.SizingMode) *world {
 }
 
 // given is the memory that worker i is made with.
-func (w *world) given(i int32) string {
+func (w *simulator) given(i int32) string {
 	pod := trainingpod.Blueprint{Job: w.o.Job, Attempt: w.status().Attempt, Tier: w.o.Config.Tiers[1]}.Pod(i)
 	r := pod.Spec.Containers[0].Resources
 	if r.Limits.Memory().Cmp(*r.Requests.Memory()) != 0 {

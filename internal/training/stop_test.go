@@ -12,7 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-func (w *world) suspend(yes bool) *world {
+func (w *simulator) suspend(yes bool) *simulator {
 	w.o.Job.Spec.RunPolicy.Suspend = yes
 	w.o.Job.Generation++
 	return w
@@ -20,7 +20,7 @@ func (w *world) suspend(yes bool) *world {
 
 func TestSuspendAndResume(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains().fail(1, "once").recover().suspend(true).step()
+	w := newSimulator(t, 2, 4).trains().fail(1, "once").recover().suspend(true).step()
 	g.Expect(w.last.DeletePods).To(BeEmpty(), "that it is stopped is in status first")
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSuspending))
 	w.restart().settle()
@@ -49,7 +49,7 @@ func TestSuspendAndResume(t *testing.T) {
 
 func TestSuspendedFromTheBeginning(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).suspend(true).settle()
+	w := newSimulator(t, 2, 4).suspend(true).settle()
 	g.Expect(w.o.Workers).To(BeEmpty())
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSuspended))
 	w.suspend(false).settle().run().settle()
@@ -59,7 +59,7 @@ func TestSuspendedFromTheBeginning(t *testing.T) {
 
 func TestResumedBeforeTheLastPodHasLeft(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().suspend(true).step()
+	w := newSimulator(t, 2, 2).trains().suspend(true).step()
 	for i := range w.o.Workers {
 		w.o.Workers[i].Terminating = true
 	}
@@ -74,7 +74,7 @@ func TestResumedBeforeTheLastPodHasLeft(t *testing.T) {
 
 func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int32](3600)
 	w.settle().pass(5 * time.Hour).settle().run().settle().pass(30 * time.Minute).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning), "the wait does not count")
@@ -89,13 +89,13 @@ func TestActiveDeadlineStandsStillWhileSuspended(t *testing.T) {
 
 func TestSchedulingTimeout(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
 	w.settle()
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 10*time.Minute, time.Minute))
 	w.pass(10 * time.Minute).step()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonSchedulingTimeout))
-	placed := newWorld(t, 2, 2)
+	placed := newSimulator(t, 2, 2)
 	placed.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
 	placed.trains().pass(time.Hour).settle()
 	g.Expect(placed.status().Phase).To(Equal(v1alpha1.PhaseRunning))
@@ -103,7 +103,7 @@ func TestSchedulingTimeout(t *testing.T) {
 
 func TestBelowMinTimeout(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2).trains().deletePod(1).settle()
+	w := newSimulator(t, 2, 2).trains().deletePod(1).settle()
 	g.Expect(w.last.RequeueAfter).To(BeNumerically("~", 30*time.Minute, time.Minute))
 	w.pass(29 * time.Minute).settle().run().settle()
 	g.Expect(w.status().BelowMinSince).To(BeNil())
@@ -117,7 +117,7 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 	} {
 		t.Run(waiting, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 2).settle()
+			w := newSimulator(t, 2, 2).settle()
 			w.change(0, func(p *podstate.Worker) { p.Scheduled, p.Waiting, p.WaitingMessage = true, waiting, "no such thing" })
 			w.change(1, func(p *podstate.Worker) { p.Scheduled = true }).settle()
 			g.Expect(w.status().Reason).To(Equal(reason))
@@ -128,7 +128,7 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 		})
 	}
 	t.Run("mended", func(t *testing.T) {
-		w := newWorld(t, 2, 2).settle()
+		w := newSimulator(t, 2, 2).settle()
 		w.change(0, func(p *podstate.Worker) { p.Scheduled, p.Waiting = true, "ErrImagePull" }).settle()
 		w.change(0, func(p *podstate.Worker) { p.Waiting = "" }).settle()
 		NewWithT(t).Expect(w.status().BelowMinSince).To(BeNil())
@@ -137,7 +137,7 @@ func TestErrorsOfImageAndConfiguration(t *testing.T) {
 
 func TestEndedJobIsDeletedAfterItsTime(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
 	w.trains()
 	for i := range int32(2) {
@@ -151,7 +151,7 @@ func TestEndedJobIsDeletedAfterItsTime(t *testing.T) {
 
 func TestKueue(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Labels = map[string]string{kueueQueueLabel: "team"}
 	w.settle()
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/ManagedByKueue"))

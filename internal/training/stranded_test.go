@@ -14,7 +14,7 @@ import (
 )
 
 // succeed lets workers end well.
-func (w *world) succeed(indices ...int32) *world {
+func (w *simulator) succeed(indices ...int32) *simulator {
 	w.t.Helper()
 	for _, i := range indices {
 		w.change(i, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false })
@@ -23,7 +23,7 @@ func (w *world) succeed(indices ...int32) *world {
 }
 
 // restartInPlace lets containers of a worker fail and start again.
-func (w *world) restartInPlace(index int32) *world {
+func (w *simulator) restartInPlace(index int32) *simulator {
 	w.t.Helper()
 	return w.change(index, func(p *podstate.Worker) {
 		p.ContainerRestarts++
@@ -32,14 +32,14 @@ func (w *world) restartInPlace(index int32) *world {
 }
 
 func TestLossOfWorker0CallsBackThoseThatSucceeded(t *testing.T) {
-	for name, lose := range map[string]func(*world){
-		"fails in place": func(w *world) { w.restartInPlace(0).step() },
-		"deleted":        func(w *world) { w.deletePod(0).step() },
-		"evicted":        func(w *world) { w.evict(0).step() },
+	for name, lose := range map[string]func(*simulator){
+		"fails in place": func(w *simulator) { w.restartInPlace(0).step() },
+		"deleted":        func(w *simulator) { w.deletePod(0).step() },
+		"evicted":        func(w *simulator) { w.evict(0).step() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4).trains().succeed(1, 3).settle()
+			w := newSimulator(t, 2, 4).trains().succeed(1, 3).settle()
 			g.Expect(w.status().Message).To(Equal(
 				"All 2 workers ready. Beside them, workers 1 and 3 left, having succeeded or because a rule of failurePolicy says Ignore."))
 			lose(w)
@@ -56,7 +56,7 @@ func TestLossOfWorker0CallsBackThoseThatSucceeded(t *testing.T) {
 
 func TestStrandedWorkersAreCreatedAnew(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 3, 4).trains()
+	w := newSimulator(t, 3, 4).trains()
 	w.restartInPlace(2).step().restartInPlace(0).settle() // One incident, of which worker 2 was seen first,
 	w.restartInPlace(3).settle()                          // and worker 3 last.
 	was := w.worker(1).UID
@@ -76,36 +76,36 @@ func TestStrandedWorkersAreCreatedAnew(t *testing.T) {
 
 func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens func(*world)
+		happens func(*simulator)
 		kept    bool
 	}{
-		"long after": {func(w *world) { w.restartInPlace(0).settle().pass(jobstate.ExitBarrier).succeed(1).settle() }, true},
-		"soon after": {func(w *world) { w.restartInPlace(0).settle().pass(jobstate.ExitBarrier / 2).succeed(1).settle() }, false},
-		"restarted and ended while no operator ran": {func(w *world) {
+		"long after": {func(w *simulator) { w.restartInPlace(0).settle().pass(jobstate.ExitBarrier).succeed(1).settle() }, true},
+		"soon after": {func(w *simulator) { w.restartInPlace(0).settle().pass(jobstate.ExitBarrier / 2).succeed(1).settle() }, false},
+		"restarted and ended while no operator ran": {func(w *simulator) {
 			w.restartInPlace(0).restartInPlace(1).succeed(1).settle()
 		}, true},
-		"succeeded soon after, and was seen long after": {func(w *world) {
+		"succeeded soon after, and was seen long after": {func(w *simulator) {
 			w.restartInPlace(0).settle()
 			at := w.now
 			w.pass(2 * jobstate.ExitBarrier).succeed(1)
 			w.change(1, func(p *podstate.Worker) { p.FinishedAt = metav1.NewTime(at.Add(time.Second)) }).settle()
 		}, false},
-		"succeeded in the same moment": {func(w *world) { w.restartInPlace(0).succeed(1).settle() }, false},
-		"worker 0 never ran": {func(w *world) {
+		"succeeded in the same moment": {func(w *simulator) { w.restartInPlace(0).succeed(1).settle() }, false},
+		"worker 0 never ran": {func(w *simulator) {
 			w.deletePod(0).settle()
 			w.restartInPlace(1).settle()
 			w.change(0, func(p *podstate.Worker) { p.Disruption = evictionAPI }).deletePod(0).settle()
 			w.succeed(1).settle()
 		}, true},
-		"restarted for itself, before": {func(w *world) {
+		"restarted for itself, before": {func(w *simulator) {
 			w.restartInPlace(1).settle().pass(incidentWindow / 2).restartInPlace(0).settle()
 			w.succeed(1).settle()
 		}, false},
-		"a sidecar of worker 0 restarted": {func(w *world) {
+		"a sidecar of worker 0 restarted": {func(w *simulator) {
 			w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Container = "sidecar" }).settle()
 			w.succeed(1).settle()
 		}, true},
-		"a container of worker 0 restarted, and the template has none any more": {func(w *world) {
+		"a container of worker 0 restarted, and the template has none any more": {func(w *simulator) {
 			w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Container = "trainer" })
 			containers := w.o.Job.Spec.Template.Spec.Containers
 			w.o.Job.Spec.Template.Spec.Containers = nil
@@ -113,13 +113,13 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 			w.o.Job.Spec.Template.Spec.Containers = containers
 			w.succeed(1).settle()
 		}, false},
-		"the trainer of worker 0 restarted": {func(w *world) {
+		"the trainer of worker 0 restarted": {func(w *simulator) {
 			w.restartInPlace(0).change(0, func(p *podstate.Worker) { p.Failure.Container = "trainer" }).settle()
 			w.succeed(1).settle()
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 2, 2).trains()
+			w := newSimulator(t, 2, 2).trains()
 			was := w.worker(1).UID
 			c.happens(w)
 			if c.kept {
@@ -133,7 +133,7 @@ func TestWhoHasMetWorker0AgainIsNotStranded(t *testing.T) {
 
 func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.FailurePolicy = &v1alpha1.FailurePolicy{Rules: []v1alpha1.FailureRule{{
 		Action: v1alpha1.ActionCompleteJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnTaskCompleted},
 	}}}
@@ -149,7 +149,7 @@ func TestStrandedWorkerFulfilsNoRule(t *testing.T) {
 
 func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
 	w.trains().deletePod(0).settle()
 	w.run().settle()
@@ -161,7 +161,7 @@ func TestNobodyIsStrandedOnceWorker0HasSucceeded(t *testing.T) {
 
 func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
 	w.trains().succeed(1).settle()
 	w.restartInPlace(0).step().succeed(0).step()
@@ -172,7 +172,7 @@ func TestStrandedSuccessIsNoneOfAllWorkers(t *testing.T) {
 
 func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 2)
+	w := newSimulator(t, 2, 2)
 	w.o.Job.Spec.Rendezvous.Backend = v1alpha1.BackendNone
 	w.trains().restartInPlace(0).settle()
 	was := w.worker(1).UID
@@ -180,7 +180,7 @@ func TestSuccessCountsWhereWorkersTrainForThemselves(t *testing.T) {
 	w.restartInPlace(0).settle()
 	g.Expect(w.worker(1).UID).To(Equal(was))
 
-	w = newWorld(t, 2, 2)
+	w = newSimulator(t, 2, 2)
 	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAny
 	w.trains().restartInPlace(0).settle()
 	w.succeed(1).settle()

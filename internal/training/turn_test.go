@@ -70,7 +70,7 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4)
+			w := newSimulator(t, 2, 4)
 			w.o.Profile, w.o.Turn = capped(), admission.Turn{Blocked: &c.blocked}
 			w.settle()
 			g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonQuotaExceeded))
@@ -95,7 +95,7 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 
 func TestAJobOfWhichNothingIsDecidedYetCreatesNothing(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.o.Profile = capped()
 	w.settle()
 	g.Expect(w.status().Attempt).NotTo(BeNil(), "it asks for its turn")
@@ -105,7 +105,7 @@ func TestAJobOfWhichNothingIsDecidedYetCreatesNothing(t *testing.T) {
 
 func TestAGangThatIsThereStaysWhateverTheLimits(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4).trains()
+	w := newSimulator(t, 2, 4).trains()
 	w.o.Profile = capped()
 	w.o.Turn = admission.Turn{Blocked: &admission.Blocked{Never: true}}
 	before := w.indices()
@@ -119,7 +119,7 @@ func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
 	for name, placed := range map[string]bool{"before it is placed": false, "when it begins anew": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld(t, 2, 4)
+			w := newSimulator(t, 2, 4)
 			w.o.Profile = capped()
 			w.settle()
 			w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true}
@@ -140,7 +140,7 @@ func TestALargerAttemptAsksForItsTurnAgain(t *testing.T) {
 
 func TestAJobThatIsRefusedIsSoUnderALimitToo(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.o.Profile, w.refuses = capped(), "Cannot create pod ctr-worker-0: violates PodSecurity."
 	w.settle()
 	w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true}
@@ -156,7 +156,7 @@ func TestAJobThatIsRefusedIsSoUnderALimitToo(t *testing.T) {
 
 func TestWhatIsSaidOfGrowthStandsUntilTheLimitsAreKnown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld(t, 2, 4)
+	w := newSimulator(t, 2, 4)
 	w.o.Profile = capped()
 	w.settle()
 	w.o.Turn = admission.Turn{Ask: admission.AskOf(w.o.Job), Admitted: true, Surplus: 1}

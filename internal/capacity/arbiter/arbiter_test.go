@@ -29,8 +29,8 @@ import (
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-// scene is a cluster of one node of eight GPUs.
-type scene struct {
+// fixture is a cluster of one node of eight GPUs.
+type fixture struct {
 	t       *testing.T
 	objects []client.Object
 	served  bool
@@ -44,14 +44,14 @@ type scene struct {
 	sharing config.Sharing
 }
 
-func (s *scene) spend(string, time.Duration) (admission.Spending, error) {
+func (s *fixture) spend(string, time.Duration) (admission.Spending, error) {
 	if s.spent < 0 {
 		return admission.Spending{}, errors.New("the ledger was not read yet")
 	}
 	return admission.Spending{ByUser: map[string]int64{"alice": s.spent}}, nil
 }
 
-func newScene(t *testing.T) *scene {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n"},
@@ -62,16 +62,16 @@ func newScene(t *testing.T) *scene {
 	}
 	queue := gang.NewQueue()
 	queue.SetName("default")
-	return &scene{t: t, objects: []client.Object{node, queue}}
+	return &fixture{t: t, objects: []client.Object{node, queue}}
 }
 
 // job adds a job of at least two workers whose first bound workers are on the node.
-func (s *scene) job(name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
+func (s *fixture) job(name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
 	return s.jobIn("default", name, maximum, bound)
 }
 
 // jobIn adds one in a queue.
-func (s *scene) jobIn(queue, name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
+func (s *fixture) jobIn(queue, name string, maximum, bound int32) *v1alpha1.ElasticTrainingJob {
 	j := &v1alpha1.ElasticTrainingJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
@@ -99,7 +99,7 @@ func (s *scene) jobIn(queue, name string, maximum, bound int32) *v1alpha1.Elasti
 }
 
 // bind adds the pods of the job's first workers, on the node.
-func (s *scene) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
+func (s *fixture) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
 	for i := range bound {
 		pod := b.Pod(i)
@@ -110,7 +110,7 @@ func (s *scene) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
 }
 
 // wait adds the core workers that jobs with an attempt are missing, as pods that wait for a node since their jobs do.
-func (s *scene) wait() {
+func (s *fixture) wait() {
 	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { return slices.Contains(s.waits, o) })
 	s.waits = nil
 	there := map[string]bool{}
@@ -142,7 +142,7 @@ func (s *scene) wait() {
 	s.objects = append(s.objects, s.waits...)
 }
 
-func (s *scene) arbiter() *Arbiter {
+func (s *fixture) arbiter() *Arbiter {
 	s.t.Helper()
 	s.wait()
 	scheme := runtime.NewScheme()
@@ -170,7 +170,7 @@ func waitingSince(j *v1alpha1.ElasticTrainingJob, since time.Time) {
 
 func TestWhoWaitsAndWhoHoldsSurplus(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 7)
 	waitingSince(s.job("ranker", 4, 0), now.Add(-10*time.Second))
 	a := s.arbiter()
@@ -195,7 +195,7 @@ func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			node, _ := s.objects[0].(*corev1.Node)
 			node.Spec.Unschedulable = true
 			s.job("ranker", 4, 0).Spec.Template.Spec.Tolerations = c.tolerations
@@ -209,7 +209,7 @@ func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
 
 func TestLabelsMakeNobodySurplus(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 7)
 	for _, o := range s.objects {
 		if pod, ok := o.(*corev1.Pod); ok && pod.Name == "ctr-worker-6" {
@@ -229,7 +229,7 @@ func TestLabelsMakeNobodySurplus(t *testing.T) {
 
 func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	holder := s.job("ctr", 8, 8)
 	holder.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](86400)
 	for _, o := range s.objects {
@@ -264,7 +264,7 @@ func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.served = c.served
 			s.job("ctr", 8, 7).Spec.Elasticity.ShrinkBy = c.shrinkBy
 			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Minute))
@@ -278,7 +278,7 @@ func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 
 func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 8)
 	s.job("ranker", 4, 0)
 	a := s.arbiter()
@@ -302,7 +302,7 @@ func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
 
 func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 8)
 	a := s.arbiter()
 	again, err := a.evaluate(t.Context(), now)
@@ -313,7 +313,7 @@ func TestNothingIsJudgedWhereNobodyWaits(t *testing.T) {
 
 func TestPlainVolcanoGangsWaitToo(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 8)
 	foreign := gang.Group{Namespace: "ads", Name: "vcjob", Queue: "default", MinMember: 1}.PodGroup()
 	foreign.SetCreationTimestamp(metav1.NewTime(now.Add(-2 * time.Minute)))
@@ -345,7 +345,7 @@ func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			for _, running := range []string{"a", "b", "c"} {
 				s.job(running, 2, 2)
 			}

@@ -16,31 +16,31 @@ import (
 
 func TestWhichTrainingsClaimRoom(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *scene, j *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, j *v1alpha1.ElasticTrainingJob)
 		after  time.Duration
 		claims bool
 	}{
-		"its pods wait": {change: func(*scene, *v1alpha1.ElasticTrainingJob) {}, claims: true},
+		"its pods wait": {change: func(*fixture, *v1alpha1.ElasticTrainingJob) {}, claims: true},
 		"it has its places, and has not begun": {
-			change: func(s *scene, j *v1alpha1.ElasticTrainingJob) { s.bind(j, 2) }, claims: true,
+			change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) { s.bind(j, 2) }, claims: true,
 		},
-		"it is suspended": {change: func(_ *scene, j *v1alpha1.ElasticTrainingJob) { j.Spec.RunPolicy.Suspend = true }},
-		"it is suspended, and still has its places": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"it is suspended": {change: func(_ *fixture, j *v1alpha1.ElasticTrainingJob) { j.Spec.RunPolicy.Suspend = true }},
+		"it is suspended, and still has its places": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bind(j, 2)
 			j.Spec.RunPolicy.Suspend = true
 		}},
-		"scheduling gates hold its pods": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"scheduling gates hold its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
 		}},
-		"a quota refuses its pods": {change: func(s *scene, _ *v1alpha1.ElasticTrainingJob) {
+		"a quota refuses its pods": {change: func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 		}},
-		"room is kept for it": {change: func(s *scene, _ *v1alpha1.ElasticTrainingJob) { s.reserve("gang") }, claims: true},
-		"room is kept for it, and no node takes its pods": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"room is kept for it": {change: func(s *fixture, _ *v1alpha1.ElasticTrainingJob) { s.reserve("gang") }, claims: true},
+		"room is kept for it, and no node takes its pods": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.reserve("gang")
 			s.hold(j, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"gpu": "none"} })
 		}},
-		"room is kept for it, and it is larger than the cluster": {change: func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"room is kept for it, and it is larger than the cluster": {change: func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.reserve("gang")
 			s.hold(j, func(p *corev1.Pod) {
 				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1000")}
@@ -53,7 +53,7 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			c.change(s, s.claimant())
 			a := s.arbiter()
 			claims, judged := a.Claims(key("gang"))
@@ -69,7 +69,7 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 }
 
 // reserve has a profile keep room for a training of that name.
-func (s *scene) reserve(name string) {
+func (s *fixture) reserve(name string) {
 	s.objects = append(s.objects, &v1alpha1.ResourceQuotaProfile{
 		ObjectMeta: metav1.ObjectMeta{Name: "team"},
 		Spec:       v1alpha1.ResourceQuotaProfileSpec{Reservations: []v1alpha1.ProfileReservation{{ForTask: name, ForOwner: "alice"}}},
@@ -77,21 +77,21 @@ func (s *scene) reserve(name string) {
 }
 
 // rejected has kubelets reject worker 1 so many times in a row.
-func rejected(times int32) func(*scene, *v1alpha1.ElasticTrainingJob) {
-	return func(_ *scene, j *v1alpha1.ElasticTrainingJob) {
+func rejected(times int32) func(*fixture, *v1alpha1.ElasticTrainingJob) {
+	return func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
 		j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "before", Lost: true, Rejections: times}}
 	}
 }
 
 // hasRoom makes room for the claimant.
-func hasRoom(s *scene, _ *v1alpha1.ElasticTrainingJob) {
+func hasRoom(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
 	node, _ := s.objects[0].(*corev1.Node)
 	node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("10")
 }
 
 func TestProfilesAreWokenWhenOtherTrainingsClaimRoom(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	j := s.claimant()
 	a := s.arbiter()
 	// An arbiter that waits for a reader waits until then.

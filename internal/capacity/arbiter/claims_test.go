@@ -23,7 +23,7 @@ import (
 
 // claimant adds job gang of two workers, of the most important tier, which has waited for an hour while job ctr holds all
 // eight GPUs.
-func (s *scene) claimant() *v1alpha1.ElasticTrainingJob {
+func (s *fixture) claimant() *v1alpha1.ElasticTrainingJob {
 	holder := s.job("ctr", 8, 8)
 	holder.Status.RunningSince = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
 	j := s.job("gang", 4, 0)
@@ -33,7 +33,7 @@ func (s *scene) claimant() *v1alpha1.ElasticTrainingJob {
 }
 
 // hold has every pod of the job that waits pass through change.
-func (s *scene) hold(j *v1alpha1.ElasticTrainingJob, change func(*corev1.Pod)) {
+func (s *fixture) hold(j *v1alpha1.ElasticTrainingJob, change func(*corev1.Pod)) {
 	s.wait()
 	for _, o := range s.waits {
 		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelJob] == j.Name {
@@ -45,61 +45,61 @@ func (s *scene) hold(j *v1alpha1.ElasticTrainingJob, change func(*corev1.Pod)) {
 
 func TestWhoClaimsRoom(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *scene, j *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, j *v1alpha1.ElasticTrainingJob)
 		// waits is true for a gang that claims room, and served for one that others leave for.
 		waits, served bool
 	}{
-		"its pods wait": {func(*scene, *v1alpha1.ElasticTrainingJob) {}, true, true},
-		"a core worker has completed, and the other runs": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"its pods wait": {func(*fixture, *v1alpha1.ElasticTrainingJob) {}, true, true},
+		"a core worker has completed, and the other runs": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bind(j, 2)
 			s.ofJob("gang")[1].Status.Phase = corev1.PodSucceeded
 		}, false, false},
-		"a core worker has completed, and its pod is gone": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"a core worker has completed, and its pod is gone": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bind(j, 1)
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Members = []v1alpha1.Member{{Index: 1, UID: "u", Lost: true, Left: true, Completed: true}}
 		}, false, false},
-		"a quota refuses its pods": {func(s *scene, _ *v1alpha1.ElasticTrainingJob) {
+		"a quota refuses its pods": {func(s *fixture, _ *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 		}, false, false},
-		"a quota refuses one of its pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"a quota refuses one of its pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) {
 				if p.Name == "gang-worker-1" {
 					p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now)), []string{"x/y"}
 				}
 			})
 		}, false, false},
-		"its pods are refused, and one is there that nobody expects": {func(_ *scene, j *v1alpha1.ElasticTrainingJob) {
+		"its pods are refused, and one is there that nobody expects": {func(_ *fixture, j *v1alpha1.ElasticTrainingJob) {
 			j.Status.Conditions = append(j.Status.Conditions, metav1.Condition{
 				Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRejected,
 			})
 		}, false, false},
-		"its attempt has just begun": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"its attempt has just begun": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
 			j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
 		}, true, false},
-		"its attempt has just begun, in a back-off": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"its attempt has just begun, in a back-off": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-5 * time.Second))
 			j.Spec.Elasticity.StarvationSeconds = ptr.To[int32](0)
 			j.Status.Conditions[0].Reason = v1alpha1.ReasonBackOff
 		}, false, false},
-		"its attempt began a while ago, and has no pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"its attempt began a while ago, and has no pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.bare = map[string]bool{"gang": true}
 			j.Status.Attempt.StartTime = metav1.NewTime(now.Add(-2 * arriving))
 		}, false, false},
-		"its Queue is closed": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"its Queue is closed": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			queue := gang.NewQueue()
 			queue.SetName("closed")
 			set(t, queue, "Closed", "status", "state")
 			s.objects = append(s.objects, queue)
 			s.inQueue(j, "closed")
 		}, false, false},
-		"scheduling gates hold its pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"scheduling gates hold its pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
 		}, false, false},
-		"a scheduling gate holds one of its pods": {func(s *scene, j *v1alpha1.ElasticTrainingJob) {
+		"a scheduling gate holds one of its pods": {func(s *fixture, j *v1alpha1.ElasticTrainingJob) {
 			s.hold(j, func(p *corev1.Pod) {
 				if p.Name == "gang-worker-1" {
 					p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
@@ -109,7 +109,7 @@ func TestWhoClaimsRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			c.change(s, s.claimant())
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
@@ -136,7 +136,7 @@ func set(t *testing.T, o client.Object, value string, fields ...string) {
 }
 
 // inQueue moves the core of a job to another queue.
-func (s *scene) inQueue(j *v1alpha1.ElasticTrainingJob, queue string) {
+func (s *fixture) inQueue(j *v1alpha1.ElasticTrainingJob, queue string) {
 	j.Status.Queue = queue
 	for _, o := range s.objects {
 		if reflect.TypeOf(o) == reflect.TypeOf(gang.NewPodGroup()) && metav1.IsControlledBy(o, j) {
@@ -147,7 +147,7 @@ func (s *scene) inQueue(j *v1alpha1.ElasticTrainingJob, queue string) {
 
 func TestRuntimeClassChoosesNodesToo(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	j := s.claimant()
 	j.Spec.Template.Spec.RuntimeClassName = ptr.To("sandbox")
 	s.objects = append(s.objects, &nodev1.RuntimeClass{
@@ -167,7 +167,7 @@ func TestRuntimeClassChoosesNodesToo(t *testing.T) {
 
 func TestGangsOfTwoShapesAreSummed(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 8)
 	s.objects = append(s.objects, gang.Group{Namespace: "ads", Name: "mpi", MinMember: 3, Queue: "default"}.PodGroup())
 	for _, pod := range []struct{ name, resource string }{
@@ -197,7 +197,7 @@ func TestGangsOfTwoShapesAreSummed(t *testing.T) {
 
 func TestClaimBeginsWhenGatesAreLifted(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	j := s.claimant()
 	var held []*corev1.Pod
 	s.hold(j, func(p *corev1.Pod) {
@@ -224,7 +224,7 @@ func TestClaimBeginsWhenGatesAreLifted(t *testing.T) {
 
 func TestPodsOfLongGraceAreNotWaitedFor(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.claimant()
 	for _, p := range s.ofJob("ctr")[6:] {
 		p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now.Add(365*24*time.Hour))), []string{"x/y"}
@@ -238,7 +238,7 @@ func TestPodsOfLongGraceAreNotWaitedFor(t *testing.T) {
 
 func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	// Four other GPUs are used; what is free fits the gang, which is not placed all the same.
 	s.job("ctr", 4, 4)
 	waits := s.job("gang", 2, 0)

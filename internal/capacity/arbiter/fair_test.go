@@ -19,38 +19,38 @@ import (
 
 func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(s *scene, holder, waiting *v1alpha1.ElasticTrainingJob)
+		change func(s *fixture, holder, waiting *v1alpha1.ElasticTrainingJob)
 		leave  int
 	}{
-		"up to its share": {func(*scene, *v1alpha1.ElasticTrainingJob, *v1alpha1.ElasticTrainingJob) {}, 2},
-		"not if it leaves by the scheduler alone": {func(_ *scene, holder, _ *v1alpha1.ElasticTrainingJob) {
+		"up to its share": {func(*fixture, *v1alpha1.ElasticTrainingJob, *v1alpha1.ElasticTrainingJob) {}, 2},
+		"not if it leaves by the scheduler alone": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
 			holder.Spec.Elasticity.ShrinkBy = v1alpha1.ShrinkByScheduler
 		}, 0},
-		"not while it cools down": {func(_ *scene, holder, _ *v1alpha1.ElasticTrainingJob) {
+		"not while it cools down": {func(_ *fixture, holder, _ *v1alpha1.ElasticTrainingJob) {
 			last := metav1.NewTime(now.Add(-time.Second))
 			holder.Status.Elasticity = &v1alpha1.ElasticityStatus{LastEvictionTime: &last}
 		}, 0},
-		"not where the profile does not want it": {func(s *scene, _, _ *v1alpha1.ElasticTrainingJob) {
+		"not where the profile does not want it": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
 			for _, o := range s.objects {
 				if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok && p.Name == "search" {
 					p.Spec.Queue.FairSurplus = ptr.To(false)
 				}
 			}
 		}, 0},
-		"not for what waits only now": {func(s *scene, _, _ *v1alpha1.ElasticTrainingJob) {
+		"not for what waits only now": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
 			for _, o := range s.objects {
 				if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName == "" {
 					p.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
 				}
 			}
 		}, 0},
-		"not while a gang of its queue waits": {func(s *scene, _, _ *v1alpha1.ElasticTrainingJob) {
+		"not while a gang of its queue waits": {func(s *fixture, _, _ *v1alpha1.ElasticTrainingJob) {
 			s.jobIn("search", "other", 4, 0)
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.served = true
 			for _, team := range []string{"ads", "search"} {
 				share := gang.Share{
@@ -80,7 +80,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 }
 
 // pend adds a surplus worker that has waited for a minute.
-func (s *scene) pend(j *v1alpha1.ElasticTrainingJob, i int32) {
+func (s *fixture) pend(j *v1alpha1.ElasticTrainingJob, i int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}
 	pod := b.Pod(i)
 	pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(now.Add(-time.Minute))

@@ -14,7 +14,7 @@ import (
 
 func TestRoomForTheGangsThatThereAre(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	measure := func() capacity.Fragmentation {
 		t.Helper()
 		a := s.arbiter()

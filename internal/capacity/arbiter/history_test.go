@@ -76,13 +76,13 @@ func TestRandomQueues(t *testing.T) {
 	}
 }
 
-// history is what happens to one world. It tells the story if somebody listens.
+// history is what happens in one simulator. It tells the story if somebody listens.
 func history(t *testing.T, c *rand.Rand, tell func(string, ...any)) *laws {
 	t.Helper()
 	if tell == nil {
 		tell = func(string, ...any) {}
 	}
-	w := newWorld(tell)
+	w := newSimulator(tell)
 	for range 2 + c.IntN(2) {
 		w.addNode(int64(3 + c.IntN(4)))
 	}
@@ -117,7 +117,7 @@ func history(t *testing.T, c *rand.Rand, tell func(string, ...any)) *laws {
 func pick[T any](c *rand.Rand, of ...T) T { return of[c.IntN(len(of))] }
 
 // happen lets one thing happen, and says what.
-func (w *world) happen(c *rand.Rand) string {
+func (w *simulator) happen(c *rand.Rand) string {
 	switch c.IntN(23) {
 	case 0, 1, 2, 3, 4:
 		return w.trainingComes(c)
@@ -170,7 +170,7 @@ func someHindrance(c *rand.Rand) hindrance {
 	return hindrance{}
 }
 
-func (w *world) trainingComes(c *rand.Rand) string {
+func (w *simulator) trainingComes(c *rand.Rand) string {
 	for _, t := range slices.Clone(w.trainings) {
 		if t.job.Status.CompletionTime != nil {
 			w.remove(t.job.Name)
@@ -192,7 +192,7 @@ func (w *world) trainingComes(c *rand.Rand) string {
 		w.hindered[t.job.Name])
 }
 
-func (w *world) foreignComes(c *rand.Rand) string {
+func (w *simulator) foreignComes(c *rand.Rand) string {
 	if len(w.groups) > 10 {
 		return "nothing"
 	}
@@ -202,7 +202,7 @@ func (w *world) foreignComes(c *rand.Rand) string {
 }
 
 // gangEnds ends a training by its worker 0, or takes a gang away.
-func (w *world) gangEnds(c *rand.Rand) string {
+func (w *simulator) gangEnds(c *rand.Rand) string {
 	if len(w.trainings) > 0 && c.IntN(2) == 0 {
 		t := pick(c, w.trainings...)
 		for _, p := range w.podsOf(t.job.Name) {
@@ -224,7 +224,7 @@ func (w *world) gangEnds(c *rand.Rand) string {
 }
 
 // workerEnds has a worker of a core complete, or fail.
-func (w *world) workerEnds(c *rand.Rand) string {
+func (w *simulator) workerEnds(c *rand.Rand) string {
 	if len(w.pods) == 0 {
 		return "nothing"
 	}
@@ -244,7 +244,7 @@ func (w *world) workerEnds(c *rand.Rand) string {
 }
 
 // hindranceChanges lifts what keeps a gang from its place, or has the scheduler place it no more.
-func (w *world) hindranceChanges(c *rand.Rand) string {
+func (w *simulator) hindranceChanges(c *rand.Rand) string {
 	if len(w.groups) == 0 {
 		return "nothing"
 	}
@@ -269,7 +269,7 @@ func (w *world) hindranceChanges(c *rand.Rand) string {
 }
 
 // nodeChanges cordons a node, opens it again, or loses it.
-func (w *world) nodeChanges(c *rand.Rand) string {
+func (w *simulator) nodeChanges(c *rand.Rand) string {
 	n := pick(c, w.nodes...)
 	if len(w.nodes) == 1 || c.IntN(3) > 0 {
 		n.Spec.Unschedulable = !n.Spec.Unschedulable
@@ -288,7 +288,7 @@ func (w *world) nodeChanges(c *rand.Rand) string {
 }
 
 // nodeFlaps cordons a node again and again for a few seconds.
-func (w *world) nodeFlaps(c *rand.Rand) string {
+func (w *simulator) nodeFlaps(c *rand.Rand) string {
 	n, times := pick(c, w.nodes...), 2+c.IntN(8)
 	for range times {
 		for _, by := range []time.Duration{5 * time.Second, 55 * time.Second} {
@@ -303,7 +303,7 @@ func (w *world) nodeFlaps(c *rand.Rand) string {
 }
 
 // schedulerStops lets minutes pass in which no pod is placed.
-func (w *world) schedulerStops(c *rand.Rand) string {
+func (w *simulator) schedulerStops(c *rand.Rand) string {
 	w.stopped = true
 	err := w.advance(context.Background(), pick(c, 30*time.Second, 3*time.Minute, 20*time.Minute))
 	if w.stopped = false; err != nil {
@@ -314,7 +314,7 @@ func (w *world) schedulerStops(c *rand.Rand) string {
 }
 
 // podIsMadeAnew has whoever made a foreign gang delete a pod that waits, and make another.
-func (w *world) podIsMadeAnew(c *rand.Rand) string {
+func (w *simulator) podIsMadeAnew(c *rand.Rand) string {
 	if len(w.pods) == 0 {
 		return "nothing"
 	}

@@ -24,7 +24,7 @@ const (
 	soonTold = 10 * time.Second
 )
 
-// laws are what must be true of who is told to leave for which gang. They judge by the world, and not by the model.
+// laws are what must be true of who is told to leave for which gang. They judge by what is simulated, and not by the model.
 type laws struct {
 	// broken is the first law that was broken; empty for none.
 	broken string
@@ -73,7 +73,7 @@ func (l *laws) forget() {
 }
 
 // judge holds what the arbiter has just said to the laws.
-func (l *laws) judge(w *world) {
+func (l *laws) judge(w *simulator) {
 	promised := map[types.NamespacedName]made{}
 	for _, queue := range slices.Sorted(maps.Keys(w.arbiter.promises)) {
 		promises := w.arbiter.promises[queue]
@@ -113,7 +113,7 @@ func (l *laws) judge(w *world) {
 }
 
 // canBePlaced: no worker leaves for a gang that no scheduler could place, wherever there were room.
-func (l *laws) canBePlaced(w *world, key types.NamespacedName) []*corev1.Pod {
+func (l *laws) canBePlaced(w *simulator, key types.NamespacedName) []*corev1.Pod {
 	at := w.group(key.Name)
 	if at < 0 {
 		l.broke("workers leave for %s, which has no PodGroup", key)
@@ -135,7 +135,7 @@ func (l *laws) canBePlaced(w *world, key types.NamespacedName) []*corev1.Pod {
 }
 
 // stopsAgain: no training stops and goes on in turns for one gang.
-func (l *laws) stopsAgain(w *world, t *trainee, by types.NamespacedName) {
+func (l *laws) stopsAgain(w *simulator, t *trainee, by types.NamespacedName) {
 	if t.job.Status.Preemption != nil {
 		return // It is on its way.
 	}
@@ -145,12 +145,12 @@ func (l *laws) stopsAgain(w *world, t *trainee, by types.NamespacedName) {
 	}
 }
 
-func (w *world) lastHour(all []time.Time) []time.Time {
+func (w *simulator) lastHour(all []time.Time) []time.Time {
 	return slices.DeleteFunc(all, func(at time.Time) bool { return w.now.Sub(at) >= time.Hour })
 }
 
 // begins judges a promise for which more are told to leave than were before.
-func (l *laws) begins(w *world, p *capacity.Promise, before made) {
+func (l *laws) begins(w *simulator, p *capacity.Promise, before made) {
 	pods := l.canBePlaced(w, p.For)
 	w.tell("    for %s leave %d workers and stop %d trainings", p.For, len(p.Victims), len(p.Stopped))
 	if w.hindered[p.For.Name].hidden && before == (made{}) {
@@ -189,10 +189,10 @@ func (l *laws) begins(w *world, p *capacity.Promise, before made) {
 }
 
 // queueOf is the queue of a PodGroup.
-func (w *world) queueOf(group string) *queue { return w.queue(w.membership(group).Queue) }
+func (w *simulator) queueOf(group string) *queue { return w.queue(w.membership(group).Queue) }
 
 // othersFirst tells whether a gang that comes first, or may, has its room before this one.
-func (w *world) othersFirst(key types.NamespacedName) bool {
+func (w *simulator) othersFirst(key types.NamespacedName) bool {
 	for _, o := range w.groups {
 		other := client.ObjectKeyFromObject(o)
 		v := w.arbiter.Verdict(other)
@@ -208,7 +208,7 @@ func (w *world) othersFirst(key types.NamespacedName) bool {
 
 // leavesFor tells of a pod whether it is gone once a promise is kept, but for the one victim or stopped training that is spared.
 // Where trainings stop, all surplus of the queue has left.
-func (w *world) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spared string) bool {
+func (w *simulator) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spared string) bool {
 	t := w.trainingOf(pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -226,14 +226,14 @@ func (w *world) leavesFor(p *capacity.Promise, pod *corev1.Pod, stops bool, spar
 }
 
 // isSurplus tells of a pod whether it is a training's worker beyond its core.
-func (w *world) isSurplus(p *corev1.Pod) bool {
+func (w *simulator) isSurplus(p *corev1.Pod) bool {
 	t := w.trainingOf(p)
 	worker, ok := jobstate.WorkerOf(p)
 	return ok && t != nil && t.job.Status.Attempt != nil && worker.Index >= t.job.Status.Attempt.MinReplicas
 }
 
 // ends notes who must say soon that a claim has ended.
-func (l *laws) ends(w *world, e *capacity.Ended) {
+func (l *laws) ends(w *simulator, e *capacity.Ended) {
 	l.claimsEnded++
 	w.tell("    the claim of %s has ended, for the time %d", e.For, e.Times)
 	if w.group(e.For.Name) < 0 && w.placedAt[e.For.Name].Equal(w.now) {
@@ -255,7 +255,7 @@ func (l *laws) ends(w *world, e *capacity.Ended) {
 }
 
 // collect: a claim that has ended is told, by the gang itself and by those who left for it.
-func (l *laws) collect(w *world) {
+func (l *laws) collect(w *simulator) {
 	l.owed = slices.DeleteFunc(l.owed, func(d debt) bool {
 		at := slices.IndexFunc(w.trainings, func(t *trainee) bool { return t.job.UID == d.job })
 		if at < 0 {
@@ -288,14 +288,14 @@ func gaveWay(st *v1alpha1.ElasticTrainingJobStatus, gang string) bool {
 }
 
 // saysNotPlaced tells whether a training says that it was not placed in time, or need not any more.
-func (w *world) saysNotPlaced(t *trainee) bool {
+func (w *simulator) saysNotPlaced(t *trainee) bool {
 	scheduled := meta.FindStatusCondition(t.job.Status.Conditions, v1alpha1.ConditionScheduled)
 	return !w.arbiter.Verdict(client.ObjectKeyFromObject(t.job)).Overdue ||
 		scheduled != nil && scheduled.Reason == v1alpha1.ReasonNotPlaced
 }
 
-// rest judges a world in which nothing has happened for hours.
-func (l *laws) rest(w *world, quiet time.Duration) {
+// rest judges a simulator in which nothing has happened for hours.
+func (l *laws) rest(w *simulator, quiet time.Duration) {
 	if since := w.now.Sub(w.lastPod); since < quiet && !w.retries() {
 		l.broke("at rest a pod was created or deleted %s ago", since)
 	}
@@ -332,7 +332,7 @@ func (l *laws) rest(w *world, quiet time.Duration) {
 
 // retries tells whether others leave from time to time, after a pause, for a gang that is never placed: they did before, and
 // then others took the room.
-func (w *world) retries() bool {
+func (w *simulator) retries() bool {
 	for _, promises := range w.arbiter.promises {
 		for i := range promises.Ended {
 			if h := w.hindered[promises.Ended[i].For.Name]; h != nil && h.hidden {
@@ -344,7 +344,7 @@ func (w *world) retries() bool {
 }
 
 // saysWhy: a training that is not placed though it has room says so.
-func (l *laws) saysWhy(w *world, name string) {
+func (l *laws) saysWhy(w *simulator, name string) {
 	for _, t := range w.trainings {
 		if key := client.ObjectKeyFromObject(t.job); t.job.Name == name && w.arbiter.Verdict(key).Overdue && !w.saysNotPlaced(t) {
 			l.broke("the claim of %s has ended, and it says %s", key, t.job.Status.Reason)
@@ -353,7 +353,7 @@ func (l *laws) saysWhy(w *world, name string) {
 }
 
 // served: no gang waits at rest for room that surplus, or trainings that it may stop, would make.
-func (l *laws) served(w *world, name string, pods []*corev1.Pod) {
+func (l *laws) served(w *simulator, name string, pods []*corev1.Pod) {
 	queue := w.queueOf(name)
 	if _, fits := w.seats(pods, queue, w.surplusOf(queue.name)); fits {
 		l.broke("%s waits at rest, and would fit if surplus left", name)
@@ -374,12 +374,12 @@ func (l *laws) served(w *world, name string, pods []*corev1.Pod) {
 }
 
 // surplusOf tells of pods whether they are surplus in a queue.
-func (w *world) surplusOf(queue string) func(*corev1.Pod) bool {
+func (w *simulator) surplusOf(queue string) func(*corev1.Pod) bool {
 	return func(p *corev1.Pod) bool { return w.isSurplus(p) && w.trainingOf(p).queue == queue }
 }
 
 // core are pods as the core of a training has them.
-func (w *world) core(t *trainee) []*corev1.Pod {
+func (w *simulator) core(t *trainee) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range t.job.Spec.MinReplicas {
 		pod := &corev1.Pod{Spec: *t.job.Spec.Template.Spec.DeepCopy()}

@@ -17,7 +17,7 @@ import (
 )
 
 // stranger adds a pod of a GPU on the node, of a gang that is gone.
-func (s *scene) stranger(name string) *corev1.Pod {
+func (s *fixture) stranger(name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: name}}
 	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
@@ -35,7 +35,7 @@ func terminates(p *corev1.Pod) {
 }
 
 // ofJob are the pods of a job.
-func (s *scene) ofJob(name string) (pods []*corev1.Pod) {
+func (s *fixture) ofJob(name string) (pods []*corev1.Pod) {
 	for _, o := range s.objects {
 		if pod, ok := o.(*corev1.Pod); ok && pod.Labels[v1alpha1.LabelJob] == name {
 			pods = append(pods, pod)
@@ -45,14 +45,16 @@ func (s *scene) ofJob(name string) (pods []*corev1.Pod) {
 }
 
 func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
-	for name, leave := range map[string]func(*scene){
-		"pods of a gang that is gone terminate": func(s *scene) {
+	for name, leave := range map[string]func(*fixture){
+		"pods of a gang that is gone terminate": func(s *fixture) {
 			terminates(s.stranger("x"))
 			terminates(s.stranger("y"))
 		},
-		"a job is being suspended": func(s *scene) { s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true },
-		"a job is being preempted": func(s *scene) { s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/x"} },
-		"a job has been suspended, and its pods terminate": func(s *scene) {
+		"a job is being suspended": func(s *fixture) { s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true },
+		"a job is being preempted": func(s *fixture) {
+			s.job("stops", 2, 2).Status.Preemption = &v1alpha1.PreemptionStatus{By: "ads/x"}
+		},
+		"a job has been suspended, and its pods terminate": func(s *fixture) {
 			s.job("stops", 2, 2).Spec.RunPolicy.Suspend = true
 			for _, p := range s.ofJob("stops") {
 				terminates(p)
@@ -61,7 +63,7 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.job("ctr", 8, 6)
 			leave(s)
 			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
@@ -78,7 +80,7 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 
 func TestPodsThatDoNotGoAreNotWaitedFor(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 6)
 	terminates(s.stranger("x"))
 	terminates(s.stranger("y"))
@@ -99,7 +101,7 @@ func TestPodsThatDoNotGoAreNotWaitedFor(t *testing.T) {
 
 func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 8)
 	waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
 	waitingSince(s.job("next", 4, 0), now.Add(-time.Hour))
@@ -126,7 +128,7 @@ func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
 
 func TestPodsThatTerminateAreInNoBooks(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 4, 4)
 	terminates(s.ofJob("ctr")[3])
 	in, err := s.arbiter().collect(t.Context(), now)
@@ -151,7 +153,7 @@ func TestRoomIsCountedOnByTheGraceOfWhoLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.job("ctr", 8, 6)
 			for _, pod := range []*corev1.Pod{s.stranger("x"), s.stranger("y")} {
 				terminates(pod)
@@ -171,7 +173,7 @@ func TestClaimIsKeptOfAGangThatEndsAsSoonAsItIsPlaced(t *testing.T) {
 	for name, placed := range map[string]bool{"placed": true, "taken back before it was": false} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.job("ctr", 8, 8)
 			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
 			a := s.arbiter()
@@ -184,7 +186,7 @@ func TestClaimIsKeptOfAGangThatEndsAsSoonAsItIsPlaced(t *testing.T) {
 					a.noteBinding(waits, bound)
 				}
 			}
-			without := newScene(t)
+			without := newFixture(t)
 			without.job("ctr", 8, 6)
 			a.reader = without.arbiter().reader
 			_, err = a.evaluate(t.Context(), now.Add(interval))

@@ -23,7 +23,7 @@ import (
 )
 
 // merge adds a MergeJob of so many pods of a GPU, at least, that stands in the line.
-func (s *scene) merge(name string, minimum int32) *v1alpha1.MergeJob {
+func (s *fixture) merge(name string, minimum int32) *v1alpha1.MergeJob {
 	j := &v1alpha1.MergeJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ads", Name: name, UID: types.UID("merge " + name), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
@@ -41,7 +41,7 @@ func (s *scene) merge(name string, minimum int32) *v1alpha1.MergeJob {
 }
 
 // asks adds what a merge has that has asked for its place two minutes ago.
-func (s *scene) asks(j *v1alpha1.MergeJob) mergepod.Blueprint {
+func (s *fixture) asks(j *v1alpha1.MergeJob) mergepod.Blueprint {
 	j.Status.Run = &v1alpha1.MergeRun{
 		ID: "20261120t095800z-7b3f9c01", Attempt: 1, MinReplicas: j.Spec.MinReplicas, MaxReplicas: j.Spec.MaxReplicas,
 	}
@@ -53,7 +53,7 @@ func (s *scene) asks(j *v1alpha1.MergeJob) mergepod.Blueprint {
 }
 
 // pod adds a pod of a merge, on that node; empty for one that waits.
-func (s *scene) pod(b mergepod.Blueprint, i int32, node string) {
+func (s *fixture) pod(b mergepod.Blueprint, i int32, node string) {
 	p := b.Pod(i)
 	p.UID, p.Spec.Priority = types.UID(p.Name), &b.Tier.Priority
 	if p.Spec.NodeName, p.Status.Phase = node, corev1.PodPending; node != "" {
@@ -63,7 +63,7 @@ func (s *scene) pod(b mergepod.Blueprint, i int32, node string) {
 }
 
 // evaluated is an arbiter that has evaluated once.
-func (s *scene) evaluated() *Arbiter {
+func (s *fixture) evaluated() *Arbiter {
 	s.t.Helper()
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
@@ -103,7 +103,7 @@ func TestMergeThatCouldNeverFit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			small := gang.NewQueue()
 			small.SetName("small")
 			g.Expect(json.Unmarshal([]byte(`{"spec": {"capability": {"nvidia.com/gpu": "3"}}}`), small)).To(Succeed())
@@ -119,7 +119,7 @@ func TestMergeThatCouldNeverFit(t *testing.T) {
 
 func TestHeadOfTheLineIsJudgedByItsGang(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 7)
 	b := s.asks(s.merge("ctr", 2))
 	s.pod(b, 0, "")
@@ -138,7 +138,7 @@ func TestHeadOfTheLineIsJudgedByItsGang(t *testing.T) {
 
 func TestMergesTakeTheirTurnByTierAndAge(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.job("ctr", 8, 8)
 	waitingSince(s.job("ranker", 4, 0), now)
 	exploratory, important := s.asks(s.merge("a", 2)), s.asks(s.merge("z", 2))
@@ -155,7 +155,7 @@ func TestMergesTakeTheirTurnByTierAndAge(t *testing.T) {
 
 func TestPodGroupOfAStrangerIsNoMergesGang(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	j := s.merge("ctr", 2)
 	b := s.asks(j)
 	s.pod(b, 0, "")
@@ -174,7 +174,7 @@ func TestSurplusOfMergesGivesWayToVolcanoAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.served = c.served
 			s.job("ctr", 2, 2)
 			j := s.merge("ctr", 3)
@@ -199,7 +199,7 @@ func TestSurplusOfMergesGivesWayToVolcanoAlone(t *testing.T) {
 
 func TestMergesWakeWhoReadsThem(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	j := s.merge("ctr", 9)
 	a := s.arbiter()
 	// An arbiter that waits for a reader waits until then.
@@ -243,7 +243,7 @@ func TestMergesWakeWhoReadsThem(t *testing.T) {
 func TestWeightIsReadAtTheThresholdAlone(t *testing.T) {
 	g := NewWithT(t)
 	at := func(weight int64) any {
-		j := newScene(t).merge("ctr", 2)
+		j := newFixture(t).merge("ctr", 2)
 		j.Status.Phase, j.Status.Weight = v1alpha1.MergeWaiting, &weight
 		return readMerge(j)
 	}

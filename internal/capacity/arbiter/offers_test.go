@@ -11,7 +11,7 @@ import (
 // A team that has just been given its share is not told for a minute that nothing is free.
 func TestWhatAQueueThatAppearsCouldHave(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	queue := s.objects[1]
 	s.objects = s.objects[:1]
 	a := s.arbiter()

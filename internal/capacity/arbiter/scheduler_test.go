@@ -16,7 +16,7 @@ import (
 )
 
 // advance lets time pass: each second in which something changes, and otherwise up to when time alone changes something.
-func (w *world) advance(ctx context.Context, by time.Duration) error {
+func (w *simulator) advance(ctx context.Context, by time.Duration) error {
 	for end := w.now.Add(by); ; {
 		changed, err := w.tick(ctx)
 		if err != nil || !w.now.Before(end) {
@@ -44,7 +44,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // tick has everybody act once, and tells whether anything changed.
-func (w *world) tick(ctx context.Context) (bool, error) {
+func (w *simulator) tick(ctx context.Context) (bool, error) {
 	before := w.changes
 	w.next = time.Time{}
 	w.runKubelets()
@@ -67,7 +67,7 @@ func (w *world) tick(ctx context.Context) (bool, error) {
 }
 
 // runKubelets starts what was placed and ends what had its time to leave.
-func (w *world) runKubelets() {
+func (w *simulator) runKubelets() {
 	for _, p := range slices.Clone(w.pods) {
 		switch {
 		case p.DeletionTimestamp != nil && !p.DeletionTimestamp.After(w.now):
@@ -83,7 +83,7 @@ func (w *world) runKubelets() {
 }
 
 // schedule places gangs whole, the most important and oldest first, and then each surplus worker by itself.
-func (w *world) schedule() {
+func (w *simulator) schedule() {
 	if w.stopped {
 		return
 	}
@@ -112,7 +112,7 @@ func (w *world) schedule() {
 }
 
 // place binds pods all together or not at all, and tells whether it did.
-func (w *world) place(pods []*corev1.Pod, q *queue) bool {
+func (w *simulator) place(pods []*corev1.Pod, q *queue) bool {
 	seats, fit := w.seats(pods, q, nil)
 	if !fit {
 		return false
@@ -126,10 +126,10 @@ func (w *world) place(pods []*corev1.Pod, q *queue) bool {
 	return true
 }
 
-func (w *world) minMember(group client.Object) int { return int(gang.MembershipOf(group).MinMember) }
+func (w *simulator) minMember(group client.Object) int { return int(gang.MembershipOf(group).MinMember) }
 
 // placed counts the members of a gang that have their places, or have completed.
-func (w *world) placed(group string) int {
+func (w *simulator) placed(group string) int {
 	n := 0
 	for _, p := range w.podsOf(group) {
 		if p.Status.Phase != corev1.PodFailed && p.DeletionTimestamp == nil && p.Spec.NodeName != "" {
@@ -140,7 +140,7 @@ func (w *world) placed(group string) int {
 }
 
 // completedUnseen counts core workers that have completed and whose pods are gone.
-func (w *world) completedUnseen(group string) int {
+func (w *simulator) completedUnseen(group string) int {
 	n := 0
 	for _, t := range w.trainings {
 		for _, m := range t.job.Status.Members {
@@ -160,7 +160,7 @@ func placeable(p *corev1.Pod) bool {
 
 // waiting are the pods that a gang must have placed together; none for one that has its places, or whose members are not all
 // there.
-func (w *world) waiting(group client.Object) (pods []*corev1.Pod) {
+func (w *simulator) waiting(group client.Object) (pods []*corev1.Pod) {
 	missing := w.minMember(group) - w.placed(group.GetName())
 	for _, p := range w.podsOf(group.GetName()) {
 		if placeable(p) && len(pods) < missing {
@@ -174,7 +174,7 @@ func (w *world) waiting(group client.Object) (pods []*corev1.Pod) {
 }
 
 // priority is that of a gang's pods.
-func (w *world) priority(group string) int32 {
+func (w *simulator) priority(group string) int32 {
 	highest := int32(-1 << 31)
 	for _, p := range w.podsOf(group) {
 		highest = max(highest, ptr.Deref(p.Spec.Priority, 0))
@@ -183,7 +183,7 @@ func (w *world) priority(group string) int32 {
 }
 
 // seats finds nodes for pods, as if the pods of which gone is true were not there. It tries every placement.
-func (w *world) seats(pods []*corev1.Pod, q *queue, gone func(*corev1.Pod) bool) (on []string, fit bool) {
+func (w *simulator) seats(pods []*corev1.Pod, q *queue, gone func(*corev1.Pod) bool) (on []string, fit bool) {
 	free, held, asks := map[string]int64{}, int64(0), int64(0)
 	var names []string
 	for _, n := range w.nodes {
@@ -242,7 +242,7 @@ func seat(pods []*corev1.Pod, order []int, names []string, free map[string]int64
 }
 
 // picture is how the gangs stand, in a line.
-func (w *world) picture() string {
+func (w *simulator) picture() string {
 	var text strings.Builder
 	for _, n := range w.nodes {
 		amount := n.Status.Allocatable[gpus]

@@ -13,7 +13,7 @@ import (
 )
 
 // node adds a node of eight GPUs of a model.
-func (s *scene) node(model string) {
+func (s *fixture) node(model string) {
 	s.objects = append(s.objects, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: model, Labels: map[string]string{"nvidia.com/gpu.product": model}},
 		Status: corev1.NodeStatus{
@@ -24,7 +24,7 @@ func (s *scene) node(model string) {
 }
 
 // judge is the verdict of job ctr.
-func (s *scene) judge() capacity.Verdict {
+func (s *fixture) judge() capacity.Verdict {
 	s.t.Helper()
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
@@ -34,7 +34,7 @@ func (s *scene) judge() capacity.Verdict {
 
 func TestModelOnWhichTheCoreFits(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.node("H100")
 	job := s.job("ctr", 4, 0)
 	job.Spec.Accelerator = &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
@@ -60,7 +60,7 @@ func TestMasterIsJudgedByItsOwnShape(t *testing.T) {
 		1: {Fits: true, Largest: 2},
 	} {
 		g := NewWithT(t)
-		s := newScene(t)
+		s := newFixture(t)
 		job := s.job("ctr", 2, 0)
 		six := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("6")}
 		job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{Limits: six, Requests: six}}
@@ -73,7 +73,7 @@ func TestMasterIsJudgedByItsOwnShape(t *testing.T) {
 
 func TestLostMasterWaitsAlone(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	job := s.job("ctr", 2, 2)
 	nine := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("9")}
 	job.Spec.Master = &v1alpha1.Master{Resources: &corev1.ResourceRequirements{Limits: nine, Requests: nine}}

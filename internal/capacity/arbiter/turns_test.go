@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
-// capped gives the namespace of the scene's jobs to a profile that lets a user hold so many GPUs, of a model if it is named.
-func (s *scene) capped(most int64, model string) {
+// capped gives the namespace of the fixture's jobs to a profile that lets a user hold so many GPUs, of a model if it is named.
+func (s *fixture) capped(most int64, model string) {
 	s.objects = append(s.objects,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ads", Labels: map[string]string{"team": "ads"}}},
 		&v1alpha1.ResourceQuotaProfile{
@@ -34,7 +34,7 @@ func (s *scene) capped(most int64, model string) {
 }
 
 // asking is a job of alice's that has no gang yet.
-func (s *scene) asking(name string) *v1alpha1.ElasticTrainingJob {
+func (s *fixture) asking(name string) *v1alpha1.ElasticTrainingJob {
 	job := s.job(name, 2, 0)
 	job.Spec.Owner = "alice"
 	job.Status.Attempt.StartTime = metav1.NewTime(now)
@@ -42,7 +42,7 @@ func (s *scene) asking(name string) *v1alpha1.ElasticTrainingJob {
 	return job
 }
 
-func (s *scene) turn(name string) admission.Turn {
+func (s *fixture) turn(name string) admission.Turn {
 	s.t.Helper()
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
@@ -64,49 +64,49 @@ func notebook() *corev1.Pod {
 
 func TestWhatCountsForAUser(t *testing.T) {
 	for name, c := range map[string]struct {
-		add  func(*scene)
+		add  func(*fixture)
 		used int64
 	}{
-		"nothing": {func(*scene) {}, 0},
-		"a gang and its surplus": {func(s *scene) {
+		"nothing": {func(*fixture) {}, 0},
+		"a gang and its surplus": {func(s *fixture) {
 			s.job("ctr", 4, 3).Spec.Owner = "alice"
 		}, 3},
-		"a gang that is not placed yet": {func(s *scene) {
+		"a gang that is not placed yet": {func(s *fixture) {
 			job := s.job("ctr", 4, 0)
 			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"A100"}}
 		}, 2},
-		"one that may come to another model": {func(s *scene) {
+		"one that may come to another model": {func(s *fixture) {
 			job := s.job("ctr", 4, 0)
 			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"A100", "H100"}}
 			job.Status.Attempt.Model = "A100"
 		}, 0},
-		"one of several models, where it is": {func(s *scene) {
+		"one of several models, where it is": {func(s *fixture) {
 			job := s.job("ctr", 4, 3)
 			job.Spec.Owner, job.Spec.Accelerator = "alice", &v1alpha1.Accelerator{Models: []string{"H100", "A100"}}
 			job.Status.Attempt.Model = "H100"
 		}, 3},
-		"a gang of somebody else": {func(s *scene) {
+		"a gang of somebody else": {func(s *fixture) {
 			s.job("ctr", 4, 3).Spec.Owner = "bob"
 		}, 0},
-		"pods of a job that is being stopped": {func(s *scene) {
+		"pods of a job that is being stopped": {func(s *fixture) {
 			job := s.job("ctr", 4, 3)
 			job.Spec.Owner, job.Spec.RunPolicy.Suspend = "alice", true
 		}, 3},
-		"pods of a job that is gone": {func(s *scene) {
+		"pods of a job that is gone": {func(s *fixture) {
 			job := s.job("ctr", 4, 0)
 			job.Spec.Owner = "alice"
 			s.bind(job, 3)
 			s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { return o == job })
 		}, 3},
-		"a notebook": {func(s *scene) {
+		"a notebook": {func(s *fixture) {
 			s.objects = append(s.objects, notebook())
 		}, 2},
-		"a notebook that has ended": {func(s *scene) {
+		"a notebook that has ended": {func(s *fixture) {
 			p := notebook()
 			p.Status.Phase = corev1.PodSucceeded
 			s.objects = append(s.objects, p)
 		}, 0},
-		"a notebook on another model": {func(s *scene) {
+		"a notebook on another model": {func(s *fixture) {
 			node, _ := s.objects[0].(*corev1.Node)
 			other := node.DeepCopy()
 			other.Name, other.Labels = "h", map[string]string{"nvidia.com/gpu.product": "H100"}
@@ -114,7 +114,7 @@ func TestWhatCountsForAUser(t *testing.T) {
 			p.Spec.NodeName = "h"
 			s.objects = append(s.objects, other, p)
 		}, 0},
-		"pods in a namespace of nobody's": {func(s *scene) {
+		"pods in a namespace of nobody's": {func(s *fixture) {
 			p := notebook()
 			p.Namespace = "search"
 			s.objects = append(s.objects, p)
@@ -122,7 +122,7 @@ func TestWhatCountsForAUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			node, _ := s.objects[0].(*corev1.Node)
 			node.Labels = map[string]string{"nvidia.com/gpu.product": "A100"}
 			s.capped(2, "A100")
@@ -140,7 +140,7 @@ func TestWhatCountsForAUser(t *testing.T) {
 
 func TestPartsOfDevicesCountAsParts(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.sharing = config.Sharing{{
 		Resource: "volcano.sh/vgpu-cores", CountsAs: "nvidia.com/gpu", Whole: 100, Times: "volcano.sh/vgpu-number",
 	}}
@@ -167,7 +167,7 @@ func TestPartsOfDevicesCountAsParts(t *testing.T) {
 
 func TestSurplusCountsAsParts(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
 	s.capped(1, "")
 	for _, job := range []*v1alpha1.ElasticTrainingJob{s.job("ctr", 4, 3), s.asking("second")} {
@@ -181,7 +181,7 @@ func TestSurplusCountsAsParts(t *testing.T) {
 
 func TestAJobThatWaitsForSomethingElseKeepsNobodyFromTheTurn(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.capped(2, "")
 	first := s.asking("first")
 	s.asking("second").CreationTimestamp = metav1.NewTime(now)
@@ -194,7 +194,7 @@ func TestAJobThatWaitsForSomethingElseKeepsNobodyFromTheTurn(t *testing.T) {
 
 func TestStandingByGroup(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.capped(2, "")
 	profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
 	profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "leads", Standing: v1alpha1.StandingSenior}}
@@ -209,7 +209,7 @@ func TestStandingByGroup(t *testing.T) {
 
 func TestSurplusIsToldToLeaveForWhoWaitsAtACap(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.capped(4, "")
 	s.job("ctr", 4, 4).Spec.Owner = "alice"
 	s.asking("ranker")
@@ -223,7 +223,7 @@ func TestSurplusIsToldToLeaveForWhoWaitsAtACap(t *testing.T) {
 
 func TestAllowedTurnsAreRemembered(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.capped(2, "")
 	s.asking("first")
 	a := s.arbiter()
@@ -241,7 +241,7 @@ func TestAllowedTurnsAreRemembered(t *testing.T) {
 
 func TestNothingIsDecidedWhereNothingIsLimited(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.asking("first")
 	g.Expect(s.turn("first")).To(Equal(admission.Turn{}))
 }
@@ -254,7 +254,7 @@ func TestBudgetsAreHeldByTheLedger(t *testing.T) {
 		"enough is left": {admission.Hour - 1, true}, "nothing is left": {admission.Hour, false}, "not known": {-1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.spent = c.spent
 			s.capped(2, "")
 			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
@@ -276,7 +276,7 @@ func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
 		"for one of its name, of another owner": {"first", "bob", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.capped(8, "")
 			profile, _ := s.objects[len(s.objects)-1].(*v1alpha1.ResourceQuotaProfile)
 			profile.Spec.Queue.Capability = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
@@ -297,7 +297,7 @@ func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
 
 func TestALargerAttemptAsksAgain(t *testing.T) {
 	g := NewWithT(t)
-	s := newScene(t)
+	s := newFixture(t)
 	s.capped(2, "")
 	s.job("ctr", 4, 0).Spec.Owner = "alice"
 	job := s.job("other", 4, 0)
@@ -322,7 +322,7 @@ func TestSurplusIsAllowedToWhoWouldCreateIt(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
+			s := newFixture(t)
 			s.capped(6, "")
 			job := s.job("ctr", 6, 2)
 			since := metav1.NewTime(now.Add(-time.Minute))

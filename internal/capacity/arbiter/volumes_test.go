@@ -10,9 +10,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// mount has the job's workers mount a claim, which the scene has in the namespace of the job, bound to a volume that can be used
-// from some nodes, or from all.
-func (s *scene) mount(
+// mount has the job's workers mount a claim, which the fixture has in the namespace of the job, bound to a volume that can be
+// used from some nodes, or from all.
+func (s *fixture) mount(
 	job *v1alpha1.ElasticTrainingJob, nodes ...string,
 ) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	job.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
@@ -83,7 +83,7 @@ func TestGangsAreJudgedWithTheirVolumes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScene(t)
+			s := newFixture(t)
 			s.node("A100")
 			s.node("H100")
 			s.objects[len(s.objects)-1].GetLabels()[corev1.LabelTopologyZone] = "b"

@@ -21,13 +21,13 @@ import (
 var ctr = sizing.Key{Namespace: "ads", Kind: training, Task: "ctr", Role: sizing.Worker, Container: "pytorch"}
 
 // killed are how many kills are known of ctr, and the highest limit in GiB.
-func killed(w *world) [2]int64 {
+func killed(w *fixture) [2]int64 {
 	u := w.History("ads", training, "ctr").Usage[workers]
 	return [2]int64{u.OOMKills, u.OOMLimit >> 30}
 }
 
 func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
 	first := OOMKill{Pod: "a", Key: ctr, At: at("22 11:00:00"), LimitBytes: 1 << 30}
 	second := OOMKill{Pod: "a", Restarts: 1, Key: ctr, At: at("22 11:30:00"), LimitBytes: 2 << 30}
@@ -69,7 +69,7 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 }
 
 func TestKillThatIsToldWhileAnotherIsRecorded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pass(turnLength)
 	w.OOMKilled(OOMKill{Pod: "a", Key: ctr})
 	opened := w.faults.calls + 1
@@ -85,7 +85,7 @@ func TestKillThatIsToldWhileAnotherIsRecorded(t *testing.T) {
 }
 
 func TestKillsThatPrometheusSawTooCountOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.prometheus.kills = 2
 	w.OOMKilled(OOMKill{Pod: "a", Key: ctr, At: at("22 11:00:00"), LimitBytes: 3 << 30})
@@ -98,7 +98,7 @@ func TestKillsThatPrometheusSawTooCountOnce(t *testing.T) {
 }
 
 func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	kill := OOMKill{Pod: "a", Key: ctr, At: at("14 23:59:59")}
 	w.OOMKilled(kill)
 	w.Expect(w.told).To(BeEmpty(), "before the window")
@@ -118,7 +118,7 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 }
 
 func TestWhyItIsNotKnown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	why := func() string { return w.History("ads", training, "ctr").Unavailable }
 	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z it has not read " +
 		"its ledger. It does so in seconds; if it cannot, its log says why, and so does alert TidelineLedgerFails."))
@@ -145,7 +145,7 @@ func TestWhyItIsNotKnown(t *testing.T) {
 
 // What is asked for while memory is made anew is all of one state.
 func TestMemoryIsReplacedAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	l, err := w.open(t.Context())
 	w.Expect(err).NotTo(HaveOccurred())
 	defer func() { w.Expect(l.Close()).To(Succeed()) }()
@@ -188,7 +188,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 
 // A row that this operator cannot read counts as not seen, and keeps none of the others from being known.
 func TestRowsThatNobodyReads(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	other := ctr
 	other.Container = "other"
 	w.Expect(w.ledger.Record(t.Context(), ledger.Entries{PartDays: []ledger.PartDay{
@@ -236,7 +236,7 @@ func TestOperatorThatBeginsAndEnds(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect((*Collector)(nil).NeedLeaderElection()).To(BeTrue())
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		started := time.Now()
 		w.Collector.now = func() time.Time { return at("22 12:00:00").Add(time.Since(started)) }
 		w.Collector.complete = w.Collector.now

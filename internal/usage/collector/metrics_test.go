@@ -53,7 +53,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 }
 
 func TestMetricsSayWhatIsKnown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"), stay("b", "22 06:00:00", "22 12:00:00"))
 	w.pass(turnLength)
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(Equal(1.0))

@@ -23,7 +23,7 @@ var (
 )
 
 func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "01 00:00:00", "22 12:00:00"), stay("old", "13 00:00:00", "15 06:00:00", ended(ledger.Failed)),
 		stay("older", "13 00:00:00", "15 00:00:00", ended(ledger.Failed)),
 		stay("app", "20 00:00:00", "22 00:00:00", func(s *ledger.Stay) { s.Kind = "Deployment" }))
@@ -68,7 +68,7 @@ func TestDayIsFinishedTenMinutesAfterItsEnd(t *testing.T) {
 
 // What the ledger does not have yet cannot be asked about, and a day is not finished before it has all of it.
 func TestNothingIsAskedBeforeTheLedgerHasAllStays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
 	zero := func() time.Time { return time.Time{} }
 	w.Collector.complete = zero
@@ -85,7 +85,7 @@ func TestNothingIsAskedBeforeTheLedgerHasAllStays(t *testing.T) {
 }
 
 func TestWhatIsAskedAboutStays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(
 		stay("ctr", "21 22:00:00", "22 03:00:00", ended(ledger.Succeeded), named("ctr-worker-0")),
 		stay("ctr", "21 22:00:00", "22 02:00:00", ended(ledger.Deleted), func(s *ledger.Stay) { s.Resources = nil }),
@@ -114,7 +114,7 @@ func TestWhatIsAskedAboutStays(t *testing.T) {
 }
 
 func TestPartsOfAcceleratorsCountOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.config.Sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.pass(turnLength)
@@ -136,7 +136,7 @@ func TestBatches(t *testing.T) {
 }
 
 // manyTasks has the ledger know of tasks of yesterday and today, each of which is asked about alone.
-func manyTasks(w *world, n int) {
+func manyTasks(w *fixture, n int) {
 	w.THelper()
 	for i := range n {
 		w.record(stay(fmt.Sprintf("t%02d", i), "21 22:00:00", "22 12:00:00"))
@@ -145,7 +145,7 @@ func manyTasks(w *world, n int) {
 }
 
 func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	manyTasks(w, 6)
 	w.prometheus.fail = func(q question) error {
 		if q.Day == "22" && (q.Tasks[0] == "t01" || q.Tasks[0] == "t02") {
@@ -176,7 +176,7 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 }
 
 func TestPrometheusThatIsDown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	manyTasks(w, 6)
 	w.pass(turnLength)
 	w.prometheus.forget()
@@ -209,7 +209,7 @@ func TestPrometheusThatIsDown(t *testing.T) {
 
 // Of a batch a part may be answered: that part is kept, and the batch is asked about again.
 func TestPartOfAnAnswerIsKept(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("a", "22 06:00:00", "22 12:00:00"), stay("b", "22 06:00:00", "22 12:00:00"))
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.prometheus.answered = func(k sizing.Key) bool { return k.Task == "a" }
@@ -221,7 +221,7 @@ func TestPartOfAnAnswerIsKept(t *testing.T) {
 
 // A Prometheus that has lost what it had says less than is known.
 func TestLessThanIsKnownIsNotKept(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.pass(turnLength)
 	before := w.History("ads", training, "ctr").Usage[workers]
@@ -238,13 +238,13 @@ func TestLessThanIsKnownIsNotKept(t *testing.T) {
 }
 
 // end is how a history ends: what is known, and which days were collected.
-func end(w *world) string {
+func end(w *fixture) string {
 	h := w.History("ads", training, "ctr")
 	return fmt.Sprint(h.Usage, h.Unavailable, w.History("ads", training, "new").Usage, slices.Sorted(maps.Keys(w.days())))
 }
 
 // tell tells an operator of kills while time passes.
-func tell(w *world, pass func()) {
+func tell(w *fixture, pass func()) {
 	for step := range 5 {
 		if step == 2 {
 			w.clock = at("23 00:30:00")
@@ -263,7 +263,7 @@ func tell(w *world, pass func()) {
 // arrives.
 func fault(t *testing.T, call int, arrives, killed bool) (known string, of *faults) {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"), stay("new", "22 10:00:00", "22 12:00:00"))
 	var done []ledger.Collected
 	for day := range 6 {
@@ -317,7 +317,7 @@ func TestFaultsOfTheLedgerAtEveryCall(t *testing.T) {
 }
 
 func TestLedgerThatIsDown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "21 00:00:00", "22 12:00:00"))
 	down := true
 	w.faults.fail = func(int) (bool, error) {
@@ -340,7 +340,7 @@ func TestLedgerThatIsDown(t *testing.T) {
 }
 
 func TestWindowMovesOn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.record(stay("ctr", "15 00:00:00", "15 12:00:00", ended(ledger.Succeeded)))
 	w.pass(turnLength)
 	w.Expect(w.History("ads", training, "ctr").Usage).NotTo(BeEmpty())
@@ -352,7 +352,7 @@ func TestWindowMovesOn(t *testing.T) {
 }
 
 func TestWindowsOfProfiles(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.windows = &windows{most: 9, days: map[string]int{"ads": 9, "brief": 1}}
 	of := func(namespace string) func(*ledger.Stay) {
 		return func(s *ledger.Stay) { s.Namespace, s.Name = namespace, namespace+"-worker-1" }

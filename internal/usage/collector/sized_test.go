@@ -68,7 +68,7 @@ tideline_sizing_slack{mode="Recommend",profile="ads",resource="cpu",tier="explor
 }
 
 func TestCount(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pass(turnLength)
 	decided := func() float64 {
 		return testutil.ToFloat64(w.metrics.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse))
@@ -101,7 +101,7 @@ func TestCount(t *testing.T) {
 }
 
 func TestKillsThatJobsTellOfAreRecalled(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	job := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "ctr-2", UID: "job"}}
 	job.Spec.Task, job.Status.Sizing = "ctr", sized(v1alpha1.SizingEnforce, "4")
 	job.Status.Sizing.Resources[1].Resource = "memory"

@@ -31,8 +31,8 @@ func at(text string) time.Time {
 	return t
 }
 
-// world is a ledger in a file, a Prometheus, a clock, and the operator that collects.
-type world struct {
+// fixture is a ledger in a file, a Prometheus, a clock, and the operator that collects.
+type fixture struct {
 	*WithT
 
 	t          *testing.T
@@ -48,9 +48,9 @@ type world struct {
 }
 
 // newWorld is one at noon of the 22nd.
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		WithT: NewWithT(t), t: t, config: config.Defaults(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{},
 		clock: at("22 12:00:00"), windows: &windows{},
 	}
@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // start has another operator collect in place of the one that is gone.
-func (w *world) start() {
+func (w *fixture) start() {
 	c := NewCollector(w.config, func() time.Time {
 		if w.complete.IsZero() {
 			return w.clock
@@ -85,7 +85,7 @@ func (w *world) start() {
 }
 
 // pass lets time pass, turn by turn.
-func (w *world) pass(d time.Duration) {
+func (w *fixture) pass(d time.Duration) {
 	for range d / turnLength {
 		w.clock = w.clock.Add(turnLength)
 		w.doRound(w.t.Context())
@@ -93,13 +93,13 @@ func (w *world) pass(d time.Duration) {
 }
 
 // record has the ledger know of stays.
-func (w *world) record(stays ...ledger.Stay) {
+func (w *fixture) record(stays ...ledger.Stay) {
 	w.THelper()
 	w.Expect(w.ledger.Record(w.t.Context(), ledger.Entries{Stays: stays})).To(Succeed())
 }
 
 // days are those that the ledger has as collected, and until when.
-func (w *world) days() map[string]string {
+func (w *fixture) days() map[string]string {
 	w.THelper()
 	from, to := window(w.clock, sizing.DefaultWindowDays)
 	list, err := w.ledger.CollectedDays(w.t.Context(), from, to)

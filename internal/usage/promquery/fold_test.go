@@ -306,15 +306,15 @@ func TestRolesThatWereNotSeenAreNotThere(t *testing.T) {
 	g.Expect(folded(Answers{}, first, second)).To(BeEmpty())
 }
 
-// world is what pods of a namespace did, drawn by lot.
-type world struct {
+// drawnPods is what pods of a namespace did, drawn by lot.
+type drawnPods struct {
 	stays   []Stay
 	pods    []string
 	answers Answers
 }
 
-func drawWorld(r *rand.Rand) world {
-	w := world{pods: names(1 + r.IntN(4)), answers: Answers{}}
+func drawWorld(r *rand.Rand) drawnPods {
+	w := drawnPods{pods: names(1 + r.IntN(4)), answers: Answers{}}
 	for _, name := range w.pods {
 		begin := at(-2, 0)
 		for range 1 + r.IntN(4) {

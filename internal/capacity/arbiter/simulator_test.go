@@ -38,9 +38,9 @@ const gpus corev1.ResourceName = "nvidia.com/gpu"
 // mostWoken is more than the jobs that one evaluation wakes.
 const mostWoken = 1000
 
-// world plays the API server, Volcano's scheduler and the kubelets for a few gangs on a few nodes. The arbiter and the planner of
-// trainings are the real ones. Its clock goes only when it is told to.
-type world struct {
+// simulator plays the API server, Volcano's scheduler and the kubelets for a few gangs on a few nodes. The arbiter and the planner
+// of trainings are the real ones. Its clock goes only when it is told to.
+type simulator struct {
 	now     time.Time
 	arbiter *Arbiter
 	config  *config.Configuration
@@ -116,8 +116,8 @@ func (h *hindrance) String() string {
 	return words
 }
 
-func newWorld(tell func(string, ...any)) *world {
-	w := &world{
+func newSimulator(tell func(string, ...any)) *simulator {
+	w := &simulator{
 		now: now, patience: time.Second, config: config.Defaults(), pacer: kube.NewPacer(), hindered: map[string]*hindrance{},
 		placedAt: map[string]time.Time{}, laws: newLaws(), tell: tell,
 		queues: []*queue{{name: "default"}, {name: "other"}},
@@ -132,7 +132,7 @@ func newWorld(tell func(string, ...any)) *world {
 }
 
 // restart starts the operator anew, which forgets what it had in memory.
-func (w *world) restart() {
+func (w *simulator) restart() {
 	w.arbiter = New(w, w.config, func() bool { return false },
 		func(string, time.Duration) (admission.Spending, error) {
 			return admission.Spending{}, errors.New("there is no ledger")
@@ -144,12 +144,12 @@ func (w *world) restart() {
 }
 
 // Get is for namespaces and single Queues, which the arbiter does not ask for here.
-func (w *world) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+func (w *simulator) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(fmt.Sprintf("%T", o)).GroupResource(), key.Name)
 }
 
-// List reads the world as the caches have it.
-func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+// List reads what is simulated as the caches have it.
+func (w *simulator) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	var items []runtime.Object
 	switch list.(type) {
 	case *v1alpha1.ElasticTrainingJobList:
@@ -205,18 +205,18 @@ func (q *queue) state() string {
 	return gang.QueueOpen
 }
 
-func (w *world) queue(name string) *queue {
+func (w *simulator) queue(name string) *queue {
 	return w.queues[slices.IndexFunc(w.queues, func(q *queue) bool { return q.name == name })]
 }
 
 // uid is one that no object has had.
-func (w *world) uid(of string) types.UID {
+func (w *simulator) uid(of string) types.UID {
 	w.named++
 	return types.UID(fmt.Sprintf("%s.%d", of, w.named))
 }
 
 // addNode adds a node of so many GPUs.
-func (w *world) addNode(has int64) *corev1.Node {
+func (w *simulator) addNode(has int64) *corev1.Node {
 	w.named++
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node%d", w.named)}}
 	node.Status.Allocatable = corev1.ResourceList{
@@ -243,7 +243,7 @@ func gpusOf(p *corev1.Pod) int64 {
 }
 
 // addTraining adds a job of minimum to maximum workers with each so many GPUs.
-func (w *world) addTraining(tier, queue string, minimum, maximum int32, each int64, h hindrance) *trainee {
+func (w *simulator) addTraining(tier, queue string, minimum, maximum int32, each int64, h hindrance) *trainee {
 	w.named++
 	name := fmt.Sprintf("%s%d", tier, w.named)
 	job := &v1alpha1.ElasticTrainingJob{
@@ -275,7 +275,7 @@ func (w *world) addTraining(tier, queue string, minimum, maximum int32, each int
 }
 
 // addForeign adds a gang that is nobody's training: a launcher and so many workers, which wait from now on.
-func (w *world) addForeign(queue string, launcher int64, workers int, each int64, priority int32, h hindrance) string {
+func (w *simulator) addForeign(queue string, launcher int64, workers int, each int64, priority int32, h hindrance) string {
 	w.named++
 	name := fmt.Sprintf("foreign%d", w.named)
 	group := gang.Group{Namespace: "ads", Name: name, Queue: queue, MinMember: int32(1 + workers)}.PodGroup()
@@ -300,7 +300,7 @@ func (w *world) addForeign(queue string, launcher int64, workers int, each int64
 }
 
 // admit creates a pod.
-func (w *world) admit(pod *corev1.Pod) {
+func (w *simulator) admit(pod *corev1.Pod) {
 	h := w.hindered[gang.GroupOf(pod)]
 	pod.UID, pod.CreationTimestamp, pod.Status.Phase = w.uid(pod.Name), metav1.NewTime(w.now), corev1.PodPending
 	if h != nil && h.gated {
@@ -314,7 +314,7 @@ func (w *world) admit(pod *corev1.Pod) {
 }
 
 // leave has a pod go: at once if no kubelet has it, else after its grace.
-func (w *world) leave(pod *corev1.Pod, grace time.Duration) {
+func (w *simulator) leave(pod *corev1.Pod, grace time.Duration) {
 	w.changes++
 	w.lastPod = w.now
 	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || ended(pod) {
@@ -325,7 +325,7 @@ func (w *world) leave(pod *corev1.Pod, grace time.Duration) {
 }
 
 // gone takes a pod away; its training remembers how it was last seen.
-func (w *world) gone(pod *corev1.Pod) {
+func (w *simulator) gone(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	w.changes++
 	if t := w.trainingOf(pod); t != nil {
@@ -334,7 +334,7 @@ func (w *world) gone(pod *corev1.Pod) {
 	}
 }
 
-func (w *world) trainingOf(o client.Object) *trainee {
+func (w *simulator) trainingOf(o client.Object) *trainee {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil {
 		return nil
@@ -347,7 +347,7 @@ func (w *world) trainingOf(o client.Object) *trainee {
 }
 
 // podsOf are the pods of a PodGroup, in the order in which the scheduler takes them.
-func (w *world) podsOf(group string) []*corev1.Pod {
+func (w *simulator) podsOf(group string) []*corev1.Pod {
 	var all []*corev1.Pod
 	for _, p := range w.pods {
 		if gang.GroupOf(p) == group {
@@ -357,8 +357,8 @@ func (w *world) podsOf(group string) []*corev1.Pod {
 	return all
 }
 
-// remove takes a gang out of the world: its job, its PodGroups and its pods.
-func (w *world) remove(name string) {
+// remove takes a gang out of the simulator: its job, its PodGroups and its pods.
+func (w *simulator) remove(name string) {
 	w.trainings = slices.DeleteFunc(w.trainings, func(t *trainee) bool { return t.job.Name == name })
 	for _, group := range []string{name, gang.SurplusName(name)} {
 		w.groups = slices.DeleteFunc(w.groups, func(o client.Object) bool { return o.GetName() == group })
@@ -370,7 +370,7 @@ func (w *world) remove(name string) {
 }
 
 // reconcile plans one training, carries the decision out and writes the status when it is due, as the controller does.
-func (w *world) reconcile(t *trainee) {
+func (w *simulator) reconcile(t *trainee) {
 	key := client.ObjectKeyFromObject(t.job)
 	o := jobstate.Observed{
 		Job: t.job, Config: w.config, Verdict: w.arbiter.Verdict(key), Service: t.service, Departures: slices.Clone(t.departures),
@@ -398,7 +398,7 @@ func (w *world) reconcile(t *trainee) {
 	w.write(t, &o, &wanted)
 }
 
-func (w *world) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *simulator) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	key := client.ObjectKeyFromObject(t.job)
 	pace := training.PaceOf(&t.job.Status, wanted)
 	if pace == statuspace.Never {
@@ -420,19 +420,19 @@ func (w *world) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.Elastic
 	})
 }
 
-func (w *world) wakeAt(at time.Time) {
+func (w *simulator) wakeAt(at time.Time) {
 	if w.next.IsZero() || at.Before(w.next) {
 		w.next = at
 	}
 }
 
 // group is where a PodGroup stands; less than 0 for one that does not exist.
-func (w *world) group(name string) int {
+func (w *simulator) group(name string) int {
 	return slices.IndexFunc(w.groups, func(o client.Object) bool { return o.GetName() == name })
 }
 
 // apply carries a decision out, in the order of its fields, until a request is refused.
-func (w *world) apply(t *trainee, d *training.Decision) *kube.Problem {
+func (w *simulator) apply(t *trainee, d *training.Decision) *kube.Problem {
 	for i := range d.DeletePods {
 		for _, p := range slices.Clone(w.pods) {
 			if p.UID == d.DeletePods[i].UID {
@@ -476,7 +476,7 @@ func (w *world) apply(t *trainee, d *training.Decision) *kube.Problem {
 }
 
 // membership is what a PodGroup says of its place in a queue; the zero Membership for one that does not exist.
-func (w *world) membership(group string) gang.Membership {
+func (w *simulator) membership(group string) gang.Membership {
 	if at := w.group(group); at >= 0 {
 		return gang.MembershipOf(w.groups[at])
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// world is a pool that holds so many pods, its merges, and their stores. Time passes only when a test says so.
-type world struct {
+// simulator is a pool that holds so many pods, its merges, and their stores. Time passes only when a test says so.
+type simulator struct {
 	t      *testing.T
 	now    time.Time
 	config *config.Configuration
@@ -49,7 +49,7 @@ type world struct {
 
 // merger is one MergeJob with all that belongs to it.
 type merger struct {
-	world         *world
+	world         *simulator
 	object        *v1alpha1.MergeJob
 	pods          map[int32]*podstate.Worker
 	core, surplus *gang.State
@@ -82,13 +82,13 @@ type store struct {
 
 var morning = time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)
 
-func newWorld(t *testing.T, room int) *world {
+func newSimulator(t *testing.T, room int) *simulator {
 	t.Helper()
-	return &world{t: t, now: morning, config: config.Defaults(), room: room}
+	return &simulator{t: t, now: morning, config: config.Defaults(), room: room}
 }
 
 // add adds a merge of 4 pods that is due every 10 hours, with 3 increments in its store and no full model.
-func (w *world) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger {
+func (w *simulator) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger {
 	m := &merger{
 		world: w,
 		object: &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{
@@ -117,7 +117,7 @@ func (w *world) add(name string, change ...func(*v1alpha1.MergeJobSpec)) *merger
 }
 
 // full gives the model a full model of that age.
-func (m *merger) full(w *world, age time.Duration) *merger {
+func (m *merger) full(w *simulator, age time.Duration) *merger {
 	m.store.fulls = append(m.store.fulls, Full{Name: "base", Time: w.now.Add(-age)})
 	return m
 }
@@ -205,7 +205,7 @@ func (m *merger) workers() []podstate.Worker {
 	return all
 }
 
-func (w *world) observed() Observed {
+func (w *simulator) observed() Observed {
 	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: queueOpen, SchedulerObstacles: w.obstacles,
 		Leaving: w.leaving, WebhooksOff: w.webhooksOff, Changes: w.changes}
 	for _, m := range w.jobs {
@@ -254,16 +254,16 @@ func (m *merger) placedPods() []*podstate.Worker {
 	return all
 }
 
-func (w *world) plan() Decision { return Plan(w.observed(), w.now) }
+func (w *simulator) plan() Decision { return Plan(w.observed(), w.now) }
 
 // uid returns a new UID.
-func (w *world) uid() types.UID {
+func (w *simulator) uid() types.UID {
 	w.uids++
 	return types.UID(fmt.Sprintf("u-%d", w.uids))
 }
 
 // writes lists what a decision does for one job, its status last.
-func (w *world) writes(m *merger, d *JobDecision) []func() {
+func (w *simulator) writes(m *merger, d *JobDecision) []func() {
 	var all []func()
 	for _, p := range d.DeletePods {
 		all = append(all, func() {
@@ -321,7 +321,7 @@ func (w *world) writes(m *merger, d *JobDecision) []func() {
 }
 
 // carryOut carries a decision out; at most so many writes, as an operator does that is killed. It returns how many there were.
-func (w *world) carryOut(d Decision, most int) int {
+func (w *simulator) carryOut(d Decision, most int) int {
 	n := 0
 	for i := range d.Jobs {
 		m := w.jobs[slices.IndexFunc(w.jobs, func(m *merger) bool { return m.object == d.Jobs[i].Job.Object })]
@@ -342,7 +342,7 @@ func (w *world) carryOut(d Decision, most int) int {
 const unlimited = 1 << 30
 
 // settle plans, carries out and lets the cluster do its part until nothing happens any more.
-func (w *world) settle() {
+func (w *simulator) settle() {
 	w.t.Helper()
 	for range 1000 {
 		for _, m := range w.jobs {
@@ -364,7 +364,7 @@ func (w *world) settle() {
 }
 
 // cluster deletes what terminates, and places whole gangs where there is room. It returns how much it did.
-func (w *world) cluster() int {
+func (w *simulator) cluster() int {
 	n, used := 0, 0
 	for _, m := range w.jobs {
 		for i, p := range m.pods {
@@ -404,8 +404,8 @@ func (m *merger) unplaced() []*podstate.Worker {
 	return all
 }
 
-// check holds the world to what must be true at every moment.
-func (w *world) check() {
+// check holds the simulator to what must be true at every moment.
+func (w *simulator) check() {
 	w.t.Helper()
 	var asking []string
 	for _, m := range w.jobs {
@@ -442,13 +442,13 @@ func (m *merger) placed() bool {
 }
 
 // merge completes the run of a merge that runs: its pods write the full model and end.
-func (w *world) merge(m *merger) {
+func (w *simulator) merge(m *merger) {
 	m.store.fulls = append(m.store.fulls, Full{Name: m.status().Run.ID, Time: w.now})
 	w.exit(m)
 }
 
 // exit has all pods end well.
-func (w *world) exit(m *merger) {
+func (w *simulator) exit(m *merger) {
 	for _, p := range m.pods {
 		p.Phase = corev1.PodSucceeded
 	}
@@ -456,7 +456,7 @@ func (w *world) exit(m *merger) {
 }
 
 // pass lets time pass; stores are read.
-func (w *world) pass(d time.Duration) {
+func (w *simulator) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, m := range w.jobs {
 		m.look()
@@ -464,7 +464,7 @@ func (w *world) pass(d time.Duration) {
 	w.settle()
 }
 
-func (w *world) running() []*merger {
+func (w *simulator) running() []*merger {
 	var all []*merger
 	for _, m := range w.jobs {
 		if m.status().Phase == v1alpha1.MergeRunning {

@@ -17,11 +17,11 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-// life is the life of a pool, in which all may happen that a chance picks.
-type life struct {
-	*world
+// randomPool is a pool in which all may happen that a chance picks.
+type randomPool struct {
+	*simulator
 	c *rand.Rand
-	// models are what is known of each merge's model beyond the world.
+	// models are what is known of each merge's model beyond the pods.
 	models map[*merger]*model
 	names  int
 	// down is true while Volcano's scheduler places no gang.
@@ -45,16 +45,16 @@ type model struct {
 	refused string
 }
 
-func (l *life) chance(n int) bool { return l.c.IntN(n) == 0 }
+func (l *randomPool) chance(n int) bool { return l.c.IntN(n) == 0 }
 
-func (l *life) breaks(law string, args ...any) {
+func (l *randomPool) breaks(law string, args ...any) {
 	if l.wrong == "" {
 		l.wrong = fmt.Sprintf(law, args...)
 	}
 }
 
 // join adds a merge with a random spec.
-func (l *life) join() {
+func (l *randomPool) join() {
 	l.names++
 	m := l.add(fmt.Sprintf("m%d", l.names), func(s *v1alpha1.MergeJobSpec) {
 		s.MinReplicas = 1 + l.c.Int32N(6)
@@ -72,7 +72,7 @@ func (l *life) join() {
 	})
 	m.unplaceable, m.unjudged = l.chance(5), l.chance(4)
 	if !l.chance(4) {
-		m.full(l.world, time.Duration(l.c.IntN(15))*time.Hour)
+		m.full(l.simulator, time.Duration(l.c.IntN(15))*time.Hour)
 	}
 	for i := range v1alpha1.MergeHistoryLimit * l.c.IntN(5) / 4 {
 		m.object.Status.History = append(m.object.Status.History, v1alpha1.MergeResult{
@@ -82,10 +82,10 @@ func (l *life) join() {
 	l.models[m] = &model{content: map[string]int{}}
 }
 
-func pick[T any](l *life, from ...T) T { return from[l.c.IntN(len(from))] }
+func pick[T any](l *randomPool, from ...T) T { return from[l.c.IntN(len(from))] }
 
 // happen lets one thing happen to the pool or to one of its merges.
-func (l *life) happen() string {
+func (l *randomPool) happen() string {
 	if len(l.jobs) == 0 || (len(l.jobs) < 8 && l.chance(30)) {
 		l.join()
 		return l.jobs[len(l.jobs)-1].object.Name + " joins"
@@ -134,7 +134,7 @@ func (l *life) happen() string {
 }
 
 // change has the cluster change: its room, its scheduler, or what keeps a merge from being placed.
-func (l *life) change(m *merger) string {
+func (l *randomPool) change(m *merger) string {
 	switch l.c.IntN(3) {
 	case 0:
 		l.down = !l.down
@@ -148,7 +148,7 @@ func (l *life) change(m *merger) string {
 }
 
 // meddle has others make or remove full models.
-func (l *life) meddle(m *merger) string {
+func (l *randomPool) meddle(m *merger) string {
 	if !l.chance(3) {
 		return "nothing"
 	}
@@ -162,7 +162,7 @@ func (l *life) meddle(m *merger) string {
 	return "foreign full model"
 }
 
-func (l *life) troubleStore(m *merger) string {
+func (l *randomPool) troubleStore(m *merger) string {
 	if m.store.trouble != nil {
 		m.store.trouble = nil
 		return "store is well"
@@ -171,7 +171,7 @@ func (l *life) troubleStore(m *merger) string {
 	return "store in trouble"
 }
 
-func (l *life) hurtPod(m *merger) string {
+func (l *randomPool) hurtPod(m *merger) string {
 	pods := m.workers()
 	if len(pods) == 0 {
 		return "nothing"
@@ -197,7 +197,7 @@ func (l *life) hurtPod(m *merger) string {
 }
 
 // endRun has the pods of a run that runs complete the full model, end, or both.
-func (l *life) endRun(m *merger) string {
+func (l *randomPool) endRun(m *merger) string {
 	run := m.status().Run
 	if run == nil || !m.coreRuns() {
 		return "nothing"
@@ -228,7 +228,7 @@ func (m *merger) coreRuns() bool {
 }
 
 // complete writes the full model, of its base and what the list names.
-func (l *life) complete(m *merger) {
+func (l *randomPool) complete(m *merger) {
 	run, k := m.status().Run, l.models[m]
 	if slices.ContainsFunc(m.store.fulls, func(f Full) bool { return f.Name == run.ID }) {
 		return
@@ -248,7 +248,7 @@ func (l *life) complete(m *merger) {
 	k.content[run.ID] = end
 }
 
-func (l *life) edit(m *merger) string {
+func (l *randomPool) edit(m *merger) string {
 	m.object.Generation++
 	s := &m.object.Spec
 	switch l.c.IntN(5) {
@@ -272,7 +272,7 @@ func (l *life) edit(m *merger) string {
 }
 
 // look brings the result of the look that has begun, or else begins one, which may take its time.
-func (l *life) look(m *merger) {
+func (l *randomPool) look(m *merger) {
 	k := l.models[m]
 	if k.late != nil {
 		m.sighting, k.late = k.late, nil
@@ -286,7 +286,7 @@ func (l *life) look(m *merger) {
 }
 
 // nature lets pods end that were told to, places gangs that fit, and has pods start, some of them slowly.
-func (l *life) nature() {
+func (l *randomPool) nature() {
 	if len(l.leaving) > 0 && l.chance(2) {
 		l.leaving = l.leaving[1:]
 	}
@@ -340,7 +340,7 @@ func (m *merger) waiting() (core, surplus []*podstate.Worker) {
 }
 
 // missing is how many pods of the core have no place, be they there or not.
-func (l *life) missing(m *merger) int {
+func (l *randomPool) missing(m *merger) int {
 	n := int32(0)
 	if run := m.status().Run; run != nil {
 		n = run.MinReplicas
@@ -354,7 +354,7 @@ func (l *life) missing(m *merger) int {
 }
 
 // picture is how the merges stand, in a line.
-func (l *life) picture() string {
+func (l *randomPool) picture() string {
 	var text strings.Builder
 	for _, m := range l.jobs {
 		fmt.Fprintf(&text, " [%s %s", m.object.Name, m.status().Summary)
@@ -373,7 +373,7 @@ func (l *life) picture() string {
 }
 
 // forget is what the operator does when it is killed.
-func (l *life) forget() {
+func (l *randomPool) forget() {
 	l.changes = Changes{Started: l.now}
 	for _, m := range l.jobs {
 		m.sighting, m.problem, l.models[m].late, l.models[m].refused = nil, nil, nil, ""
@@ -382,7 +382,7 @@ func (l *life) forget() {
 }
 
 // operate has the operator decide once, and carry it out as far as it gets. It returns how many writes there were.
-func (l *life) operate(kills bool) int {
+func (l *randomPool) operate(kills bool) int {
 	for _, m := range l.jobs {
 		if run := m.status().Run; run == nil || mergepod.Attempt(run) != l.models[m].refused {
 			m.problem = nil
@@ -417,7 +417,7 @@ func (l *life) operate(kills bool) int {
 }
 
 // delayLooks takes the looks at stores out of a decision: they take their time.
-func (l *life) delayLooks(d *Decision) []*merger {
+func (l *randomPool) delayLooks(d *Decision) []*merger {
 	var looks []*merger
 	for i := range d.Jobs {
 		if d.Jobs[i].ReadStore {

@@ -28,8 +28,8 @@ const (
 	incidentWindow = time.Minute
 )
 
-// world plays the API server, Volcano and the kubelets for one job, and carries decisions out as the controller does.
-type world struct {
+// simulator plays the API server, Volcano and the kubelets for one job, and carries decisions out as the controller does.
+type simulator struct {
 	t    *testing.T
 	now  time.Time
 	o    jobstate.Observed
@@ -75,7 +75,7 @@ type view struct {
 }
 
 // newWorld has a job of minimum..maximum workers with one GPU each, in an open queue.
-func newWorld(t *testing.T, minimum, maximum int32) *world {
+func newSimulator(t *testing.T, minimum, maximum int32) *simulator {
 	t.Helper()
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	job := &v1alpha1.ElasticTrainingJob{
@@ -96,23 +96,23 @@ func newWorld(t *testing.T, minimum, maximum int32) *world {
 		Name: "trainer", Image: "trainer",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
 	}}
-	return &world{t: t, now: start, o: jobstate.Observed{
+	return &simulator{t: t, now: start, o: jobstate.Observed{
 		Job: job, Config: config.Defaults(), Queue: jobstate.Queue{Name: "default", State: gang.QueueOpen},
 	}}
 }
 
 // step plans once, carries the decision out, and writes the status if it is due.
-func (w *world) step() *world {
+func (w *simulator) step() *simulator {
 	w.act(view{w.o, w.version()})
 	w.trouble = trouble{}
 	return w
 }
 
 // version changes with every write of the job.
-func (w *world) version() int64 { return w.o.Job.Generation + int64(w.written) }
+func (w *simulator) version() int64 { return w.o.Job.Generation + int64(w.written) }
 
 // look is what an operator sees now, for one that acts on it later.
-func (w *world) look() view { return view{clone(w.o), w.version()} }
+func (w *simulator) look() view { return view{clone(w.o), w.version()} }
 
 // clone is a copy that later changes leave alone.
 func clone(o jobstate.Observed) jobstate.Observed {
@@ -132,7 +132,7 @@ func clone(o jobstate.Observed) jobstate.Observed {
 
 // act plans from what was seen, carries the decision out, and writes the status if it is due. The API server refuses the status
 // of one who saw the job before its last change.
-func (w *world) act(v view) {
+func (w *simulator) act(v view) {
 	if w.trouble.failing {
 		v.Observed = clone(v.Observed) // What is said of the request that failed goes by what was seen before.
 	}
@@ -152,13 +152,13 @@ func (w *world) act(v view) {
 	}
 }
 
-func (w *world) judged(v *view, d *Decision) {
+func (w *simulator) judged(v *view, d *Decision) {
 	if w.judge != nil {
 		w.judge(v, d)
 	}
 }
 
-func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
+func (w *simulator) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus) {
 	w.paced = PaceOf(w.status(), wanted)
 	if w.paced == statuspace.Never {
 		w.settled(v.Departures)
@@ -180,14 +180,14 @@ func (w *world) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobStatus
 }
 
 // settled forgets departures that the status knows.
-func (w *world) settled(known []podstate.Departure) {
+func (w *simulator) settled(known []podstate.Departure) {
 	w.o.Departures = slices.DeleteFunc(w.o.Departures, func(d podstate.Departure) bool {
 		return slices.ContainsFunc(known, func(k podstate.Departure) bool { return k.UID == d.UID })
 	})
 }
 
 // remove takes a pod away and remembers how it was last seen.
-func (w *world) remove(uid types.UID) {
+func (w *simulator) remove(uid types.UID) {
 	i := slices.IndexFunc(w.o.Workers, func(p podstate.Worker) bool { return p.UID == uid })
 	if i < 0 {
 		return
@@ -197,7 +197,7 @@ func (w *world) remove(uid types.UID) {
 }
 
 // settle steps until nothing changes any more, letting the time pass that held-back writes need.
-func (w *world) settle() *world {
+func (w *simulator) settle() *simulator {
 	w.t.Helper()
 	if !w.settles() {
 		w.t.Fatalf("does not settle: %+v", w.last)
@@ -206,7 +206,7 @@ func (w *world) settle() *world {
 }
 
 // settles tells whether nothing changes any more after five minutes.
-func (w *world) settles() bool {
+func (w *simulator) settles() bool {
 	for range 60 {
 		if w.graceful {
 			w.endPods()
@@ -222,7 +222,7 @@ func (w *world) settles() bool {
 }
 
 // run makes the workers of these indices run and ready; none means all.
-func (w *world) run(indices ...int32) *world {
+func (w *simulator) run(indices ...int32) *simulator {
 	for i := range w.o.Workers {
 		p := &w.o.Workers[i]
 		if !p.Ended() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
@@ -236,7 +236,7 @@ func (w *world) run(indices ...int32) *world {
 }
 
 // change edits the pod of a worker.
-func (w *world) change(index int32, edit func(*podstate.Worker)) *world {
+func (w *simulator) change(index int32, edit func(*podstate.Worker)) *simulator {
 	w.t.Helper()
 	p := w.worker(index)
 	if p == nil {
@@ -246,7 +246,7 @@ func (w *world) change(index int32, edit func(*podstate.Worker)) *world {
 	return w
 }
 
-func (w *world) worker(index int32) *podstate.Worker {
+func (w *simulator) worker(index int32) *podstate.Worker {
 	for i := range w.o.Workers {
 		if w.o.Workers[i].Index == index {
 			return &w.o.Workers[i]
@@ -256,7 +256,7 @@ func (w *world) worker(index int32) *podstate.Worker {
 }
 
 // evict takes workers away as Volcano does: a condition, then a plain delete.
-func (w *world) evict(indices ...int32) *world {
+func (w *simulator) evict(indices ...int32) *simulator {
 	w.t.Helper()
 	for _, i := range indices {
 		w.change(i, func(p *podstate.Worker) { p.Disruption = corev1.PodReasonPreemptionByScheduler })
@@ -266,7 +266,7 @@ func (w *world) evict(indices ...int32) *world {
 }
 
 // end lets workers end as a kubelet does with pods that were asked to leave: in a phase, before they are gone.
-func (w *world) end(phase corev1.PodPhase, indices ...int32) *world {
+func (w *simulator) end(phase corev1.PodPhase, indices ...int32) *simulator {
 	w.t.Helper()
 	for _, i := range indices {
 		w.change(i, func(p *podstate.Worker) { p.Terminating, p.Phase, p.Ready = true, phase, false })
@@ -275,31 +275,31 @@ func (w *world) end(phase corev1.PodPhase, indices ...int32) *world {
 }
 
 // deletePod takes a worker away as `kubectl delete pod` does.
-func (w *world) deletePod(index int32) *world {
+func (w *simulator) deletePod(index int32) *simulator {
 	w.t.Helper()
 	w.remove(w.worker(index).UID)
 	return w
 }
 
-func (w *world) scale(maximum int32) *world {
+func (w *simulator) scale(maximum int32) *simulator {
 	w.o.Job.Spec.MaxReplicas = maximum
 	w.o.Job.Generation++
 	return w
 }
 
 // restart loses what the operator had in memory.
-func (w *world) restart() *world {
+func (w *simulator) restart() *simulator {
 	w.o.Departures, w.pace.noticed, w.pace.written = nil, time.Time{}, time.Time{}
 	return w
 }
 
-func (w *world) pass(d time.Duration) *world {
+func (w *simulator) pass(d time.Duration) *simulator {
 	w.now = w.now.Add(d)
 	return w
 }
 
 // indices lists the workers that have a pod.
-func (w *world) indices() []int32 {
+func (w *simulator) indices() []int32 {
 	all := []int32{}
 	for _, p := range w.o.Workers {
 		all = append(all, p.Index)
@@ -308,10 +308,10 @@ func (w *world) indices() []int32 {
 	return all
 }
 
-func (w *world) status() *v1alpha1.ElasticTrainingJobStatus { return &w.o.Job.Status }
+func (w *simulator) status() *v1alpha1.ElasticTrainingJobStatus { return &w.o.Job.Status }
 
-// trains brings a new world to all workers running.
-func (w *world) trains() *world {
+// trains brings a new simulator to all workers running.
+func (w *simulator) trains() *simulator {
 	w.t.Helper()
 	return w.settle().run().settle().run().settle()
 }
