@@ -126,7 +126,9 @@ func (w *simulator) place(pods []*corev1.Pod, q *queue) bool {
 	return true
 }
 
-func (w *simulator) minMember(group client.Object) int { return int(gang.MembershipOf(group).MinMember) }
+func (w *simulator) minMember(group client.Object) int {
+	return int(gang.MembershipOf(group).MinMember)
+}
 
 // placed counts the members of a gang that have their places, or have completed.
 func (w *simulator) placed(group string) int {

@@ -11,7 +11,9 @@ import (
 func TestRooms(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ctx := t.Context()
-		room := func(when string, free float64) FreeRoom { return FreeRoom{At: at(when), Free: free, Unusable: 0.1, Gangs: 3} }
+		room := func(when string, free float64) FreeRoom {
+			return FreeRoom{At: at(when), Free: free, Unusable: 0.1, Gangs: 3}
+		}
 		first, second, third := room("14 10:00:00", 7), room("14 10:10:00", 0.5), room("15 00:00:00", 0)
 		g.Expect(l.Record(ctx, Entries{Rooms: []FreeRoom{third, first}})).To(Succeed())
 		g.Expect(l.Record(ctx, Entries{Rooms: []FreeRoom{second, room("14 10:00:00", 9)}})).To(Succeed())
