@@ -71,6 +71,9 @@ type merge struct {
 	fresh *Sighting
 	// obstacle keeps the merge out of the line; nil for one that is in it, or has a run.
 	obstacle *obstacle
+	// held is the obstacle that the merge speaks of; nil for one that is on its way. sentence is what it says, in full.
+	held     *obstacle
+	sentence string
 	// due tells whether the weight has reached the threshold; order is the weight in the line.
 	due   bool
 	order float64

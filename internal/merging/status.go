@@ -6,15 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
-	"github.com/tideline-io/tideline/internal/platform/conditions"
-	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
-	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
 // say writes the words that people read, and the conditions.
@@ -23,8 +19,6 @@ func (t *merge) say(line []*merge) {
 	if t.position == 0 && t.st.Run == nil {
 		t.st.QueueTime = nil
 	}
-	t.sayOwner()
-	t.sayStore()
 	switch run := t.st.Run; {
 	case t.withdrawn() && t.job.Verdict.Never != nil:
 		t.obstacle = t.neverFits()
@@ -40,7 +34,7 @@ func (t *merge) say(line []*merge) {
 	default:
 		t.sayObstacle()
 	}
-	t.conditions().Settle(t.job.Object.Status.Conditions)
+	t.setConditions()
 	t.stay()
 }
 
@@ -52,20 +46,8 @@ func (t *merge) sayObstacle() {
 	if o.phase == "" {
 		t.st.Phase, summary = v1alpha1.MergeWaiting, fmt.Sprintf("%s (%s)", v1alpha1.MergeWaiting, o.short)
 	}
+	t.held = o
 	t.speak(summary, o.reason, o.message)
-	t.unset(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
-	ready := metav1.ConditionFalse
-	switch {
-	case o.stalled:
-		t.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, o.reason, o.message)
-	case o.reason == v1alpha1.ReasonSuspended:
-		t.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, o.reason, o.message)
-	case o.reason == v1alpha1.ReasonNotDue || o.reason == v1alpha1.ReasonNoIncrements || o.reason == v1alpha1.ReasonMerged:
-		ready = metav1.ConditionTrue
-	default:
-		t.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, o.reason, o.message)
-	}
-	t.set(v1alpha1.ConditionReady, ready, o.reason, o.message)
 }
 
 // sayQueued says where the merge stands in the line, and what the head of it lacks.
@@ -229,59 +211,10 @@ func (t *merge) lingering() string {
 
 // sayProgress is for a merge that is on its way.
 func (t *merge) sayProgress(summary, reason, message string) {
+	t.held = nil
 	t.speak(summary, reason, message)
-	t.unset(v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
-	t.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
-	t.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 }
 
 func (t *merge) speak(summary, reason, message string) {
-	t.st.Summary, t.st.Reason, t.st.Message = clip(summary, 128), reason, clip(message, 4096)
+	t.st.Summary, t.st.Reason, t.st.Message, t.sentence = clip(summary, 128), reason, clip(message, 4096), message
 }
-
-// sayStore tells whether the store can be read.
-func (t *merge) sayStore() {
-	switch s := t.job.Store; {
-	case s == nil: // What was said last stands until this process has seen it.
-	case s.Trouble == nil:
-		t.unset(v1alpha1.ConditionStoreUnavailable)
-	default:
-		t.set(v1alpha1.ConditionStoreUnavailable, metav1.ConditionTrue, s.Trouble.Reason, s.Trouble.Message)
-	}
-}
-
-// sayOwner tells, with the first words of a job and for good, that nobody checked what depends on who created it.
-func (t *merge) sayOwner() {
-	if !ownership.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
-		return
-	}
-	unchecked := []string{}
-	if t.spec.Owner != "" {
-		unchecked = append(unchecked, fmt.Sprintf("that %q answers for it", t.spec.Owner))
-	}
-	if secret := t.spec.Store.CredentialsSecretName; secret != "" {
-		unchecked = append(unchecked, "that its creator may read Secret "+secret)
-	}
-	if account, _ := trainingpod.Account(&t.spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
-		unchecked = append(unchecked, "that its creator may have pods run as ServiceAccount "+account)
-	}
-	message := "The MergeJob came while the operator ran without webhooks (--webhooks=false), which set and check the owner."
-	if len(unchecked) > 0 {
-		message += " Nobody checked " + joinList(unchecked) + "."
-	}
-	if len(t.spec.OwnerGroups) > 0 {
-		message += " The groups of spec.ownerGroups do not count."
-	}
-	t.set(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
-}
-
-// conditions writes those of the merge.
-func (t *merge) conditions() conditions.Writer {
-	return conditions.Writer{List: &t.st.Conditions, Generation: t.job.Object.Generation, Now: metaTime(t.p.now)}
-}
-
-func (t *merge) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	t.conditions().Set(kind, status, reason, message)
-}
-
-func (t *merge) unset(kinds ...string) { t.conditions().Remove(kinds...) }
