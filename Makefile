@@ -237,6 +237,10 @@ test-profile: ## Show the behaviours of profiles on Volcano; a part of make test
 test-pools: ## Hold the operator to its figures with 5,000 merges in 50 pools; minutes.
 	@exec test/run.sh pools
 
+.PHONY: test-jobs
+test-jobs: ## Hold the operator to its figures with 500 jobs that come at once; minutes. TIDELINE_ROOT measures another source tree.
+	@exec test/run.sh jobs
+
 .PHONY: test-ledger
 test-ledger: ## Hold the ledger to its figures with a million days of pods, on SQLite and PostgreSQL; minutes.
 	@exec test/run.sh ledger
@@ -263,7 +267,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try() {
 		$(MAKE) "$$@" || failed+=("$$1")
 	}
-	for target in test test-versions test-install test-pytorchjob test-pools test-ledger test-requests histories fuzz test-faults; do
+	for target in test test-versions test-install test-pytorchjob test-pools test-jobs test-ledger test-requests histories fuzz test-faults; do
 		try "$$target"
 	done
 	try demo ONESHOT=1

@@ -201,6 +201,11 @@ pools() {
 	specs pools 25m perf/pools 1
 }
 
+# jobs holds the operator to its figures with 500 jobs that come at once.
+jobs() {
+	specs jobs 25m perf/jobs 1
+}
+
 # ledger holds the ledger to its figures for a million days of pods. Without the race detector, which would measure itself.
 ledger() {
 	local race=()
@@ -271,7 +276,7 @@ faults() {
 # stage NAME runs one stage.
 stage() {
 	case $1 in
-	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | sizing | report | pools | \
+	unit | project | bundle | cluster | integration | versions | stock | pairs | capacity | merge | profile | sizing | report | pools | jobs | \
 		ledger | requests | node | quickstart | install | image | site | pytorchjob | faults | olm)
 		echo "== $1 tests"
 		"$1"
