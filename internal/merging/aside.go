@@ -31,14 +31,14 @@ func (p *planner) placementTimeout() time.Duration {
 
 // short tells whether the attempt waits for what others have: room that is not there by Tideline's count, or an open Queue. Whose
 // pods are not there, are held back, or cannot be judged waits for nothing that others could give up.
-func (t *merge) short() bool {
+func (t *state) short() bool {
 	v := t.job.Verdict
 	return t.p.shut() != nil || (v.Waiting > 0 && !v.Overdue && !v.Answer.Fits && v.Answer.Unknown == "")
 }
 
 // overdue notes since when the attempt is not short, and tells whether it was not placed in time since. A gang that has some pods
 // placed already has as long again: Volcano binds a gang one pod after another.
-func (t *merge) overdue() bool {
+func (t *state) overdue() bool {
 	run := t.st.Run
 	switch short := t.short(); {
 	case short:
@@ -65,7 +65,7 @@ func (t *merge) overdue() bool {
 
 // fits is since when the attempt could have been placed: since it asked, since there was room, or since the operator started,
 // which does not know how it was before.
-func (t *merge) fits() time.Time {
+func (t *state) fits() time.Time {
 	since := t.st.Run.AskTime.Time
 	if fit := t.st.Run.FitTime; fit != nil {
 		since = fit.Time
@@ -77,7 +77,7 @@ func (t *merge) fits() time.Time {
 }
 
 // placed counts the pods of the core that have a node.
-func (t *merge) placed() int32 {
+func (t *state) placed() int32 {
 	n, core := int32(0), t.core()
 	for i := range t.st.Run.MinReplicas {
 		if w := core[i]; w != nil && w.Scheduled && !w.Terminating {
@@ -110,12 +110,12 @@ func (t *merge) setAside() {
 
 // scheduled tells whether Volcano was seen at work since the attempt could have been placed: it placed a pod of somebody, or said
 // why it does not place this gang.
-func (t *merge) scheduled() bool {
+func (t *state) scheduled() bool {
 	return t.p.o.Changes.Placed.After(t.fits()) || (t.job.Core != nil && t.job.Core.Unschedulable != "")
 }
 
 // whyNotPlaced says for how long the attempt was asked, what is known of why it was not placed, and what to do.
-func (t *merge) whyNotPlaced() string {
+func (t *state) whyNotPlaced() string {
 	run, since := t.st.Run, t.fits()
 	there, v := int32(len(t.core())), t.job.Verdict
 	why := fmt.Sprintf("From %s to %s the run asked for places for %s of %s, and %d of them had one after %s; it has %s for that "+
@@ -147,7 +147,7 @@ func (t *merge) whyNotPlaced() string {
 
 // keptAside keeps a merge that was set aside out of the line until its time has come, or what it asks for, the pool's Queue, the
 // nodes, or claims of volumes in its namespace have changed.
-func (t *merge) keptAside() *obstacle {
+func keptAside(t *state) *obstacle {
 	aside := t.st.SetAside
 	if aside == nil || !t.p.now.Before(aside.RetryTime.Time) || aside.Template != t.template() {
 		return nil
@@ -168,7 +168,7 @@ func (t *merge) keptAside() *obstacle {
 }
 
 // behind tells whether the merge goes behind the others of its line, because it was not placed when it asked.
-func (t *merge) behind() bool {
+func (t *state) behind() bool {
 	aside := t.st.SetAside
 	return aside != nil && t.p.now.Before(aside.Time.Add(asideLimit))
 }

@@ -13,7 +13,7 @@ import (
 
 // Each condition of a merge is set here, by one function, after it was decided what the merge says of itself.
 
-func (t *merge) setConditions() {
+func (t *description) setConditions() {
 	t.setOwnerChecked()
 	t.setStoreUnavailable()
 	t.setReconciling()
@@ -25,12 +25,12 @@ func (t *merge) setConditions() {
 
 // setReady tells whether nothing is left to do: a merge that waits for its time or for increments, or has merged for good, is
 // Ready.
-func (t *merge) setReady() {
+func (t *description) setReady() {
 	t.set(v1alpha1.ConditionReady, status(t.held != nil && t.held.rests()), t.st.Reason, t.sentence)
 }
 
 // setReconciling tells that the merge is on its way, or waits for what mends itself.
-func (t *merge) setReconciling() {
+func (t *description) setReconciling() {
 	if t.held != nil && (t.held.stalled || t.held.suspends() || t.held.rests()) {
 		t.unset(v1alpha1.ConditionReconciling)
 		return
@@ -39,7 +39,7 @@ func (t *merge) setReconciling() {
 }
 
 // setStalled tells that nothing will happen until somebody changes something.
-func (t *merge) setStalled() {
+func (t *description) setStalled() {
 	if t.held == nil || !t.held.stalled {
 		t.unset(v1alpha1.ConditionStalled)
 		return
@@ -48,7 +48,7 @@ func (t *merge) setStalled() {
 }
 
 // setSuspended tells that the user has stopped the merge.
-func (t *merge) setSuspended() {
+func (t *description) setSuspended() {
 	if t.held == nil || t.held.stalled || !t.held.suspends() {
 		t.unset(v1alpha1.ConditionSuspended)
 		return
@@ -73,7 +73,7 @@ func status(is bool) metav1.ConditionStatus {
 }
 
 // setStoreUnavailable tells whether the store can be read.
-func (t *merge) setStoreUnavailable() {
+func (t *description) setStoreUnavailable() {
 	switch s := t.job.Store; {
 	case s == nil: // What was said last stands until this process has seen it.
 	case s.Trouble == nil:
@@ -84,7 +84,7 @@ func (t *merge) setStoreUnavailable() {
 }
 
 // setOwnerChecked tells, with the first words of a job and for good, that nobody checked what depends on who created it.
-func (t *merge) setOwnerChecked() {
+func (t *description) setOwnerChecked() {
 	if !ownership.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return
 	}
@@ -109,12 +109,12 @@ func (t *merge) setOwnerChecked() {
 }
 
 // conditions writes those of the merge.
-func (t *merge) conditions() conditions.Writer {
+func (t *description) conditions() conditions.Writer {
 	return conditions.Writer{List: &t.st.Conditions, Generation: t.job.Object.Generation, Now: metaTime(t.p.now)}
 }
 
-func (t *merge) set(kind string, status metav1.ConditionStatus, reason, message string) {
+func (t *description) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	t.conditions().Set(kind, status, reason, message)
 }
 
-func (t *merge) unset(kinds ...string) { t.conditions().Remove(kinds...) }
+func (t *description) unset(kinds ...string) { t.conditions().Remove(kinds...) }

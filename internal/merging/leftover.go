@@ -65,7 +65,7 @@ func (p *planner) held(all []Leftover) (held []Leftover, next, until time.Time) 
 
 // outstayed says which leftovers should be gone, and are waited for no longer. Those that only claim to be a predecessor's are
 // not believed, so nothing is said of them.
-func (t *merge) outstayed(all []Leftover, what string) string {
+func (t *state) outstayed(all []Leftover, what string) string {
 	late := slices.DeleteFunc(slices.Clone(all), func(l Leftover) bool {
 		early := t.p.now.Before(l.Until())
 		if early && !l.Claimed {
@@ -82,7 +82,7 @@ func (t *merge) outstayed(all []Leftover, what string) string {
 }
 
 // names are those of leftovers in the job's own namespace, three at most: those of other namespaces are not told.
-func (t *merge) names(all []Leftover) string {
+func (t *state) names(all []Leftover) string {
 	const most = 3
 	var names []string
 	for _, l := range all {

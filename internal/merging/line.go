@@ -17,12 +17,12 @@ import (
 // are due, the heaviest first, and last those that were not placed when they asked.
 func (p *planner) line() []*merge {
 	var line []*merge
-	for _, t := range p.turns {
+	for _, t := range p.merges {
 		if t.asking() || t.returning() || (t.st.Run == nil && t.due && t.obstacle == nil) {
 			line = append(line, t)
 		}
 	}
-	slices.SortFunc(line, func(a, b *merge) int { return a.compare(b) })
+	slices.SortFunc(line, func(a, b *merge) int { return a.compare(b.state) })
 	for i, t := range line {
 		t.position = int32(i + 1)
 		if t.st.QueueTime == nil {
@@ -33,8 +33,8 @@ func (p *planner) line() []*merge {
 }
 
 // compare orders the line.
-func (t *merge) compare(o *merge) int {
-	rank := func(t *merge) int {
+func (t *state) compare(o *state) int {
+	rank := func(t *state) int {
 		switch {
 		case t.asking():
 			return 0
@@ -51,7 +51,7 @@ func (t *merge) compare(o *merge) int {
 }
 
 // dueSince is when the merge became due; for one that was due from the beginning, when it was created.
-func (t *merge) dueSince() time.Time {
+func (t *state) dueSince() time.Time {
 	if t.st.DueTime != nil {
 		return t.st.DueTime.Time
 	}
@@ -86,14 +86,14 @@ func (p *planner) callHead(line []*merge) {
 }
 
 // outdated tells whether the store was read before the spec said what it says now, or before somebody called for a run.
-func (t *merge) outdated() bool {
+func (t *state) outdated() bool {
 	s, object := t.job.Store, t.job.Object
 	called := t.calledByHand() && s.RunNow != object.Annotations[v1alpha1.AnnotationRunNow]
 	return called || s.Generation != object.Generation
 }
 
 // template is the hash of what the pods of an attempt are made from.
-func (t *merge) template() string {
+func (t *state) template() string {
 	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas})
 	if err != nil {
 		return "" // A template that came from JSON goes back to it.
@@ -142,7 +142,7 @@ func (t *merge) ask() {
 
 // lastListed is the last increment that a run merges which takes all that are listed: that of its base when nothing waits, as for
 // a run by hand.
-func (t *merge) lastListed() string {
+func (t *state) lastListed() string {
 	if t.fresh.Increments.Listed == 0 && t.st.LastFull != nil {
 		return t.st.LastFull.LastIncrement
 	}
@@ -150,24 +150,24 @@ func (t *merge) lastListed() string {
 }
 
 // asking tells whether the run's gang asks for its place.
-func (t *merge) asking() bool {
+func (t *state) asking() bool {
 	run := t.st.Run
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
 // returning tells whether the run's last attempt was taken back, nothing of it is left, and it may ask again.
-func (t *merge) returning() bool {
+func (t *state) returning() bool {
 	return t.withdrawn() && t.cleared() && t.job.Verdict.Never == nil && t.st.Run.Reason != v1alpha1.ReasonNotPlaced
 }
 
 // withdrawn tells whether the run's last attempt was taken back.
-func (t *merge) withdrawn() bool {
+func (t *state) withdrawn() bool {
 	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 
 // roomHeld tells whether a gang of the pool waits for a place, or may, and when that ends by time alone; zero for never.
 func (p *planner) roomHeld() (held bool, until time.Time) {
-	for _, t := range p.turns {
+	for _, t := range p.merges {
 		if waits, last := t.unplaced(); waits && last.IsZero() {
 			return true, last
 		} else if waits && last.After(until) {
@@ -183,7 +183,7 @@ func (p *planner) roomHeld() (held bool, until time.Time) {
 
 // unplaced tells whether the job has, or may have, a gang that waits for a place: also one that was placed or ended this very
 // moment, until that is on record. One that was told to go, and stays, wants no place: it keeps others from asking until a time.
-func (t *merge) unplaced() (waits bool, until time.Time) {
+func (t *state) unplaced() (waits bool, until time.Time) {
 	if written := t.job.Object.Status.Run; written != nil && written.Outcome == "" && written.PlaceTime == nil {
 		return true, until
 	}

@@ -34,19 +34,20 @@ type obstacle struct {
 
 // findObstacle runs the checks in the order in which a user would mend what they find.
 func (t *merge) findObstacle() *obstacle {
-	for _, check := range []func() *obstacle{
-		t.duplicate, t.suspended, t.invalidSpec, t.unknownTier, t.tierNotAllowed, t.qosNotMet, t.limitExceeded,
-		t.graceTooLong, t.poolNotAllowed, t.badSchedule, t.uncountable, t.predecessor, t.storeTrouble, t.hasMerged, t.backingOff,
-		t.notDue, t.awaitingApproval, t.neverFits, t.poolShut, t.keptAside,
+	for _, check := range []func(*state) *obstacle{
+		duplicate, suspended, invalidSpec, unknownTier, tierNotAllowed, qosNotMet, limitExceeded,
+		graceTooLong, poolNotAllowed, badSchedule, uncountable, predecessor, storeTrouble, hasMerged, backingOff,
+		notDue, awaitingApproval, neverFits, poolShut, keptAside,
 	} {
-		if o := check(); o != nil {
+		if o := check(t.state); o != nil {
+			t.d.ReadStore = t.d.ReadStore || o.reason == v1alpha1.ReasonReadingStore
 			return o
 		}
 	}
 	return nil
 }
 
-func (t *merge) suspended() *obstacle {
+func suspended(t *state) *obstacle {
 	if !t.spec.Suspend {
 		return nil
 	}
@@ -54,14 +55,14 @@ func (t *merge) suspended() *obstacle {
 		message: "The merge is suspended: set spec.suspend to false for it to go on."}
 }
 
-func (t *merge) invalidSpec() *obstacle {
+func invalidSpec(t *state) *obstacle {
 	if t.job.Invalid == "" {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonInvalidSpec, message: t.job.Invalid, short: "invalid spec", stalled: true}
 }
 
-func (t *merge) unknownTier() *obstacle {
+func unknownTier(t *state) *obstacle {
 	tiers, asked := t.p.o.Config.Tiers, t.spec.Tier
 	if written := &t.job.Object.Status; written.Run != nil {
 		asked = cmp.Or(asked, written.Tier)
@@ -76,16 +77,16 @@ func (t *merge) unknownTier() *obstacle {
 
 // tier is the tier in effect: the one that the job asks for, or, until its run ends, that is on record, or the default of its
 // profile. It is false for one that the job may not have.
-func (t *merge) tier() (config.Tier, bool) {
+func (t *state) tier() (config.Tier, bool) {
 	if written := &t.job.Object.Status; written.Run != nil {
 		return t.p.o.Config.Tiers.Of(t.spec.Tier, written.Tier)
 	}
 	return t.p.o.Config.Tiers.For(t.job.Profile, t.owner()).Find(t.spec.Tier)
 }
 
-func (t *merge) owner() ownership.Owner { return ownership.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
+func (t *state) owner() ownership.Owner { return ownership.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
 
-func (t *merge) tierNotAllowed() *obstacle {
+func tierNotAllowed(t *state) *obstacle {
 	if _, allowed := t.tier(); allowed {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (t *merge) tierNotAllowed() *obstacle {
 
 // qosNotMet refuses pods that would not be what their tier promises. A run that has begun goes on with pods that are held to the
 // tier as far as the template allows.
-func (t *merge) qosNotMet() *obstacle {
+func qosNotMet(t *state) *obstacle {
 	tier, _ := t.tier()
 	found := trainingpod.CheckMergeQoS(t.spec, tier)
 	if len(found) == 0 {
@@ -107,7 +108,7 @@ func (t *merge) qosNotMet() *obstacle {
 		message: trainingpod.Say(found) + ". Change spec.template, or delete the MergeJob and create it of another tier."}
 }
 
-func (t *merge) limitExceeded() *obstacle {
+func limitExceeded(t *state) *obstacle {
 	most := t.p.o.Config.Limits.MaxWorkersPerJob
 	if t.spec.MaxReplicas <= most {
 		return nil
@@ -118,7 +119,7 @@ func (t *merge) limitExceeded() *obstacle {
 }
 
 // graceTooLong refuses pods that may take longer to leave than the configuration allows. A run that has begun goes on.
-func (t *merge) graceTooLong() *obstacle {
+func graceTooLong(t *state) *obstacle {
 	found := trainingpod.CheckMergeGrace(t.spec, t.p.o.Config.Limits)
 	if len(found) == 0 {
 		return nil
@@ -127,7 +128,7 @@ func (t *merge) graceTooLong() *obstacle {
 		message: trainingpod.Say(found) + "."}
 }
 
-func (t *merge) poolNotAllowed() *obstacle {
+func poolNotAllowed(t *state) *obstacle {
 	merges := t.p.o.Config.Merges
 	if profile := t.job.Profile; merges.AllowsPool(t.spec.Pool) && !config.ProfileAllowsPool(profile, t.spec.Pool) {
 		return &obstacle{reason: v1alpha1.ReasonPoolNotAllowed, short: "pool not allowed", stalled: true, message: fmt.Sprintf(
@@ -142,7 +143,7 @@ func (t *merge) poolNotAllowed() *obstacle {
 		t.spec.Pool, strings.Join(merges.Pools, ", "))}
 }
 
-func (t *merge) badSchedule() *obstacle {
+func badSchedule(t *state) *obstacle {
 	due := t.spec.Schedule
 	if due == nil || due.Interval != nil {
 		return nil
@@ -156,7 +157,7 @@ func (t *merge) badSchedule() *obstacle {
 }
 
 // uncountable keeps a gang from Volcano by which its scheduler would end: of a pod, or of all pods of the core together.
-func (t *merge) uncountable() *obstacle {
+func uncountable(t *state) *obstacle {
 	one, all := trainingpod.Requests(&t.spec.Template.Spec), corev1.ResourceList{}
 	trainingpod.AddRequests(all, one, t.spec.MinReplicas)
 	for _, ask := range []struct {
@@ -173,7 +174,7 @@ func (t *merge) uncountable() *obstacle {
 
 // duplicate keeps a MergeJob away from a model that another merges, or that one created before it may merge. It comes before all
 // other obstacles, because the first waits until the later ones have said so.
-func (t *merge) duplicate() *obstacle {
+func duplicate(t *state) *obstacle {
 	for _, r := range t.job.Rivals {
 		does := "merges"
 		if !r.Running {
@@ -189,7 +190,7 @@ func (t *merge) duplicate() *obstacle {
 }
 
 // place is where the job merges, for users.
-func (t *merge) place() string {
+func (t *state) place() string {
 	bucket := fmt.Sprintf("bucket %q", t.spec.Store.Bucket)
 	if t.spec.Store.Prefix == "" {
 		return bucket
@@ -198,7 +199,7 @@ func (t *merge) place() string {
 }
 
 // predecessor has the first of several MergeJobs of one model wait until no other can have pods.
-func (t *merge) predecessor() *obstacle {
+func predecessor(t *state) *obstacle {
 	if namesake := t.namesake(); namesake != nil {
 		return namesake
 	}
@@ -223,7 +224,7 @@ func (t *merge) predecessor() *obstacle {
 
 // namesake has a MergeJob wait until pods of an earlier one of its name are gone: it needs their names. Out of the line it keeps
 // no other waiting, however long one of them stays.
-func (t *merge) namesake() *obstacle {
+func (t *state) namesake() *obstacle {
 	all := t.job.Namesakes
 	if len(all) == 0 {
 		return nil
@@ -243,7 +244,7 @@ func (t *merge) namesake() *obstacle {
 
 // later tells whether the job was created after the rival. One whose store was never read, for want of credentials perhaps, comes
 // after one whose was: a model is not kept from its own team by naming its place.
-func (t *merge) later(r Rival) bool {
+func (t *state) later(r Rival) bool {
 	key := t.job.Key()
 	if reads := t.job.Object.Status.Weight != nil; r.Reads != reads {
 		return r.Reads
@@ -253,7 +254,7 @@ func (t *merge) later(r Rival) bool {
 }
 
 // name is how another MergeJob is called: those of other namespaces are nobody's business.
-func (t *merge) name(namespace, name string) string {
+func (t *state) name(namespace, name string) string {
 	if namespace == t.job.Object.Namespace {
 		return name
 	}
@@ -261,20 +262,19 @@ func (t *merge) name(namespace, name string) string {
 }
 
 // storeTrouble keeps out of the line who has no store, or none that was ever read. Others keep their place.
-func (t *merge) storeTrouble() *obstacle {
+func storeTrouble(t *state) *obstacle {
 	s := t.job.Store
 	switch {
 	case s != nil && s.Trouble != nil && (s.Trouble.Stalled || !t.storeRead()):
 		return &obstacle{reason: s.Trouble.Reason, message: s.Trouble.Message, short: "store unavailable", stalled: s.Trouble.Stalled}
 	case !t.storeRead():
-		t.d.ReadStore = true
 		return &obstacle{reason: v1alpha1.ReasonReadingStore, short: "reading store",
 			message: "The store is read for the first time, to see which increments wait."}
 	}
 	return nil
 }
 
-func (t *merge) hasMerged() *obstacle {
+func hasMerged(t *state) *obstacle {
 	if !t.done() {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (t *merge) hasMerged() *obstacle {
 		v1alpha1.AnnotationRunNow)}
 }
 
-func (t *merge) backingOff() *obstacle {
+func backingOff(t *state) *obstacle {
 	retry := t.st.RetryTime
 	if retry == nil || !t.p.now.Before(retry.Time) || len(t.st.History) == 0 || t.calledByHand() {
 		return nil
@@ -299,7 +299,7 @@ func (t *merge) backingOff() *obstacle {
 			count(t.st.Failures, "failure"))}
 }
 
-func (t *merge) notDue() *obstacle {
+func notDue(t *state) *obstacle {
 	threshold, weight := ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold), ptr.Deref(t.st.Weight, 0)
 	switch {
 	case t.calledByHand() && (t.fresh == nil || t.fresh.Increments.Listed > 0 || t.lastListed() != ""):
@@ -323,7 +323,7 @@ func (t *merge) notDue() *obstacle {
 }
 
 // hollow says that what may look like the last full model is none.
-func (t *merge) hollow() string {
+func (t *state) hollow() string {
 	if t.fresh == nil || t.fresh.Hollow == "" {
 		return ""
 	}
@@ -332,7 +332,7 @@ func (t *merge) hollow() string {
 }
 
 // slow tells of a schedule that leaves less time between two merges than the last one took.
-func (t *merge) slow() string {
+func (t *state) slow() string {
 	if len(t.st.History) == 0 || t.st.History[0].Outcome != v1alpha1.OutcomeMerged || t.st.History[0].StartTime == nil {
 		return ""
 	}
@@ -347,7 +347,7 @@ func (t *merge) slow() string {
 }
 
 // awaitingApproval keeps a merge that is due out of the line until its tier is approved. Each run begins anew.
-func (t *merge) awaitingApproval() *obstacle {
+func awaitingApproval(t *state) *obstacle {
 	tier, _ := t.tier()
 	waits, until := approval.Question{
 		Job: t.job.Object, Resource: "mj", Tier: tier.Name, Profile: t.job.Profile, WebhooksOff: t.p.o.WebhooksOff,
@@ -362,7 +362,7 @@ func (t *merge) awaitingApproval() *obstacle {
 }
 
 // neverFits sets a merge aside that its pool could not hold if nothing else ran.
-func (t *merge) neverFits() *obstacle {
+func neverFits(t *state) *obstacle {
 	never := t.job.Verdict.Never
 	if never == nil {
 		return nil
@@ -374,7 +374,7 @@ func (t *merge) neverFits() *obstacle {
 }
 
 // poolShut keeps merges out of the line of a pool that takes no gangs.
-func (t *merge) poolShut() *obstacle { return t.p.shut() }
+func poolShut(t *state) *obstacle { return t.p.shut() }
 
 // shut says why the pool takes no gangs; nil for one that does.
 func (p *planner) shut() *obstacle {

@@ -55,25 +55,18 @@ const StopGraceSeconds = 30
 type planner struct {
 	o     Observed
 	now   time.Time
-	turns []*merge
+	merges []*merge
 	again time.Duration
 }
 
-// merge is one MergeJob of the pool, as the plan for it grows.
-type merge struct {
+// state is one MergeJob of the pool in an evaluation, and answers questions about it; a question changes nothing.
+type state struct {
 	p    *planner
 	job  *Job
 	spec *v1alpha1.MergeJobSpec
 	st   *v1alpha1.MergeJobStatus
-	d    JobDecision
-
 	// fresh is what the store was last seen to have, if it is by the present record; nil otherwise.
 	fresh *Sighting
-	// obstacle keeps the merge out of the line; nil for one that is in it, or has a run.
-	obstacle *obstacle
-	// held is the obstacle that the merge speaks of; nil for one that is on its way. sentence is what it says, in full.
-	held     *obstacle
-	sentence string
 	// due tells whether the weight has reached the threshold; order is the weight in the line.
 	due   bool
 	order float64
@@ -81,12 +74,28 @@ type merge struct {
 	position int32
 }
 
+// merge is a MergeJob, and the decision about it as it grows.
+type merge struct {
+	*state
+	d JobDecision
+	// obstacle keeps the merge out of the line; nil for one that is in it, or has a run.
+	obstacle *obstacle
+}
+
+// description is how a merge stands.
+type description struct {
+	*merge
+	// held is the obstacle that the merge speaks of; nil for one that is on its way. sentence is what it says, in full.
+	held     *obstacle
+	sentence string
+}
+
 // Plan decides about all merges of a pool at once, so that at most one of them asks for its place at a time.
 func Plan(o Observed, now time.Time) Decision {
 	p := &planner{o: o, now: now}
 	for _, job := range o.Jobs {
-		t := &merge{p: p, job: job, spec: &job.Object.Spec, st: job.Object.Status.DeepCopy()}
-		p.turns = append(p.turns, t)
+		t := &merge{state: &state{p: p, job: job, spec: &job.Object.Spec, st: job.Object.Status.DeepCopy()}}
+		p.merges = append(p.merges, t)
 		t.record()
 		if t.st.Run != nil {
 			t.goOn()
@@ -98,9 +107,10 @@ func Plan(o Observed, now time.Time) Decision {
 	}
 	p.callHead(p.line())
 	line := p.line() // Whoever asks now comes first.
-	d := Decision{Jobs: make([]JobDecision, 0, len(p.turns))}
-	for _, t := range p.turns {
-		t.say(line)
+	d := Decision{Jobs: make([]JobDecision, 0, len(p.merges))}
+	for _, t := range p.merges {
+		(&description{merge: t}).say(line)
+		t.stay()
 		t.d.Job, t.d.Status = t.job, *t.st
 		d.Jobs = append(d.Jobs, t.d)
 	}

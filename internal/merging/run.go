@@ -44,7 +44,7 @@ func (t *merge) goOn() {
 }
 
 // took says how long the run ran.
-func (t *merge) took() string {
+func (t *state) took() string {
 	since := t.st.Run.RunTime
 	if since == nil {
 		return ""
@@ -52,7 +52,7 @@ func (t *merge) took() string {
 	return " in " + t.p.now.Sub(since.Time).Round(time.Second).String()
 }
 
-func (t *merge) blueprint() mergepod.Blueprint {
+func (t *state) blueprint() mergepod.Blueprint {
 	tier, _ := t.tier()
 	return mergepod.Blueprint{Job: t.job.Object, Run: t.st.Run, Tier: tier, Pool: t.st.Pool}
 }
@@ -125,7 +125,7 @@ func (t *merge) leave(dropped bool) {
 }
 
 // dropped tells of a run that was set aside: it begins anew, with what spec and pool are by then.
-func (t *merge) dropped() bool {
+func (t *state) dropped() bool {
 	return t.withdrawn() && (t.st.Run.Reason == v1alpha1.ReasonNeverFits || t.st.Run.Reason == v1alpha1.ReasonNotPlaced)
 }
 
@@ -139,7 +139,7 @@ func (t *merge) deleteGroups() {
 }
 
 // cleared tells whether nothing of the job asks for room or holds any.
-func (t *merge) cleared() bool {
+func (t *state) cleared() bool {
 	if t.job.Core != nil || t.job.Surplus != nil {
 		return false
 	}
@@ -164,7 +164,7 @@ func (t *merge) makeGang() {
 	}
 	if t.job.Verdict.Never != nil {
 		// Queue or nodes changed, or the verdict came late: others pass meanwhile.
-		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, t.neverFits().message)
+		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, neverFits(t.state).message)
 		return
 	}
 	if t.overdue() {
@@ -324,14 +324,14 @@ func (t *merge) endIfRefused() (ended bool) {
 	return true
 }
 
-func (t *merge) startTimeout() time.Duration {
+func (t *state) startTimeout() time.Duration {
 	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
-func (t *merge) attempt() string { return mergepod.Attempt(t.st.Run) }
+func (t *state) attempt() string { return mergepod.Attempt(t.st.Run) }
 
 // core has the pods of the attempt's core, by index.
-func (t *merge) core() map[int32]*podstate.Worker {
+func (t *state) core() map[int32]*podstate.Worker {
 	core := map[int32]*podstate.Worker{}
 	for i := range t.job.Pods {
 		if w := &t.job.Pods[i]; w.Attempt == t.attempt() && w.Index < t.st.Run.MinReplicas {
@@ -399,7 +399,7 @@ func (t *merge) lose(i int32, w *podstate.Worker) {
 }
 
 // failed says that a pod of the core failed.
-func (t *merge) failed(w *podstate.Worker) string {
+func (t *state) failed(w *podstate.Worker) string {
 	return fmt.Sprintf("Pod %s failed%s: see its logs (kubectl logs %[1]s), which stay until the next run.",
 		mergepod.PodName(t.job.Object.Name, w.Index), w.Failure)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // sized is what use calls for in the attempt that asks.
-func (t *merge) sized() *v1alpha1.SizingStatus {
+func (t *state) sized() *v1alpha1.SizingStatus {
 	if t.job.History == nil {
 		return nil
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 // say writes the words that people read, and the conditions.
-func (t *merge) say(line []*merge) {
+func (t *description) say(line []*merge) {
 	t.st.Position, t.st.BlockedBy = position(t.position), nil
 	if t.position == 0 && t.st.Run == nil {
 		t.st.QueueTime = nil
 	}
 	switch run := t.st.Run; {
 	case t.withdrawn() && t.job.Verdict.Never != nil:
-		t.obstacle = t.neverFits()
+		t.obstacle = neverFits(t.state)
 		t.sayObstacle()
 	case run != nil && run.Outcome != "" && run.Outcome != v1alpha1.OutcomeWithdrawn:
 		t.sayStopping()
@@ -35,11 +35,10 @@ func (t *merge) say(line []*merge) {
 		t.sayObstacle()
 	}
 	t.setConditions()
-	t.stay()
 }
 
 // sayObstacle says what keeps the merge out of the line. One that waits for its time, or has merged for good, is Ready.
-func (t *merge) sayObstacle() {
+func (t *description) sayObstacle() {
 	o := t.obstacle
 	t.st.Phase = o.phase
 	summary := o.short
@@ -51,9 +50,9 @@ func (t *merge) sayObstacle() {
 }
 
 // sayQueued says where the merge stands in the line, and what the head of it lacks.
-func (t *merge) sayQueued(line []*merge) {
+func (t *description) sayQueued(line []*merge) {
 	t.st.Phase = v1alpha1.MergeQueued
-	head, lacks := t, ""
+	head, lacks := t.merge, ""
 	if len(line) > 0 {
 		head = line[0]
 	}
@@ -75,7 +74,7 @@ func (t *merge) sayQueued(line []*merge) {
 	}
 }
 
-func (t *merge) sayInLine(head *merge, length int) {
+func (t *description) sayInLine(head *merge, length int) {
 	leaving, _, until := t.p.held(t.p.o.Leaving)
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
 		ptr.Deref(t.st.Weight, 0))
@@ -108,7 +107,7 @@ func (t *merge) sayInLine(head *merge, length int) {
 }
 
 // short is what the gang lacks, in figures.
-func (t *merge) shortfall() string {
+func (t *state) shortfall() string {
 	a := t.job.Verdict.Answer
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
 		return ""
@@ -117,7 +116,7 @@ func (t *merge) shortfall() string {
 }
 
 // lacks says why the gang has no place yet.
-func (t *merge) lacks() string {
+func (t *state) lacks() string {
 	v := t.job.Verdict
 	switch a := v.Answer; {
 	case t.p.shut() != nil:
@@ -135,7 +134,7 @@ func (t *merge) lacks() string {
 	}
 }
 
-func (t *merge) sayStarting() {
+func (t *description) sayStarting() {
 	run := t.st.Run
 	t.st.Phase = v1alpha1.MergeStarting
 	n := t.running()
@@ -143,7 +142,7 @@ func (t *merge) sayStarting() {
 		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.outstayed(t.job.Strangers, "pod"))
 }
 
-func (t *merge) sayRunning() {
+func (t *description) sayRunning() {
 	run := t.st.Run
 	t.st.Phase = v1alpha1.MergeRunning
 	base := "no full model"
@@ -163,7 +162,7 @@ func (t *merge) sayRunning() {
 }
 
 // running counts pods of the attempt that run.
-func (t *merge) running() int32 {
+func (t *state) running() int32 {
 	n := int32(0)
 	for i := range t.job.Pods {
 		w := &t.job.Pods[i]
@@ -174,7 +173,7 @@ func (t *merge) running() int32 {
 	return n
 }
 
-func (t *merge) sayStopping() {
+func (t *description) sayStopping() {
 	run := t.st.Run
 	switch run.Outcome {
 	case v1alpha1.OutcomeMerged:
@@ -190,7 +189,7 @@ func (t *merge) sayStopping() {
 }
 
 // lingering names a pod that should have left by now, and keeps the merge from going on.
-func (t *merge) lingering() string {
+func (t *state) lingering() string {
 	end := t.st.Run.EndTime
 	at := slices.IndexFunc(t.job.Pods, func(w podstate.Worker) bool { return w.Terminating && !w.Ended() })
 	switch {
@@ -210,11 +209,11 @@ func (t *merge) lingering() string {
 }
 
 // sayProgress is for a merge that is on its way.
-func (t *merge) sayProgress(summary, reason, message string) {
+func (t *description) sayProgress(summary, reason, message string) {
 	t.held = nil
 	t.speak(summary, reason, message)
 }
 
-func (t *merge) speak(summary, reason, message string) {
+func (t *description) speak(summary, reason, message string) {
 	t.st.Summary, t.st.Reason, t.st.Message, t.sentence = clip(summary, 128), reason, clip(message, 4096), message
 }

@@ -49,7 +49,7 @@ func (t *merge) weigh() {
 
 // age is when the newest full model was made, or counts as made, and the time from then until it is due again. It is false for
 // a merge that is due at once, because there is no full model, or no schedule.
-func (t *merge) age() (full time.Time, interval time.Duration, ok bool) {
+func (t *state) age() (full time.Time, interval time.Duration, ok bool) {
 	if t.st.LastFull == nil || t.spec.Schedule == nil {
 		return time.Time{}, 0, false
 	}
@@ -72,7 +72,7 @@ func (t *merge) age() (full time.Time, interval time.Duration, ok bool) {
 
 // waits stands in for the age of a merge that is due at once, so that it grows while the merge waits in the line: its full model
 // counts as one interval old when it joined.
-func (t *merge) waits() (full time.Time, interval time.Duration) {
+func (t *state) waits() (full time.Time, interval time.Duration) {
 	interval, joined := withoutInterval, t.p.now
 	if s := t.spec.Schedule; s != nil && s.Interval != nil {
 		interval = max(s.Interval.Duration, time.Second)
@@ -84,10 +84,10 @@ func (t *merge) waits() (full time.Time, interval time.Duration) {
 }
 
 // storeRead tells whether the store was read, by this process or one before it.
-func (t *merge) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
+func (t *state) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
 
 // calledByHand tells whether annotation run-now has a value that was not obeyed yet.
-func (t *merge) calledByHand() bool {
+func (t *state) calledByHand() bool {
 	token := t.job.Object.Annotations[v1alpha1.AnnotationRunNow]
 	return token != "" && clip(token, runNowLimit) != t.st.RunNow
 }
@@ -96,7 +96,7 @@ func (t *merge) calledByHand() bool {
 const runNowLimit = 256
 
 // done tells of a merge without a schedule that has merged.
-func (t *merge) done() bool {
+func (t *state) done() bool {
 	return t.spec.Schedule == nil && t.st.MergeTime != nil && !t.calledByHand()
 }
 

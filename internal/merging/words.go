@@ -40,7 +40,7 @@ func joinWords(word, message string) string {
 func clock(at time.Time) string { return at.UTC().Format("15:04:05Z") }
 
 // asks is what one pod requests: GPUs and other extended resources first.
-func (t *merge) asks() string {
+func (t *state) asks() string {
 	requests := trainingpod.Requests(&t.spec.Template.Spec)
 	names := slices.Collect(maps.Keys(requests))
 	slices.SortFunc(names, func(a, b corev1.ResourceName) int {
