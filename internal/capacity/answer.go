@@ -130,7 +130,7 @@ func (a *ask) room(vector func(*node) []int64) int32 {
 }
 
 // sum adds up a vector of the nodes that take any of the gang's workers, by resource that the gang asks.
-func (m *Model) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
+func (m *inventory) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 	nodes := a.nodes
 	if len(g.Apart) > 0 {
 		nodes = slices.Clone(nodes)

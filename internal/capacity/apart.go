@@ -93,7 +93,7 @@ func soonOn(n *node) []int64 { return n.soon }
 func allOf(n *node) []int64  { return n.all }
 
 // room is how many of the gang's workers fit into a vector of the nodes.
-func (m *Model) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
+func (m *inventory) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
 	if len(g.Apart) == 0 {
 		return a.room(vector)
 	}
@@ -110,7 +110,7 @@ func (m *Model) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
 }
 
 // hasRoom tells whether the whole gang fits into a vector of the nodes.
-func (m *Model) hasRoom(g *Gang, a *ask, vector func(*node) []int64) bool {
+func (m *inventory) hasRoom(g *Gang, a *ask, vector func(*node) []int64) bool {
 	if len(g.Apart) > 0 && a.room(vector) < g.Workers-int32(len(g.Apart)) {
 		return false // Wherever those of their own shape sit, they make no room for the others.
 	}
@@ -143,7 +143,7 @@ func (o *overlay) own(n *node) []int64 {
 }
 
 // seat finds the node for one worker that leaves the most room for the others; nil when no node has room for it.
-func (m *Model) seat(one, others *ask, vector func(*node) []int64) *node {
+func (m *inventory) seat(one, others *ask, vector func(*node) []int64) *node {
 	var best *node
 	least, shared := int64(math.MaxInt64), m.takes(others)
 	for _, n := range one.nodes {
@@ -167,7 +167,7 @@ func (m *Model) seat(one, others *ask, vector func(*node) []int64) *node {
 }
 
 // takes tells of each node, by its number, whether it takes the worker.
-func (m *Model) takes(a *ask) []bool {
+func (m *inventory) takes(a *ask) []bool {
 	set := make([]bool, len(m.nodes))
 	for _, n := range a.nodes {
 		set[n.number] = true
@@ -261,7 +261,7 @@ func (m *Model) needed(g *Gang, chosen []Surplus) []Surplus {
 }
 
 // podsOf are the pods of surplus that is on nodes.
-func (m *Model) podsOf(all []Surplus) map[types.UID]*Pod {
+func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 	pods := make(map[types.UID]*Pod, len(all))
 	for _, s := range all {
 		pods[s.UID] = nil

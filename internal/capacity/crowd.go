@@ -15,7 +15,7 @@ type crowd struct {
 }
 
 // crowd gathers pods; each counts once.
-func (m *Model) crowd(pods []*Pod) *crowd {
+func (m *inventory) crowd(pods []*Pod) *crowd {
 	c := &crowd{pods: map[*Pod]bool{}, freed: make([][]int64, len(m.nodes)), books: map[string]Amounts{}}
 	m.join(c, pods)
 	return c
@@ -34,7 +34,7 @@ func (c *crowd) clone() *crowd {
 }
 
 // join adds pods, and returns those that were not in the crowd.
-func (m *Model) join(c *crowd, pods []*Pod) (joined []*Pod) {
+func (m *inventory) join(c *crowd, pods []*Pod) (joined []*Pod) {
 	for _, p := range pods {
 		if !c.pods[p] {
 			c.pods[p] = true
@@ -46,7 +46,7 @@ func (m *Model) join(c *crowd, pods []*Pod) (joined []*Pod) {
 }
 
 // part takes pods out of the crowd.
-func (m *Model) part(c *crowd, pods []*Pod) {
+func (m *inventory) part(c *crowd, pods []*Pod) {
 	for _, p := range pods {
 		delete(c.pods, p)
 		m.tally(c, p, -1)
@@ -54,7 +54,7 @@ func (m *Model) part(c *crowd, pods []*Pod) {
 }
 
 // tally adds what a pod holds so many times.
-func (m *Model) tally(c *crowd, p *Pod, times int64) {
+func (m *inventory) tally(c *crowd, p *Pod, times int64) {
 	if c.books[p.Queue] == nil {
 		c.books[p.Queue] = Amounts{}
 	}
@@ -76,7 +76,7 @@ func (m *Model) tally(c *crowd, p *Pod, times int64) {
 }
 
 // without is the vector of a node from which the crowd has left. It is good until the next call.
-func (m *Model) without(c *crowd) func(*node) []int64 {
+func (m *inventory) without(c *crowd) func(*node) []int64 {
 	sum := make([]int64, len(m.names))
 	return func(n *node) []int64 {
 		freed := c.freed[n.number]

@@ -22,7 +22,7 @@ type Fragmentation struct {
 // Fragmentation measures the resource against the mix; gangs of it that do not ask for the resource, or ask what the model does
 // not cover, are left out. The limits of queues play no part. The measure is that of "Beware of Fragmentation" (USENIX ATC 2023),
 // applied to gangs in place of single pods.
-func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmentation {
+func (m *inventory) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmentation {
 	var f Fragmentation
 	if at, known := m.index[resource]; known {
 		for i := range m.nodes {
@@ -54,7 +54,7 @@ func (m *Model) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmen
 
 // FragmentationOf is that of several resources together. What no gang of the mix asks for is free all the same, but plays no
 // part in the share that is of no use.
-func (m *Model) FragmentationOf(resources []corev1.ResourceName, mix []Drawn) Fragmentation {
+func (m *inventory) FragmentationOf(resources []corev1.ResourceName, mix []Drawn) Fragmentation {
 	var all Fragmentation
 	var asked float64
 	for _, name := range resources {

@@ -9,18 +9,18 @@ import (
 
 // makeRoomFor decides who leaves next. One gang of a queue is served by surplus at a time, and no gang stops while those
 // that stopped before still hold their places: who else needs room is judged when that is there.
-func (m *Model) makeRoomFor(r *Review) {
-	m.shrinkNext(r)
-	m.stopNext(r)
+func (r *Review) makeRoomFor() {
+	r.shrinkNext()
+	r.stopNext()
 }
 
 // shrinkNext finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs
 // before it that fit, or will once those who leave have gone, is theirs.
-func (m *Model) shrinkNext(r *Review) {
+func (r *Review) shrinkNext() {
 	if slices.ContainsFunc(r.next.Standing, func(p Promise) bool { return len(p.Victims) > 0 }) {
 		return
 	}
-	rest := m.clone()
+	rest := r.clone()
 	for _, g := range r.claiming {
 		if rest.settle(g) {
 			continue
@@ -34,7 +34,7 @@ func (m *Model) shrinkNext(r *Review) {
 		}
 		if victims := rest.Victims(g, r.docket.Yields); len(victims) > 0 {
 			p := r.promise(g)
-			p.Victims, p.nodes = victims, m.fingerprint(g)
+			p.Victims, p.nodes = victims, r.fingerprint(g)
 			return
 		}
 	}
@@ -42,8 +42,8 @@ func (m *Model) shrinkNext(r *Review) {
 
 // stopNext has gangs stop for the first in the order of the queue that has starved and that neither surplus nor room on its way
 // serves.
-func (m *Model) stopNext(r *Review) {
-	rest := m.clone()
+func (r *Review) stopNext() {
+	rest := r.clone()
 	for _, g := range r.claiming {
 		if rest.fits(g) {
 			rest.place(g, g.Workers, freeOn)
@@ -55,16 +55,16 @@ func (m *Model) stopNext(r *Review) {
 		case !starved:
 			r.sooner(in)
 		case p != nil && p.made():
-			if m.making(p) {
+			if r.making(p) {
 				return
 			}
 		default:
 			stopped, served := rest.preempt(g, r.byAnybody)
 			if len(stopped) > 0 {
 				p = r.promise(g)
-				p.nodes = m.fingerprint(g)
+				p.nodes = r.fingerprint(g)
 				for _, job := range stopped {
-					p.Stopped = append(p.Stopped, Holder{Job: job.Job, Workers: int32(len(m.workers[job.Job]))})
+					p.Stopped = append(p.Stopped, Holder{Job: job.Job, Workers: int32(len(r.workers[job.Job]))})
 				}
 			}
 			if served || len(stopped) > 0 {
@@ -95,7 +95,7 @@ func (m *Model) mayBeServed(g *Gang, r *reach) bool {
 }
 
 // tellPromises tells both sides what was promised, and what came of it.
-func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdict) {
+func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 	tell := func(job types.NamespacedName, say func(*Verdict)) {
 		v := verdicts[job]
 		say(&v)
@@ -106,7 +106,7 @@ func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdic
 		g := find(r.claiming, p.For)
 		tell(p.For, func(v *Verdict) { v.From = append(holdersOf(p.Victims), p.Stopped...) })
 		for _, h := range p.Stopped {
-			if slices.ContainsFunc(m.running, func(job Running) bool { return job.Job == h.Job }) {
+			if slices.ContainsFunc(r.running, func(job Running) bool { return job.Job == h.Job }) {
 				tell(h.Job, func(v *Verdict) { v.Preempt = &Preemption{By: p.For, Tier: g.TierName} })
 			}
 		}
@@ -114,9 +114,9 @@ func (m *Model) tellPromises(r *Review, verdicts map[types.NamespacedName]Verdic
 			continue
 		}
 		for _, s := range p.Victims {
-			m.claimed[s.UID] = true
+			r.claimed[s.UID] = true
 		}
-		for _, s := range m.leaving(p, g, r.docket.Yields) {
+		for _, s := range r.leaving(p, g, r.docket.Yields) {
 			tell(s.Job, func(v *Verdict) { v.GiveUp, v.To = append(v.GiveUp, s.UID), p.For })
 		}
 	}

@@ -14,11 +14,7 @@ import (
 
 // Model answers questions about one snapshot. It remembers which nodes take which workers, and is not for concurrent use.
 type Model struct {
-	names []corev1.ResourceName
-	index map[corev1.ResourceName]int
-	nodes []node
-	// number is where each node stands among the nodes, by name.
-	number map[string]int
+	inventory
 	queues map[string]Queue
 	// pending is surplus that waits for a node.
 	pending []Pod
@@ -33,17 +29,26 @@ type Model struct {
 	outgoing map[string]Amounts
 	// claimed is surplus that leaves for some queue already.
 	claimed map[types.UID]bool
-	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
-	allowed map[string][]*node
-	// summed has the sum of the hashes of these nodes, and hashes that of each node, by number; 0 until it is asked.
-	summed map[string]uint64
-	hashes []uint64
 	// held lists whose surplus gangs may take: see holders.
 	held map[string][]Holder
 	// ceilings answer what would fit if nothing else ran; nil until that is asked.
 	ceilings *ceilings
 	// total is what all nodes have, and guaranteed what queues have reserved of it.
 	total, guaranteed Amounts
+}
+
+// inventory is what there is, whoever it belongs to: the nodes, as vectors over the resources that any of them has.
+type inventory struct {
+	names []corev1.ResourceName
+	index map[corev1.ResourceName]int
+	nodes []node
+	// number is where each node stands among the nodes, by name.
+	number map[string]int
+	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
+	allowed map[string][]*node
+	// summed has the sum of the hashes of these nodes, and hashes that of each node, by number; 0 until it is asked.
+	summed map[string]uint64
+	hashes []uint64
 }
 
 // node is a node as vectors over the model's resources.
@@ -59,11 +64,14 @@ type node struct {
 // New compiles a snapshot.
 func New(s Snapshot) *Model {
 	m := &Model{
-		index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)),
+		inventory: inventory{
+			index: map[corev1.ResourceName]int{}, number: make(map[string]int, len(s.Nodes)), allowed: map[string][]*node{},
+			summed: map[string]uint64{},
+		},
 		queues: make(map[string]Queue, len(s.Queues)), total: Amounts{}, guaranteed: Amounts{},
-		allowed: map[string][]*node{}, held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
+		held: map[string][]Holder{}, pending: s.Pending, claimed: map[types.UID]bool{},
 		running: s.Running, workers: map[types.NamespacedName][]*Pod{}, holding: map[types.NamespacedName]int{},
-		summed: map[string]uint64{}, placed: map[types.UID]*Surplus{},
+		placed: map[types.UID]*Surplus{},
 	}
 	for _, n := range s.Nodes {
 		for name, amount := range n.Allocatable {
@@ -143,7 +151,7 @@ func (p *Pod) held() Amounts {
 	return held
 }
 
-func (m *Model) name(n corev1.ResourceName) {
+func (m *inventory) name(n corev1.ResourceName) {
 	if _, ok := m.index[n]; !ok {
 		m.index[n] = len(m.names)
 		m.names = append(m.names, n)
@@ -151,7 +159,7 @@ func (m *Model) name(n corev1.ResourceName) {
 }
 
 // vector writes amounts in the order of the model's resources; those that no node has are left out.
-func (m *Model) vector(a Amounts) []int64 {
+func (m *inventory) vector(a Amounts) []int64 {
 	v := make([]int64, len(m.names))
 	for name, amount := range a {
 		if i, ok := m.index[name]; ok {
@@ -177,7 +185,7 @@ type ask struct {
 	nodes []*node
 }
 
-func (m *Model) compile(s *Shape) ask {
+func (m *inventory) compile(s *Shape) ask {
 	a, possible := ask{shape: s, constraints: constraints(s)}, true
 	worker := Pod{Requests: s.Requests}
 	for name, amount := range worker.held() {
@@ -207,7 +215,7 @@ func (m *Model) compile(s *Shape) ask {
 }
 
 // nodesFor lists the nodes that take the worker. Gangs ask for many different amounts on few different sets of nodes.
-func (m *Model) nodesFor(a *ask) []*node {
+func (m *inventory) nodesFor(a *ask) []*node {
 	nodes, known := m.allowed[a.constraints]
 	if !known {
 		for i := range m.nodes {

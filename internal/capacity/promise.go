@@ -63,6 +63,7 @@ func (e *Ended) pause(timeout time.Duration) time.Duration {
 
 // Review is a docket with what became of its promises.
 type Review struct {
+	*Model
 	docket Docket
 	// ordered are all gangs that wait, and claiming those whose claims have not ended, both in the order of the queue.
 	ordered, claiming []*Gang
@@ -77,13 +78,13 @@ type Review struct {
 
 // Review finds out what became of the promises of a docket: which stand, and which claims have ended.
 func (m *Model) Review(d Docket, now time.Time) *Review {
-	r := &Review{docket: d, ordered: ordered(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
+	r := &Review{Model: m, docket: d, ordered: ordered(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
 	rest := m.clone()
 	for _, g := range r.ordered {
-		if !m.claims(r, g, now) {
+		if !r.claims(g, now) {
 			continue
 		}
-		p := m.advance(r, rest, g, now)
+		p := r.advance(rest, g, now)
 		if p != nil && !p.Free.IsZero() {
 			left := d.PlacementTimeout - now.Sub(p.Free)
 			if left <= 0 {
@@ -144,13 +145,13 @@ func (r *Review) Claiming() []*Gang { return r.claiming }
 
 // claims tells whether the gang claims room: it does not once its claim has ended, until something about it has changed. One
 // whose room others took claims again after its pause.
-func (m *Model) claims(r *Review, g *Gang, now time.Time) bool {
+func (r *Review) claims(g *Gang, now time.Time) bool {
 	e := findEnded(r.docket.Promises.Ended, g.Job)
 	if e == nil {
 		return true
 	}
 	kept := *e
-	if !kept.lifted && (kept.taken || kept.terms != m.terms(g)) {
+	if !kept.lifted && (kept.taken || kept.terms != r.terms(g)) {
 		left := kept.pause(r.docket.PlacementTimeout) - now.Sub(kept.At)
 		if kept.lifted = left <= 0; !kept.lifted {
 			r.sooner(left)
@@ -162,7 +163,7 @@ func (m *Model) claims(r *Review, g *Gang, now time.Time) bool {
 
 // advance is the gang's promise as it stands now; nil for a gang that there is no room for, and that none is made for.
 // Rest is the model in which gangs before it have their places.
-func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise {
+func (r *Review) advance(rest *Model, g *Gang, now time.Time) *Promise {
 	p := Promise{For: g.Job}
 	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil {
 		p = *known
@@ -171,7 +172,7 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 	coming := !fits && rest.roomComes(g)
 	rest.settle(g)
 	if p.made() {
-		return m.advanceMade(r, &p, g, fits, coming, now)
+		return r.advanceMade(&p, g, fits, coming, now)
 	}
 	if coming && !p.Free.IsZero() {
 		return &p // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
@@ -180,7 +181,7 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 		return nil
 	}
 	if !fits {
-		if served := m.serve(r, g); !served {
+		if served := r.serve(g); !served {
 			return nil
 		}
 	}
@@ -192,14 +193,14 @@ func (m *Model) advance(r *Review, rest *Model, g *Gang, now time.Time) *Promise
 
 // advanceMade is a promise for which others were asked to leave, as it stands now; nil for one that promises nothing any more.
 // Fits and coming say whether the gang fits now, and whether it will once pods have gone that leave anyway.
-func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, now time.Time) *Promise {
+func (r *Review) advanceMade(p *Promise, g *Gang, fits, coming bool, now time.Time) *Promise {
 	switch {
-	case coming && p.Free.IsZero() || m.making(p) && m.serves(r, p, g):
+	case coming && p.Free.IsZero() || r.making(p) && r.serves(p, g):
 		p.Free = time.Time{}
 	case coming: // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
-	case !fits && m.fits(g):
+	case !fits && r.fits(g):
 		return nil // Gangs that came before it get the room.
-	case !fits && (p.nodes != m.fingerprint(g) || !m.serves(r, p, g)):
+	case !fits && (p.nodes != r.fingerprint(g) || !r.serves(p, g)):
 		p.Free = now.Add(-r.docket.PlacementTimeout) // Its nodes have changed, or others took the room, so that no more need leave.
 	case p.Free.IsZero():
 		p.Free = now
@@ -209,12 +210,12 @@ func (m *Model) advanceMade(r *Review, p *Promise, g *Gang, fits, coming bool, n
 
 // serve leaves a gang that has starved to Volcano if surplus that Volcano takes by itself is enough for it, and it is the first
 // such gang in the queue. It reports whether it did.
-func (m *Model) serve(r *Review, g *Gang) (served bool) {
+func (r *Review) serve(g *Gang) (served bool) {
 	if starved, _ := r.docket.Starved(g); r.served || !starved || g.unmodelled() != "" {
 		return false
 	}
-	a := m.compile(&g.Shape)
-	r.served = !m.fitsWithout(g, &a, r.byUs.of(m, g).surplus) && m.fitsWithout(g, &a, r.byAnybody.of(m, g).surplus)
+	a := r.compile(&g.Shape)
+	r.served = !r.fitsWithout(g, &a, r.byUs.of(r.Model, g).surplus) && r.fitsWithout(g, &a, r.byAnybody.of(r.Model, g).surplus)
 	return r.served
 }
 
@@ -222,17 +223,17 @@ func (m *Model) serve(r *Review, g *Gang) (served bool) {
 func (p *Promise) made() bool { return len(p.Victims)+len(p.Stopped) > 0 }
 
 // serves tells whether the gang would fit once all who leave for it have gone, and surplus that it may take.
-func (m *Model) serves(r *Review, p *Promise, g *Gang) bool {
-	a, gone := m.compile(&g.Shape), r.byAnybody.of(m, g).surplus.clone()
-	for _, victim := range m.podsOf(p.Victims) {
+func (r *Review) serves(p *Promise, g *Gang) bool {
+	a, gone := r.compile(&g.Shape), r.byAnybody.of(r.Model, g).surplus.clone()
+	for _, victim := range r.podsOf(p.Victims) {
 		if victim != nil {
-			m.join(gone, []*Pod{victim})
+			r.join(gone, []*Pod{victim})
 		}
 	}
 	for _, h := range p.Stopped {
-		m.join(gone, m.workers[h.Job])
+		r.join(gone, r.workers[h.Job])
 	}
-	return m.fitsWithout(g, &a, gone)
+	return r.fitsWithout(g, &a, gone)
 }
 
 // making tells whether some of those who leave for the gang still hold their places.
@@ -285,7 +286,7 @@ func (m *Model) terms(g *Gang) uint64 {
 
 // fingerprint changes when a node that takes the gang's workers comes, goes, or gets another size. Labels and taints that
 // decide about that make it come or go.
-func (m *Model) fingerprint(g *Gang) uint64 {
+func (m *inventory) fingerprint(g *Gang) uint64 {
 	var sum uint64
 	for on := range g.variants() {
 		sum += m.sumNodes(&on.Shape)
@@ -297,7 +298,7 @@ func (m *Model) fingerprint(g *Gang) uint64 {
 }
 
 // sumNodes adds up the hashes of the nodes that take a worker: a sum, because nodes come in any order.
-func (m *Model) sumNodes(s *Shape) uint64 {
+func (m *inventory) sumNodes(s *Shape) uint64 {
 	a := m.compile(s)
 	sum, known := m.summed[a.constraints]
 	if !known {
@@ -309,7 +310,7 @@ func (m *Model) sumNodes(s *Shape) uint64 {
 	return sum
 }
 
-func (m *Model) hashOf(n *node) uint64 {
+func (m *inventory) hashOf(n *node) uint64 {
 	if m.hashes == nil {
 		m.hashes = make([]uint64, len(m.nodes))
 	}

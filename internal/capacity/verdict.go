@@ -66,24 +66,24 @@ type Docket struct {
 
 // Judge reviews a docket and decides for it.
 func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
-	return m.Decide(m.Review(d, now))
+	return m.Review(d, now).Decide()
 }
 
 // Decide decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
 // the promises as they are now, and when time alone changes the judgement; zero for never. Of several queues the first that is
 // decided has the first choice of surplus.
-func (m *Model) Decide(r *Review) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
+func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Duration) {
 	verdicts := make(map[types.NamespacedName]Verdict, len(r.ordered))
 	for i, g := range r.ordered {
-		v := Verdict{Place: int32(i + 1), Waiting: int32(len(r.ordered)), Answer: m.Ask(g), Model: g.Model}
+		v := Verdict{Place: int32(i + 1), Waiting: int32(len(r.ordered)), Answer: r.Ask(g), Model: g.Model}
 		if !v.Answer.Fits && v.Answer.Leaving == nil {
-			v.Holders = m.holders(g)
+			v.Holders = r.holders(g)
 		}
 		verdicts[g.Job] = v
 	}
-	m.choose(r.claiming, verdicts)
-	m.makeRoomFor(r)
-	m.tellPromises(r, verdicts)
+	r.choose(r.claiming, verdicts)
+	r.makeRoomFor()
+	r.tellPromises(verdicts)
 	return verdicts, r.next, r.again
 }
 

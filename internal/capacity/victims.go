@@ -56,7 +56,7 @@ func (m *Model) victims(g *Gang, a *ask, rank map[*Surplus]int64) []Surplus {
 }
 
 // makeRoom chooses surplus whose leaving makes room on the nodes; it is not possible when all together is not enough.
-func (m *Model) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
+func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
 	missing := int(g.Workers - min(a.room(soonOn), g.Workers))
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
@@ -214,7 +214,7 @@ func (m *Model) keeps(q *Queue, name corev1.ResourceName) int64 {
 }
 
 // offer computes what one node can gain, up to limit workers.
-func (m *Model) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
+func (m *inventory) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
 	var candidates []*Pod
 	for _, p := range n.surplus {
 		if _, ok := rank[p.Surplus]; ok {
@@ -295,7 +295,7 @@ func classes(pods []*Pod) [][]*Pod {
 }
 
 // release gives back what a pod holds.
-func (m *Model) release(free []int64, p *Pod) {
+func (m *inventory) release(free []int64, p *Pod) {
 	for name, amount := range p.Requests {
 		if at, ok := m.index[name]; ok {
 			free[at] += amount

@@ -236,7 +236,7 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			jobs[job] = capacity.Verdict{SurplusLimit: limit}
 		}
 		for _, review := range reviews {
-			judged, standing, next := model.Decide(review)
+			judged, standing, next := review.Decide()
 			promises[review.Queue()] = standing.Without(in.served)
 			for job, v := range judged {
 				jobs[job] = merge(jobs[job], v)
