@@ -70,9 +70,8 @@ func (q *p) alone() bool {
 func writesInConditions(t *testing.T, folder string) []string {
 	t.Helper()
 	positions := token.NewFileSet()
-	packages, err := parser.ParseDir(positions, folder, func(f fs.FileInfo) bool { //nolint:staticcheck // one package, without its imports
-		return !strings.HasSuffix(f.Name(), "_test.go")
-	}, 0)
+	code := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
+	packages, err := parser.ParseDir(positions, folder, code, 0) //nolint:staticcheck // one package, without its imports
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,8 +96,8 @@ type Grower struct {
 }
 
 // LimitGrowth gives the room out to the growers, whose turn it is by the order of gangs, one after another. A waiting gang that
-// fits has its room first; one that waits for room on nodes that could ever serve it keeps all growers off those nodes. It returns
-// how much surplus each grower may have in all.
+// fits has its room first; one that waits for room on nodes that could ever serve it keeps all growers off those nodes. It
+// returns how much surplus each grower may have in all.
 func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
 	rest := m.clone()
 	for _, g := range ordered(waiting) {

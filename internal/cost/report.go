@@ -36,7 +36,7 @@ type Period struct {
 	From, To time.Time
 }
 
-// Share is a part of a whole, from 0 to 1. Known is false where nothing is known of it, which is not 0.
+// Ratio is a part of a whole, from 0 to 1. Known is false where nothing is known of it, which is not 0.
 type Ratio struct {
 	Value float64
 	Known bool

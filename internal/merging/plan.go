@@ -53,10 +53,10 @@ const StopGraceSeconds = 30
 
 // planner is one Plan at work.
 type planner struct {
-	o     Observed
-	now   time.Time
+	o      Observed
+	now    time.Time
 	merges []*merge
-	again time.Duration
+	again  time.Duration
 }
 
 // state is one MergeJob of the pool in an evaluation, and answers questions about it; a question changes nothing.

@@ -34,7 +34,7 @@ type Refusal struct {
 // messageLimit is how long the message of a reservation may be, and saidLimit how much of that the API server's words.
 const messageLimit, saidLimit = 1024, 800
 
-// RoomGroup is the PodGroup of a reservation.
+// PlaceholderGroup is the PodGroup of a reservation.
 type PlaceholderGroup struct {
 	Name string
 	UID  types.UID
@@ -51,7 +51,7 @@ type Placeholder struct {
 	Placed, Ended, Leaving bool
 }
 
-// RoomDecision is what is done about one reservation.
+// PlaceholderDecision is what is done about one reservation.
 type PlaceholderDecision struct {
 	ReservationKey
 

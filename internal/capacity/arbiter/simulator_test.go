@@ -38,8 +38,8 @@ const gpus corev1.ResourceName = "nvidia.com/gpu"
 // mostWoken is more than the jobs that one evaluation wakes.
 const mostWoken = 1000
 
-// simulator plays the API server, Volcano's scheduler and the kubelets for a few gangs on a few nodes. The arbiter and the planner
-// of trainings are the real ones. Its clock goes only when it is told to.
+// simulator plays the API server, Volcano's scheduler and the kubelets for a few gangs on a few nodes. The arbiter and the
+// planner of trainings are the real ones. Its clock goes only when it is told to.
 type simulator struct {
 	now     time.Time
 	arbiter *Arbiter

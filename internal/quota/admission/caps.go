@@ -17,8 +17,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
-// MilliAmounts are quantities by resource as limits count them: bytes, and thousandths of everything else, because a pod may hold a
-// part of an accelerator.
+// MilliAmounts are quantities by resource as limits count them: bytes, and thousandths of everything else, because a pod may hold
+// a part of an accelerator.
 type MilliAmounts map[corev1.ResourceName]int64
 
 // MilliAmountsOf converts a resource list. Of what pods hold it is that of [config.Sharing.Requests].

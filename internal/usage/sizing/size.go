@@ -61,8 +61,8 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 	return st
 }
 
-// requestAndLimit are what a container requests of a resource and its limit, in millicores or bytes; 0 for none. A limit stands in for a
-// request that is missing, as the API server has it.
+// requestAndLimit are what a container requests of a resource and its limit, in millicores or bytes; 0 for none. A limit stands
+// in for a request that is missing, as the API server has it.
 func requestAndLimit(r corev1.ResourceRequirements, name string) (requested, limit int64) {
 	if q, ok := r.Limits[corev1.ResourceName(name)]; ok {
 		limit = amount(q, name)
