@@ -59,7 +59,8 @@ type planner struct {
 	again  time.Duration
 }
 
-// state is one MergeJob of the pool in an evaluation, and answers questions about it; a question changes nothing.
+// state is one MergeJob of the pool in an evaluation, and answers questions about it. A question changes nothing but when the
+// pool is looked at again, if time alone changes its answer.
 type state struct {
 	p    *planner
 	job  *Job

@@ -172,7 +172,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// turn does what is due.
+// doRound does what is due.
 func (c *Collector) doRound(ctx context.Context) {
 	c.turns++
 	c.reading.pass()
