@@ -130,7 +130,7 @@ func (m *metrics) hold(job *v1alpha1.ElasticTrainingJob, written *status) {
 func (m *metrics) forget(job types.NamespacedName) { m.gpus.hold(job, holding{}) }
 
 func (m *metrics) tierOf(job *v1alpha1.ElasticTrainingJob) string {
-	if tier, ok := m.tiers.Of(job.Spec.Tier, job.Status.Tier); ok {
+	if tier, ok := m.tiers.InEffect(job.Spec.Tier, job.Status.Tier); ok {
 		return tier.Name
 	}
 	return noTier

@@ -60,7 +60,7 @@ func (r *Reconciler) writeWhenDue(
 		r.pacer.Agrees(key)
 		return 0, nil
 	}
-	noticed, written := r.pacer.Differs(key, int(pace), now)
+	noticed, written := r.pacer.Differs(key, pace, now)
 	if wait := pace.Wait(noticed, written, now); wait > 0 {
 		return wait, nil
 	}

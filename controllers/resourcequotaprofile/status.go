@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota"
 )
@@ -39,12 +40,12 @@ func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, a app
 func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision, now time.Time) (time.Duration, error) {
 	key := types.NamespacedName{Name: d.Profile.Name}
 	pace := quota.PaceOf(&d.Profile.Status, &d.Status)
-	if pace == quota.PaceNever {
+	if pace == statuspace.Never {
 		r.pacer.Agrees(key)
 		return 0, nil
 	}
-	_, written := r.pacer.Differs(key, int(pace), now)
-	if wait := pace.Wait(written, now); wait > 0 {
+	_, written := r.pacer.Differs(key, pace, now)
+	if wait := quota.HoldBack(pace, written, now); wait > 0 {
 		return wait, nil
 	}
 	updated := d.Profile.DeepCopy()

@@ -79,9 +79,9 @@ func unknownTier(t *state) *obstacle {
 // profile. It is false for one that the job may not have.
 func (t *state) tier() (config.Tier, bool) {
 	if written := &t.job.Object.Status; written.Run != nil {
-		return t.p.o.Config.Tiers.Of(t.spec.Tier, written.Tier)
+		return t.p.o.Config.Tiers.InEffect(t.spec.Tier, written.Tier)
 	}
-	return t.p.o.Config.Tiers.For(t.job.Profile, t.owner()).Find(t.spec.Tier)
+	return t.p.o.Config.Tiers.OpenTo(t.job.Profile, t.owner()).Find(t.spec.Tier)
 }
 
 func (t *state) owner() ownership.Owner { return ownership.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
@@ -93,7 +93,7 @@ func tierNotAllowed(t *state) *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonTierNotAllowed, short: "tier not allowed", stalled: true, message: fmt.Sprintf(
 		"spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the MergeJob and create it with one of these, or "+
 			"have the profile allow it.", t.spec.Tier, t.job.Profile.Name,
-		t.p.o.Config.Tiers.Allowed(t.job.Profile, t.owner()))}
+		t.p.o.Config.Tiers.NamesOpenTo(t.job.Profile, t.owner()))}
 }
 
 // qosNotMet refuses pods that would not be what their tier promises. A run that has begun goes on with pods that are held to the

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
@@ -53,7 +54,7 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 			written := b.last.Status.DeepCopy()
 			b.o.Budgets["ads"][0].ByUser = map[string]int64{"alice": 501 * admission.Hour}
 			if b.step(); c.over > 0 {
-				g.Expect(PaceOf(written, &b.last.Status)).To(Equal(PaceCalm), "figures alone")
+				g.Expect(PaceOf(written, &b.last.Status)).To(Equal(statuspace.Calm), "figures alone")
 			}
 			spec.Caps = nil
 			g.Expect(meta.FindStatusCondition(b.step().last.Status.Conditions, v1alpha1.ConditionBudgetExceeded)).To(BeNil())

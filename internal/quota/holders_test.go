@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 func TestWhoHoldsTheTeamsAccelerators(t *testing.T) {
@@ -31,5 +32,5 @@ func TestWhoHoldsTheTeamsAccelerators(t *testing.T) {
 	written := b.last.Status.DeepCopy()
 	b.o.Holdings[0].Accelerators = 3000
 	b.o.Offers = map[string][]v1alpha1.AvailableStatus{"ads": {{Resource: "nvidia.com/gpu", Free: 2}}}
-	g.Expect(PaceOf(written, &b.step().last.Status)).To(Equal(PaceCalm), "figures alone")
+	g.Expect(PaceOf(written, &b.step().last.Status)).To(Equal(statuspace.Calm), "figures alone")
 }

@@ -125,7 +125,7 @@ func (r *review) unknownTier() *obstacle {
 	}
 	for i := range r.profile.Spec.Reservations {
 		t := r.profile.Spec.Reservations[i].Tier
-		if _, known := r.p.o.Config.Tiers.For(r.profile, ownership.Owner{}).Find(t); !known && t != "" {
+		if _, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).Find(t); !known && t != "" {
 			unknown = append(unknown, t)
 		}
 	}

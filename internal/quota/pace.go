@@ -6,32 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
-)
-
-// Pace says how soon a change of status must be written.
-type Pace int
-
-const (
-	// PaceNever: the statuses are equal.
-	PaceNever Pace = iota
-	// PaceCalm: figures of what is used differ, which they do with every pod.
-	PaceCalm
-	// PaceNow: something else differs.
-	PaceNow
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // calmInterval is the least time between two writes for the sake of figures alone.
 const calmInterval = 10 * time.Second
 
-// PaceOf compares the status at the API server with the one that should be there.
-func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) Pace {
+// PaceOf compares the status at the API server with the one that should be there. It is calm where only figures of what is used
+// differ, which they do with every pod.
+func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) statuspace.Pace {
 	switch {
 	case equality.Semantic.DeepEqual(written, wanted):
-		return PaceNever
+		return statuspace.Never
 	case equality.Semantic.DeepEqual(figureless(written), figureless(wanted)):
-		return PaceCalm
+		return statuspace.Calm
 	}
-	return PaceNow
+	return statuspace.Now
 }
 
 // figureless is the status without what pods change.
@@ -54,9 +44,9 @@ func figureless(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuota
 	return c
 }
 
-// Wait is how long a change of this pace is held back, if the status was last written at that time; zero for not at all.
-func (p Pace) Wait(written, now time.Time) time.Duration {
-	if p != PaceCalm {
+// HoldBack is how long a change of a pace is held back, if the status was last written at that time; zero for not at all.
+func HoldBack(p statuspace.Pace, written, now time.Time) time.Duration {
+	if p != statuspace.Calm {
 		return 0
 	}
 	return max(written.Add(calmInterval).Sub(now), 0)

@@ -16,6 +16,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 var now = metav1.NewTime(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
@@ -108,7 +109,7 @@ func (w *simulator) settle() {
 		idle := len(d.DeleteQueues) == 0 && len(d.Waits.Empty) == 0 && d.Waits.Nodes.IsZero()
 		for _, p := range d.Profiles {
 			NewWithT(w.t).Expect(p.Create != nil && p.Apply != nil).To(BeFalse())
-			idle = idle && p.Create == nil && p.Apply == nil && PaceOf(&p.Profile.Status, &p.Status) == PaceNever
+			idle = idle && p.Create == nil && p.Apply == nil && PaceOf(&p.Profile.Status, &p.Status) == statuspace.Never
 		}
 		if idle {
 			return
@@ -454,7 +455,7 @@ func TestFiguresOfJobsAreWrittenCalmly(t *testing.T) {
 	for _, wanted := range []v1alpha1.ResourceQuotaProfileStatus{
 		{Running: 2, Waiting: 1, AwaitingApproval: 1}, {Running: 1, AwaitingApproval: 1}, {Running: 1, Waiting: 1},
 	} {
-		g.Expect(PaceOf(written, &wanted)).To(Equal(PaceCalm))
+		g.Expect(PaceOf(written, &wanted)).To(Equal(statuspace.Calm))
 	}
-	g.Expect(PaceOf(written, written.DeepCopy())).To(Equal(PaceNever))
+	g.Expect(PaceOf(written, written.DeepCopy())).To(Equal(statuspace.Never))
 }

@@ -148,7 +148,7 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 // hold gathers and holds the room. One that was asked for otherwise before is given back. Once the taker's gang comes before all
 // others, Volcano may take the room for it: in one cycle, and whole or not at all.
 func (r *review) hold(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation, room Placeholders, taker *Task) {
-	tier, known := r.p.o.Config.Tiers.For(r.profile, ownership.Owner{}).Find(spec.Tier)
+	tier, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
 	}

@@ -90,7 +90,7 @@ func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	profile := s.Profile.Name
-	allowed := s.Config.Tiers.Allowed(s.Profile, s.Owner())
+	allowed := s.Config.Tiers.NamesOpenTo(s.Profile, s.Owner())
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonTierNotAllowed,
 		Message: fmt.Sprintf("spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the job and create it with "+

@@ -67,11 +67,11 @@ func (r Rules) tier(job *Approvable) (string, *field.Error) {
 		return "", field.Forbidden(at, fmt.Sprintf("namespace %s belongs to no ResourceQuotaProfile, so that no job of it takes "+
 			"approval: leave it out", job.Namespace))
 	}
-	tier, ok := r.Config.Tiers.For(r.Profile, job.owner()).Find(job.Spec.Tier)
+	tier, ok := r.Config.Tiers.OpenTo(r.Profile, job.owner()).Find(job.Spec.Tier)
 	switch {
 	case !ok:
 		return "", field.Forbidden(at, fmt.Sprintf("its tier, %q, is none that profile %s allows, which allows %s: have the profile "+
-			"allow it first", job.Spec.Tier, r.Profile.Name, r.Config.Tiers.Allowed(r.Profile, job.owner())))
+			"allow it first", job.Spec.Tier, r.Profile.Name, r.Config.Tiers.NamesOpenTo(r.Profile, job.owner())))
 	case !config.RequiresApproval(r.Profile, tier.Name):
 		return "", field.Forbidden(at, fmt.Sprintf("tier %s takes no approval by profile %s: leave it out", tier.Name, r.Profile.Name))
 	}

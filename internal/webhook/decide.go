@@ -124,14 +124,14 @@ func (d *Decision) limit(
 ) (found config.Tier, fine bool) {
 	at, cfg := field.NewPath("spec", "tier"), rules.Config
 	_, known := cfg.Tiers.Find(tier)
-	found, fine = cfg.Tiers.For(rules.Profile, owner).Find(tier)
+	found, fine = cfg.Tiers.OpenTo(rules.Profile, owner).Find(tier)
 	switch {
 	case !known:
 		d.refuse(at, tier, fmt.Sprintf(
 			"is not a tier of the operator's configuration, which knows %s: name one of these", cfg.Tiers.Names()))
 	case !fine:
 		d.refuse(at, tier, fmt.Sprintf("is not a tier that profile %s allows, which allows %s: name one of these, or have the profile "+
-			"allow it", rules.Profile.Name, cfg.Tiers.Allowed(rules.Profile, owner)))
+			"allow it", rules.Profile.Name, cfg.Tiers.NamesOpenTo(rules.Profile, owner)))
 	}
 	if most := cfg.Limits.MaxWorkersPerJob; replicas > most {
 		d.refuse(field.NewPath("spec", "maxReplicas"), replicas, fmt.Sprintf(

@@ -333,7 +333,7 @@ func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 
 // tier is the one that a job asks for or has on record; one with nothing to it if the configuration does not know it any more.
 func (c *collector) tier(job *v1alpha1.ElasticTrainingJob) config.Tier {
-	tier, _ := c.arbiter.config.Tiers.Of(job.Spec.Tier, job.Status.Tier)
+	tier, _ := c.arbiter.config.Tiers.InEffect(job.Spec.Tier, job.Status.Tier)
 	return tier
 }
 

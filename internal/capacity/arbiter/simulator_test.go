@@ -404,7 +404,7 @@ func (w *simulator) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.Ela
 	if pace == statuspace.Never {
 		w.pacer.Agrees(key)
 	} else {
-		noticed, written := w.pacer.Differs(key, int(pace), w.now)
+		noticed, written := w.pacer.Differs(key, pace, w.now)
 		if wait := pace.Wait(noticed, written, w.now); wait > 0 {
 			w.wakeAt(w.now.Add(wait))
 			return

@@ -146,12 +146,12 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 	return Tier{}, false
 }
 
-// Of is the tier of a job that asks for one, or of one that asks for none and of which a tier is on record.
-func (ts Tiers) Of(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(asked, recorded)) }
+// InEffect is the tier that a job asks for or, if it asks for none, the one on its record.
+func (ts Tiers) InEffect(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(asked, recorded)) }
 
-// For returns the tiers that an owner's jobs of a profile may have, the default among them: all for a profile that lists none,
+// OpenTo returns the tiers that an owner's jobs of a profile may have, the default among them: all for a profile that lists none,
 // and for none, up to the highest that the profile's members let the owner have.
-func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) Tiers {
+func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) Tiers {
 	if profile == nil {
 		return ts
 	}
@@ -176,11 +176,11 @@ func (ts Tiers) For(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owne
 	return allowed
 }
 
-// Allowed lists the names of the tiers of For, for messages, and for whom they are fewer than the profile's.
-func (ts Tiers) Allowed(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
-	allowed := ts.For(profile, owner)
+// NamesOpenTo lists the names of the tiers of OpenTo, for messages, and for whom they are fewer than the profile's.
+func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
+	allowed := ts.OpenTo(profile, owner)
 	names := cmp.Or(allowed.Names(), "none that the operator's configuration knows")
-	if len(allowed) == len(ts.For(profile, ownership.Owner{})) {
+	if len(allowed) == len(ts.OpenTo(profile, ownership.Owner{})) {
 		return names
 	}
 	names += " to " + owner.User

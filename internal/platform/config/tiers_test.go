@@ -133,7 +133,7 @@ func TestTiersOfAProfile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			tiers := DefaultTiers().For(c.profile, alice)
+			tiers := DefaultTiers().OpenTo(c.profile, alice)
 			g.Expect(tiers.Names()).To(Equal(c.names))
 			standard, _ := tiers.Find("")
 			g.Expect(standard.Name).To(Equal(c.standard))
@@ -157,14 +157,14 @@ func TestAllowedNamesForWhom(t *testing.T) {
 		"sam":   {[]string{"interns", "leads"}, "exploratory, small-traffic, main-traffic"},
 		"tom":   {[]string{"ml"}, "exploratory, small-traffic, main-traffic"},
 	} {
-		NewWithT(t).Expect(DefaultTiers().Allowed(p, ownership.Owner{User: owner, Groups: c.groups})).To(Equal(c.says))
+		NewWithT(t).Expect(DefaultTiers().NamesOpenTo(p, ownership.Owner{User: owner, Groups: c.groups})).To(Equal(c.says))
 	}
 }
 
 func TestTierOnRecord(t *testing.T) {
 	g := NewWithT(t)
 	for asked, want := range map[string]string{"": "small-traffic", "main-traffic": "main-traffic"} {
-		tier, ok := DefaultTiers().Of(asked, "small-traffic")
+		tier, ok := DefaultTiers().InEffect(asked, "small-traffic")
 		g.Expect(ok).To(BeTrue())
 		g.Expect(tier.Name).To(Equal(want))
 	}

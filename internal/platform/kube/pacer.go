@@ -5,31 +5,34 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
 // Pacer remembers, for each object, when its status was last written and since when it differs from what it should be.
 type Pacer struct {
 	mu      sync.Mutex
-	objects map[types.NamespacedName]pace
+	objects map[types.NamespacedName]noted
 }
 
-type pace struct {
+// noted is when a status was written and found to differ, and how urgent the difference is.
+type noted struct {
 	written, noticed time.Time
-	urgency          int
+	pace             statuspace.Pace
 }
 
 // NewPacer returns a Pacer that knows no object.
-func NewPacer() *Pacer { return &Pacer{objects: map[types.NamespacedName]pace{}} }
+func NewPacer() *Pacer { return &Pacer{objects: map[types.NamespacedName]noted{}} }
 
-// Differs notes that the object's status is not what it should be, and how urgent that is. It returns since when that is so and
-// when the status was last written; the zero time if this process has not written it. A more urgent difference than the one
-// noted counts from now.
-func (p *Pacer) Differs(key types.NamespacedName, urgency int, now time.Time) (noticed, written time.Time) {
+// Differs notes that the object's status is not what it should be, and at what pace that is written. It returns since when that
+// is so and when the status was last written; the zero time if this process has not written it. A more urgent difference than
+// the one noted counts from now.
+func (p *Pacer) Differs(key types.NamespacedName, is statuspace.Pace, now time.Time) (noticed, written time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.objects[key]
-	if o.noticed.IsZero() || urgency > o.urgency {
-		o.noticed, o.urgency = now, urgency
+	if o.noticed.IsZero() || is > o.pace {
+		o.noticed, o.pace = now, is
 		p.objects[key] = o
 	}
 	return o.noticed, o.written
@@ -49,7 +52,7 @@ func (p *Pacer) Agrees(key types.NamespacedName) {
 func (p *Pacer) Wrote(key types.NamespacedName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.objects[key] = pace{written: now}
+	p.objects[key] = noted{written: now}
 }
 
 // Forget drops an object that is gone.

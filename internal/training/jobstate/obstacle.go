@@ -63,9 +63,9 @@ func (s *State) Refused() *Obstacle {
 // default of its profile. It is false for one that the job may not have.
 func (s *State) Tier() (config.Tier, bool) {
 	if s.Job.Status.Attempt != nil {
-		return s.Config.Tiers.Of(s.Spec.Tier, s.Job.Status.Tier)
+		return s.Config.Tiers.InEffect(s.Spec.Tier, s.Job.Status.Tier)
 	}
-	return s.Config.Tiers.For(s.Profile, s.Owner()).Find(s.Spec.Tier)
+	return s.Config.Tiers.OpenTo(s.Profile, s.Owner()).Find(s.Spec.Tier)
 }
 
 // Owner is whose job it is.
