@@ -121,8 +121,16 @@ func (r *Review) keepAbsent(now time.Time) {
 }
 
 // Made tells whether others were asked to leave for a gang of the queue.
-func (p Promises) Made() bool {
-	return slices.ContainsFunc(p.Standing, func(one Promise) bool { return one.made() })
+func (p Promises) Made() bool { return len(p.MadeFor()) > 0 }
+
+// MadeFor lists the gangs of the queue for which others were asked to leave.
+func (p Promises) MadeFor() (gangs []types.NamespacedName) {
+	for i := range p.Standing {
+		if one := &p.Standing[i]; one.made() {
+			gangs = append(gangs, one.For)
+		}
+	}
+	return gangs
 }
 
 // Remaining are the ended claims that count still in a queue in which no gang claims room.

@@ -58,7 +58,7 @@ type Arbiter struct {
 	turns board[admission.Turn]
 	// claims tells of each training whether it claims room, as Claims says.
 	claims map[types.NamespacedName]bool
-	// bound are the gangs of which pods got nodes since the last evaluation.
+	// bound are the gangs for which others leave, and whether a pod of theirs was bound since they were asked to.
 	bound map[types.NamespacedName]bool
 	// wakeMerges and wakeProfiles are nil as long as nobody reads them.
 	wakeMerges, wakeProfiles chan event.GenericEvent
@@ -179,6 +179,7 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 		again = figuresInterval // Figures that changed meanwhile are told then.
 	}
 	a.mu.Lock()
+	a.watchPromised()
 	jobs, wakeMerges, wakeProfiles := a.jobs.replace(judged, now), a.wakeMerges, a.wakeProfiles
 	mergeJobs := a.merges.replace(merges, now)
 	jobs = append(jobs, a.turns.replace(inputs.turns, now)...)

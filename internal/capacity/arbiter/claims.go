@@ -111,7 +111,7 @@ func (c *collector) claim() {
 	c.arbiter.idle = c.idle
 }
 
-// serveBound counts gangs that wait no more among those that have their places if they were placed since the last evaluation:
+// serveBound counts gangs that wait no more among those that have their places if they were placed since others left for them:
 // Volcano binds the pods of a gang all together, so one that got its node stands for all.
 func (c *collector) serveBound(bound map[types.NamespacedName]bool) {
 	for _, d := range c.in.dockets {

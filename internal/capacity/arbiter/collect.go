@@ -36,7 +36,7 @@ type inputs struct {
 	// dockets are those of queues in which somebody waits.
 	dockets map[string]*capacity.Docket
 	jobs    map[types.NamespacedName]bool
-	// placed are the trainings whose gangs have all places, and served are all gangs that have them.
+	// placed are the trainings whose gangs have all places, and served are all gangs that have them, or had them and are gone.
 	placed, served map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
@@ -100,7 +100,7 @@ type collector struct {
 }
 
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
-	bound := a.takeBound() // Before the caches are read, so that what is bound meanwhile is noted for the next evaluation.
+	bound := a.boundSince() // Before the caches are read: what they show bound, and was not noted yet, has its places by them.
 	c, pods, nodes, err := a.read(ctx, now)
 	if err != nil {
 		return c.in, err

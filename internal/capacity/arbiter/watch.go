@@ -3,6 +3,7 @@ package arbiter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +44,10 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 			return fmt.Errorf("watch %T: %w", input.object, err)
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { a.Changed() },
+			AddFunc: func(added any) {
+				a.noteBinding(nil, added)
+				a.Changed()
+			},
 			DeleteFunc: func(any) { a.Changed() },
 			UpdateFunc: func(before, after any) {
 				if reflect.DeepEqual(input.reads(before), input.reads(after)) {
@@ -60,26 +64,39 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// noteBinding notes the gang of a pod that got its node. A gang may be placed and end between two evaluations, and neither of
-// them sees that it had the room that others made for it.
+// noteBinding notes that a pod has got its node, if others leave for its gang. Such a gang may be placed and end between two
+// evaluations, and neither of them sees that it had the room that others made for it. Before is nil for a pod that is new.
 func (a *Arbiter) noteBinding(before, after any) {
-	was, isPod := before.(*corev1.Pod)
-	is, stays := after.(*corev1.Pod)
-	if !isPod || !stays || was.Spec.NodeName != "" || is.Spec.NodeName == "" {
+	is, isPod := after.(*corev1.Pod)
+	if was, known := before.(*corev1.Pod); !isPod || is.Spec.NodeName == "" || known && was.Spec.NodeName != "" {
 		return
 	}
+	group := types.NamespacedName{Namespace: is.Namespace, Name: gang.GroupOf(is)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.bound[types.NamespacedName{Namespace: is.Namespace, Name: gang.GroupOf(is)}] = true
+	if _, promised := a.bound[group]; promised {
+		a.bound[group] = true
+	}
 }
 
-// takeBound returns the gangs of which pods got nodes since it was last called.
-func (a *Arbiter) takeBound() map[types.NamespacedName]bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	bound := a.bound
-	a.bound = map[types.NamespacedName]bool{}
+// boundSince lists the gangs of which pods were bound since others were asked to leave for them.
+func (a *Arbiter) boundSince() map[types.NamespacedName]bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	bound := maps.Clone(a.bound)
+	maps.DeleteFunc(bound, func(_ types.NamespacedName, is bool) bool { return !is })
 	return bound
+}
+
+// watchPromised has bindings noted of the gangs for which others leave now, and forgets all other gangs.
+func (a *Arbiter) watchPromised() {
+	bound := map[types.NamespacedName]bool{}
+	for _, promises := range a.promises {
+		for _, gang := range promises.MadeFor() {
+			bound[gang] = a.bound[gang]
+		}
+	}
+	a.bound = bound
 }
 
 func readNode(o any) any {
