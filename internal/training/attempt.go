@@ -27,6 +27,7 @@ func (p *planner) recordAttempt(number int32) {
 	p.Minimum, p.Maximum = p.Spec.MinReplicas, p.Spec.MaxReplicas
 	// Those that gave way wait for their cooldown in the new attempt too: it was not started for their sake.
 	losses.ReleaseEvicted(p.Status, func(i int32) bool { return i < p.Minimum || i >= p.Maximum })
+	p.Left, p.Completed = nil, nil // Those were workers of the attempt before.
 	p.SortWorkers()
 }
 

@@ -23,8 +23,8 @@ func (p *planner) giveWay() {
 			p.delete(w)
 			continue
 		}
-		if !slices.Contains(p.Verdict.GiveUp, w.UID) {
-			continue
+		if !slices.Contains(p.Verdict.GiveUp, w.UID) || p.IsLost(w) {
+			continue // One that is lost by others' word leaves for their reason.
 		}
 		if w.Running() {
 			if ready := p.ensureCheckpoint(forShrink); !ready {

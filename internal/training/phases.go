@@ -82,7 +82,7 @@ var runningPhases = []phase{
 	reviewAvoidedNodes,
 	{"draw the blueprint", "later phases create by it", always((*planner).drawBlueprint)},
 	{"delete strays", "pods of other attempts would wait in a rendezvous of their own for ever", always((*planner).deleteStrays)},
-	{"complete", "after the success of worker 0 a worker that ends is no loss", (*planner).completeIfSucceeded},
+	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},
 	{
 		"settle losses", "each is counted once, before anything is deleted or created for it",
 		always(func(p *planner) { p.books.Settle() }),

@@ -74,7 +74,8 @@ func Plan(o jobstate.Observed, now time.Time) Decision {
 // Explain overlays a status with what kept its decision from being carried out.
 func Explain(o jobstate.Observed, now time.Time, d Decision, obstacle jobstate.Obstacle) v1alpha1.ElasticTrainingJobStatus {
 	p := newPlanner(o, now)
-	p.Status, p.obstacle = d.Status.DeepCopy(), &obstacle
+	p.Take(d.Status.DeepCopy())
+	p.obstacle = &obstacle
 	if !jobstate.Finished(p.Status) && p.Status.Attempt != nil {
 		describe.Obstruct(p.description())
 	}

@@ -6,10 +6,16 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/capacity"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
+	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
 func (w *simulator) suspend(yes bool) *simulator {
@@ -160,4 +166,82 @@ func TestKueue(t *testing.T) {
 	before := w.status().DeepCopy()
 	w.step()
 	g.Expect(w.status()).To(Equal(before), "hands off")
+}
+
+func TestNothingIsSaidOfALineThatTheJobLeft(t *testing.T) {
+	waits := capacity.Verdict{
+		Place: 2, Waiting: 3, From: []capacity.Holder{{Job: types.NamespacedName{Namespace: "a", Name: "b"}, Workers: 2}},
+	}
+	for name, leave := range map[string]func(w *simulator){
+		"suspended": func(w *simulator) { w.suspend(true) },
+		"failed":    func(w *simulator) { w.pass(700 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newSimulator(t, 4, 4)
+			w.o.Job.Spec.RunPolicy.SchedulingTimeoutSeconds = ptr.To[int32](600)
+			w.settle()
+			w.o.Verdict = waits
+			w.settle()
+			g.Expect(w.status().Place).To(Equal(int32(2)))
+			w.o.Verdict = capacity.Verdict{}
+			leave(w)
+			w.settle()
+			g.Expect(w.status().Place).To(BeZero())
+			g.Expect(w.status().RoomFrom).To(BeEmpty())
+		})
+	}
+}
+
+func TestAJobThatCannotGoOnSaysWhyItIsStopped(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains().suspend(true).settle()
+	w.o.Invalid = "spec.x: wrong"
+	w.suspend(false).settle()
+	g.Expect(condition(w, v1alpha1.ConditionSuspended)).To(Equal("True/" + v1alpha1.ReasonInvalidSpec))
+}
+
+func TestAnAPIErrorTakesNoCompletedWorkerForALostOne(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 4)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.trains()
+	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	w.deletePod(1).settle()
+	st := Explain(w.o, w.now, Plan(w.o, w.now), jobstate.Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."})
+	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "the core trains on")
+}
+
+func TestANewAttemptHasNoWorkersOfTheOneBefore(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2)
+	w.o.Job.Spec.SuccessPolicy = v1alpha1.SuccessPolicyAllWorkers
+	w.o.Job.Spec.Elasticity.OnRangeChange = v1alpha1.RangeChangeRestart
+	w.trains()
+	w.change(0, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
+	w.o.Job.Spec.MinReplicas = 1
+	w.o.Job.Generation++
+	st := Plan(w.o, w.now).Status
+	g.Expect(st.Attempt.Number).To(Equal(int32(2)))
+	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady)).To(BeFalse(), "no pod of it is there")
+}
+
+func TestARestartInPlaceKeepsTheBackOff(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 2).trains().fail(1, "once").settle()
+	w.pass(losses.FirstBackoff).settle()
+	w.change(1, func(p *podstate.Worker) {
+		p.Scheduled, p.Phase, p.Ready, p.ContainerRestarts = true, corev1.PodRunning, true, 1
+	}).settle()
+	g.Expect(w.status().Members[1].Failures).To(BeNumerically(">=", 1), "it failed before")
+}
+
+func TestAWorkerThatVolcanoTookLeavesForVolcanosReason(t *testing.T) {
+	g := NewWithT(t)
+	w := newSimulator(t, 2, 4).trains().told(3).change(3, func(p *podstate.Worker) {
+		p.Disruption, p.Terminating = corev1.PodReasonPreemptionByScheduler, true
+	})
+	w.step().pass(statuspace.SoonDelay).step()
+	g.Expect(w.status().Elasticity.LastEvictionReason).To(Equal(corev1.PodReasonPreemptionByScheduler))
+	g.Expect(w.status().Elasticity.GaveWayTo).To(BeEmpty())
 }

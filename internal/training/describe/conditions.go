@@ -85,10 +85,10 @@ func (d *description) setStalled() {
 
 // setSuspended says why the job is stopped. That it is, and is no more, the planner records.
 func (d *description) setSuspended() {
-	switch d.is { //nolint:exhaustive // in every other situation it stays as it is
-	case ended:
+	switch {
+	case d.is == ended:
 		d.clear(v1alpha1.ConditionSuspended)
-	case stopping, suspended:
+	case jobstate.Stopped(d.Status): // Also by an obstacle that keeps it from going on.
 		d.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, d.reason, d.message)
 	}
 }

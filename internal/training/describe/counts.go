@@ -56,11 +56,11 @@ func (d *description) setPhase() {
 // setPlace says where the core stands in the line, and who makes room for it. The verdict is up to a second old, so a core
 // that is placed does not ask it.
 func (d *description) setPlace() {
-	if d.is == ended || d.is == restarting {
+	if d.is == ended || jobstate.Stopped(d.Status) {
+		d.Status.Place, d.Status.RoomFrom = 0, "" // It waits for nothing.
 		return
 	}
-	if jobstate.Stopped(d.Status) {
-		d.Status.Place = 0
+	if d.is == restarting {
 		return
 	}
 	if d.Minimum > 0 && d.CorePlaced() {

@@ -70,6 +70,11 @@ func (s *State) RecordedLost(w *podstate.Worker) bool {
 	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
 }
 
+// IsLost tells whether the status that is planned has the pod as lost.
+func (s *State) IsLost(w *podstate.Worker) bool {
+	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Lost })
+}
+
 // RecordedLeft tells whether the status at the API server says that the pod's worker is not replaced.
 func (s *State) RecordedLeft(w *podstate.Worker) bool {
 	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Left })

@@ -34,15 +34,30 @@ type State struct {
 
 // New returns the state of a job at a time. The status that is planned begins as a copy of the one at the API server.
 func New(o Observed, now time.Time) *State {
-	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec, Status: o.Job.Status.DeepCopy()}
+	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec}
+	s.bind(o.Job.Status.DeepCopy())
 	s.Status.ObservedGeneration = o.Job.Generation
 	s.Status.Selector = v1alpha1.LabelJob + "=" + o.Job.Name
-	if a := s.Status.Attempt; a != nil {
+	return s
+}
+
+// bind has the state go by a status.
+func (s *State) bind(st *v1alpha1.ElasticTrainingJobStatus) {
+	s.Status, s.Minimum, s.Maximum = st, 0, 0
+	if a := st.Attempt; a != nil {
 		s.Minimum = a.MinReplicas
 		s.Maximum = min(max(s.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
 	}
 	s.SortWorkers()
-	return s
+}
+
+// Take has the state go by a status that was planned, in which losses are settled.
+func (s *State) Take(planned *v1alpha1.ElasticTrainingJobStatus) {
+	s.bind(planned)
+	s.Left, s.Completed = make([]bool, len(s.At)), make([]bool, len(s.At))
+	for _, m := range planned.Members {
+		s.Left[m.Index], s.Completed[m.Index] = m.Left, m.Completed
+	}
 }
 
 // SortWorkers puts the workers of the current attempt at their indices and the others aside.

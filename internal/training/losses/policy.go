@@ -43,7 +43,7 @@ func overlap(a, b []string) bool {
 
 // Outcome is the end, or the new attempt, that what happened in one evaluation leads to.
 type Outcome struct {
-	// action is ActionFailJob, ActionCompleteJob or ActionRestartJob; empty when the job goes on as it is.
+	// Action is ActionFailJob, ActionCompleteJob or ActionRestartJob; empty when the job goes on as it is.
 	Action          v1alpha1.FailureAction
 	Reason, Message string
 }

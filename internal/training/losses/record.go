@@ -62,7 +62,7 @@ func (b *Books) record(l *loss, m *v1alpha1.Member, r ruling) {
 // restart of the job.
 func (b *Books) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
 	if m.UID != l.uid {
-		*m = v1alpha1.Member{Index: l.index, UID: l.uid}
+		*m = v1alpha1.Member{Index: l.index, UID: l.uid, Failures: m.Failures, RetryTime: m.RetryTime}
 	}
 	restarts, again := b.At[l.index].ContainerRestarts-m.ContainerRestarts, m.ContainerRestarts > 0
 	m.ContainerRestarts, m.StrandedTime = b.At[l.index].ContainerRestarts, nil
