@@ -167,7 +167,7 @@ func (t *merge) makeGang() {
 		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, neverFits(t.state).message)
 		return
 	}
-	if t.overdue() {
+	if overdue := t.noteShortage(); overdue {
 		t.setAside()
 		return
 	}

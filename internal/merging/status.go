@@ -106,7 +106,7 @@ func (t *description) sayInLine(head *merge, length int) {
 	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1alpha1.ReasonInLine, message)
 }
 
-// short is what the gang lacks, in figures.
+// shortfall is what the gang lacks, in figures.
 func (t *state) shortfall() string {
 	a := t.job.Verdict.Answer
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {

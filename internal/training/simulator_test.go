@@ -74,7 +74,7 @@ type view struct {
 	version int64
 }
 
-// newWorld has a job of minimum..maximum workers with one GPU each, in an open queue.
+// newSimulator has a job of minimum..maximum workers with one GPU each, in an open queue.
 func newSimulator(t *testing.T, minimum, maximum int32) *simulator {
 	t.Helper()
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

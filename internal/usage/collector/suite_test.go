@@ -47,7 +47,7 @@ type fixture struct {
 	*Collector
 }
 
-// newWorld is one at noon of the 22nd.
+// newFixture is one at noon of the 22nd.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	w := &fixture{
