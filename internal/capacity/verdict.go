@@ -64,11 +64,6 @@ type Docket struct {
 	Yields, Leaves func(types.NamespacedName) bool
 }
 
-// Judge reviews a docket and decides for it.
-func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
-	return m.Review(d, now).Decide()
-}
-
 // Decide decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
 // the promises as they are now, and when time alone changes the judgement; zero for never. Of several queues the first that is
 // decided has the first choice of surplus.

@@ -239,3 +239,8 @@ func TestServedGangKnowsWhoMadeRoom(t *testing.T) {
 	verdicts, _, _ := cluster([]Node{nodeOf("a", 1)}, surplus("a", "x", 2, 1)).Judge(d, born)
 	NewWithT(t).Expect(verdicts[job("first")].From).To(Equal([]Holder{{Job: types.NamespacedName{Name: "x"}, Workers: 1}}))
 }
+
+// Judge reviews a docket and decides for it.
+func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
+	return m.Review(d, now).Decide()
+}

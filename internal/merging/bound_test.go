@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // passes is the bound of docs/decisions/0023: how often a merge that merges may pass another whose age goes from a to b
@@ -32,7 +33,7 @@ type overloaded struct {
 
 func newOverloaded(c *rand.Rand) *overloaded {
 	p := &overloaded{
-		o: Observed{Pool: "tideline-merge", Config: config.Defaults(), QueueState: queueOpen}, now: morning,
+		o: Observed{Pool: "tideline-merge", Config: config.Defaults(), QueueState: gang.QueueOpen}, now: morning,
 		passed: map[[2]int][]float64{},
 	}
 	w := &simulator{config: p.o.Config, now: p.now}

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
@@ -63,7 +63,7 @@ func started(st *v1alpha1.MergeJobStatus) string {
 func obstacles(before, after *v1alpha1.MergeJobStatus) []*metav1.Condition {
 	var all []*metav1.Condition
 	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionStoreUnavailable} {
-		c := becameTrue(before, after, kind)
+		c := conditions.BecameTrue(before.Conditions, after.Conditions, kind)
 		if c != nil && (len(all) == 0 || all[0].Reason != c.Reason) {
 			all = append(all, c)
 		}
@@ -77,13 +77,4 @@ func Ended(before, after *v1alpha1.MergeJobStatus) *v1alpha1.MergeResult {
 		return nil
 	}
 	return &after.History[0]
-}
-
-// becameTrue returns a condition that was not True before, or whose reason is another one now.
-func becameTrue(before, after *v1alpha1.MergeJobStatus, kind string) *metav1.Condition {
-	is, was := meta.FindStatusCondition(after.Conditions, kind), meta.FindStatusCondition(before.Conditions, kind)
-	if is == nil || is.Status != metav1.ConditionTrue || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
-		return nil
-	}
-	return is
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
 // line lists the merges that wait for their turn: first the one that asks, then runs whose attempt was taken back, then all that
@@ -103,7 +104,7 @@ func (t *state) template() string {
 }
 
 // open tells whether the pool's Queue takes gangs. One that Volcano has not seen yet will.
-func (p *planner) open() bool { return p.o.QueueState == "" || p.o.QueueState == queueOpen }
+func (p *planner) open() bool { return p.o.QueueState == "" || p.o.QueueState == gang.QueueOpen }
 
 // ask begins a run, or the next attempt of one. Its objects are created when the status says so.
 func (t *merge) ask() {

@@ -11,15 +11,11 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/config"
-	"github.com/tideline-io/tideline/internal/platform/gang"
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
-
-// queueOpen is the state in which a Queue takes gangs.
-const queueOpen = gang.QueueOpen
 
 // obstacle is what keeps a merge out of the line.
 type obstacle struct {

@@ -206,7 +206,7 @@ func (m *merger) workers() []podstate.Worker {
 }
 
 func (w *simulator) observed() Observed {
-	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: queueOpen, SchedulerObstacles: w.obstacles,
+	o := Observed{Pool: "tideline-merge", Config: w.config, QueueState: gang.QueueOpen, SchedulerObstacles: w.obstacles,
 		Leaving: w.leaving, WebhooksOff: w.webhooksOff, Changes: w.changes}
 	for _, m := range w.jobs {
 		o.Jobs = append(o.Jobs, &Job{

@@ -57,3 +57,12 @@ func (w Writer) Settle(before []metav1.Condition) {
 	}
 	slices.SortFunc(*w.List, func(a, b metav1.Condition) int { return slices.Index(order, a.Type) - slices.Index(order, b.Type) })
 }
+
+// BecameTrue returns the condition of that type if it was not True before, or has another reason now; nil otherwise.
+func BecameTrue(before, after []metav1.Condition, kind string) *metav1.Condition {
+	is, was := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)
+	if is == nil || is.Status != metav1.ConditionTrue || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
+		return nil
+	}
+	return is
+}

@@ -3,14 +3,12 @@ package describe
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
@@ -35,7 +33,7 @@ func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event
 	for kind, condition := range map[string]string{
 		corev1.EventTypeNormal: v1alpha1.ConditionSucceeded, corev1.EventTypeWarning: v1alpha1.ConditionFailed,
 	} {
-		if c := s.becameTrue(condition); c != nil {
+		if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, condition); c != nil {
 			s.add(kind, condition, "%s", c.Message)
 		}
 	}
@@ -52,10 +50,10 @@ func (s *story) tellObstacles() {
 	if jobstate.Finished(s.after) {
 		return
 	}
-	if c := s.becameTrue(v1alpha1.ConditionStalled); c != nil {
+	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionStalled); c != nil {
 		s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
 	}
-	if c := s.becameTrue(v1alpha1.ConditionReconciling); c != nil {
+	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionReconciling); c != nil {
 		switch c.Reason {
 		case v1alpha1.ReasonSubmitted, v1alpha1.ReasonQueued, v1alpha1.ReasonStarting, v1alpha1.ReasonRecovering,
 			v1alpha1.ReasonCompleting, v1alpha1.ReasonSuspending, v1alpha1.ReasonPreempting, v1alpha1.ReasonRestarting:
@@ -65,7 +63,7 @@ func (s *story) tellObstacles() {
 			s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
 		}
 	}
-	if c := s.becameTrue(v1alpha1.ConditionRangePending); c != nil {
+	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionRangePending); c != nil {
 		s.add(corev1.EventTypeNormal, v1alpha1.ConditionRangePending, "%s", c.Message)
 	}
 }
@@ -88,7 +86,7 @@ func (s *story) tellWorkers() {
 	if gone := s.evicted(); len(gone) > 0 {
 		why := whyEvicted(after.Elasticity)
 		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s: %s; %d ready go on.",
-			strings.ToUpper(why[:1])+why[1:], WorkersNamed(gone), after.ReadyReplicas)
+			Capital(why), WorkersNamed(gone), after.ReadyReplicas)
 	}
 	s.tellInVain()
 	s.tellRejections()
@@ -171,15 +169,6 @@ func (s *story) whatFollows() string {
 		return "it keeps its pod"
 	}
 	return "see the failure policy for what follows; by default it is created anew"
-}
-
-// becameTrue returns a condition that was not True before, or whose reason is another one now.
-func (s *story) becameTrue(kind string) *metav1.Condition {
-	is, was := meta.FindStatusCondition(s.after.Conditions, kind), meta.FindStatusCondition(s.before.Conditions, kind)
-	if is == nil || is.Status != metav1.ConditionTrue || (was != nil && was.Status == is.Status && was.Reason == is.Reason) {
-		return nil
-	}
-	return is
 }
 
 func (s *story) evicted() []int32 {
