@@ -36,8 +36,8 @@ func (t *state) short() bool {
 	return t.p.shut() != nil || (v.Waiting > 0 && !v.Overdue && !v.Answer.Fits && v.Answer.Unknown == "")
 }
 
-// noteShortage notes since when the attempt is not short, and reports whether it was not placed in time since. A gang that has some pods
-// placed already has as long again: Volcano binds a gang one pod after another.
+// noteShortage notes since when the attempt is not short, and reports whether it was not placed in time since. A gang that has
+// some pods placed already has as long again: Volcano binds a gang one pod after another.
 func (t *merge) noteShortage() (overdue bool) {
 	run := t.st.Run
 	switch short := t.short(); {

@@ -147,7 +147,9 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 }
 
 // InEffect is the tier that a job asks for or, if it asks for none, the one on its record.
-func (ts Tiers) InEffect(asked, recorded string) (Tier, bool) { return ts.Find(cmp.Or(asked, recorded)) }
+func (ts Tiers) InEffect(asked, recorded string) (Tier, bool) {
+	return ts.Find(cmp.Or(asked, recorded))
+}
 
 // OpenTo returns the tiers that an owner's jobs of a profile may have, the default among them: all for a profile that lists none,
 // and for none, up to the highest that the profile's members let the owner have.
