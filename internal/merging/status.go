@@ -10,6 +10,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
@@ -215,5 +216,5 @@ func (t *description) sayProgress(summary, reason, message string) {
 }
 
 func (t *description) speak(summary, reason, message string) {
-	t.st.Summary, t.st.Reason, t.st.Message, t.sentence = clip(summary, 128), reason, clip(message, 4096), message
+	t.st.Summary, t.st.Reason, t.st.Message, t.sentence = clip(summary, 128), reason, clip(message, conditions.MessageLimit), message
 }

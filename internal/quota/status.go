@@ -31,7 +31,7 @@ func (r *review) say(lent map[string]capacity.Amounts) {
 	r.sayFigures(lent[name])
 	unknown := r.sayOverBudget()
 	reason, message := r.summary()
-	r.st.Reason, r.st.Message = reason, text.Clip(message, 4096)
+	r.st.Reason, r.st.Message = reason, text.Clip(message, conditions.MessageLimit)
 	r.setReady(reason, message)
 	r.setReconciling(reason, message)
 	r.setStalled(reason, message)

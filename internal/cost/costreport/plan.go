@@ -114,10 +114,26 @@ func Plan(o Observed, now time.Time) Decision {
 	p.d.Due = p.earliest()
 	p.planRest()
 	p.say()
-	if !equality.Semantic.DeepEqual(o.Report.Status, p.d.Status) {
+	if !p.isTold() {
 		p.announce()
 	}
 	return p.d
+}
+
+// isTold is true once the status at the API server says what is to be done. Its words do not count, because an error may be
+// worded otherwise each time, but for those about a report that is made: takeRequest goes by them.
+func (p *planner) isTold() bool {
+	told, wanted := p.o.Report.Status.DeepCopy(), p.d.Status.DeepCopy()
+	if p.d.Make != nil && told.Message != wanted.Message {
+		return false
+	}
+	for _, st := range []*v1alpha1.CostReportStatus{told, wanted} {
+		st.Message = ""
+		for i := range st.Conditions {
+			st.Conditions[i].Message = ""
+		}
+	}
+	return equality.Semantic.DeepEqual(told, wanted)
 }
 
 // planRest decides about what is done with reports that are there: after one was made, in the next round.

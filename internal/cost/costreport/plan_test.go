@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,7 +136,7 @@ func TestAReportWaitsForItsEndToBeRecorded(t *testing.T) {
 
 // An alert is about when the earliest report is due that is not made.
 func TestSinceWhenAReportIsDue(t *testing.T) {
-	down := &Obstacle{Reason: v1alpha1.ReasonLedgerUnavailable}
+	down := &Obstacle{Reason: v1alpha1.ReasonInvalidPriceList}
 	lastWas := func(to string) func(*v1alpha1.CostReport) {
 		return func(r *v1alpha1.CostReport) { r.Status.Last = &v1alpha1.ReportSummary{To: metav1.NewTime(at(to))} }
 	}
@@ -365,6 +366,24 @@ func TestNothingIsDoneBeforeTheStatusSaysSo(t *testing.T) {
 	d = planned(o, now)
 	g.Expect([]any{d.Make, d.Publish, d.Mails.Begin}).To(Equal([]any{(*Making)(nil), true, true}))
 	g.Expect(d.Mails.Send).To(HaveLen(1))
+}
+
+// An error may be worded otherwise each time that it is met, by the port or the time that stands in it.
+func TestWordsThatChangeHoldNothingUp(t *testing.T) {
+	g := NewWithT(t)
+	now := at("24 10:00")
+	o := Observed{
+		Report: weekly(), Kept: []Kept{kept("16 09:00", 1), kept("23 09:00", 1)}, Recorded: now,
+		Mails: mailsOf("", ledger.DeliverySent), Obstacle: &Obstacle{Reason: v1alpha1.ReasonInvalidPriceList},
+	}
+	o.Mails.Round.Next = at("30 09:00")
+	for _, port := range []string{"4001", "4002", "4003"} {
+		o.Obstacle.Message = "It does not answer at port " + port + ".\xff"
+		d := Plan(o, now)
+		o.Report.Status = d.Status
+		g.Expect(utf8.ValidString(d.Status.Message)).To(BeTrue(), "the API server keeps it as it is")
+		g.Expect(d.Mails.Begin).To(Equal(port != "4001"), "it waits until the reason is told, and not for its words")
+	}
 }
 
 // What is asked for is made once for each value of the annotation, whenever the operator is killed.

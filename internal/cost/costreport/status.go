@@ -9,6 +9,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost"
 	"github.com/tideline-io/tideline/internal/platform/conditions"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // say writes what the status says.
@@ -21,7 +22,8 @@ func (p *planner) say() {
 	if last := p.last(); last != nil && p.lost().IsZero() {
 		st.Last = last.Summary.DeepCopy()
 	}
-	st.Reason, st.Message = p.summary()
+	reason, message := p.summary()
+	st.Reason, st.Message = reason, text.Clip(message, conditions.MessageLimit)
 	p.sayMails()
 	w := conditions.Writer{List: &st.Conditions, Generation: p.o.Report.Generation, Now: metav1.NewTime(p.now).Rfc3339Copy()}
 	p.setReady(w)

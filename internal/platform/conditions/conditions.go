@@ -11,8 +11,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// messageLimit is the longest message of a condition, in bytes. The API allows eight times as many; nobody reads them.
-const messageLimit = 4096
+// MessageLimit is the longest message of a condition or a status, in bytes: what the schemas allow a status. Kubernetes allows a
+// condition eight times as many, which is too long to read.
+const MessageLimit = 4096
 
 // order is that in which people read conditions, of all kinds.
 var order = []string{
@@ -34,7 +35,7 @@ type Writer struct {
 // Set writes a condition whose transition time is now; a message that is too long is cut.
 func (w Writer) Set(kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(w.List, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: text.Clip(message, messageLimit),
+		Type: kind, Status: status, Reason: reason, Message: text.Clip(message, MessageLimit),
 		ObservedGeneration: w.Generation, LastTransitionTime: w.Now,
 	})
 }

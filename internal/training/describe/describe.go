@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/conditions"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 	"github.com/tideline-io/tideline/internal/training/losses"
@@ -79,7 +80,7 @@ func Status(in Input) {
 	d.setRangePending()
 	d.setSchedulerConfigured()
 	d.setOwnerChecked()
-	d.Status.Reason, d.Status.Message = d.reason, text.Clip(d.message, 4096)
+	d.Status.Reason, d.Status.Message = d.reason, text.Clip(d.message, conditions.MessageLimit)
 	d.Conditions().Settle(d.Job.Status.Conditions)
 }
 
@@ -92,7 +93,7 @@ func Obstruct(in Input) {
 	d.setFullSize()
 	d.setReconciling()
 	d.setStalled()
-	d.Status.Reason, d.Status.Message = d.reason, text.Clip(d.message, 4096)
+	d.Status.Reason, d.Status.Message = d.reason, text.Clip(d.message, conditions.MessageLimit)
 	d.Conditions().Settle(d.Job.Status.Conditions)
 }
 
