@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -34,8 +33,6 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
 const (
-	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
-	staleInterval = 2 * time.Second
 	// startInterval is how often it is looked whether the ledger has all that ran, after the operator started. That takes seconds;
 	// what takes longer than startTime is said.
 	startInterval, startTime = 2 * time.Second, time.Minute
@@ -91,13 +88,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			LogConstructor: func(req *reconcile.Request) logr.Logger {
-				log := mgr.GetLogger().WithName("costreport")
-				if req != nil {
-					log = log.WithValues("report", req.Name)
-				}
-				return log
-			},
+			LogConstructor:          kube.LogFor(mgr, "costreport", "report"),
 		}).
 		Complete(r)
 	if err != nil {
@@ -111,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
 	object := &v1alpha1.CostReport{}
 	if err := r.client.Get(ctx, req.NamespacedName, object); err != nil {

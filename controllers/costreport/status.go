@@ -15,11 +15,10 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/cost/costreport"
+	"github.com/tideline-io/tideline/internal/platform/kube"
+	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
-
-// noteLimit is how long the note of an event may be, by the API server.
-const noteLimit = 1024
 
 // report writes the status when it says anything new, also after a problem, and then tells what became otherwise.
 func (r *Reconciler) report(
@@ -37,7 +36,7 @@ func (r *Reconciler) report(
 	case problem != nil || err != nil:
 		return reconcile.Result{}, errors.Join(problem, err)
 	case stale:
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	case d.Make != nil || sends(d):
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The next plan says what came of it.
 	}
@@ -84,6 +83,6 @@ func (r *Reconciler) tell(ctx context.Context, object *v1alpha1.CostReport, st *
 	case v1alpha1.ReasonReportMade, v1alpha1.ReasonReportScheduled, v1alpha1.ReasonSuspended:
 		kind = corev1.EventTypeNormal
 	}
-	r.recorder.Eventf(object, nil, kind, st.Reason, "Reconcile", "%s", text.Clip(st.Message, noteLimit))
+	r.recorder.Eventf(object, nil, kind, st.Reason, "Reconcile", "%s", text.Clip(st.Message, statuspace.MessageLimit))
 	log.FromContext(ctx).Info("CostReport changed", "reason", st.Reason, "message", st.Message)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,8 +57,6 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
-	staleInterval = 2 * time.Second
 	// waitInterval is how often something that no watch tells of is looked at again.
 	waitInterval = 30 * time.Second
 	// Back-off of failed reconciles.
@@ -176,13 +173,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.ElasticTrainingJobs),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			LogConstructor: func(req *reconcile.Request) logr.Logger {
-				log := mgr.GetLogger().WithName("elastictrainingjob")
-				if req != nil {
-					log = log.WithValues("job", req.String())
-				}
-				return log
-			},
+			LogConstructor:          kube.LogFor(mgr, "elastictrainingjob", "job"),
 		}).
 		Build(r)
 }
@@ -344,7 +335,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
 	job := &v1alpha1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
@@ -362,7 +353,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if !complete {
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
 	now := r.now()
 	decision := training.Plan(observed, now)

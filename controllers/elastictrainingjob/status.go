@@ -39,7 +39,7 @@ func (r *Reconciler) report(
 		if err := r.applier.CatchUp(ctx, key, o.Job, &v1alpha1.ElasticTrainingJob{}); err != nil {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,8 +54,6 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
-	staleInterval = 2 * time.Second
 	// waitInterval is how often something that was refused, and that no watch tells of, is tried again.
 	waitInterval = 30 * time.Second
 	// Back-off of failed reconciles. What fails for one merge of a pool delays what time alone would do for the others, so it is
@@ -203,13 +200,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.MergePools),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			LogConstructor: func(req *reconcile.Request) logr.Logger {
-				log := mgr.GetLogger().WithName("mergejob")
-				if req != nil {
-					log = log.WithValues("queue", req.Name)
-				}
-				return log
-			},
+			LogConstructor:          kube.LogFor(mgr, "mergejob", "queue"),
 		}).
 		Build(r)
 }
@@ -255,7 +246,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
 	decision, now, err := r.decide(ctx, req.Name)
 	if err != nil {

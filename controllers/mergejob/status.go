@@ -29,7 +29,7 @@ func (r *Reconciler) report(
 	wait, err := r.writeWhenDue(ctx, pool, d, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return staleInterval, r.applier.CatchUp(ctx, pool, d.Job.Object, &v1alpha1.MergeJob{})
+		return kube.StaleInterval, r.applier.CatchUp(ctx, pool, d.Job.Object, &v1alpha1.MergeJob{})
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	case p != nil && p.Class == kube.Retry:
@@ -39,7 +39,7 @@ func (r *Reconciler) report(
 		}
 		return 0, p.Err
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
-		return staleInterval, nil // What has the name is being deleted.
+		return kube.StaleInterval, nil // What has the name is being deleted.
 	case p != nil:
 		log.FromContext(ctx).Error(p.Err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
 		if r.memory.noteRefusal(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message}) {

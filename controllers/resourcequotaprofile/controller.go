@@ -47,8 +47,6 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// staleInterval is how long to wait for a cache that has not seen our own writes, should no event come.
-	staleInterval = 2 * time.Second
 	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
 	gathering = time.Second
 	// Back-off of failed reconciles.
@@ -179,7 +177,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if seen, err := r.applier.Writes.Seen(ctx, all); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
-		return reconcile.Result{RequeueAfter: staleInterval}, nil
+		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
 	observed, err := r.observe(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ type remembered struct {
 	// tried is when that was said.
 	tried time.Time
 	// placeholders are what was last said against what holds the room of reservations, by their names.
-	rooms map[string]quota.Refusal
+	placeholders map[string]quota.Refusal
 }
 
 func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
@@ -82,18 +82,18 @@ func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation 
 	problem := kube.ProblemOf(err, "create what holds the room")
 	switch {
 	case problem == nil:
-		delete(known.rooms, reservation)
+		delete(known.placeholders, reservation)
 	case problem.Class != kube.Retry:
-		if known.rooms == nil {
-			known.rooms = map[string]quota.Refusal{}
+		if known.placeholders == nil {
+			known.placeholders = map[string]quota.Refusal{}
 		}
-		known.rooms[reservation] = quota.Refusal{Reason: problem.Reason, Said: err.Error()}
+		known.placeholders[reservation] = quota.Refusal{Reason: problem.Reason, Said: err.Error()}
 	}
 }
 
 // refusalOf is what was last said against holding the room of a reservation; nil for nothing.
 func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
-	if refusal, refused := m.of(p).rooms[reservation]; refused {
+	if refusal, refused := m.of(p).placeholders[reservation]; refused {
 		return &refusal
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/platform/kube"
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/quota"
@@ -53,7 +54,7 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 	err := r.applier.PatchStatus(ctx, all, d.Profile, updated)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return staleInterval, r.applier.CatchUp(ctx, all, d.Profile, &v1alpha1.ResourceQuotaProfile{})
+		return kube.StaleInterval, r.applier.CatchUp(ctx, all, d.Profile, &v1alpha1.ResourceQuotaProfile{})
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	}

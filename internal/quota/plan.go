@@ -258,7 +258,7 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 	}
 }
 
-// shared tells of a resource that is divided without anybody asking for it: cores, memory, and devices.
+// dividedByShares tells of a resource that is divided without anybody asking for it: cores, memory, and devices.
 func dividedByShares(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.Contains(string(name), "/")
 }

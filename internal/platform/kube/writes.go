@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
+
+// StaleInterval is how long a reconciler waits for a cache that has not seen its own writes, should no event come.
+const StaleInterval = 2 * time.Second
 
 // Writes remembers what a reconciler wrote for an owner until the caches have seen it, so that nothing is decided twice on
 // stale reads. Kubernetes' own controllers do the same since 1.36 (pkg/controller/util/consistency): resource versions of one
