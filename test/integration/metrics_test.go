@@ -3,14 +3,13 @@ package integration
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+
+	"github.com/tideline-io/tideline/test/testutil"
 )
 
 // samples are counters, gauges and the counts of histograms, as Prometheus reads them: by name and labels, as in
@@ -20,14 +19,8 @@ type samples map[string]float64
 // scrape reads what the operator serves to Prometheus.
 func scrape(ctx context.Context, address string) samples {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
-	Expect(err).NotTo(HaveOccurred(), "there is an address")
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred(), "the operator serves metrics")
-	defer func() { _ = response.Body.Close() }()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	Expect(err).NotTo(HaveOccurred(), "Prometheus can read them")
+	families, err := testutil.ReadMetrics(ctx, address)
+	Expect(err).NotTo(HaveOccurred(), "the operator serves metrics that Prometheus can read")
 	read := samples{}
 	for name, family := range families {
 		for _, m := range family.GetMetric() {

@@ -4,8 +4,6 @@ package pools
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,8 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -42,7 +38,9 @@ func TestPools(t *testing.T) {
 
 var _ = Describe("5,000 merges in 50 pools", Ordered, func() {
 	It("are decided on in less than 100 ms a pool, and written nothing at rest", func(ctx SpecContext) {
-		stores, address := GinkgoT().TempDir(), "127.0.0.1:"+freePort()
+		stores := GinkgoT().TempDir()
+		address, err := testutil.FreeAddress(ctx)
+		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
 		GinkgoT().Setenv("CGO_ENABLED", "0") // The figures are those of the operator without the race detector.
 		in, err := testutil.Prepare(ctx, cluster.Options{Log: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred(), "the cluster starts")
@@ -98,16 +96,6 @@ var _ = Describe("5,000 merges in 50 pools", Ordered, func() {
 	}, SpecTimeout(20*time.Minute))
 })
 
-func freePort() string {
-	GinkgoHelper()
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	Expect(err).NotTo(HaveOccurred())
-	return port
-}
-
 func queue(name string) *schedulingv1beta1.Queue {
 	q := &schedulingv1beta1.Queue{Spec: schedulingv1beta1.QueueSpec{Weight: 1}}
 	q.Name = name
@@ -153,14 +141,8 @@ func createAll(ctx context.Context, c client.Client, stores string, names []stri
 // decisions is the histogram of how long decisions took.
 func decisions(ctx context.Context, address string) *dto.Histogram {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred(), "the operator serves metrics")
-	defer func() { _ = response.Body.Close() }()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	Expect(err).NotTo(HaveOccurred(), "Prometheus can read them")
+	families, err := testutil.ReadMetrics(ctx, address)
+	Expect(err).NotTo(HaveOccurred(), "the operator serves metrics that Prometheus can read")
 	family := families["tideline_merge_decision_seconds"]
 	Expect(family).NotTo(BeNil())
 	return family.GetMetric()[0].GetHistogram()
