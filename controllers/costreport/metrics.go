@@ -114,7 +114,7 @@ func (m *metrics) observeNumbers(name string, n *report.Numbers) {
 	}
 }
 
-// observeMails tells how far the mails of the last report have come; nil for one that nobody gets.
+// observeMails tells how far the mails of the last report have come; nil for a report without recipients.
 func (m *metrics) observeMails(report string, d *costreport.MailsDecision) {
 	if d == nil {
 		m.recipients.DeletePartialMatch(prometheus.Labels{labelReport: report})

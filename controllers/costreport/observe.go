@@ -38,7 +38,7 @@ type view struct {
 	// kept are the last periods and revisions first, and numbers are those of the first one; nil for none.
 	kept    []ledger.KeptReport
 	numbers *report.Numbers
-	// computed is the last report; nil until somebody needs it.
+	// computed is the last report; nil until it is needed.
 	computed *cost.Report
 	// server takes mails, where one may have to be sent.
 	server mail.Server
@@ -163,7 +163,7 @@ func (r *Reconciler) observeLists(ctx context.Context, v *view) error {
 	return nil
 }
 
-// observeDirectory reads the directory. Without it nobody knows who is to get mails.
+// observeDirectory reads the directory, which says who gets mails.
 func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 	ref := v.report.Spec.DirectoryRef
 	if ref == nil {
@@ -239,7 +239,7 @@ func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 	return nil
 }
 
-// mailAgainAt is when somebody wanted mails of which nobody knows whether they arrived to be sent again.
+// mailAgainAt is when a user asked for mails to be sent again whose arrival is unknown.
 func mailAgainAt(object *v1alpha1.CostReport) time.Time {
 	at, err := time.Parse(time.RFC3339, object.Annotations[v1alpha1.AnnotationMailAgain])
 	if err != nil {

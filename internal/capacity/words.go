@@ -57,7 +57,7 @@ func (a *Answer) comes() string {
 		held = "places"
 	}
 	return " Its room is on its way: pods that are leaving hold " + held +
-		". It fits once they have gone, and nobody else is told to leave for it."
+		". It fits once they have gone, and no other worker is asked to leave for it."
 }
 
 // listed lists amounts: GPUs and other extended resources alone where there are any, because they are what gangs wait for, and

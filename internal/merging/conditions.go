@@ -38,7 +38,7 @@ func (t *description) setReconciling() {
 	t.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, t.st.Reason, t.sentence)
 }
 
-// setStalled tells that nothing will happen until somebody changes something.
+// setStalled tells that the merge waits for a user or an administrator to change something.
 func (t *description) setStalled() {
 	if t.held == nil || !t.held.stalled {
 		t.unset(v1alpha1.ConditionStalled)
@@ -83,7 +83,7 @@ func (t *description) setStoreUnavailable() {
 	}
 }
 
-// setOwnerChecked tells, with the first words of a job and for good, that nobody checked what depends on who created it.
+// setOwnerChecked tells, with the first words of a job and for good, that what depends on its creator was not checked.
 func (t *description) setOwnerChecked() {
 	if !ownership.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return

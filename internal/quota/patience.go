@@ -88,7 +88,7 @@ func (p *planner) holdDeletions(d *Decision) {
 	}
 }
 
-// awaitFigures has figures looked at again of which no watch tells.
+// awaitFigures has figures looked at again that no watch reports.
 func (p *planner) awaitFigures() {
 	switch {
 	case len(p.o.Budgets) > 0:

@@ -117,10 +117,10 @@ func TestWhyAJobWaits(t *testing.T) {
 			Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 1}, Largest: 1, Short: capacity.Amounts{"nvidia.com/gpu": 7},
 			Leaving: capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 8000},
 		}, "It is short of 7 nvidia.com/gpu. Its room is on its way: pods that are leaving hold 8 nvidia.com/gpu. It fits once they " +
-			"have gone, and nobody else is told to leave for it."},
+			"have gone, and no other worker is asked to leave for it."},
 		{capacity.Answer{Nodes: 1, Leaving: capacity.Amounts{}},
-			"Its room is on its way: pods that are leaving hold places. It fits once they have gone, and nobody else is told to leave " +
-				"for it."},
+			"Its room is on its way: pods that are leaving hold places. It fits once they have gone, and no other worker is asked " +
+				"to leave for it."},
 	} {
 		w.o.Verdict.Answer, w.o.Verdict.Holders = c.answer, nil
 		w.settle()

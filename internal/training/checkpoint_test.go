@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
@@ -197,4 +199,25 @@ func TestARequestThatHasNoNumberIsAnsweredByItsTime(t *testing.T) {
 	g.Expect(w.indices()).To(HaveLen(8))
 	w.done().settle()
 	g.Expect(w.indices()).To(HaveLen(4))
+}
+
+// asksForALeave tells whether a request for a checkpoint stands only while a worker that runs is to leave.
+func (m *planned) asksForALeave() bool {
+	switch {
+	case m.st.Checkpoint == nil, !m.trains(), m.st.MasterCompletionTime != nil:
+		return true
+	case m.o.Job.Spec.RunPolicy.Suspend, m.st.Preemption != nil, m.st.Attempt.Number != m.was.Attempt.Number:
+		return true
+	}
+	spec := &m.o.Job.Spec
+	if spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart &&
+		(spec.MinReplicas != m.was.Attempt.MinReplicas || spec.MaxReplicas != m.maximum()) {
+		return true
+	}
+	return slices.ContainsFunc(m.o.Workers, func(w podstate.Worker) bool {
+		if w.Phase != corev1.PodRunning || w.Attempt != m.was.Attempt.ID() {
+			return false
+		}
+		return w.Index >= m.maximum() || slices.Contains(m.o.Verdict.GiveUp, w.UID) || w.Terminating || m.toldToLeave(&w)
+	})
 }

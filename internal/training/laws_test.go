@@ -150,26 +150,6 @@ func (m *planned) toldToLeave(p *podstate.Worker) bool {
 	return known != nil && known.Lost
 }
 
-func (m *planned) asksForALeave() bool {
-	switch {
-	case m.st.Checkpoint == nil, !m.trains(), m.st.MasterCompletionTime != nil:
-		return true
-	case m.o.Job.Spec.RunPolicy.Suspend, m.st.Preemption != nil, m.st.Attempt.Number != m.was.Attempt.Number:
-		return true
-	}
-	spec := &m.o.Job.Spec
-	if spec.Elasticity.OnRangeChange == v1alpha1.RangeChangeRestart &&
-		(spec.MinReplicas != m.was.Attempt.MinReplicas || spec.MaxReplicas != m.maximum()) {
-		return true
-	}
-	return slices.ContainsFunc(m.o.Workers, func(w podstate.Worker) bool {
-		if w.Phase != corev1.PodRunning || w.Attempt != m.was.Attempt.ID() {
-			return false
-		}
-		return w.Index >= m.maximum() || slices.Contains(m.o.Verdict.GiveUp, w.UID) || w.Terminating || m.toldToLeave(&w)
-	})
-}
-
 func (m *planned) memoryComesFirst() bool {
 	return !slices.ContainsFunc(m.d.DeletePods, func(p podstate.Worker) bool { return m.alive(&p) })
 }

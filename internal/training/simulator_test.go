@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// Reasons of condition DisruptionTarget of pods whose node is gone, whose node is unreachable, and that somebody evicted.
+	// Reasons of condition DisruptionTarget of pods whose node is gone, whose node is unreachable, and that were evicted.
 	reasonNodeGone, reasonTaint, evictionAPI = "DeletionByPodGC", "DeletionByTaintManager", "EvictionByEvictionAPI"
 	// incidentWindow is how close together restarts of several workers are one incident.
 	incidentWindow = time.Minute

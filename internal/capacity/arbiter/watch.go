@@ -79,7 +79,7 @@ func (a *Arbiter) noteBinding(before, after any) {
 	}
 }
 
-// boundSince lists the gangs of which pods were bound since others were asked to leave for them.
+// boundSince lists the gangs that got a pod bound after others were asked to leave for them.
 func (a *Arbiter) boundSince() map[types.NamespacedName]bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -29,7 +29,7 @@ type Observed struct {
 	Unknown bool
 	// Recorded is until when the ledger has all that ran.
 	Recorded time.Time
-	// Mails are those of the last one; nil where nobody gets it. MailUnknown is true while nobody knows, because of the obstacle.
+	// Mails are those of the last one; nil where it has no recipients. MailUnknown is true while the obstacle hides them.
 	Mails       *Mails
 	MailUnknown bool
 }
@@ -69,7 +69,7 @@ type Decision struct {
 	ForgetBefore time.Time
 	// Publish says that the last report is to be summed up where the operator runs.
 	Publish bool
-	// Mails is what becomes of the mails of the last report; nil where nobody gets it, or nobody knows.
+	// Mails is what becomes of the mails of the last report; nil where it has no recipients, or they are unknown.
 	Mails *MailsDecision
 	// Status to be written.
 	Status v1alpha1.CostReportStatus

@@ -28,7 +28,7 @@ var mediaTypes = map[string]string{
 	costreport.FileJSON: "application/json", costreport.FileFOCUS: "text/csv; charset=utf-8",
 }
 
-// Server serves the files of reports, read-only. It checks nobody's rights: whoever registers it does.
+// Server serves the files of reports, read-only. It does not check rights; the server that it is registered with must.
 type Server struct {
 	open func(context.Context) (*ledger.Ledger, error)
 	log  logr.Logger

@@ -178,7 +178,7 @@ func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.O
 	return allowed
 }
 
-// NamesOpenTo lists the names of the tiers of OpenTo, for messages, and for whom they are fewer than the profile's.
+// NamesOpenTo lists the names of the tiers of OpenTo for messages, with the owner if the owner has fewer than the profile.
 func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
 	allowed := ts.OpenTo(profile, owner)
 	names := cmp.Or(allowed.Names(), "none that the operator's configuration knows")

@@ -73,7 +73,8 @@ func (d *description) setReconciling() {
 	}
 }
 
-// setStalled tells that nothing will happen until somebody changes something; kstatus knows a failed job as such too.
+// setStalled tells that the job waits for a user or an administrator to change something; kstatus knows a failed job as Stalled
+// too.
 func (d *description) setStalled() {
 	failed := d.is == ended && !meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionSucceeded)
 	if failed || d.is == hindered && d.Obstacle.Stalled {

@@ -19,7 +19,7 @@ func (s *State) CorePlaced() bool {
 	return s.CountCore(placed) == s.Minimum
 }
 
-// CountCore counts the core workers of which is holds, and those that have succeeded and left.
+// CountCore counts the core workers that pass is, and those that have succeeded and left.
 func (s *State) CountCore(is func(*podstate.Worker) bool) int32 {
 	var n int32
 	for i, w := range s.At[:s.Minimum] {

@@ -48,8 +48,8 @@ type Outcome struct {
 	Reason, Message string
 }
 
-// weight orders outcomes: of several in one evaluation the heaviest is meant. What the user's rules say of an end outweighs the
-// budget.
+// weight orders outcomes: if one evaluation yields several, the one with the highest weight wins. What the user's rules say of
+// an end outweighs the budget.
 func (o Outcome) weight() int {
 	switch {
 	case o.Action == "":
@@ -64,8 +64,8 @@ func (o Outcome) weight() int {
 	return 4
 }
 
-// ruleOn is what the policy says of a loss. Nobody's peer was lost with a worker that never ran: it was to come, and will come
-// later. Nor did a stranded worker complete its task.
+// ruleOn is what the policy says of a loss. A worker that was evicted before it ran never joined the rendezvous, so no peer has
+// to restart. A stranded worker did not complete its task.
 func (b *Books) ruleOn(l *loss) ruling {
 	switch {
 	case l.stranded, !l.ran && (l.disruption != "" || l.rejected):
