@@ -67,7 +67,7 @@ func TestFileThatIsNoDatabase(t *testing.T) {
 }
 
 // lock has another connection keep writers out until it is called.
-func lock(t *testing.T, g *WithT, l *Ledger, where Options) (unlock func()) {
+func lock(t *testing.T, g *WithT, l *Ledger, where Options) (unlock func() error) {
 	t.Helper()
 	_, connector, _, err := connect(where)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -79,7 +79,7 @@ func lock(t *testing.T, g *WithT, l *Ledger, where Options) (unlock func()) {
 		_, err = tx.ExecContext(t.Context(), l.kind.lock)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	return func() { g.Expect(tx.Rollback()).To(Succeed()) }
+	return tx.Rollback
 }
 
 func TestLockedDatabase(t *testing.T) {
@@ -115,8 +115,10 @@ func TestLockedDatabase(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring("is locked by another process")))
 			l.kind.patience = time.Minute
 		}
-		time.AfterFunc(400*time.Millisecond, unlock) // longer than SQLite itself waits
+		unlocked := make(chan error, 1)
+		time.AfterFunc(400*time.Millisecond, func() { unlocked <- unlock() }) // longer than SQLite itself waits
 		g.Expect(l.Record(t.Context(), entries)).To(Succeed(), "as soon as it is its turn")
+		g.Expect(<-unlocked).To(Succeed())
 	})
 }
 
