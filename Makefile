@@ -203,7 +203,14 @@ sbom: build ## Write bin/tideline.cdx.json, a software bill of materials (Cyclon
 
 .PHONY: test
 test: ## Run unit tests, and scenarios and faults on a real API server and Volcano; with -race.
-	@exec test/run.sh unit project bundle cluster integration+stock merge+profile+pairs capacity+sizing+report faults
+	@exec test/run.sh unit project bundle+cluster integration+profile+stock,sizing+merge,capacity,report faults
+
+.PHONY: test-long
+test-long: ## Run what waits or tries too much for make test: long specs, both of Volcano's pairs of actions, a crash at every write.
+	@status=0
+	TIDELINE_LABELS=long test/run.sh integration capacity || status=1
+	TIDELINE_DIFFERENTIAL=300 TIDELINE_FAULTS=each test/run.sh capacity pairs faults || status=1
+	exit $$status
 
 .PHONY: test-faults
 test-faults: ## Hit every write of the operator with every fault; up to an hour.
@@ -267,7 +274,7 @@ test-all: ## Run every suite this machine can run, and say what was not run and 
 	try() {
 		$(MAKE) "$$@" || failed+=("$$1")
 	}
-	for target in test test-versions test-install test-pytorchjob test-pools test-jobs test-ledger test-requests histories fuzz test-faults; do
+	for target in test test-long test-versions test-install test-pytorchjob test-pools test-jobs test-ledger test-requests histories fuzz test-faults; do
 		try "$$target"
 	done
 	try demo ONESHOT=1

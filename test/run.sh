@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # run.sh STAGE... runs stages of the tests one after another, each in random order and with the race detector, and closes
-# with one line per stage. One after another, because the scenarios measure time on a real API server, which the compiler
-# and the other tests would disturb on a small machine; stages that mostly wait may be joined by a plus, as in stock+capacity,
-# and run side by side.
+# with one line per stage. Stages of scenarios mostly wait, so that lanes of them may run side by side, joined by a plus: of
+# integration+stock,sizing the first lane is integration, and the second stock and then sizing. What compiles or computes runs
+# alone, because scenarios measure time.
+#
+# TIDELINE_LABELS chooses the specs of suites by their labels, as Ginkgo's --label-filter: those that are not long by default.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,6 +12,7 @@ gotestsum=$(test/tools/build.sh gotestsum)
 # Everything temporary is in one folder, because tests that are interrupted leave theirs behind.
 TMPDIR=$(mktemp -d)
 export TMPDIR
+export TIDELINE_LABELS=${TIDELINE_LABELS-!long}
 summary=$TMPDIR/summary
 touch "$summary"
 runner=
@@ -112,23 +115,32 @@ cluster() {
 	gotests cluster testname -timeout=10m -p=1 ./test/cluster/... ./test/demo/... ./test/testutil/...
 }
 
-# specs NAME TIMEOUT FOLDER [PROCESSES] runs the suite test/FOLDER, or what of it has the label $label if that is set. Its specs
-# run side by side on one cluster; most of the time they wait.
+# operator builds the operator for all suites of this run. A suite that tells nothing of it builds its own.
+operator() {
+	if [[ -z ${TIDELINE_TEST_OPERATOR:-} ]]; then
+		run go build -buildvcs=false "${race[@]}" -o "$TMPDIR/tideline" . || return
+		export TIDELINE_TEST_OPERATOR=$TMPDIR/tideline
+	fi
+}
+
+# specs NAME TIMEOUT FOLDER [PROCESSES] runs those specs of the suite test/FOLDER that have the labels. They run side by side on
+# one cluster; most of the time they wait.
 specs() {
-	local status=0 name=$1 report=$TMPDIR/$1.xml
+	local status=0 name=$1 report=$TMPDIR/$1.xml label=${label:-$TIDELINE_LABELS}
+	operator || return
 	run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" \
-		--label-filter="${label:-}" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
+		--label-filter="$label" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
-	[[ ! -s $report ]] || awk -v name="$name" -v label="${label:-}" '
+	[[ ! -s $report ]] || awk -v name="$name" -v label="$label" '
 		/<testsuite / { match($0, / time="[0-9.]+"/); seconds = substr($0, RSTART + 7, RLENGTH - 8) }
 		/<testcase name="\[It\]/ {
 			specs++
 			failed += / status="(failed|panicked|timedout|interrupted|aborted)"/
 			skipped += / status="(skipped|pending)"/
 		}
+		# What has another label is no spec of this run; a spec that skips itself says why.
+		/<skipped message="skipped">/ { specs--; skipped-- }
 		END {
-			# What has another label is no spec of this run.
-			if (label != "") { specs -= skipped; skipped = 0 }
 			printf "%-12s %d specs, %d failed, %d skipped in %.1fs\n", name, specs, failed, skipped, seconds
 			exit label != "" && specs == 0
 		}
@@ -288,30 +300,36 @@ stage() {
 	esac
 }
 
-# aside NAME starts a stage as a program of its own, whose output waits in a file.
+# aside LANE starts the stages of a lane as a program of its own, whose output waits in a file.
 aside() {
-	test/run.sh "$1" >"$TMPDIR/$1.log" 2>&1 &
+	# shellcheck disable=SC2086 # a lane is a list
+	test/run.sh ${1//,/ } >"$TMPDIR/$1.log" 2>&1 &
 	asides+=("$!")
 }
 
-# collect NAME... waits for the stages that run aside, in their order, and shows what they said; their closing lines join ours.
+# collect LANE... waits for the lanes that run aside, in their order, and shows what they said; their closing lines join ours.
 collect() {
-	for name in "$@"; do
-		wait "${asides[0]}" || failed+=("$name")
+	for lane in "$@"; do
+		wait "${asides[0]}" || failed+=("$(sed -n '$s/^FAIL: //p' "$TMPDIR/$lane.log" | grep . || echo "$lane")")
 		asides=("${asides[@]:1}")
-		sed '/^== done$/,$d' "$TMPDIR/$name.log"
-		sed '1,/^== done$/d; /^FAIL/d; /^PASS$/d' "$TMPDIR/$name.log" >>"$summary"
+		sed '/^== done$/,$d' "$TMPDIR/$lane.log"
+		sed '1,/^== done$/d; /^FAIL/d; /^PASS$/d' "$TMPDIR/$lane.log" >>"$summary"
 	done
 }
 
 for names in "$@"; do
-	IFS=+ read -r first others <<<"$names"
-	IFS=+ read -ra others <<<"${others:-}"
-	for name in "${others[@]}"; do
-		aside "$name"
+	IFS=+ read -ra lanes <<<"$names"
+	if ((${#lanes[@]} > 1)); then
+		operator || failed+=(operator)
+	fi
+	for lane in "${lanes[@]:1}"; do
+		aside "$lane"
 	done
-	stage "$first" || failed+=("$first")
-	collect "${others[@]}"
+	IFS=, read -ra stages <<<"${lanes[0]}"
+	for name in "${stages[@]}"; do
+		stage "$name" || failed+=("$name")
+	done
+	collect "${lanes[@]:1}"
 done
 
 echo "== done"

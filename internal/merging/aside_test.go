@@ -98,7 +98,7 @@ func TestMergesThatAreNeverPlacedCostTheOthersMinutes(t *testing.T) {
 	for _, m := range others {
 		g.Expect(m.status().LastFull.Name).NotTo(Equal("base"), "%s has merged", m.object.Name)
 	}
-	for range 30 * 8 {
+	for range 6 * 8 { // Six days: from the first on, the times until they ask again are the longest.
 		for _, m := range others {
 			m.store.increments = append(m.store.increments, fmt.Sprintf("%06d", len(m.store.increments)+1))
 		}
@@ -180,7 +180,7 @@ func TestWhileTheSchedulerIsDownNoTimeGrows(t *testing.T) {
 		w.stuck(fmt.Sprintf("m%d", i))
 	}
 	w.settle()
-	for range 6 * 60 {
+	for range 70 { // More than 32 minutes, the longest time.
 		w.pass(time.Minute)
 	}
 	for _, m := range w.jobs {

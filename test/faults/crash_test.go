@@ -16,7 +16,7 @@ var _ = Describe("the operator dies at any of its writes", func() {
 	if fullGrid {
 		told = append(told, rareMergeStories...)
 	}
-	for _, st := range told {
+	for _, st := range spots(told, 2) {
 		itEndsTheSame(st.name, st.everyWrite)
 	}
 })
@@ -39,7 +39,7 @@ func (st *story) everyWrite(ctx context.Context, res *results) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	points := st.points(end.writes)
+	points := spots(st.points(end.writes), 5)
 	var runs []func() error
 	for i := range points {
 		runs = append(runs, func() error {
@@ -50,7 +50,7 @@ func (st *story) everyWrite(ctx context.Context, res *results) (string, error) {
 	return table(end.writes, points), err
 }
 
-// points lists what to try: every fault at every write for the full grid, else one crash at each write, before or after it
+// points lists what can be tried: every fault at every write for the full grid, else one crash at each write, before or after it
 // by turns, and one that lasts while the story begins; of a story that is seldom told only that one.
 func (st *story) points(writes []call) []point {
 	points := []point{{}}

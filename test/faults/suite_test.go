@@ -2,8 +2,11 @@
 // in turn, sees late what happens, has a share of its requests refused, loses the API server, or is paused until another leads. A
 // crash is a real one, of the operator's process, by a proxy before the API server that counts its writes.
 //
-//	go test -race ./test/faults                       every write once, dying before or after it, and some faults that last
+//	go test -race ./test/faults                       half of the stories at every fifth write, and a third of the faults that last
+//	TIDELINE_FAULTS=each go test -race ./test/faults  every write once, dying before or after it, and some faults that last
 //	TIDELINE_FAULTS=full go test -race ./test/faults  every write with every fault, and all that last
+//
+// The seed of the run (--seed) chooses the half, the fifth and the third, so that many short runs try what one long run tries.
 //
 // Ginkgo's own command does the same. At the end stands a table of what was tried.
 package faults
@@ -29,8 +32,25 @@ func TestFaults(t *testing.T) {
 	RunSpecs(t, "Faults")
 }
 
-// fullGrid is true when every fault is to hit every write.
-var fullGrid = os.Getenv("TIDELINE_FAULTS") == "full"
+var (
+	// fullGrid is true when every fault is to hit every write.
+	fullGrid = os.Getenv("TIDELINE_FAULTS") == "full"
+	// spotChecks is true when only a part of what can be hit is.
+	spotChecks = os.Getenv("TIDELINE_FAULTS") == ""
+)
+
+// spots returns every n-th of all, at least one: another part for each seed of n in a row. All of them unless spotChecks.
+func spots[T any](all []T, n int) []T {
+	if !spotChecks {
+		return all
+	}
+	n = min(n, len(all))
+	var chosen []T
+	for i := int(GinkgoRandomSeed() % int64(max(n, 1))); i < len(all); i += n {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
+}
 
 // shared is what all runs share: a cluster with Tideline installed and no operator. Each run starts its own.
 var shared struct {

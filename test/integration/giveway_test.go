@@ -15,11 +15,12 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
 	"github.com/tideline-io/tideline/test/testutil/story"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("A running job makes room", func() {
 	// The longest scenario comes first, so that the others run beside it.
-	It("scenario 3 with the default cooldown of 300 s", SpecPriority(1), func() {
+	It("scenario 3 with the default cooldown of 300 s", suite.Long, SpecPriority(1), func() {
 		s := newScenario("s3-default", 8)
 		w := story.Fill(s, s.Job("a").With(func(a *v1alpha1.ElasticTrainingJob) { a.Spec.Elasticity.CooldownSeconds = nil }))
 		Expect(w.Read("a").Spec.Elasticity.CooldownSeconds).To(HaveValue(BeEquivalentTo(300)), "300 s is the default")

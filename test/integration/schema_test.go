@@ -21,6 +21,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/integration/badinput"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 // sideBySide is how many fields are tried at the same time: mostly, jobs wait for Volcano to look.
@@ -30,7 +31,8 @@ const sideBySide = 12
 const asked = "asked"
 
 var _ = Describe("The schema", func() {
-	It("is walked to every boundary and back: refused with the field's name, or settled; and what was, is again", func() {
+	const how = "is walked to every boundary and back: refused with the field's name, or settled; and what was, is again"
+	It(how, suite.Long, func() {
 		s := newScenario("schema", 64)
 		s.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Node(0)}},
 			fmt.Sprintf(`{"metadata":{"labels":{"nvidia.com/gpu.product":%q}}}`, acceleratorModel))

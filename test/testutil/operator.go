@@ -48,10 +48,17 @@ var operatorFlags = []string{
 }
 
 // BuildOperator builds the operator with the race detector into dir, and returns the program's path. Without a C compiler,
-// which the race detector needs, it builds without. The source tree is the one around the working directory.
+// which the race detector needs, it builds without. The source tree is the one around the working directory. If test/run.sh has
+// built the operator for all of its suites, that program is it.
 func BuildOperator(ctx context.Context, dir string) (string, error) {
+	if built := os.Getenv(operatorVariable); built != "" {
+		return built, nil
+	}
 	return BuildOperatorOf(ctx, "", dir)
 }
+
+// operatorVariable names the operator that test/run.sh has built once for all suites.
+const operatorVariable = "TIDELINE_TEST_OPERATOR"
 
 // BuildOperatorOf is BuildOperator for the source tree around root.
 func BuildOperatorOf(ctx context.Context, root, dir string) (string, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/test/testutil"
+	"github.com/tideline-io/tideline/test/testutil/suite"
 )
 
 var _ = Describe("A storm of waiting gangs", func() {
@@ -25,7 +26,7 @@ var _ = Describe("A storm of waiting gangs", func() {
 		rest     = 30 * time.Second
 	)
 
-	It("causes no storm of writes", Serial, func() {
+	It("causes no storm of writes", suite.Long, Serial, func() {
 		s := newScenario("storm", 8)
 		s.Submit(s.Job("holds").Range(8, 8))
 		Eventually(s.Fetch("holds")).Should(testutil.Train(8), "the eight slots are taken")
