@@ -40,8 +40,7 @@ func TestPostgreSQL(t *testing.T) {
 	g := NewWithT(t)
 	server, err := postgres.Start(t.Context())
 	if errors.Is(err, postgres.ErrNotInstalled) {
-		_, _ = fmt.Fprintln(os.Stdout, "not run: the figures of the ledger on PostgreSQL: install postgresql")
-		return
+		t.Skip("there is no PostgreSQL: install postgresql")
 	}
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(server.Stop()).To(Succeed()) })
