@@ -307,7 +307,7 @@ func TestJobsAreValid(t *testing.T) {
 // checkShown holds what is shown of a kind to its definition, and counts it.
 func checkShown(t *testing.T, kind string, definition []byte, empty func() any) int {
 	t.Helper()
-	rules, err := specvalidation.New(definition)
+	rules, err := specvalidation.New(definition, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		t.Fatal(err)
 	}

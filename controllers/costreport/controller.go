@@ -70,7 +70,7 @@ type Dependencies struct {
 
 // Setup registers the reconciler with the manager.
 func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.CostReport)
+	g, err := specvalidation.New(crd.CostReport, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ type Dependencies struct {
 
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner].
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.ElasticTrainingJob)
+	g, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}

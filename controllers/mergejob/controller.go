@@ -104,7 +104,7 @@ type Dependencies struct {
 // Setup registers the reconciler with the manager, whose cache has the index [kube.PodsByOwner]. It returns an error if the API
 // server does not answer.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.MergeJob)
+	g, err := specvalidation.New(crd.MergeJob, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ type Arbiter interface {
 
 // Setup registers the reconciler with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) error {
-	g, err := specvalidation.New(crd.ResourceQuotaProfile)
+	g, err := specvalidation.New(crd.ResourceQuotaProfile, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		return err
 	}

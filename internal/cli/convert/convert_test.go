@@ -120,7 +120,7 @@ func at(t *testing.T, job *v1alpha1.ElasticTrainingJob, path string) string {
 
 func rules(t *testing.T) *specvalidation.Guard {
 	t.Helper()
-	g, err := specvalidation.New(crd.ElasticTrainingJob)
+	g, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		tell(stderr, "tideline convert: give files by -f FILE, or -f - for standard input; -h says more\n")
 		return exitUsage
 	}
-	rules, err := specvalidation.New(crd.ElasticTrainingJob)
+	rules, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		tell(stderr, "tideline convert: "+err.Error()+"\n")
 		return exitNotConverted

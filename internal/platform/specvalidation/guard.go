@@ -28,15 +28,19 @@ type Guard struct {
 	rules      *cel.Validator
 }
 
-// New reads a CustomResourceDefinition in YAML; its first version counts.
-func New(definition []byte) (*Guard, error) {
+// New reads one version of a CustomResourceDefinition in YAML. A version that the definition does not have is an error.
+func New(definition []byte, version string) (*Guard, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(definition, crd); err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinition: %w", err)
 	}
+	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	if at < 0 || crd.Spec.Versions[at].Schema == nil {
+		return nil, fmt.Errorf("the CustomResourceDefinition %s has no schema of version %s", crd.Name, version)
+	}
 	props := &apiextensions.JSONSchemaProps{}
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
-		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, props, nil)
+		crd.Spec.Versions[at].Schema.OpenAPIV3Schema, props, nil)
 	if err != nil {
 		return nil, fmt.Errorf("convert the schema of %s: %w", crd.Name, err)
 	}

@@ -5,8 +5,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
@@ -23,7 +25,7 @@ func good() *job {
 }
 
 func TestCheck(t *testing.T) {
-	guard, err := New(crd.ElasticTrainingJob)
+	guard, err := New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, c := range map[string]struct {
 		edit func(*job)
@@ -79,7 +81,7 @@ func TestCheck(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	guard, err := New(crd.ElasticTrainingJob)
+	guard, err := New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,4 +90,26 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal(words, err)
 		}
 	}
+}
+
+func TestVersionsAreFoundByName(t *testing.T) {
+	g := NewWithT(t)
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	g.Expect(yaml.Unmarshal(crd.ElasticTrainingJob, definition)).To(Succeed())
+	later := *definition.Spec.Versions[0].DeepCopy()
+	later.Name, later.Schema = "v1beta1", &apiextensionsv1.CustomResourceValidation{
+		OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"later"}},
+	}
+	definition.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{later, definition.Spec.Versions[0]}
+	both, err := yaml.Marshal(definition)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	guard, err := New(both, "v1alpha1")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(guard.Check(t.Context(), good())).To(BeEmpty())
+	guard, err = New(both, "v1beta1")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(guard.Check(t.Context(), good())).To(ContainSubstring("later"))
+	_, err = New(both, "v1")
+	g.Expect(err).To(MatchError("the CustomResourceDefinition elastictrainingjobs.tideline.io has no schema of version v1"))
 }

@@ -103,7 +103,7 @@ func (a admission) object(t *testing.T, from interface {
 func TestWordsOfCases(t *testing.T) {
 	for name, of := range kinds {
 		server := newAdmission(t, of)
-		operator, err := specvalidation.New(of.definition)
+		operator, err := specvalidation.New(of.definition, v1alpha1.GroupVersion.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
