@@ -18,8 +18,8 @@ const (
 	oursEnded   = "; left: pods 0, 1"
 	nothing     = "; left: nothing"
 
-	objectsGo = "Tideline deletes Service and PodGroup when no pod runs any more; training-operator deletes the PodGroup at the" +
-		" end, and each Service with its pod"
+	// objectsGo is what the page says once, above its table: when Services and PodGroups are deleted.
+	objectsGo = "Cleanup"
 )
 
 // behaviours are what becomes of jobs, with a reason where it is not the same.
@@ -71,13 +71,13 @@ var behaviours = []behaviour{
 	{
 		what: "a container fails twice with the same last words", job: pyTorchJob(1, 1), event: exitsAlike,
 		theirs: runs, ours: failed + oursRuns,
-		why: "An error that comes again at once will not go away: [SameFailureTwice](troubleshooting.md#samefailuretwice)",
+		why: "An error that repeats at once will not go away: [SameFailureTwice](troubleshooting.md#samefailuretwice)",
 	},
 	{
 		what: "no `backoffLimit`: a container fails 11 times", job: pyTorchJob(1, 1),
 		event:  exits(1, slices.Repeat([]int{1}, 11)...),
 		theirs: runs, ours: failed + oursRuns,
-		why: "`maxRestarts` is 10 by default, within a day",
+		why: "`maxRestarts` is 10 within a day by default",
 	},
 	{
 		what: "`backoffLimit: 2`: a container fails twice", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1),
@@ -87,7 +87,7 @@ var behaviours = []behaviour{
 	{
 		what: "`backoffLimit: 2`: a container fails three times", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1, 1),
 		theirs: failed + nothing, ours: failed + oursRuns,
-		why: "Training-operator deletes all pods then, whatever `cleanPodPolicy` says; Tideline keeps to it",
+		why: "Training-operator then ignores `cleanPodPolicy` and deletes all pods",
 	},
 	{
 		what: "`backoffLimit: 0`: a node evicts a pod", job: pyTorchJob(1, 1, backoffLimit(0)), event: evicted,
@@ -97,7 +97,7 @@ var behaviours = []behaviour{
 	{
 		what: "`backoffLimit: 0`: a pod is deleted", job: pyTorchJob(1, 1, backoffLimit(0)), event: deleted(1),
 		theirs: runs + new1, ours: failed + "; left: pods 0, Services, PodGroup",
-		why: "Tideline counts a pod that somebody deleted; training-operator counts restarts of containers",
+		why: "Tideline counts deleted pods; training-operator counts restarts of containers",
 	},
 	{
 		what: "`restartPolicy: Never`: a container exits with 1", job: pyTorchJob(1, 1, restart(never)), event: exits(1, 1),
@@ -112,12 +112,12 @@ var behaviours = []behaviour{
 	{
 		what: "`restartPolicy: Never`: a node evicts a pod", job: pyTorchJob(1, 1, restart(never)), event: evicted,
 		theirs: failed + theirsStays, ours: runs + new1,
-		why: "An eviction is no failure of the training",
+		why: "An eviction is not a failure of the training",
 	},
 	{
 		what: "`restartPolicy: Never`: a node is drained", job: pyTorchJob(1, 1, restart(never)), event: drained,
 		theirs: failed + "; left: pods 0, Services", ours: runs + new1,
-		why: "The same: training-operator takes a pod that is being deleted for one that failed",
+		why: "Nor is a drain; training-operator treats the deleted pod as failed",
 	},
 	{
 		what: "`restartPolicy: ExitCode`: a container exits with 1", job: pyTorchJob(1, 1, restart(byCode)), event: exits(1, 1),
@@ -127,45 +127,44 @@ var behaviours = []behaviour{
 	{
 		what: "`restartPolicy: ExitCode`: a container exits with 137", job: pyTorchJob(1, 1, restart(byCode)), event: exits(1, 137),
 		theirs: runs + new1, ours: runs,
-		why: "The container restarts in place, and keeps its node and its GPUs",
+		why: "The container restarts in place and keeps its GPUs",
 	},
 	{
 		what: "`restartPolicy: ExitCode`, `backoffLimit: 1`: a container exits with 137 twice",
 		job:  pyTorchJob(1, 1, restart(byCode), backoffLimit(1)), event: exits(1, 137, 137),
 		theirs: runs + new1, ours: failed + oursRuns,
-		why: "Training-operator counts the restarts of containers, and those of a new pod have none; Tideline's count outlives pods",
+		why: "Training-operator counts restarts of containers, which a new pod resets; Tideline's count outlives pods",
 	},
 	{
 		what: "`restartPolicy: ExitCode`, `ttlSecondsAfterFinished: 0`: a container exits with 1",
 		job:  pyTorchJob(1, 1, restart(byCode), deletedAfter(0)), event: exits(1, 1),
 		theirs: failed + theirsStays, ours: gone + nothing,
-		why: "Training-operator writes no completion time then, and never finds the job old enough",
+		why: "Training-operator writes no completion time here, so the TTL never ends",
 	},
 	{
 		what: "`activeDeadlineSeconds: 20`: the time passes", job: pyTorchJob(1, 1, deadline(20)),
 		theirs: runs, ours: failed + oursRuns,
-		why: "Tideline has a timer; training-operator looks at the clock only when something else happens to the job",
+		why: "Tideline has a timer; training-operator checks only when the job changes otherwise",
 	},
 	{
 		what: "2 to 4 Workers, and room for 3", job: pyTorchJob(0, 4, elastic(2, 4)), room: 3,
 		theirs: waits, ours: runs,
-		why: "Training-operator asks for all of `Worker.replicas` at once, Tideline for `minReplicas`",
+		why: "Training-operator needs all of `Worker.replicas` at once, Tideline `minReplicas`",
 	},
 	{
 		what: "`suspend: true`", job: pyTorchJob(1, 1), event: (*side).suspend,
 		theirs: suspended + nothing, ours: suspended + "; left: Services",
-		why: "The Service is used again when the job goes on",
+		why: "The Service is used again after resuming",
 	},
 	{
 		what: "the Master succeeds, and a Worker runs on", job: pyTorchJob(1, 1), event: succeed(0),
 		theirs: succeeded + theirsStays, ours: runs,
-		why: "Tideline gives the others `completionGraceSeconds` (300) to end, as torchrun's exit barrier does; one that fails" +
-			" meanwhile fails the job",
+		why: "The others have `completionGraceSeconds` (300) to end; if one fails meanwhile, the job fails",
 	},
 	{
 		what: "elastic, no Master: one of 2 Workers succeeds", job: pyTorchJob(0, 2, elastic(2, 2)), event: succeed(1),
 		theirs: succeeded + theirsStays, ours: runs,
-		why: "The same: the others have `completionGraceSeconds` to end",
+		why: "As above",
 	},
 	{
 		what: "no Master: both Workers succeed", job: pyTorchJob(0, 2), event: succeed(1, 0),
@@ -186,6 +185,6 @@ var behaviours = []behaviour{
 	{
 		what: "`restartPolicy: Always`: all exit with 0", job: pyTorchJob(1, 1, restart(always)), event: succeed(1, 0),
 		theirs: runs, ours: succeeded + oursEnded,
-		why: "A worker that exits with 0 has succeeded, and is not started again",
+		why: "A worker that exits with 0 has succeeded",
 	},
 }

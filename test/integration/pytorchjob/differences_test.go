@@ -41,28 +41,28 @@ var differences = []difference{
 			{"4", unset, withBoth},
 			{"1", unset, []string{alone}},
 		},
-		why: "torchrun sets it for the processes that it starts",
+		why: "As `RANK`",
 	},
 	{
 		what: "variable MASTER_ADDR",
 		seen: []seen{
 			{"ctr-master-0", unset, withMaster},
 		},
-		why: "torchrun sets it for the processes that it starts",
+		why: "As `RANK`",
 	},
 	{
 		what: "variable MASTER_PORT",
 		seen: []seen{
 			{"23456", unset, withMaster},
 		},
-		why: "torchrun sets it for the processes that it starts",
+		why: "As `RANK`",
 	},
 	{
 		what: "variable PET_MASTER_ADDR",
 		seen: []seen{
 			{"ctr-master-0", unset, withMaster},
 		},
-		why: "It is for torchrun's static rendezvous, and a gang that changes its size needs one that is not",
+		why: "It belongs to torchrun's static rendezvous; a gang whose size changes needs an elastic one",
 	},
 	{
 		what: "variable PET_MASTER_PORT",
@@ -86,21 +86,21 @@ var differences = []difference{
 			{"1", "1:1", []string{alone}},
 			{"2", "2:2", []string{nproc}},
 		},
-		why: "The same number, as the range that an elastic rendezvous wants",
+		why: "The same number, written as a range",
 	},
 	{
 		what: "variable PET_NPROC_PER_NODE",
 		seen: []seen{
 			{"auto", "1", simple},
 		},
-		why: "One for each GPU. `auto` means the same, but one for each CPU on a node without GPUs",
+		why: "One process per GPU. `auto` means the same, but one per CPU on a node without GPUs",
 	},
 	{
 		what: "variable PET_RDZV_BACKEND",
 		seen: []seen{
 			{unset, "c10d", withMaster},
 		},
-		why: "Members may come and go",
+		why: "Members may join and leave",
 	},
 	{
 		what: "variable PET_RDZV_ENDPOINT",
@@ -109,14 +109,14 @@ var differences = []difference{
 			{unset, "ctr-worker-0.ctr-workers.NAMESPACE.svc:23456", []string{nproc}},
 			{"ctr-worker-0:23456", "ctr-worker-0.ctr-workers.NAMESPACE.svc:29400", []string{flexible}},
 		},
-		why: "The store is on worker 0, under a name that a new pod keeps",
+		why: "Worker 0 holds the store; its new pod keeps the name",
 	},
 	{
 		what: "variable PET_RDZV_ID",
 		seen: []seen{
 			{unset, "UID-ATTEMPT", all},
 		},
-		why: "Each attempt has its own, so that nobody joins a stale rendezvous",
+		why: "Each attempt has its own, so that no worker joins a stale rendezvous",
 	},
 	{
 		what: "PET_RDZV_CONF's is_host",
@@ -124,21 +124,21 @@ var differences = []difference{
 			{unset, "0; on rank 0 1", several},
 			{unset, "1", []string{alone}},
 		},
-		why: "Left to itself, torchrun guesses from host names who hosts the store",
+		why: "Otherwise torchrun guesses from host names which worker hosts the store",
 	},
 	{
 		what: "PET_RDZV_CONF's join_timeout",
 		seen: []seen{
 			{unset, "600", all},
 		},
-		why: "Tideline says what `rendezvous` says, or its defaults",
+		why: "From `rendezvous`, or Tideline's default",
 	},
 	{
 		what: "PET_RDZV_CONF's last_call_timeout",
 		seen: []seen{
 			{unset, "30", withMaster},
 		},
-		why: "As `join_timeout`; what `rdzvConf` says is carried over",
+		why: "As `join_timeout`; `convert` keeps values of `rdzvConf`",
 	},
 	{
 		what: "PET_RDZV_CONF's read_timeout",
@@ -153,7 +153,7 @@ var differences = []difference{
 			{unset, "POD.ctr-workers.NAMESPACE.svc", several},
 			{unset, "ctr-worker-0.ctr-workers.NAMESPACE.svc", []string{alone}},
 		},
-		why: "Ranks follow it, so worker 0 is rank 0",
+		why: "Ranks follow it: worker 0 is rank 0",
 	},
 	{
 		what: "variable PET_MAX_RESTARTS",
@@ -161,7 +161,7 @@ var differences = []difference{
 			{unset, "100", []string{static, alone, nproc}},
 			{unset, "0", []string{neverOnce, exitCodes}},
 		},
-		why: "Each loss of a worker costs the others one; where `failurePolicy` must see failures, `convert` sets 0",
+		why: "Each lost worker costs the others one; `convert` sets 0 where `failurePolicy` must see failures",
 	},
 	// Pods.
 	{
@@ -183,7 +183,7 @@ var differences = []difference{
 			{"pytorch", "trainer", simple},
 			{"pytorch, logs", "trainer, logs", []string{nproc}},
 		},
-		why: "So it is called in an ElasticTrainingJob",
+		why: "Its name in an ElasticTrainingJob",
 	},
 	{
 		what: "variables of the container logs",
@@ -202,7 +202,7 @@ var differences = []difference{
 		seen: []seen{
 			{"23456", unset, all},
 		},
-		why: "It is `spec.rendezvous.port`, and no other port of the container has the name",
+		why: "`spec.rendezvous.port` takes its place",
 	},
 	{
 		what: "initContainers",
@@ -216,7 +216,7 @@ var differences = []difference{
 		seen: []seen{
 			{"Never", "OnFailure", []string{neverOnce, exitCodes}},
 		},
-		why: "Containers restart in place; what a failure means is in `failurePolicy`",
+		why: "Containers restart in place; `failurePolicy` says what a failure means",
 	},
 	{
 		what: "pod's hostname",
@@ -224,14 +224,14 @@ var differences = []difference{
 			{unset, "POD", several},
 			{unset, "ctr-worker-0", []string{alone}},
 		},
-		why: "It is part of the worker's DNS name",
+		why: "Part of the worker's DNS name",
 	},
 	{
 		what: "pod's subdomain",
 		seen: []seen{
 			{unset, "ctr-workers", all},
 		},
-		why: "It is the Service, and part of the worker's DNS name",
+		why: "The Service; part of the worker's DNS name",
 	},
 	{
 		what: "pod's shareProcessNamespace",
@@ -245,7 +245,7 @@ var differences = []difference{
 		seen: []seen{
 			{"File", "FallbackToLogsOnError", all},
 		},
-		why: "A failure is told from another by its last line",
+		why: "The last line tells failures apart",
 	},
 	{
 		what: "pod's priorityClassName",
@@ -258,7 +258,7 @@ var differences = []difference{
 				[]string{flexible},
 			},
 		},
-		why: "The tier decides who waits for whom",
+		why: "The tier decides which gang comes first",
 	},
 	{
 		what: "pod's priority",
@@ -266,7 +266,7 @@ var differences = []difference{
 			{"0", "1000", withMaster},
 			{"0", "0: 1000, 1: 1000, 2: -300, 3: -300", []string{flexible}},
 		},
-		why: "It is that of the class",
+		why: "The priority of the class",
 	},
 	{
 		what: "pod's preemptionPolicy",
@@ -295,7 +295,7 @@ var differences = []difference{
 		seen: []seen{
 			{"pytorchjob-controller", unset, all},
 		},
-		why: "Every pod with `tideline.io/job` is one of Tideline's",
+		why: "Every pod with `tideline.io/job` is Tideline's",
 	},
 	{
 		what: "label training.kubeflow.org/replica-index",
@@ -336,21 +336,21 @@ var differences = []difference{
 			{unset, "core", withMaster},
 			{unset, "0: core, 1: core, 2: surplus, 3: surplus", []string{flexible}},
 		},
-		why: "Whether the worker may be taken away",
+		why: "Core or surplus",
 	},
 	{
 		what: "label tideline.io/task",
 		seen: []seen{
 			{unset, "ctr", all},
 		},
-		why: "The task of the job, by which usage is collected: its `spec.task`, or its name",
+		why: "`spec.task`, or the job's name; usage is collected by it",
 	},
 	{
 		what: "label tideline.io/attempt",
 		seen: []seen{
 			{unset, "ATTEMPT", all},
 		},
-		why: "Which start of the job the worker belongs to",
+		why: "The attempt that the worker belongs to",
 	},
 	// Services.
 	{
@@ -361,14 +361,14 @@ var differences = []difference{
 			{"ctr-master-0, ctr-worker-0", "ctr-workers", []string{nproc}},
 			{"ctr-worker-0, ctr-worker-1, ctr-worker-2, ctr-worker-3", "ctr-workers", []string{flexible}},
 		},
-		why: "One headless Service gives every worker its name, however many there are",
+		why: "One headless Service names all workers",
 	},
 	{
 		what: "pods of a Service",
 		seen: []seen{
 			{"the one of its name", "all", all},
 		},
-		why: "The same: host names within one Service",
+		why: "As Services",
 	},
 	{
 		what: "Service's port",
@@ -376,14 +376,14 @@ var differences = []difference{
 			{"pytorchjob-port 23456", "rendezvous 29400", simple},
 			{"pytorchjob-port 23456", "rendezvous 23456", []string{nproc}},
 		},
-		why: "The name is another; the number is that of the PyTorchJob where it says one, else Tideline's default",
+		why: "The port of the PyTorchJob if it sets one, else Tideline's default",
 	},
 	{
 		what: "Service's publishNotReadyAddresses",
 		seen: []seen{
 			{"false", "true", all},
 		},
-		why: "Workers must find worker 0 before anything is ready",
+		why: "Workers must find worker 0 before it is ready",
 	},
 	// Volcano.
 	{
@@ -391,14 +391,14 @@ var differences = []difference{
 		seen: []seen{
 			{"ctr of 0, 1, 2, 3", "ctr of 0, 1, ctr-surplus of 2, 3", []string{flexible}},
 		},
-		why: "Surplus has a PodGroup of its own, in which each worker is placed by itself",
+		why: "Surplus has its own PodGroup, in which workers are placed one by one",
 	},
 	{
 		what: "PodGroup's minMember",
 		seen: []seen{
 			{"4", "2", []string{flexible}},
 		},
-		why: "Training-operator places all of `Worker.replicas` or nothing, Tideline `minReplicas`",
+		why: "Training-operator places all of `Worker.replicas` together, Tideline `minReplicas`",
 	},
 	{
 		what: "PodGroup's minResources.nvidia.com/gpu",
@@ -412,7 +412,7 @@ var differences = []difference{
 		seen: []seen{
 			{unset, "tideline-exploratory", all},
 		},
-		why: "As that of the pods",
+		why: "As of the pods",
 	},
 	{
 		what: "annotation scheduling.k8s.io/group-name",
@@ -426,7 +426,7 @@ var differences = []difference{
 		seen: []seen{
 			{"worker", "worker; on rank 0 master", []string{flexible}},
 		},
-		why: "What Volcano takes for the role: rank 0 is master also where there is no Master",
+		why: "Volcano's name of the role: rank 0 is master, also without a Master",
 	},
 	{
 		what: "annotation volcano.sh/preemptable",
