@@ -16,7 +16,7 @@ const command = "make bench-sizing"
 func table(all []played) string {
 	var b strings.Builder
 	seed, outcomes := all[0].seed, all[0].outcomes
-	fmt.Fprintf(&b, "%d tasks of seed %d, in %d runs of the following week.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
+	fmt.Fprintf(&b, "Seed %[2]d draws %[1]d tasks with %[3]d runs in the second week. Throttled, killed and violated are percent of runs.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
 	for _, tier := range config.DefaultTiers() {
 		some := of(outcomes, tier.Name)
 		if len(some) == 0 {
@@ -31,8 +31,9 @@ func table(all []played) string {
 // bySeed is the table of what is aimed at, for each seed.
 func bySeed(all []played) string {
 	var b strings.Builder
-	b.WriteString("Tideline's median over the tier's buffer, in points, and runs that are violated at equal mean slack.\n\n" +
-		"| tier | seed | CPU | of what is cut | memory | of what is cut |")
+	b.WriteString("Points by which Tideline's median slack exceeds the tier's buffer, for all tasks and for cut ones, and violated runs at equal\n" +
+		"mean slack.\n\n" +
+		"| tier | seed | CPU | cut | memory | cut |")
 	for who := range contestants {
 		b.WriteString(" " + names[who] + " |")
 	}
@@ -56,10 +57,10 @@ func bySeed(all []played) string {
 // requests is the table of what is requested in a tier, beside what is needed.
 func requests(outcomes []outcome, rule config.Sizing) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Requests beyond the need, in percent of it. The tier's own buffer is %d %% of CPU and %d %% of memory.\n\n",
+	fmt.Fprintf(&b, "Slack in percent. The tier's buffer is %d %% of CPU and %d %% of memory.\n\n",
 		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100)
-	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 over the buffer | of what is cut | throttled > 1 % |" +
-		" > 5 % | killed |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 − buffer | of cut tasks | throttled > 1 % | > 5 % | killed |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	rows := []policy{{asked: true}}
 	for who := range contestants {
 		rows = append(rows, policy{who: who})
@@ -98,15 +99,15 @@ func medians(all, cut []float64, bufferPercent int32) string {
 // points are a number without a fraction, and without the sign of a zero.
 func points(x float64) string { return strconv.Itoa(int(math.Round(x))) }
 
-// share is how many of the runs these are.
-func (s *score) share(n int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(s.runs)) }
+// share is n in percent of the runs.
+func (s *score) share(n int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(s.runs)) }
 
 func (p policy) title() string {
 	switch {
 	case p.asked:
 		return "as asked"
 	case p.uncapped:
-		return names[p.who] + ", not cut to what was asked"
+		return names[p.who] + ", uncapped"
 	}
 	return names[p.who]
 }
@@ -132,7 +133,7 @@ func equal(outcomes []outcome) string {
 // byShape is the table of runs that were violated at equal slack, by the shape of their tasks.
 func byShape(outcomes []outcome) string {
 	var b strings.Builder
-	b.WriteString("Runs at equal mean slack, in all tiers: throttled in more than 5 % of their samples + killed.\n\n" +
+	b.WriteString("Runs of all tiers at equal mean slack: throttled in more than 5 % of samples + killed.\n\n" +
 		"| tasks | runs |")
 	for who := range contestants {
 		b.WriteString(" " + names[who] + " |")
