@@ -17,7 +17,7 @@ const command = "make bench-merge"
 // table writes the results, which are in order of strategy and pool, as Markdown: the least pool of each strategy, then all.
 func table(e experiment, results []result) string {
 	var b strings.Builder
-	b.WriteString("| merges | fewest machines that keep every model fresh | of the bound |\n|---|---|---|\n")
+	b.WriteString("| merges | fewest machines that keep every model fresh | ÷ work per interval |\n|---|---|---|\n")
 	for _, s := range byStrategy(results) {
 		machines, share := "none that was tried", ""
 		if pool := leastPool(s); pool > 0 {
@@ -26,7 +26,7 @@ func table(e experiment, results []result) string {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", s[0].strategy.title, machines, share)
 	}
 	b.WriteString("\n| merges | machines | models late | oldest full model, h | deadlocks | merged |" +
-		" machine-hours held | of these worked | wait p50, min | wait p99, min |\n|---|---|---|---|---|---|---|---|---|---|\n")
+		" machine-hours held | worked | wait p50, min | wait p99, min |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		fmt.Fprintf(&b, "| %s | %d | %d | %.1f | %d | %d | %.0f | %.0f | %.0f | %.0f |\n", r.strategy.title, r.pool, r.late,
 			r.oldest.Hours(), r.deadlocks, r.merged, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes())
@@ -104,8 +104,8 @@ func leastPool(rising []result) int {
 
 // conditions says under which the results were made.
 func conditions(scale float64, cost time.Duration) string {
-	return fmt.Sprintf("%s A merge for which there was room had its machines after %.1f simulated minutes (median), which is what "+
-		"this machine took to create, place and start four pods.\n", stoodFor(scale), cost.Minutes())
+	return fmt.Sprintf("%s With room free, creating, placing and starting a merge's four pods took %.1f simulated minutes (median).\n",
+		stoodFor(scale), cost.Minutes())
 }
 
 // stoodFor says how fast time went.
