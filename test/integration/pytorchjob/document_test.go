@@ -1,9 +1,9 @@
 package pytorchjob
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -28,25 +28,31 @@ var _ = It("docs/convert.md has every difference, and no other", func() {
 	Expect(strings.Join(rows, "\n")).To(Equal(strings.Join(documented(), "\n")), "the tables have these rows, in this order")
 })
 
-// documented are the rows of the tables: of each difference, what is first seen of it.
+// documented are the rows of the four tables: of each difference, what is first seen of it. What only one of the two sets has
+// tables of its own, without a column for the other.
 func documented() []string {
 	GinkgoHelper()
-	var rows []string
-	row := func(what, theirs, ours, why string) {
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", what, theirs, ours, why))
-	}
+	var both, theirs, ours, behaviour []string
+	row := func(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |" }
 	for _, d := range differences {
 		for _, s := range d.seen {
 			Expect(s.in).NotTo(BeEmpty(), "%s is seen somewhere", d.what)
 		}
-		row(d.title(), d.seen[0].theirs, d.seen[0].ours, d.why)
+		switch first := d.seen[0]; {
+		case first.theirs == unset:
+			ours = append(ours, row(d.title(), first.ours, d.why))
+		case first.ours == unset:
+			theirs = append(theirs, row(d.title(), first.theirs, d.why))
+		default:
+			both = append(both, row(d.title(), first.theirs, first.ours, d.why))
+		}
 	}
 	for _, b := range behaviours {
 		if b.why != "" {
-			row(b.what, b.theirs, b.ours, b.why)
+			behaviour = append(behaviour, row(b.what, b.theirs, b.ours, b.why))
 		}
 	}
-	return rows
+	return slices.Concat(both, theirs, ours, behaviour)
 }
 
 // title is the name of a fact as people read it: of a variable, label or field by its name.
