@@ -70,7 +70,7 @@ func parse(args []string) (options, error) {
 	for field := range strings.SplitSeq(*pools, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(field))
 		if err != nil || n < fixed.machines {
-			return o, fmt.Errorf("-pools: %q is no number of machines from %d on, which one merge takes", field, fixed.machines)
+			return o, fmt.Errorf("-pools: %q must be a number of at least %d machines, which one merge takes", field, fixed.machines)
 		}
 		o.pools = append(o.pools, n)
 	}
@@ -79,7 +79,7 @@ func parse(args []string) (options, error) {
 		return *keys != "" && !slices.Contains(strings.Split(*keys, ","), s.key)
 	})
 	if len(o.strategies) == 0 || o.scale <= 0 {
-		return o, errors.New("nothing to run: -strategies names none that there is, or -scale is not positive")
+		return o, errors.New("nothing to run: -strategies names no known strategy, or -scale is not positive")
 	}
 	return o, nil
 }

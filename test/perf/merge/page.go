@@ -19,7 +19,7 @@ func table(e experiment, results []result) string {
 	var b strings.Builder
 	b.WriteString("| merges | fewest machines that keep every model fresh | ÷ work per interval |\n|---|---|---|\n")
 	for _, s := range byStrategy(results) {
-		machines, share := "none that was tried", ""
+		machines, share := "more than tried", ""
 		if pool := leastPool(s); pool > 0 {
 			machines, share = strconv.Itoa(pool), fmt.Sprintf("%.2f", float64(pool)/e.bound())
 		}
