@@ -104,8 +104,8 @@ func leastPool(rising []result) int {
 
 // conditions says under which the results were made.
 func conditions(scale float64, cost time.Duration) string {
-	return fmt.Sprintf("%s With room free, creating, placing and starting a merge's four pods took %.1f simulated minutes (median).\n",
-		stoodFor(scale), cost.Minutes())
+	return fmt.Sprintf("%s With room free, creating, placing and starting a merge's four pods took %.1f simulated "+
+		"minutes (median).\n", stoodFor(scale), cost.Minutes())
 }
 
 // stoodFor says how fast time went.

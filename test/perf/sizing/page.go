@@ -16,7 +16,8 @@ const command = "make bench-sizing"
 func table(all []played) string {
 	var b strings.Builder
 	seed, outcomes := all[0].seed, all[0].outcomes
-	fmt.Fprintf(&b, "Seed %[2]d draws %[1]d tasks with %[3]d runs in the second week. Throttled, killed and violated are percent of runs.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
+	fmt.Fprintf(&b, "Seed %[2]d draws %[1]d tasks with %[3]d runs in the second week. "+
+		"Throttled, killed and violated are percent of runs.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
 	for _, tier := range config.DefaultTiers() {
 		some := of(outcomes, tier.Name)
 		if len(some) == 0 {
@@ -31,8 +32,8 @@ func table(all []played) string {
 // bySeed is the table of what is aimed at, for each seed.
 func bySeed(all []played) string {
 	var b strings.Builder
-	b.WriteString("Points by which Tideline's median slack exceeds the tier's buffer, for all tasks and for cut ones, and violated runs at equal\n" +
-		"mean slack.\n\n" +
+	b.WriteString("Points by which Tideline's median slack exceeds the tier's buffer, for all tasks and for cut ones, and " +
+		"violated runs at equal\nmean slack.\n\n" +
 		"| tier | seed | CPU | cut | memory | cut |")
 	for who := range contestants {
 		b.WriteString(" " + names[who] + " |")
@@ -59,7 +60,8 @@ func requests(outcomes []outcome, rule config.Sizing) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Slack in percent. The tier's buffer is %d %% of CPU and %d %% of memory.\n\n",
 		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100)
-	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 − buffer | of cut tasks | throttled > 1 % | > 5 % | killed |\n" +
+	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 − buffer | of cut tasks |" +
+		" throttled > 1 % | > 5 % | killed |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	rows := []policy{{asked: true}}
 	for who := range contestants {
