@@ -55,14 +55,11 @@ func bySeed(all []played) string {
 	return b.String()
 }
 
-// requests is the table of what is requested in a tier, beside what is needed.
+// requests are the tables of the CPU and the memory that are requested in a tier, beside what is needed.
 func requests(outcomes []outcome, rule config.Sizing) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Slack in percent. The tier's buffer is %d %% of CPU and %d %% of memory.\n\n",
-		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100)
-	b.WriteString("| requests | of | mean | p5 | p50 | p95 | p99 | p50 − buffer | of cut tasks |" +
-		" throttled > 1 % | > 5 % | killed |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	const slack = "mean | p5 | p50 | p95 | p99 | p50 − buffer | of cut tasks |"
+	cpu := "| CPU requests | " + slack + " throttled > 1 % | > 5 % |\n" + strings.Repeat("|---", 10) + "|\n"
+	memory := "\n| memory requests | " + slack + " killed |\n" + strings.Repeat("|---", 9) + "|\n"
 	rows := []policy{{asked: true}}
 	for who := range contestants {
 		rows = append(rows, policy{who: who})
@@ -72,12 +69,13 @@ func requests(outcomes []outcome, rule config.Sizing) string {
 	}
 	for _, p := range rows {
 		s := judge(outcomes, p)
-		fmt.Fprintf(&b, "| %s | CPU | %s | %s | %s | %s | |\n", p.title(), tails(s.cpu),
+		cpu += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.title(), tails(s.cpu),
 			medians(s.cpu, s.cutCPU, rule.CPUBufferPercent), s.share(s.seldom), s.share(s.often))
-		fmt.Fprintf(&b, "| %s | memory | %s | %s | | | %s |\n", p.title(), tails(s.memory),
+		memory += fmt.Sprintf("| %s | %s | %s | %s |\n", p.title(), tails(s.memory),
 			medians(s.memory, s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
 	}
-	return b.String()
+	return fmt.Sprintf("Slack in percent. The tier's buffer is %d %% of CPU and %d %% of memory.\n\n",
+		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100) + cpu + memory
 }
 
 // tails are the cells of slacks: their mean and both tails.

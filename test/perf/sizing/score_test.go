@@ -100,8 +100,8 @@ func TestTable(t *testing.T) {
 	got := table([]played{{7, []outcome{constantly(amounts{1, 1}, 6, amounts{1.25, 2.2})}}})
 	for _, want := range []string{
 		"Seed 7 draws 1 tasks with 7 runs",
-		"| as asked | CPU | 900 | 900 | 900 | 900 | 900 | 875 | | 0.0 | 0.0 | |\n",
-		"| KRR | memory | 120 | 120 | 120 | 120 | 120 | 105 | 105 | | | 0.0 |\n",
+		"| as asked | 900 | 900 | 900 | 900 | 900 | 875 | | 0.0 | 0.0 |\n",
+		"| KRR | 120 | 120 | 120 | 120 | 120 | 105 | 105 | 0.0 |\n",
 		"| Tideline | 1.00 | 1.00 | 100.0 | 100.0 | 0.0 | 100.0 |\n",
 		"| exploratory | 7 | 0 | 0 | 105 | 105 | 7 | 7 | 7 | 7 |\n",
 		"| periodic | 7 | 7 + 0 | 7 + 0 | 7 + 0 | 7 + 0 |\n",
