@@ -301,6 +301,11 @@ demo: ## Tell the story on a local cluster: a job grows, gives way, grows back. 
 	$(call build,demo,./test/demo)
 	ONESHOT=$(ONESHOT) exec $(BIN)/demo
 
+.PHONY: demo-readme
+demo-readme: ## Tell the story of make demo once, and write README's excerpt of it anew.
+	@$(call build,demo,./test/demo)
+	exec $(BIN)/demo -oneshot -page=README.md
+
 .PHONY: demo-merge
 demo-merge: ## Tell the story of merges: a dozen models, one line, models that stay fresh. ONESHOT=1 ends by itself.
 	@echo "building the demo (about 2 min the first time)"

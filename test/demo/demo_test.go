@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
 // One Ctrl-C ends the demo at any moment, and nothing is left of it. The last case tells the whole story first.
@@ -25,6 +27,7 @@ func TestInterrupt(t *testing.T) {
 	if err := cluster.Build(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
 	}
+	page := copyOfREADME(t)
 	for name, test := range map[string]struct {
 		args   []string
 		after  string
@@ -33,7 +36,7 @@ func TestInterrupt(t *testing.T) {
 		"building": {nil, "building the operator", 130},
 		"starting": {nil, "done in", 130},
 		"telling":  {nil, "$ kubectl apply -f " + sampleB, 130},
-		"told":     {nil, "until you press Ctrl-C", 0},
+		"told":     {[]string{"-page", page}, "until you press Ctrl-C", 0},
 		"merging":  {[]string{"merge"}, " in line", 130},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +45,46 @@ func TestInterrupt(t *testing.T) {
 			if status != test.status {
 				t.Errorf("exit status %d, want %d, after:\n%s", status, test.status, out)
 			}
+			if name == "told" {
+				compareExcerpts(t, readme, page)
+			}
 		})
+	}
+}
+
+const readme = "../../README.md"
+
+func copyOfREADME(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(page, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// compareExcerpts compares what two pages show of the demo, but for times and spaces, which differ from run to run.
+func compareExcerpts(t *testing.T, want, got string) {
+	t.Helper()
+	measured := regexp.MustCompile(`\b[0-9.]+ ?s\b`)
+	var excerpts []string
+	for _, page := range []string{want, got} {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, ok := markdown.Marked(string(content), pageTarget)
+		if !ok {
+			t.Fatalf("%s has no marks of %s", page, pageTarget)
+		}
+		excerpts = append(excerpts, strings.Join(strings.Fields(measured.ReplaceAllString(shown, "[time]")), " "))
+	}
+	if excerpts[0] != excerpts[1] {
+		t.Errorf("README.md shows\n%s\nand the demo printed\n%s\nrun %s", excerpts[0], excerpts[1], pageTarget)
 	}
 }
 

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/tideline-io/tideline/test/cluster"
+	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
 // The jobs of the story. The node has as many GPUs as the first can use.
@@ -14,7 +17,11 @@ const (
 )
 
 // elasticPlay is the story of two elastic training jobs.
-type elasticPlay struct{ a, b sample }
+type elasticPlay struct {
+	a, b sample
+	// page is the file that gets what README shows of the story, unless it is empty.
+	page string
+}
 
 func (p *elasticPlay) cast(root string) (_ cluster.Options, err error) {
 	if p.a, err = readSample(root, sampleA); err != nil {
@@ -36,10 +43,31 @@ func (p *elasticPlay) tell(ctx context.Context, s *stage, out *printer, sh *shel
 	if err := (&story{printer: out, shell: sh, watcher: w, a: p.a, b: p.b}).tell(ctx); err != nil {
 		return err
 	}
+	if p.page != "" {
+		if err := writeQuotes(p.page, out.quotes.String()); err != nil {
+			return err
+		}
+	}
 	if told() {
 		<-ctx.Done()
 	}
 	return nil
+}
+
+// pageTarget is the make target that writes README's excerpt of the story.
+const pageTarget = "make demo-readme"
+
+// writeQuotes puts what was quoted between the marks of pageTarget in a page.
+func writeQuotes(page, quotes string) error {
+	before, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	after, err := markdown.ReplaceMarked(string(before), pageTarget, "```\n"+strings.TrimSpace(quotes)+"\n```\n")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(after), 0o644) //nolint:gosec // a page that everybody reads
 }
 
 func (p *elasticPlay) suggestions() string {

@@ -22,11 +22,12 @@ import (
 func main() {
 	oneshot := flag.Bool("oneshot", os.Getenv("ONESHOT") != "",
 		"end after the story instead of staying up; the variable ONESHOT does the same")
+	page := flag.String("page", "", "write what README shows of the story of two jobs into `FILE`, between the marks of "+pageTarget)
 	flag.Parse()
 	var p play
 	switch name := flag.Arg(0); {
 	case flag.NArg() == 0:
-		p = &elasticPlay{}
+		p = &elasticPlay{page: *page}
 	case flag.NArg() == 1 && name == "merge":
 		p = newMergePlay()
 	default:

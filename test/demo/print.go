@@ -22,6 +22,9 @@ type printer struct {
 	out    io.Writer
 	colour bool
 	steps  int
+	// quoting is on while what is printed is also kept in quotes, without colours.
+	quoting bool
+	quotes  strings.Builder
 }
 
 // wantsColour is true on a terminal whose user has not asked for plain text (https://no-color.org).
@@ -55,7 +58,11 @@ func (p *printer) output(text string) {
 }
 
 func (p *printer) lines(lines ...string) {
-	_, _ = fmt.Fprintln(p.out, strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	_, _ = fmt.Fprintln(p.out, text)
+	if p.quoting {
+		p.quotes.WriteString(strings.NewReplacer(bold, "", cyan, "", reset, "").Replace(text) + "\n")
+	}
 }
 
 func (p *printer) painted(colour, text string) string {

@@ -48,6 +48,15 @@ func (s *story) show(command string) act {
 	return func(ctx context.Context) error { return s.shell.show(ctx, command) }
 }
 
+// quote marks the acts that README shows.
+func (s *story) quote(acts ...act) act {
+	return func(ctx context.Context) error {
+		s.quoting = true
+		defer func() { s.quoting = false }()
+		return do(ctx, acts...)
+	}
+}
+
 func (s *story) wait(g goal) act {
 	return func(ctx context.Context) error { return s.watcher.await(ctx, within, g) }
 }
@@ -75,7 +84,7 @@ func (s *story) aTakesAll(ctx context.Context) error {
 	return do(ctx,
 		s.show("kubectl apply -f "+s.a.file),
 		s.wait(fullSize(s.a)),
-		s.jobs,
+		s.quote(s.jobs),
 		s.pods,
 		func(context.Context) error {
 			s.core = s.watcher.look().core(s.a)
@@ -88,18 +97,23 @@ func (s *story) bArrives(ctx context.Context) error {
 	s.step("Job B, %s, needs %d workers and can use %d. No GPU is free. A gang that waits comes before anybody's surplus, so "+
 		"%s gives way, by as many workers as %s needs to start.", s.b.name, s.b.minimum, s.b.maximum, s.a.name, s.b.name)
 	return do(ctx,
-		s.show("kubectl apply -f "+s.b.file),
+		s.quote(s.show("kubectl apply -f "+s.b.file)),
 		s.wait(trains(s.b)),
 		s.wait(told(s.a, v1alpha1.EventGaveWay, 1)),
+		s.quote(s.sayTimes, s.jobs),
 		func(context.Context) error {
-			s.grown = count(s.watcher.look().told(s.a), v1alpha1.EventGrew)
-			s.note("%s", s.watcher.times())
 			s.note("Volcano decides once a second. A real node adds what KWOK leaves out: evicted containers take up to their " +
 				"terminationGracePeriodSeconds to end, and new ones pull an image and start.")
 			return nil
 		},
 		s.show("kubectl get etj -o wide"),
 	)
+}
+
+func (s *story) sayTimes(context.Context) error {
+	s.grown = count(s.watcher.look().told(s.a), v1alpha1.EventGrew)
+	s.note("%s", s.watcher.times())
+	return nil
 }
 
 func (s *story) aTrainsOn(ctx context.Context) error {
@@ -124,15 +138,17 @@ func (s *story) aGrowsBack(ctx context.Context) error {
 	return do(ctx,
 		s.wait(told(s.a, v1alpha1.EventGrew, s.grown+1)),
 		s.wait(fullSize(s.a)),
-		func(context.Context) error {
-			since := seconds(time.Since(s.watcher.times().gaveWay))
-			s.note("%s has %d ready workers again, %s after it gave way.", s.a.name, s.a.maximum, since)
-			return nil
-		},
+		s.quote(s.saySince),
 		s.jobs,
 		s.pods,
 		s.events,
 	)
+}
+
+func (s *story) saySince(context.Context) error {
+	since := seconds(time.Since(s.watcher.times().gaveWay))
+	s.note("%s has %d ready workers again, %s after it gave way.", s.a.name, s.a.maximum, since)
+	return nil
 }
 
 func (s *story) summarize(context.Context) error {

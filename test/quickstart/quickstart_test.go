@@ -78,7 +78,6 @@ var _ = Describe("A new user", Ordered, func() {
 		u.do(ctx, "docs/installation.md", "kubectl delete resourcequotaprofiles --all --timeout=1m")
 		u.do(ctx, "README.md", "make undeploy")
 		u.do(ctx, "docs/volcano.md", "kubectl replace --force -f volcano-before.yaml")
-		u.do(ctx, "the namespace's annotation", "kubectl annotate namespace ads scheduling.volcano.sh/queue-name-")
 		leavesNothing(ctx)
 		Expect(n.conf).To(Equal(string(content(shipped))), "Volcano has its configuration back")
 	})
