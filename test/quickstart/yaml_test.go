@@ -132,6 +132,7 @@ func checkSchedulerConf(ctx context.Context, u *user, where, conf string) {
 	Expect(u.node.cluster.SetSchedulerConf(ctx, conf)).To(Succeed(), "%s: Volcano gets it", where)
 	defer func() {
 		Expect(u.node.cluster.SetSchedulerConf(ctx, before)).To(Succeed(), "Volcano gets its configuration back")
+		u.node.conf = before // at once: the next fragment is checked before the node looks again
 	}()
 	out, _ := u.run(ctx, "bin/tideline doctor", "") // which finds that plugins are not as they should be
 	Expect(out).To(And(ContainSubstring("plugin overcommit"), Not(MatchRegexp(`actions? \w+ is missing`))), "%s:\n%s", where, conf)
