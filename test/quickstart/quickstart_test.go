@@ -33,6 +33,7 @@ var _ = Describe("A new user", Ordered, func() {
 		n = newNode(ctx, dir)
 		u = newUser(ctx, dir, n)
 		u.do(ctx, "what a cluster has", "kubectl create namespace ads")
+		u.do(ctx, "what a namespace has", "kubectl wait -n ads --for=create sa/default cm/kube-root-ca.crt --timeout=1m")
 		bare, err = objects(ctx, n.world.Config)
 		Expect(err).NotTo(HaveOccurred(), "the objects of the bare cluster are listed")
 	})
