@@ -67,7 +67,7 @@ func writeQuotes(page, quotes string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", page, err)
 	}
-	return os.WriteFile(page, []byte(after), 0o644) //nolint:gosec // a page that everybody reads
+	return os.WriteFile(page, []byte(after), 0o644)
 }
 
 func (p *elasticPlay) suggestions() string {
