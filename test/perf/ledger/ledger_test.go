@@ -23,6 +23,7 @@ const (
 	tasks, users, teams  = 500, 100, 10
 	batch                = 2000
 	slowest              = time.Second
+	bytesPerDay          = 300
 	gpu, window, longest = "nvidia.com/gpu", 168 * time.Hour, 8 * 60 * 60
 )
 
@@ -33,7 +34,9 @@ func TestSQLite(t *testing.T) {
 	hold(t, ledger.Options{File: file})
 	info, err := os.Stat(file)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	t.Logf("%d MB", info.Size()>>20)
+	perDay := info.Size() / (days * podsPerDay)
+	t.Logf("%d MB, %d bytes for each day of a pod", info.Size()>>20, perDay)
+	NewWithT(t).Expect(perDay).To(BeNumerically("<", bytesPerDay), "what docs/operations.md says of the file")
 }
 
 func TestPostgreSQL(t *testing.T) {
