@@ -103,7 +103,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 		told[name[1]] = name[2]
 	}
 	explained := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `(tideline_profile_[a-z_]+)` \\| gauge \\| ([^|]*)\\| [^|]+ \\| [^|]{20,} \\|$")
+	rows := regexp.MustCompile("(?m)^\\| `(tideline_profile_[a-z_]+)` \\| gauge \\| ([^|]*)\\| [^|]{20,} \\|$")
 	for _, row := range rows.FindAllStringSubmatch(string(content), -1) {
 		explained[row[1]] = strings.Join(regexp.MustCompile("[a-z_]+").FindAllString(row[2], -1), ",")
 	}

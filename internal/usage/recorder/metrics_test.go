@@ -49,7 +49,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 		types[family.GetName()] = strings.ToLower(family.GetType().String())
 	}
 	explained := map[string]string{}
-	rows := regexp.MustCompile("(?m)^\\| `(tideline_ledger_[a-z_]+)` \\| ([a-z]+) \\| \\| [^|]+ \\| [^|]{20,} \\|$")
+	rows := regexp.MustCompile("(?m)^\\| `(tideline_ledger_[a-z_]+)` \\| ([a-z]+) \\| [^|]{20,} \\|$")
 	for _, row := range rows.FindAllStringSubmatch(string(content), -1) {
 		explained[row[1]] = row[2]
 	}
