@@ -105,7 +105,7 @@ func TestEveryReasonHasItsParagraph(t *testing.T) {
 	texts := paragraphs(t, page)
 	known := slices.Concat(words(t, "Reason"), words(t, "Event"))
 	for _, reason := range known {
-		if len(texts[reason]) < 80 {
+		if len(texts[reason]) < 40 {
 			t.Errorf("%s says too little of %s: %q", page, reason, texts[reason])
 		}
 	}
