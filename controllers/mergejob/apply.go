@@ -21,7 +21,7 @@ type step struct {
 
 // apply does what is decided for one job, in its order, and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *merging.JobDecision) *kube.Problem {
-	for _, s := range r.steps(pool, d) {
+	for _, s := range r.applySteps(pool, d) {
 		if err := s.do(ctx); err != nil {
 			return kube.ProblemOf(err, s.doing)
 		}
@@ -29,7 +29,7 @@ func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *me
 	return nil
 }
 
-func (r *Reconciler) steps(pool types.NamespacedName, d *merging.JobDecision) []step {
+func (r *Reconciler) applySteps(pool types.NamespacedName, d *merging.JobDecision) []step {
 	name, namespace := d.Job.Object.Name, d.Job.Object.Namespace
 	var steps []step
 	add := func(doing string, do func(context.Context) error) { steps = append(steps, step{doing, do}) }

@@ -33,8 +33,8 @@ func newChanges(now func() time.Time) *changes {
 	return &changes{now: now, all: merging.Changes{Started: now()}, queues: map[string]time.Time{}, claims: map[string]time.Time{}}
 }
 
-// of are the changes that concern a pool.
-func (c *changes) of(pool string) merging.Changes {
+// forPool are the changes that concern a pool.
+func (c *changes) forPool(pool string) merging.Changes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.all
@@ -105,8 +105,8 @@ func (r *Reconciler) noteLimits(_ context.Context, queue client.Object) []string
 	return []string{queue.GetName()}
 }
 
-// changed passes on an update that changes what is read.
-func changed(read func(client.Object) any) builder.WatchesOption {
+// onChangeOf passes on an update that changes what is read.
+func onChangeOf(read func(client.Object) any) builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))
 	}})

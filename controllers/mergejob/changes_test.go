@@ -17,7 +17,7 @@ func TestWhatMayKeepAGangFromItsPlaceIsSeen(t *testing.T) {
 	started := time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)
 	now := started
 	c := newChanges(func() time.Time { return now })
-	g.Expect(c.of("p")).To(Equal(merging.Changes{Started: started}))
+	g.Expect(c.forPool("p")).To(Equal(merging.Changes{Started: started}))
 
 	pod := func(node, scheduler string) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, SchedulerName: scheduler}}
@@ -26,16 +26,16 @@ func TestWhatMayKeepAGangFromItsPlaceIsSeen(t *testing.T) {
 	c.seePod(pod("", "default-scheduler"), pod("n", "default-scheduler"))
 	c.seePod(pod("n", "volcano"), pod("n", "volcano"))
 	c.seePod(pod("", "volcano"), pod("", "volcano"))
-	g.Expect(c.of("p").Placed).To(BeZero(), "none of them was placed by Volcano")
+	g.Expect(c.forPool("p").Placed).To(BeZero(), "none of them was placed by Volcano")
 	c.seePod(pod("", "volcano"), pod("n", "volcano"))
-	g.Expect(c.of("p").Placed).To(Equal(now))
+	g.Expect(c.forPool("p").Placed).To(Equal(now))
 
 	now = now.Add(time.Second)
 	c.seeNode()
 	c.seeQueue("p")
 	c.seeClaim("ads")
-	g.Expect(c.of("p")).To(Equal(merging.Changes{Started: started, Nodes: now, Queue: now, Placed: started.Add(time.Second)}))
-	g.Expect(c.of("other").Queue).To(BeZero())
+	g.Expect(c.forPool("p")).To(Equal(merging.Changes{Started: started, Nodes: now, Queue: now, Placed: started.Add(time.Second)}))
+	g.Expect(c.forPool("other").Queue).To(BeZero())
 	g.Expect(c.claimsOf("ads")).To(Equal(now))
 	g.Expect(c.claimsOf("other")).To(BeZero())
 }

@@ -108,7 +108,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err != nil {
 		return err
 	}
-	if err := index(ctx, mgr); err != nil {
+	if err := indexFields(ctx, mgr); err != nil {
 		return err
 	}
 	r := &Reconciler{
@@ -131,24 +131,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err != nil {
 		return err
 	}
-	if err := r.departed.watch(ctx, mgr.GetCache()); err != nil {
+	if err := r.departed.watchDepartures(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	r.metrics = newMetrics(r.now, jobs, mgr.Elected())
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return fmt.Errorf("register the metrics of merges: %w", err)
 	}
-	if err := r.stores.build(mgr); err != nil {
+	if err := r.stores.buildController(mgr); err != nil {
 		return fmt.Errorf("set up the observer of stores: %w", err)
 	}
-	c, err := r.build(mgr)
+	c, err := r.buildController(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of MergeJob: %w", err)
 	}
 	return r.watchVolcano(ctx, mgr, c)
 }
 
-func index(ctx context.Context, mgr ctrl.Manager) error {
+func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	for name, values := range map[string]func(*v1alpha1.MergeJob) []string{
 		jobsByPool:  func(job *v1alpha1.MergeJob) []string { return []string{poolOf(job)} },
 		jobsByModel: mergepod.Places,
@@ -182,21 +182,21 @@ func modelsOfPod(o client.Object) []string {
 // nameIndex finds pods of MergeJobs of a name, whichever of them made the pods.
 func nameIndex(job types.NamespacedName) string { return "name " + job.String() }
 
-func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob").
-		Watches(&v1alpha1.MergeJob{}, pools(r.poolsOfJob)).
-		Watches(&corev1.Pod{}, pools(r.poolsOfModel), r.notePods()).
-		Watches(&corev1.ConfigMap{}, pools(r.poolsOfOwner)).
-		Watches(&v1alpha1.ResourceQuotaProfile{}, pools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
-		Watches(&corev1.Node{}, pools(r.noteNode), changed(readNode)).
-		Watches(&corev1.PersistentVolumeClaim{}, pools(r.noteClaim), changed(readClaim)).
-		Watches(namespace, pools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(r.Scheduler.Changes(pools(r.allPools))).
-		WatchesRawSource(source.Channel(r.Arbiter.WokenMerges(), pools(r.poolsOfKey))).
-		WatchesRawSource(source.Channel(r.stores.read, pools(r.poolsOfKey))).
+		Watches(&v1alpha1.MergeJob{}, wakePools(r.poolsOfJob)).
+		Watches(&corev1.Pod{}, wakePools(r.poolsOfModel), r.notePods()).
+		Watches(&corev1.ConfigMap{}, wakePools(r.poolsOfOwner)).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, wakePools(r.allPools), builder.WithPredicates(profilecache.ProfileChanged())).
+		Watches(&corev1.Node{}, wakePools(r.noteNode), onChangeOf(readNode)).
+		Watches(&corev1.PersistentVolumeClaim{}, wakePools(r.noteClaim), onChangeOf(readClaim)).
+		Watches(namespace, wakePools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesRawSource(r.Scheduler.Changes(wakePools(r.allPools))).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenMerges(), wakePools(r.poolsOfKey))).
+		WatchesRawSource(source.Channel(r.stores.read, wakePools(r.poolsOfKey))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.MergePools),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -212,13 +212,14 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		if err != nil {
 			return fmt.Errorf("index PodGroups by pool: %w", err)
 		}
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), pools(r.poolsOfGroup), gang.PodGroupChanged())); err != nil {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), wakePools(r.poolsOfGroup),
+			gang.PodGroupChanged())); err != nil {
 			return fmt.Errorf("watch PodGroups: %w", err)
 		}
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), pools(poolOfQueue), gang.QueueChanged())); err != nil {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), wakePools(poolOfQueue), gang.QueueChanged())); err != nil {
 			return fmt.Errorf("watch Queues: %w", err)
 		}
-		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), pools(r.noteLimits), gang.QueueLimitsChanged())
+		limits := source.Kind(mgr.GetCache(), gang.NewQueue(), wakePools(r.noteLimits), gang.QueueLimitsChanged())
 		if err := c.Watch(limits); err != nil {
 			return fmt.Errorf("watch limits of Queues: %w", err)
 		}
@@ -228,7 +229,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
-	if err := c.Watch(source.Channel(installed, pools(r.allPools))); err != nil {
+	if err := c.Watch(source.Channel(installed, wakePools(r.allPools))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
 	r.Volcano.Then(watch, func(ctx context.Context) error {
@@ -248,7 +249,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
-	decision, now, err := r.decide(ctx, req.Name)
+	decision, now, err := r.decidePool(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -263,7 +264,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			err = fmt.Errorf("MergeJob %s: %w", d.Job.Key(), jobErr)
 		}
 		if d.ReadStore {
-			r.stores.hurry(d.Job.Key())
+			r.stores.readSoon(d.Job.Key())
 		}
 	}
 	if err != nil {
@@ -272,8 +273,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, nil
 }
 
-// decide observes a pool and decides about it, in its turn for a core. It returns the time at which it did.
-func (r *Reconciler) decide(ctx context.Context, pool string) (decision merging.Decision, now time.Time, err error) {
+// decidePool observes a pool and decides about it, in its turn for a core. It returns the time at which it did.
+func (r *Reconciler) decidePool(ctx context.Context, pool string) (decision merging.Decision, now time.Time, err error) {
 	select {
 	case r.cores <- struct{}{}:
 		defer func() { <-r.cores }()
@@ -284,13 +285,13 @@ func (r *Reconciler) decide(ctx context.Context, pool string) (decision merging.
 	if err != nil {
 		return decision, now, err
 	}
-	for _, gone := range r.memory.forget(pool, observed.Jobs) {
+	for _, gone := range r.memory.forgetGone(pool, observed.Jobs) {
 		r.pacer.Forget(gone)
 	}
 	now = r.now()
 	began := time.Now()
 	decision = merging.Plan(observed, now)
-	r.metrics.decided(time.Since(began))
+	r.metrics.observeDecision(time.Since(began))
 	return decision, now, nil
 }
 

@@ -42,16 +42,17 @@ func newDeparted(now func() time.Time) *departed {
 	return &departed{now: now, jobs: map[types.UID]departure{}, started: now()}
 }
 
-// watch lets the cache tell of MergeJobs that go, also while another replica leads: this one may have to go on from there.
-func (d *departed) watch(ctx context.Context, c cache.Cache) error {
+// watchDepartures lets the cache tell of MergeJobs that go, also while another replica leads: this one may have to go on from
+// there.
+func (d *departed) watchDepartures(ctx context.Context, c cache.Cache) error {
 	informer, err := c.GetInformer(ctx, &v1alpha1.MergeJob{})
 	if err != nil {
 		return fmt.Errorf("watch MergeJobs: %w", err)
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    d.see,
-		UpdateFunc: func(_, after any) { d.see(after) },
-		DeleteFunc: d.lose,
+		AddFunc:    d.rememberDeleting,
+		UpdateFunc: func(_, after any) { d.rememberDeleting(after) },
+		DeleteFunc: d.noteGone,
 	})
 	if err != nil {
 		return fmt.Errorf("watch MergeJobs: %w", err)
@@ -59,25 +60,25 @@ func (d *departed) watch(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// see remembers a MergeJob that is being deleted, and stays until what it owns is gone.
-func (d *departed) see(o any) {
+// rememberDeleting remembers a MergeJob that is being deleted, and stays until what it owns is gone.
+func (d *departed) rememberDeleting(o any) {
 	if job, ok := o.(*v1alpha1.MergeJob); ok && job.DeletionTimestamp != nil {
-		d.remember(job)
+		d.rememberJob(job)
 	}
 }
 
-func (d *departed) lose(o any) {
+func (d *departed) noteGone(o any) {
 	if missed, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = missed.Obj
 	}
 	if job, ok := o.(*v1alpha1.MergeJob); ok {
-		d.remember(job)
+		d.rememberJob(job)
 	}
 }
 
-// remember keeps a job that had a run. One without has no pods, because objects of a run are made when the cache has the run,
+// rememberJob keeps a job that had a run. One without has no pods, because objects of a run are made when the cache has the run,
 // and a run stays on record until they are gone.
-func (d *departed) remember(job *v1alpha1.MergeJob) {
+func (d *departed) rememberJob(job *v1alpha1.MergeJob) {
 	if job.Status.Run == nil {
 		return
 	}
@@ -97,16 +98,16 @@ func (d *departed) remember(job *v1alpha1.MergeJob) {
 	}
 }
 
-// of is what is remembered of a MergeJob; false for one that never had a run, or was never known.
-func (d *departed) of(uid types.UID) (departure, bool) {
+// departureOf is what is remembered of a MergeJob; false for one that never had a run, or was never known.
+func (d *departed) departureOf(uid types.UID) (departure, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	job, known := d.jobs[uid]
 	return job, known
 }
 
-// at are the jobs that merged at one of the places.
-func (d *departed) at(places []string) map[types.UID]departure {
+// departedFrom are the jobs that merged at one of the places.
+func (d *departed) departedFrom(places []string) map[types.UID]departure {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	found := map[types.UID]departure{}

@@ -28,7 +28,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) er
 	}
 	for _, g := range gang.AllMemberships(groups) {
 		owner := types.NamespacedName{Namespace: g.Key.Namespace, Name: g.Owner.Name}
-		left, counts, err := r.leftover(ctx, owner, g.Owner.UID, func(job departure) bool {
+		left, counts, err := r.asLeftover(ctx, owner, g.Owner.UID, func(job departure) bool {
 			return job.pool == o.Pool && g.Key.Name == mergepod.CoreName(job.Name)
 		})
 		if err != nil {
@@ -36,7 +36,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) er
 		}
 		if counts {
 			// For an owner that this process never knew, only the Queue says that it is of the pool, in any namespace.
-			_, known := r.departed.of(g.Owner.UID)
+			_, known := r.departed.departureOf(g.Owner.UID)
 			left.Claimed = !known
 			left.Key, left.Deletion = g.Key, g.Deletion
 			o.Leaving = append(o.Leaving, left)
@@ -49,11 +49,11 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) er
 func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) error {
 	own, places := job.Object, mergepod.Places(job.Object)
 	known := map[types.UID]bool{}
-	for uid, gone := range r.departed.at(places) {
+	for uid, gone := range r.departed.departedFrom(places) {
 		if uid == own.UID {
 			continue
 		}
-		pods, err := r.pods(ctx, client.InNamespace(gone.Namespace), client.MatchingFields{kube.PodsByOwner: string(uid)})
+		pods, err := r.listPods(ctx, client.InNamespace(gone.Namespace), client.MatchingFields{kube.PodsByOwner: string(uid)})
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 		}
 	}
 	// What this process did not see go says itself where it merges.
-	pods, err := r.pods(ctx, client.MatchingFields{jobsByModel: mergepod.ModelHash(own)})
+	pods, err := r.listPods(ctx, client.MatchingFields{jobsByModel: mergepod.ModelHash(own)})
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 		if known[pod.UID] || uid == own.UID || readPod(pod).Ended() {
 			continue
 		}
-		left, counts, err := r.leftover(ctx, key, uid, func(departure) bool { return false })
+		left, counts, err := r.asLeftover(ctx, key, uid, func(departure) bool { return false })
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 
 // observeNamesakes finds pods of earlier MergeJobs of the job's name that have names of its own pods.
 func (r *Reconciler) observeNamesakes(ctx context.Context, job *merging.Job) error {
-	pods, err := r.pods(ctx, client.MatchingFields{jobsByModel: nameIndex(job.Key())})
+	pods, err := r.listPods(ctx, client.MatchingFields{jobsByModel: nameIndex(job.Key())})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *Reconciler) observeNamesakes(ctx context.Context, job *merging.Job) err
 			continue
 		}
 		left := merging.Leftover{Gone: r.departed.started}
-		if gone, known := r.departed.of(uid); known {
+		if gone, known := r.departed.departureOf(uid); known {
 			left.Gone = gone.since
 		}
 		job.Namesakes = append(job.Namesakes, leftoverPod(&pods[i], left))
@@ -107,7 +107,7 @@ func (r *Reconciler) observeNamesakes(ctx context.Context, job *merging.Job) err
 	return nil
 }
 
-func (r *Reconciler) pods(ctx context.Context, of ...client.ListOption) ([]corev1.Pod, error) {
+func (r *Reconciler) listPods(ctx context.Context, of ...client.ListOption) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := r.client.List(ctx, pods, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list the pods of the model: %w", err)
@@ -115,13 +115,13 @@ func (r *Reconciler) pods(ctx context.Context, of ...client.ListOption) ([]corev
 	return pods.Items, nil
 }
 
-// leftover tells whether an object that names a MergeJob as its controller may be left of one that is gone. One that this process
-// saw go is taken for what it was then; one of a MergeJob that is there is none; any other may be of one that went before this
-// process started.
-func (r *Reconciler) leftover(
+// asLeftover tells whether an object that names a MergeJob as its controller may be left of one that is gone. One that this
+// process saw go is taken for what it was then; one of a MergeJob that is there is none; any other may be of one that went
+// before this process started.
+func (r *Reconciler) asLeftover(
 	ctx context.Context, owner types.NamespacedName, uid types.UID, fits func(departure) bool,
 ) (left merging.Leftover, counts bool, err error) {
-	if gone, known := r.departed.of(uid); known {
+	if gone, known := r.departed.departureOf(uid); known {
 		return merging.Leftover{Gone: gone.since}, gone.NamespacedName == owner && fits(gone), nil
 	}
 	job := &v1alpha1.MergeJob{}

@@ -176,7 +176,7 @@ func TestPodsOfAMergeJobWithoutARunAreNone(t *testing.T) {
 	c := newLeftovers(t)
 	c.now = c.now.Add(time.Hour)
 	job, rival := mergeOf("ads", "ctr", "1"), mergeOf("evil", "x", "2")
-	c.r.departed.lose(rival)
+	c.r.departed.noteGone(rival)
 	c.add(job, podOf(rival))
 	strangers, _ := c.held(job)
 	g.Expect(strangers).To(BeEmpty())
@@ -190,7 +190,7 @@ func TestPredecessorsKeepOthersWaitingUntilTheyShouldBeGone(t *testing.T) {
 	pod, group := podOf(old), coreGroupOf(old)
 	pod.Labels = nil // Whoever may write the pod may take it away.
 	c.add(job, pod, group)
-	c.r.departed.lose(toolscache.DeletedFinalStateUnknown{Obj: old})
+	c.r.departed.noteGone(toolscache.DeletedFinalStateUnknown{Obj: old})
 	strangers, _ := c.held(job)
 	g.Expect(strangers).To(Equal([]string{"old-merge-0"}))
 	g.Expect(c.leaving()).To(HaveLen(1))
@@ -215,7 +215,7 @@ func TestAYearOfGraceIsNotWaitedForAYear(t *testing.T) {
 	pod.Finalizers, pod.DeletionTimestamp = []string{"example.com/stays"}, &metav1.Time{Time: c.now.AddDate(1, 0, 0)}
 	old.Finalizers, old.DeletionTimestamp = []string{"foregroundDeletion"}, &metav1.Time{Time: c.now}
 	c.add(job, old, pod)
-	c.r.departed.see(old)
+	c.r.departed.rememberDeleting(old)
 	strangers, _ := c.held(job)
 	g.Expect(strangers).To(HaveLen(1), "its MergeJob is there until it is gone")
 	c.now = c.now.Add(time.Hour)
@@ -228,8 +228,8 @@ func TestRestartedOperatorWaitsForPredecessorsThatItNeverKnew(t *testing.T) {
 	c := newLeftovers(t)
 	job, other, same := mergeOf("ads", "ctr", "1"), ran(mergeOf("other", "old", "2")), ran(mergeOf("ads", "older", "3"))
 	c.add(job, podOf(other), podOf(same), coreGroupOf(other))
-	c.r.departed.lose(other)
-	c.r.departed.lose(same)
+	c.r.departed.noteGone(other)
+	c.r.departed.noteGone(same)
 	c.restart()
 	strangers, _ := c.held(job)
 	g.Expect(strangers).To(ConsistOf("old-merge-0", "older-merge-0"))
@@ -251,7 +251,7 @@ func TestPodsThatHaveTheNamesOfTheJobsOwn(t *testing.T) {
 	stray := podOf(old)
 	stray.Name, stray.UID = "ctr-merge-x", "stray"
 	c.add(job, pod, stray)
-	c.r.departed.lose(old)
+	c.r.departed.noteGone(old)
 	strangers, namesakes := c.held(job)
 	g.Expect(strangers).To(BeEmpty())
 	g.Expect(namesakes).To(Equal([]string{"ctr-merge-0"}))
@@ -263,8 +263,8 @@ func TestPodsThatHaveTheNamesOfTheJobsOwn(t *testing.T) {
 func TestDeparturesAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	c := newLeftovers(t)
-	c.r.departed.lose(ran(mergeOf("ads", "a", "1")))
+	c.r.departed.noteGone(ran(mergeOf("ads", "a", "1")))
 	c.now = c.now.Add(3 * time.Hour)
-	c.r.departed.lose(ran(mergeOf("ads", "b", "2")))
+	c.r.departed.noteGone(ran(mergeOf("ads", "b", "2")))
 	g.Expect(c.r.departed.jobs).To(HaveLen(1))
 }

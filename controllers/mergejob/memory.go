@@ -33,17 +33,17 @@ func newMemory() *memory {
 	return &memory{jobs: map[types.UID]*remembered{}, pools: map[string]map[types.UID]types.NamespacedName{}}
 }
 
-func (m *memory) of(job types.UID) *remembered {
+func (m *memory) entryFor(job types.UID) *remembered {
 	if m.jobs[job] == nil {
 		m.jobs[job] = &remembered{}
 	}
 	return m.jobs[job]
 }
 
-// check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.MergeJob) (string, error) {
+// checkSpec holds a spec to its rules, once per generation.
+func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.MergeJob) (string, error) {
 	m.mu.Lock()
-	r := m.of(job.UID)
+	r := m.entryFor(job.UID)
 	if r.checked == job.Generation {
 		defer m.mu.Unlock()
 		return r.invalid, nil
@@ -55,7 +55,7 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alph
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r = m.of(job.UID)
+	r = m.entryFor(job.UID)
 	r.checked, r.invalid = job.Generation, invalid
 	return invalid, nil
 }
@@ -67,7 +67,7 @@ func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false
 	}
-	known := m.problem(job)
+	known := m.currentProblem(job)
 	if known != nil && (known.Since.IsZero() || (!p.Since.IsZero() && known.Message == p.Message)) {
 		return false
 	}
@@ -76,7 +76,7 @@ func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.of(job.UID)
+	r := m.entryFor(job.UID)
 	r.attempt, r.problem = attemptOf(job), &p
 	return true
 }
@@ -90,11 +90,11 @@ func (m *memory) noteMade(job types.UID) {
 	}
 }
 
-// problem is what was refused of the attempt that the job has now; nil for none.
-func (m *memory) problem(job *v1alpha1.MergeJob) *merging.Problem {
+// currentProblem is what was refused of the attempt that the job has now; nil for none.
+func (m *memory) currentProblem(job *v1alpha1.MergeJob) *merging.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.of(job.UID); job.Status.Run != nil && r.attempt == attemptOf(job) {
+	if r := m.entryFor(job.UID); job.Status.Run != nil && r.attempt == attemptOf(job) {
 		return r.problem
 	}
 	return nil
@@ -105,8 +105,9 @@ func attemptOf(job *v1alpha1.MergeJob) v1alpha1.MergeRun {
 	return v1alpha1.MergeRun{ID: job.Status.Run.ID, Attempt: job.Status.Run.Attempt}
 }
 
-// forget drops the jobs that the pool has no more, and returns them. A job that went to another pool loses nothing that counts.
-func (m *memory) forget(pool string, have []*merging.Job) []types.NamespacedName {
+// forgetGone drops the jobs that the pool has no more, and returns them. A job that went to another pool loses nothing that
+// counts.
+func (m *memory) forgetGone(pool string, have []*merging.Job) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	had, now := m.pools[pool], make(map[types.UID]types.NamespacedName, len(have))

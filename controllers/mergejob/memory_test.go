@@ -25,12 +25,12 @@ func TestJobsThatAreGoneAreForgotten(t *testing.T) {
 		g.Expect(m.noteRefusal(j.Object, merging.Problem{Message: "no"})).To(BeTrue(), "a plan that knows of it decides otherwise")
 		g.Expect(m.noteRefusal(j.Object, merging.Problem{Message: "no"})).To(BeFalse(), "and again there is nothing new")
 	}
-	g.Expect(m.forget("p", []*merging.Job{a, b})).To(BeEmpty())
-	g.Expect(m.forget("other", nil)).To(BeEmpty(), "each pool speaks of its own jobs")
+	g.Expect(m.forgetGone("p", []*merging.Job{a, b})).To(BeEmpty())
+	g.Expect(m.forgetGone("other", nil)).To(BeEmpty(), "each pool speaks of its own jobs")
 	again := job("b", "3")
-	g.Expect(m.forget("p", []*merging.Job{a, again})).To(ConsistOf(b.Key()), "one of the same name is another job")
-	g.Expect(m.problem(a.Object)).NotTo(BeNil())
-	g.Expect(m.problem(b.Object)).To(BeNil())
-	g.Expect(m.forget("p", nil)).To(ConsistOf(a.Key(), again.Key()))
+	g.Expect(m.forgetGone("p", []*merging.Job{a, again})).To(ConsistOf(b.Key()), "one of the same name is another job")
+	g.Expect(m.currentProblem(a.Object)).NotTo(BeNil())
+	g.Expect(m.currentProblem(b.Object)).To(BeNil())
+	g.Expect(m.forgetGone("p", nil)).To(ConsistOf(a.Key(), again.Key()))
 	g.Expect(m.pools).To(BeEmpty())
 }

@@ -68,11 +68,11 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// decided counts one decision about a pool.
-func (m *metrics) decided(took time.Duration) { m.decision.Observe(took.Seconds()) }
+// observeDecision counts one decision about a pool.
+func (m *metrics) observeDecision(took time.Duration) { m.decision.Observe(took.Seconds()) }
 
-// count adds what one written status told of a merge.
-func (m *metrics) count(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
+// countTransition adds what one written status told of a merge.
+func (m *metrics) countTransition(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
 	measured := merging.Measure(&job.Status, written)
 	if measured.Attempt {
 		m.attempts.WithLabelValues(written.Pool).Inc()

@@ -60,11 +60,11 @@ func all(t *testing.T) *prometheus.Registry {
 	merged.Status.QueueTime = ptr.To(ago(time.Hour))
 	running := merged.Status.DeepCopy()
 	running.Run.RunTime = ptr.To(ago(0))
-	m.count(merged, running)
+	m.countTransition(merged, running)
 	ended := running.DeepCopy()
 	ended.History = []v1alpha1.MergeResult{{Run: "r", Outcome: v1alpha1.OutcomeMerged, StartTime: ptr.To(ago(0)), EndTime: ago(0)}}
-	m.count(&v1alpha1.MergeJob{}, ended)
-	m.decided(time.Millisecond)
+	m.countTransition(&v1alpha1.MergeJob{}, ended)
+	m.observeDecision(time.Millisecond)
 	return registry
 }
 

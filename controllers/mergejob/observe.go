@@ -23,7 +23,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed, error) {
 	o := merging.Observed{
 		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.Missing(),
-		Changes: r.changes.of(pool),
+		Changes: r.changes.forPool(pool),
 	}
 	var err error
 	if o.SchedulerObstacles, err = r.Scheduler.Obstacles(ctx); err != nil {
@@ -87,15 +87,15 @@ func (r *Reconciler) observeJob(
 ) (*merging.Job, error) {
 	key := client.ObjectKeyFromObject(object)
 	job := &merging.Job{
-		Object: object, Profile: profile, Store: r.stores.sighting(object), Verdict: r.Arbiter.MergeVerdict(key),
-		Problem: r.memory.problem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
+		Object: object, Profile: profile, Store: r.stores.lastSighting(object), Verdict: r.Arbiter.MergeVerdict(key),
+		Problem: r.memory.currentProblem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
 	if usage := r.Usage; usage.Collects() {
 		known := usage.History(object.Namespace, v1alpha1.MergeJobKind, object.Name)
 		job.History = &known
 	}
 	var err error
-	if job.Invalid, err = r.memory.check(ctx, r.guard, object); err != nil {
+	if job.Invalid, err = r.memory.checkSpec(ctx, r.guard, object); err != nil {
 		return nil, err
 	}
 	if job.Pods, err = podsOf(ctx, r.client, object); err != nil {

@@ -70,15 +70,15 @@ func (r *Reconciler) writeWhenDue(
 		return 0, err
 	}
 	r.pacer.Wrote(key, now)
-	r.tell(ctx, job, wanted)
+	r.emitEvents(ctx, job, wanted)
 	recorder.TellMerge(r.Journal, job, &job.Status, wanted, now)
 	r.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
-	r.metrics.count(job, wanted)
+	r.metrics.countTransition(job, wanted)
 	return 0, nil
 }
 
-// tell emits the events of a transition and logs it, once.
-func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
+// emitEvents emits the events of a transition and logs it, once.
+func (r *Reconciler) emitEvents(ctx context.Context, job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
 	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
 		attempt := ""
 		if written.Run != nil {

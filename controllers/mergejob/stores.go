@@ -75,13 +75,13 @@ func newStores(c client.Client, live client.Reader, cfg *config.Configuration) *
 	}
 }
 
-func (s *stores) build(mgr ctrl.Manager) error {
+func (s *stores) buildController(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("mergejob-store").
 		For(&v1alpha1.MergeJob{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.MergeJob)
 			after, also := e.ObjectNew.(*v1alpha1.MergeJob)
-			return ok && also && (before.Generation != after.Generation || s.interval(before) != s.interval(after) ||
+			return ok && also && (before.Generation != after.Generation || s.readInterval(before) != s.readInterval(after) ||
 				before.Annotations[v1alpha1.AnnotationRunNow] != after.Annotations[v1alpha1.AnnotationRunNow])
 		}})).
 		WatchesRawSource(source.Channel(s.hurried, &handler.EnqueueRequestForObject{})).
@@ -98,8 +98,8 @@ func (s *stores) build(mgr ctrl.Manager) error {
 		Complete(reconcile.Func(s.reconcile))
 }
 
-// sighting is how the job's store was last seen; nil before this process saw it.
-func (s *stores) sighting(job *v1alpha1.MergeJob) *merging.Sighting {
+// lastSighting is how the job's store was last seen; nil before this process saw it.
+func (s *stores) lastSighting(job *v1alpha1.MergeJob) *merging.Sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last := s.seen[client.ObjectKeyFromObject(job)]; last != nil && last.job == job.UID {
@@ -108,8 +108,8 @@ func (s *stores) sighting(job *v1alpha1.MergeJob) *merging.Sighting {
 	return nil
 }
 
-// hurry has the store read soon, because a decision waits for it.
-func (s *stores) hurry(job types.NamespacedName) {
+// readSoon has the store read soon, because a decision waits for it.
+func (s *stores) readSoon(job types.NamespacedName) {
 	s.mu.Lock()
 	last := s.seen[job]
 	if last == nil || last.hurry {
@@ -118,17 +118,17 @@ func (s *stores) hurry(job types.NamespacedName) {
 	}
 	last.hurry = true
 	s.mu.Unlock()
-	s.tell(s.hurried, job)
+	s.wakeReconciler(s.hurried, job)
 }
 
-func (*stores) tell(to chan<- event.GenericEvent, job types.NamespacedName) {
+func (*stores) wakeReconciler(to chan<- event.GenericEvent, job types.NamespacedName) {
 	object := &v1alpha1.MergeJob{}
 	object.Namespace, object.Name = job.Namespace, job.Name
 	to <- event.GenericEvent{Object: object}
 }
 
-// interval is how often the store of a job is read: often while a run may complete.
-func (s *stores) interval(job *v1alpha1.MergeJob) time.Duration {
+// readInterval is how often the store of a job is read: often while a run may complete.
+func (s *stores) readInterval(job *v1alpha1.MergeJob) time.Duration {
 	if run := job.Status.Run; run != nil && run.RunTime != nil && run.Outcome == "" {
 		return config.Seconds(s.config.Merges.RunningIntervalSeconds)
 	}
@@ -147,30 +147,31 @@ func (s *stores) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		}
 		return reconcile.Result{}, err
 	}
-	if wait := s.wait(req.NamespacedName, job); wait > 0 {
+	if wait := s.timeUntilRead(req.NamespacedName, job); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	sighting, err := s.observe(ctx, job)
+	sighting, err := s.observeStore(ctx, job)
 	switch {
 	case ctx.Err() != nil:
 		return reconcile.Result{}, nil //nolint:nilerr // the operator is ending
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	s.keep(req.NamespacedName, job.UID, sighting)
-	s.tell(s.read, req.NamespacedName)
-	return reconcile.Result{RequeueAfter: s.wait(req.NamespacedName, job)}, nil
+	s.keepSighting(req.NamespacedName, job.UID, sighting)
+	s.wakeReconciler(s.read, req.NamespacedName)
+	return reconcile.Result{RequeueAfter: s.timeUntilRead(req.NamespacedName, job)}, nil
 }
 
-// wait is how long the store is left alone; zero for one that is to be read now. The time at which a merge is due is one to look.
-func (s *stores) wait(key types.NamespacedName, job *v1alpha1.MergeJob) time.Duration {
+// timeUntilRead is how long the store is left alone; zero for one that is to be read now. The time at which a merge is due is
+// one to look.
+func (s *stores) timeUntilRead(key types.NamespacedName, job *v1alpha1.MergeJob) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.seen[key]
 	if last == nil || last.job != job.UID {
 		return 0
 	}
-	since, interval := s.now().Sub(last.at), s.interval(job)
+	since, interval := s.now().Sub(last.at), s.readInterval(job)
 	switch {
 	case last.failures > 0:
 		interval = min(interval, troubleInterval<<min(last.failures-1, 10), lastTrouble)
@@ -184,7 +185,7 @@ func (s *stores) wait(key types.NamespacedName, job *v1alpha1.MergeJob) time.Dur
 	return max(interval-since, 0)
 }
 
-func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merging.Sighting) {
+func (s *stores) keepSighting(key types.NamespacedName, job types.UID, sighting *merging.Sighting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	failures := 0
@@ -197,8 +198,8 @@ func (s *stores) keep(key types.NamespacedName, job types.UID, sighting *merging
 	s.seen[key] = &seen{job: job, at: s.now(), sighting: sighting, failures: failures}
 }
 
-// observe reads the store once. Its error is one of the API server.
-func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merging.Sighting, error) {
+// observeStore reads the store once. Its error is one of the API server.
+func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*merging.Sighting, error) {
 	seen := &merging.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
 	query := modelstore.Query{
 		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
@@ -217,10 +218,10 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merging.
 	}
 	location := locationOf(job)
 	if err := s.policy.Check(location); err != nil {
-		seen.Trouble = trouble(err)
+		seen.Trouble = storeTrouble(err)
 		return seen, nil
 	}
-	credentials, err := s.credentials(ctx, job)
+	credentials, err := s.readCredentials(ctx, job)
 	if err != nil {
 		seen.Trouble = &merging.Trouble{Reason: v1alpha1.ReasonCredentialsMissing, Message: err.Error()}
 		return seen, nil
@@ -233,7 +234,7 @@ func (s *stores) observe(ctx context.Context, job *v1alpha1.MergeJob) (*merging.
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, err // The operator ends.
 		}
-		seen.Trouble = trouble(err)
+		seen.Trouble = storeTrouble(err)
 		return seen, nil
 	}
 	seen.Hollow = found.Hollow
@@ -253,8 +254,8 @@ func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
 	}
 }
 
-// credentials reads the Secret that the job names, by its name, in the job's namespace. Its error is for users.
-func (s *stores) credentials(ctx context.Context, job *v1alpha1.MergeJob) (modelstore.Credentials, error) {
+// readCredentials reads the Secret that the job names, by its name, in the job's namespace. Its error is for users.
+func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (modelstore.Credentials, error) {
 	name := job.Spec.Store.CredentialsSecretName
 	if job.Spec.Store.Provider != v1alpha1.StoreS3 {
 		return modelstore.Credentials{}, nil
@@ -286,9 +287,9 @@ var reasons = map[modelstore.Reason]string{
 	modelstore.Refused:            v1alpha1.ReasonStoreUnreachable,
 }
 
-// trouble is an error of the store in the words of a condition.
-func trouble(err error) *merging.Trouble {
-	t := &merging.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: sentence(err.Error())}
+// storeTrouble is an error of the store in the words of a condition.
+func storeTrouble(err error) *merging.Trouble {
+	t := &merging.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: asSentence(err.Error())}
 	var known *modelstore.Error
 	if errors.As(err, &known) {
 		t.Reason = reasons[known.Reason]
@@ -297,8 +298,8 @@ func trouble(err error) *merging.Trouble {
 	return t
 }
 
-// sentence makes a sentence of an error's words.
-func sentence(words string) string {
+// asSentence makes a sentence of an error's words.
+func asSentence(words string) string {
 	if words == "" {
 		return words
 	}

@@ -32,8 +32,8 @@ func poolOf(job *v1alpha1.MergeJob) string {
 // within moments of one another, and one decision does for all of them.
 const gathering = 20 * time.Millisecond
 
-// pools wakes the pools that an object concerns.
-func pools(of func(context.Context, client.Object) []string) handler.EventHandler {
+// wakePools wakes the pools that an object concerns.
+func wakePools(of func(context.Context, client.Object) []string) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, o client.Object, q queue) {
 		for _, pool := range of(ctx, o) {

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// maxAsideDoublings bounds the time until a merge that was set aside asks again to 32 times the first.
+	// maxAsideDoublings bounds the time until a merge that was set aside asks again to 32 times the placement timeout.
 	maxAsideDoublings = 5
-	// asideLimit is how long a merge that was set aside goes behind all others of its line. Its weight counts again after that: in a
-	// line that is never empty it would else never have its turn.
+	// asideLimit is how long a merge that was set aside goes behind all others of its line. After that its weight counts again.
+	// Otherwise it would never have its turn in a line that is never empty.
 	asideLimit = 24 * time.Hour
 )
 
-// Changes are when what may keep a gang from its place last changed, as far as this process saw; zero for what did not.
+// Changes are when this process last saw a change of what may keep a gang from its place; zero for what did not change.
 type Changes struct {
 	// Started is when this process began to watch.
 	Started time.Time
-	// Nodes, Queue and Placed are when a node changed, when the pool's Queue did, and when Volcano last placed a pod, of whomever.
+	// Nodes and Queue are when a node or the pool's Queue changed. Placed is when Volcano last placed a pod of any owner.
 	Nodes, Queue, Placed time.Time
 }
 
@@ -29,25 +29,25 @@ func (p *planner) placementTimeout() time.Duration {
 	return config.Seconds(p.o.Config.Claims.PlacementTimeoutSeconds)
 }
 
-// short tells whether the attempt waits for what others have: room that is not there by Tideline's count, or an open Queue. Whose
-// pods are not there, are held back, or cannot be judged waits for nothing that others could give up.
-func (t *state) short() bool {
+// isShortOfRoom tells whether the attempt waits for something that others may release: room that is taken by Tideline's count, or
+// an open Queue. Pods that do not exist, are gated, or cannot be judged do not wait for others, so their time runs.
+func (t *state) isShortOfRoom() bool {
 	v := t.job.Verdict
-	return t.p.shut() != nil || (v.Waiting > 0 && !v.Overdue && !v.Answer.Fits && v.Answer.Unknown == "")
+	return t.p.whyClosed() != nil || (v.Waiting > 0 && !v.Overdue && !v.Answer.Fits && v.Answer.Unknown == "")
 }
 
-// noteShortage notes since when the attempt is not short, and reports whether it was not placed in time since. A gang that has
-// some pods placed already has as long again: Volcano binds a gang one pod after another.
+// noteShortage records since when the attempt has had room, and reports whether it was not placed in time. A gang with some pods
+// placed has twice the time, because Volcano binds the pods of a gang one after another.
 func (t *merge) noteShortage() (overdue bool) {
 	run := t.st.Run
-	switch short := t.short(); {
+	switch short := t.isShortOfRoom(); {
 	case short:
 		run.Short, run.FitTime = true, nil
 		return false
 	case run.Short:
 		run.Short, run.FitTime = false, timePointer(t.p.now)
 	}
-	placed := t.placed()
+	placed := t.countPlaced()
 	if placed == run.MinReplicas {
 		return false
 	}
@@ -55,17 +55,17 @@ func (t *merge) noteShortage() (overdue bool) {
 	if placed > 0 {
 		limit *= 2
 	}
-	last := t.fits().Add(limit)
+	last := t.fitsSince().Add(limit)
 	if t.p.now.Before(last) {
-		t.p.wake(last)
+		t.p.wakeAt(last)
 		return false
 	}
 	return true
 }
 
-// fits is since when the attempt could have been placed: since it asked, since there was room, or since the operator started,
-// which does not know how it was before.
-func (t *state) fits() time.Time {
+// fitsSince is the latest of three times: when the attempt asked, when there was room, and when the operator started. An operator
+// that has just started does not know whether there was room before.
+func (t *state) fitsSince() time.Time {
 	since := t.st.Run.AskTime.Time
 	if fit := t.st.Run.FitTime; fit != nil {
 		since = fit.Time
@@ -76,9 +76,9 @@ func (t *state) fits() time.Time {
 	return since
 }
 
-// placed counts the pods of the core that have a node.
-func (t *state) placed() int32 {
-	n, core := int32(0), t.core()
+// countPlaced counts the pods of the core that have a node.
+func (t *state) countPlaced() int32 {
+	n, core := int32(0), t.corePods()
 	for i := range t.st.Run.MinReplicas {
 		if w := core[i]; w != nil && w.Scheduled && !w.Terminating {
 			n++
@@ -87,12 +87,12 @@ func (t *state) placed() int32 {
 	return n
 }
 
-// setAside takes back an attempt that is not placed although it is not short, so that others have their turn. The time until it
-// asks again doubles only while Volcano is seen at work: while its scheduler is down, all merges of the line take turns, and none
-// is to blame.
+// setAside takes back an attempt that is not placed although there is room, so that others have their turn. The time until it
+// asks again doubles only if Volcano's scheduler was seen at work. While the scheduler is down, no merge is at fault, and all
+// take turns.
 func (t *merge) setAside() {
 	run, aside := t.st.Run, &v1alpha1.MergeSetAside{Times: 1}
-	if was := t.st.SetAside; was != nil && t.scheduled() {
+	if was := t.st.SetAside; was != nil && t.sawSchedulerWork() {
 		aside.Times = was.Times + 1
 	} else if was != nil {
 		aside.Times = max(was.Times, 1)
@@ -102,54 +102,55 @@ func (t *merge) setAside() {
 	aside.Time, aside.RetryTime = metaTime(t.p.now), metaTime(t.p.now.Add(backoff))
 	aside.Template, aside.Message = run.Template, clip(message, messageLimit)
 	if run.ByHand {
-		t.st.RunNow = "" // What was called for has yet to be done.
+		t.st.RunNow = "" // The run that the user asked for did not happen, so the annotation counts again.
 	}
-	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNotPlaced, message)
+	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNotPlaced, message)
 	t.st.SetAside = aside
 }
 
-// scheduled tells whether Volcano was seen at work since the attempt could have been placed: it placed a pod of somebody, or said
-// why it does not place this gang.
-func (t *state) scheduled() bool {
-	return t.p.o.Changes.Placed.After(t.fits()) || (t.job.Core != nil && t.job.Core.Unschedulable != "")
+// sawSchedulerWork tells whether Volcano's scheduler did something since the attempt could have been placed: it placed any
+// pod, or reported why it does not place this gang.
+func (t *state) sawSchedulerWork() bool {
+	return t.p.o.Changes.Placed.After(t.fitsSince()) || (t.job.Core != nil && t.job.Core.Unschedulable != "")
 }
 
 // whyNotPlaced says for how long the attempt was asked, what is known of why it was not placed, and what to do.
 func (t *state) whyNotPlaced() string {
-	run, since := t.st.Run, t.fits()
-	there, v := int32(len(t.core())), t.job.Verdict
-	why := fmt.Sprintf("From %s to %s the run asked for places for %s of %s, and %d of them had one after %s; it has %s for that "+
+	run, since := t.st.Run, t.fitsSince()
+	there, v := int32(len(t.corePods())), t.job.Verdict
+	why := fmt.Sprintf("From %s to %s the run asked for %s of %s. Volcano placed %d of them in %s; the limit is %s "+
 		"(claims.placementTimeoutSeconds of the operator's configuration). ", since.UTC().Format(time.RFC3339),
-		t.p.now.UTC().Format(time.RFC3339), count(run.MinReplicas, "pod"), t.asks(), t.placed(),
+		t.p.now.UTC().Format(time.RFC3339), count(run.MinReplicas, "pod"), t.podRequests(), t.countPlaced(),
 		t.p.now.Sub(since).Round(time.Second), t.p.placementTimeout())
 	switch {
 	case t.job.Problem != nil:
 		why += t.job.Problem.Message
 	case there < run.MinReplicas:
-		why += fmt.Sprintf("Only %d of the pods were there: see whether objects of their names stay (kubectl get pods,podgroups,"+
-			"configmaps), by finalizers perhaps.", there)
+		why += fmt.Sprintf("Only %d of the pods exist. Check whether older objects with their names remain, for example because of "+
+			"finalizers (kubectl get pods,podgroups,configmaps).", there)
 	case v.Answer.Unknown != "":
-		why += "Whether there is room Tideline cannot tell, because they ask for " + v.Answer.Unknown + "."
+		why += "Tideline cannot tell whether there is room, because the pods ask for " + v.Answer.Unknown + "."
 	case v.Waiting > 0:
 		why += "By Tideline's count there was room for them."
 	default:
-		why += "They asked for no room."
+		why += "Volcano sees no pod of the gang that waits."
 	}
 	switch core := t.job.Core; {
 	case core != nil && core.Unschedulable != "":
 		why += " Volcano says: " + clip(core.Unschedulable, messageLimit/4) + "."
-	case !t.scheduled():
-		return why + " Volcano placed no pod of anybody meanwhile: see whether its scheduler runs (tideline doctor)."
+	case !t.sawSchedulerWork():
+		return why + " Volcano placed no other pod in that time either. Check that its scheduler runs (tideline doctor)."
 	}
-	return why + " See what keeps them (kubectl get events): a volume or a resource claim that is not there, a scheduling gate, a " +
+	return why + " Check what holds the pods back (kubectl get events): a missing volume or resource claim, a scheduling " +
+		"gate, or a " +
 		"quota."
 }
 
-// keptAside keeps a merge that was set aside out of the line until its time has come, or what it asks for, the pool's Queue, the
-// nodes, or claims of volumes in its namespace have changed.
+// keptAside keeps a merge that was set aside out of the line until its retry time. It returns earlier if its template, the pool's
+// Queue, a node, or a volume claim of its namespace changes, because any of these may have been the cause.
 func keptAside(t *state) *obstacle {
 	aside := t.st.SetAside
-	if aside == nil || !t.p.now.Before(aside.RetryTime.Time) || aside.Template != t.template() {
+	if aside == nil || !t.p.now.Before(aside.RetryTime.Time) || aside.Template != t.templateHash() {
 		return nil
 	}
 	for _, changed := range []time.Time{t.p.o.Changes.Nodes, t.p.o.Changes.Queue, t.p.o.Changes.Started, t.job.ClaimsChanged} {
@@ -157,18 +158,21 @@ func keptAside(t *state) *obstacle {
 			return nil
 		}
 	}
-	t.p.wake(aside.RetryTime.Time)
+	t.p.wakeAt(aside.RetryTime.Time)
 	times := ""
 	if aside.Times > 1 {
-		times = fmt.Sprintf(" for the %d. time in a row", aside.Times)
+		times = fmt.Sprintf(" %d times in a row, last", aside.Times)
 	}
-	return &obstacle{reason: v1alpha1.ReasonNotPlaced, short: "not placed", message: fmt.Sprintf("%s It was set aside%s at %s, so "+
-		"that others have their turn. It asks again at %s, or when spec, Queue, nodes or volume claims of its namespace change, "+
-		"behind those that can go.", aside.Message, times, clock(aside.Time.Time), aside.RetryTime.UTC().Format(time.RFC3339))}
+	return &obstacle{reason: v1alpha1.ReasonNotPlaced, short: "not placed", message: fmt.Sprintf("%s Tideline set it aside%s "+
+		"at %s, "+
+		"so that other merges have their turn. It asks again at %s, or earlier if the spec, the Queue, a node or a volume claim "+
+		"of its "+
+		"namespace changes. Other merges that are due go first.", aside.Message, times, clockTime(aside.Time.Time),
+		aside.RetryTime.UTC().Format(time.RFC3339))}
 }
 
-// behind tells whether the merge goes behind the others of its line, because it was not placed when it asked.
-func (t *state) behind() bool {
+// goesLast tells whether the merge goes behind the others of its line, because Volcano did not place it when it last asked.
+func (t *state) goesLast() bool {
 	aside := t.st.SetAside
 	return aside != nil && t.p.now.Before(aside.Time.Add(asideLimit))
 }

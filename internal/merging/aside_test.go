@@ -35,12 +35,14 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 		change func(*merger)
 		why    string
 	}{
-		"it would fit": {func(*merger) {}, "By Tideline's count there was room for them. See what keeps them (kubectl get events)"},
+		"it would fit": {func(*merger) {}, "By Tideline's count there was room for them. Check what holds the pods back " +
+			"(kubectl get events)"},
 		"who knows": {
-			func(m *merger) { m.unjudged = true }, "Whether there is room Tideline cannot tell, because they ask for a volume."},
-		"it asks for none":  {func(m *merger) { m.verdict.Never, m.noClaim = nil, true }, "They asked for no room."},
+			func(m *merger) { m.unjudged = true }, "Tideline cannot tell whether there is room, because the pods ask for a volume."},
+		"it asks for none": {func(m *merger) { m.verdict.Never, m.noClaim = nil, true }, "Volcano sees no pod of the gang that " +
+			"waits."},
 		"Volcano says why":  {func(m *merger) { m.says = "claim x not found" }, "Volcano says: claim x not found."},
-		"no pod was placed": {func(*merger) {}, "Volcano placed no pod of anybody meanwhile: see whether its scheduler runs"},
+		"no pod was placed": {func(*merger) {}, "Volcano placed no other pod in that time either. Check that its scheduler runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -63,12 +65,14 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning), "the next had its turn")
 			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
 			g.Expect(m.status().Summary).To(Equal("Waiting (not placed)"))
-			g.Expect(m.status().Message).To(HavePrefix("From 2026-11-22T06:00:00Z to 2026-11-22T06:01:00Z the run asked for places for " +
-				"4 pods of 4 cpu, 16Gi memory, and 0 of them had one after 1m0s; it has 1m0s for that (claims.placementTimeoutSeconds of " +
+			g.Expect(m.status().Message).To(HavePrefix("From 2026-11-22T06:00:00Z to 2026-11-22T06:01:00Z the run asked for 4 pods " +
+				"of 4 cpu, 16Gi memory. Volcano placed 0 of them in 1m0s; the limit is 1m0s (claims.placementTimeoutSeconds of " +
 				"the operator's configuration). "))
 			g.Expect(m.status().Message).To(ContainSubstring(c.why))
-			g.Expect(m.status().Message).To(HaveSuffix("It was set aside at 06:01:00Z, so that others have their turn. It asks again at " +
-				"2026-11-22T06:02:00Z, or when spec, Queue, nodes or volume claims of its namespace change, behind those that can go."))
+			g.Expect(m.status().Message).To(HaveSuffix("Tideline set it aside at 06:01:00Z, so that other merges have their turn. " +
+				"It asks again at " +
+				"2026-11-22T06:02:00Z, or earlier if the spec, the Queue, a node or a volume claim of its namespace changes. Other " +
+				"merges that are due go first."))
 			g.Expect(m.leftovers()).To(BeEmpty())
 			m.unplaceable = false
 			w.merge(next)
@@ -148,7 +152,7 @@ func TestHeadOfAPoolThatIsShutIsNotSetAside(t *testing.T) {
 		w.carryOut(Plan(shut(), w.now), unlimited)
 		g.Expect(asks(m.status().Run)).To(BeTrue())
 	}
-	g.Expect(m.status().Message).To(ContainSubstring("is not open (its state is Closed)"))
+	g.Expect(m.status().Message).To(ContainSubstring("is not open (state Closed)"))
 	w.settle()
 	g.Expect(asks(m.status().Run)).To(BeTrue(), "it has its time from when the Queue opened")
 	w.pass(time.Minute)
@@ -225,8 +229,8 @@ func TestWhoWasSetAsideAsksAgainWhenSomethingChanges(t *testing.T) {
 			change(w, m)
 			w.pass(time.Second)
 			g.Expect(m.status().Position).To(HaveValue(Equal(int32(2))), "it is in the line")
-			g.Expect(m.status().Message).To(ContainSubstring("It goes behind those that can go, because it was not placed when it last " +
-				"asked. From 2026-11-22T06:00:00Z to"))
+			g.Expect(m.status().Message).To(ContainSubstring("Other merges go first, because Volcano did not place this one when " +
+				"it last asked. From 2026-11-22T06:00:00Z to"))
 			lighter := w.add("d").full(w, 11*time.Hour)
 			w.settle()
 			g.Expect(lighter.status().Position).To(HaveValue(Equal(int32(2))), "who comes later and can go passes")
@@ -310,7 +314,7 @@ func TestAGangThatIsBeingPlacedHasAsLongAgain(t *testing.T) {
 	g.Expect(asks(m.status().Run)).To(BeTrue())
 	w.pass(time.Minute)
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))
-	g.Expect(m.status().Message).To(ContainSubstring("and 1 of them had one after 2m0s"))
+	g.Expect(m.status().Message).To(ContainSubstring("Volcano placed 1 of them in 2m0s"))
 }
 
 // A pod that is not there, because its name or a quota does not let it, asks for no room.
@@ -323,7 +327,8 @@ func TestHeadWhosePodsAreNotThereIsSetAside(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	m.pods = map[int32]*podstate.Worker{}
 	w.carryOut(w.plan(), unlimited)
-	g.Expect(m.status().Run.Message).To(ContainSubstring("Only 0 of the pods were there: see whether objects of their names stay"))
+	g.Expect(m.status().Run.Message).To(ContainSubstring("Only 0 of the pods exist. Check whether older objects with their " +
+		"names remain"))
 	w.settle()
 	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }
@@ -343,7 +348,8 @@ func TestARunThatMergedWhileItWasSetAsideHasMerged(t *testing.T) {
 	m.store.trouble = &Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: "No answer."}
 	m.look()
 	w.settle()
-	g.Expect(m.status().Message).To(HaveSuffix("Whether it merged all the same shows when its store can be read: No answer."))
+	g.Expect(m.status().Message).To(HaveSuffix("Tideline must read the store to see whether the attempt merged after all: No " +
+		"answer."))
 	m.store.trouble = nil
 	m.look()
 	w.settle()

@@ -13,7 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
+// Events are the events of a change from one written status to the next. It is called once per write, after the write succeeded.
 func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 	var events []statuspace.Event
 	add := func(kind, reason, message string) {
@@ -23,7 +23,7 @@ func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 		add(corev1.EventTypeNormal, v1alpha1.EventSized, said)
 	}
 	if r := after.Run; r != nil && r.RunTime != nil && (before.Run == nil || before.Run.RunTime == nil) {
-		add(corev1.EventTypeNormal, v1alpha1.EventStarted, started(after))
+		add(corev1.EventTypeNormal, v1alpha1.EventStarted, startedMessage(after))
 	}
 	if r := after.Run; r != nil && r.Outcome == v1alpha1.OutcomeWithdrawn && (before.Run == nil || before.Run.Outcome != r.Outcome) {
 		add(corev1.EventTypeWarning, v1alpha1.EventWithdrawn, r.Message)
@@ -38,7 +38,7 @@ func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 			add(corev1.EventTypeWarning, string(ended.Outcome), ended.Message)
 		}
 	}
-	for _, c := range obstacles(before, after) {
+	for _, c := range newObstacles(before, after) {
 		add(corev1.EventTypeWarning, c.Reason, c.Message)
 	}
 	if after.Reason != before.Reason && after.Reason == v1alpha1.ReasonNeverFits {
@@ -50,17 +50,17 @@ func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 	return events
 }
 
-// started says that all pods of the run run.
-func started(st *v1alpha1.MergeJobStatus) string {
+func startedMessage(st *v1alpha1.MergeJobStatus) string {
 	waited := ""
 	if st.QueueTime != nil {
 		waited = fmt.Sprintf(", %s after it joined the line", st.Run.RunTime.Sub(st.QueueTime.Time).Round(time.Second))
 	}
-	return fmt.Sprintf("Run %s runs with %s in pool %s%s.", st.Run.ID, count(st.Run.MinReplicas, "pod"), st.Pool, waited)
+	return fmt.Sprintf("Run %s started with %s in pool %s%s.", st.Run.ID, count(st.Run.MinReplicas, "pod"), st.Pool, waited)
 }
 
-// obstacles are conditions that came to say that the merge cannot go on, once each: one reason may stand in two of them.
-func obstacles(before, after *v1alpha1.MergeJobStatus) []*metav1.Condition {
+// newObstacles are the conditions that became true and stop the merge. Two of them may have the same reason, which makes one
+// event.
+func newObstacles(before, after *v1alpha1.MergeJobStatus) []*metav1.Condition {
 	var all []*metav1.Condition
 	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionStoreUnavailable} {
 		c := conditions.BecameTrue(before.Conditions, after.Conditions, kind)

@@ -9,44 +9,47 @@ import (
 )
 
 const (
-	// leavingSlack is what an object that was told to go may take beyond its grace period: kubelet and API server take a moment.
+	// leavingSlack is the time after its grace period that a deleted object may take to disappear, for kubelet and API server.
 	leavingSlack = time.Minute
-	// untoldLimit is how long one that was not told to go is waited for: the garbage collector finds what lost its MergeJob.
+	// untoldLimit is how long to wait for an object without a deletion timestamp. The garbage collector deletes it: its owner is
+	// gone.
 	untoldLimit = 10 * time.Minute
-	// leavingLimit is how long one is waited for at most, whatever grace period it was given.
+	// leavingLimit is how long to wait for an object at most, whatever its grace period is.
 	leavingLimit = time.Hour
-	// claimedLimit is how long one is waited for that only says itself whose it is, from when the operator started.
+	// claimedLimit is how long to wait for an object that alone says which MergeJob owned it, from the start of the operator.
 	claimedLimit = 2 * time.Minute
 )
 
-// Leftover is a pod or a core gang of a MergeJob that is gone, or goes.
+// Leftover is a pod or a core gang of a MergeJob that is deleted or is being deleted.
 type Leftover struct {
 	Key types.NamespacedName
-	// Gone is when its MergeJob was seen to go; for one that this process never knew, when the process started: it went before.
+	// Gone is when this process saw the deletion of the MergeJob. For a MergeJob that this process never knew it is the start of the
+	// process, because the deletion happened before.
 	Gone time.Time
-	// Deletion is when the object should have ended, its grace period included; zero for one that was not told to go.
+	// Deletion is when the object should be gone, its grace period included; zero without a deletion timestamp.
 	Deletion time.Time
-	// Claimed is true where nothing but the object itself, which a user may have written, says whose it is: its MergeJob is none
-	// that this process knew, and it is in a namespace of others.
+	// Claimed is true if only the object itself names its MergeJob, and a user may have written that: this process never knew the
+	// MergeJob, and the object is in another namespace.
 	Claimed bool
 }
 
-// Until is how long the object keeps others waiting, at most. What that keeps safe, that no model is merged twice at once and one
-// gang of a pool waits for its place, must not be a means to stop others for ever: a finalizer, a node that is gone, or a year of
-// grace would be enough.
+// Until is the latest time up to which the object makes other merges wait. Waiting ensures that a model is not merged twice
+// at once and that one gang of a pool waits for its place. The limit ensures that a finalizer, a lost node or a grace period
+// of a year cannot stop the others for ever.
 func (l Leftover) Until() time.Time {
 	last := l.Gone.Add(untoldLimit)
 	if !l.Deletion.IsZero() {
-		last = earlier(l.Deletion.Add(leavingSlack), l.Gone.Add(leavingLimit))
+		last = earlierOf(l.Deletion.Add(leavingSlack), l.Gone.Add(leavingLimit))
 	}
 	if l.Claimed {
-		return earlier(last, l.Gone.Add(claimedLimit))
+		return earlierOf(last, l.Gone.Add(claimedLimit))
 	}
 	return last
 }
 
-// held are those of some leftovers that keep others waiting still, when the first of them no longer does, and when the last.
-func (p *planner) held(all []Leftover) (held []Leftover, next, until time.Time) {
+// pendingLeftovers are the leftovers that still make others wait, the earliest time at which one of them no longer does, and the
+// latest.
+func (p *planner) pendingLeftovers(all []Leftover) (held []Leftover, next, until time.Time) {
 	for _, l := range all {
 		last := l.Until()
 		if !p.now.Before(last) {
@@ -63,13 +66,13 @@ func (p *planner) held(all []Leftover) (held []Leftover, next, until time.Time) 
 	return held, next, until
 }
 
-// outstayed says which leftovers should be gone, and are waited for no longer. Those that only claim to be a predecessor's are
-// not believed, so nothing is said of them.
-func (t *state) outstayed(all []Leftover, what string) string {
+// describeOverdue names the leftovers that should be gone and no longer make others wait. It leaves out claimed ones: what
+// they say about their owner may be false.
+func (t *state) describeOverdue(all []Leftover, what string) string {
 	late := slices.DeleteFunc(slices.Clone(all), func(l Leftover) bool {
 		early := t.p.now.Before(l.Until())
 		if early && !l.Claimed {
-			t.p.wake(l.Until())
+			t.p.wakeAt(l.Until())
 		}
 		return early || l.Claimed
 	})
@@ -77,12 +80,12 @@ func (t *state) outstayed(all []Leftover, what string) string {
 		return ""
 	}
 	n := int32(len(late))
-	return fmt.Sprintf(" %s of a MergeJob that is gone should have left by %s and %s waited for no longer: see finalizers and "+
-		"nodes of %s.", count(n, what), late[0].Until().UTC().Format(time.RFC3339), plural(n, "is", "are"), t.names(late))
+	return fmt.Sprintf(" %s of a deleted MergeJob should have been gone by %s. Tideline no longer waits for %s; check finalizers "+
+		"and nodes of %s.", count(n, what), late[0].Until().UTC().Format(time.RFC3339), plural(n, "it", "them"), t.leftoverNames(late))
 }
 
-// names are those of leftovers in the job's own namespace, three at most: those of other namespaces are not told.
-func (t *state) names(all []Leftover) string {
+// leftoverNames are the names of leftovers in the job's own namespace, three at most. Names in other namespaces stay private.
+func (t *state) leftoverNames(all []Leftover) string {
 	const most = 3
 	var names []string
 	for _, l := range all {

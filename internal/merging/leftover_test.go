@@ -38,13 +38,13 @@ func TestAPredecessorThatStaysIsWaitedForNoLonger(t *testing.T) {
 	}
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving))
-	g.Expect(m.status().Message).To(Equal("No model is merged twice at once, and 2 pods of another MergeJob of this model are " +
-		"still there (old-merge-0), waited for until 2026-11-22T06:01:30Z at the latest: it goes on by itself."))
+	g.Expect(m.status().Message).To(Equal("2 pods of another MergeJob of this model still exist (old-merge-0). Tideline " +
+		"waits until 2026-11-22T06:01:30Z at the latest. A model is merged once at a time; this merge continues by itself."))
 	g.Expect(w.plan().RequeueAfter).To(Equal(time.Minute))
 	w.pass(90 * time.Second)
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
-	g.Expect(m.status().Message).To(HaveSuffix(" 2 pods of a MergeJob that is gone should have left by 2026-11-22T06:01:30Z and " +
-		"are waited for no longer: see finalizers and nodes of old-merge-0."))
+	g.Expect(m.status().Message).To(HaveSuffix(" 2 pods of a deleted MergeJob should have been gone by 2026-11-22T06:01:30Z. " +
+		"Tideline no longer waits for them; check finalizers and nodes of old-merge-0."))
 }
 
 func TestAGangThatStaysStopsNoPool(t *testing.T) {
@@ -56,8 +56,8 @@ func TestAGangThatStaysStopsNoPool(t *testing.T) {
 	g.Expect(w.plan().RequeueAfter).To(Equal(10 * time.Minute))
 	w.pass(10 * time.Minute)
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAsking))
-	g.Expect(m.status().Message).To(HaveSuffix(" 1 gang of a MergeJob that is gone should have left by 2026-11-22T06:10:00Z and " +
-		"is waited for no longer: see finalizers and nodes of old-merge."))
+	g.Expect(m.status().Message).To(HaveSuffix(" 1 gang of a deleted MergeJob should have been gone by 2026-11-22T06:10:00Z. " +
+		"Tideline no longer waits for it; check finalizers and nodes of old-merge."))
 }
 
 // A pod that has a name which the merge needs keeps it alone out of the line.
@@ -72,9 +72,9 @@ func TestPodsThatHaveTheNamesOfAMerge(t *testing.T) {
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonPredecessorLeaving))
 	w.pass(time.Minute)
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNameTaken))
-	g.Expect(m.status().Message).To(Equal("1 pod of an earlier MergeJob of this name is still there (a-merge-0), whose names this " +
-		"one needs. It should have left by 2026-11-22T06:01:00Z: remove finalizers, or delete with --force what is on a node that is " +
-		"gone; the merge goes on by itself then."))
+	g.Expect(m.status().Message).To(Equal("1 pod of an earlier MergeJob with this name still exists (a-merge-0), and this " +
+		"one needs the names. It should have been gone by 2026-11-22T06:01:00Z. Remove finalizers, or delete with --force the " +
+		"pods of a node that is gone; then the merge continues by itself."))
 	w.merge(next)
 	m.namesakes = nil
 	w.settle()

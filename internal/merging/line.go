@@ -14,16 +14,25 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// line lists the merges that wait for their turn: first the one that asks, then runs whose attempt was taken back, then all that
-// are due, the heaviest first, and last those that were not placed when they asked.
-func (p *planner) line() []*merge {
+// The line of a pool, from the head to the end:
+//
+//	rank 0   the merge whose gang asks Volcano for its place: at most one in a pool
+//	rank 1   runs whose attempt was taken back, and that ask again
+//	rank 2   merges that are due
+//	rank 3   merges that were not placed when they asked, for 24 hours after that
+//
+// Within a rank the larger weight goes first (weigh.go). The age in it grows without bound and the rest does not. Therefore every
+// merge that is due reaches the head in the end, however many increments or however much boost the others have.
+
+// buildLine lists the merges that wait for their turn, in order, and notes each one's position.
+func (p *planner) buildLine() []*merge {
 	var line []*merge
 	for _, t := range p.merges {
-		if t.asking() || t.returning() || (t.st.Run == nil && t.due && t.obstacle == nil) {
+		if t.isAsking() || t.mayAskAgain() || (t.st.Run == nil && t.due && t.obstacle == nil) {
 			line = append(line, t)
 		}
 	}
-	slices.SortFunc(line, func(a, b *merge) int { return a.compare(b.state) })
+	slices.SortFunc(line, func(a, b *merge) int { return a.compareInLine(b.state) })
 	for i, t := range line {
 		t.position = int32(i + 1)
 		if t.st.QueueTime == nil {
@@ -33,15 +42,15 @@ func (p *planner) line() []*merge {
 	return line
 }
 
-// compare orders the line.
-func (t *state) compare(o *state) int {
+// compareInLine orders the line.
+func (t *state) compareInLine(o *state) int {
 	rank := func(t *state) int {
 		switch {
-		case t.asking():
+		case t.isAsking():
 			return 0
-		case t.behind():
+		case t.goesLast():
 			return 3 //nolint:mnd // the last of four
-		case t.returning():
+		case t.mayAskAgain():
 			return 1
 		}
 		return 2 //nolint:mnd // the third of four
@@ -51,7 +60,7 @@ func (t *state) compare(o *state) int {
 		cmp.Compare(t.job.Object.Namespace, o.job.Object.Namespace), cmp.Compare(t.job.Object.Name, o.job.Object.Name))
 }
 
-// dueSince is when the merge became due; for one that was due from the beginning, when it was created.
+// dueSince is when the merge became due. A merge without a due time was due from the beginning, so its creation counts.
 func (t *state) dueSince() time.Time {
 	if t.st.DueTime != nil {
 		return t.st.DueTime.Time
@@ -59,42 +68,43 @@ func (t *state) dueSince() time.Time {
 	return t.job.Object.CreationTimestamp.Time
 }
 
-// callHead lets the first of the line ask for its place, if nobody in the pool has a gang that is not placed, nor one that the
-// garbage collector has yet to delete. A merge whose store cannot be read lets the next pass; one whose store this process has
-// not seen yet does not, because it would lose its place whenever the operator starts.
+// callHead lets the head of the line ask for its place, unless a gang of the pool still waits for one or has yet to be deleted. A
+// merge whose store cannot be read lets the next one pass. A merge whose store this process has not read yet keeps its place:
+// otherwise it would lose it at each start of the operator.
 func (p *planner) callHead(line []*merge) {
-	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.open() {
+	if p.o.VolcanoMissing != "" || p.o.QueueMissing || !p.isQueueOpen() {
 		return
 	}
 	if held, until := p.roomHeld(); held {
 		could := func(t *merge) bool { return t.job.Store == nil || t.job.Store.Trouble == nil }
 		if !until.IsZero() && slices.ContainsFunc(line, could) {
-			p.wake(until)
+			p.wakeAt(until)
 		}
 		return
 	}
 	for _, t := range line {
 		switch {
-		case t.job.Store == nil, t.fresh == nil && t.job.Store.Trouble == nil, t.job.Store.Trouble == nil && t.outdated():
+		case t.job.Store == nil, t.fresh == nil && t.job.Store.Trouble == nil, t.job.Store.Trouble == nil && t.hasStaleSighting():
+			// The run records which increments it merges, so it begins only with a reading that fits spec and record.
 			t.d.ReadStore = true
 			return
 		case t.job.Store.Trouble != nil:
 			continue
 		}
-		t.ask()
+		t.askForPlace()
 		return
 	}
 }
 
-// outdated tells whether the store was read before the spec said what it says now, or before somebody called for a run.
-func (t *state) outdated() bool {
+// hasStaleSighting tells whether the store was read before the spec last changed, or before a user asked for a run.
+func (t *state) hasStaleSighting() bool {
 	s, object := t.job.Store, t.job.Object
 	called := t.calledByHand() && s.RunNow != object.Annotations[v1alpha1.AnnotationRunNow]
 	return called || s.Generation != object.Generation
 }
 
-// template is the hash of what the pods of an attempt are made from.
-func (t *state) template() string {
+// templateHash is the hash of what the pods of an attempt are made from.
+func (t *state) templateHash() string {
 	content, err := json.Marshal([]any{t.spec.Template, t.spec.MinReplicas, t.spec.MaxReplicas})
 	if err != nil {
 		return "" // A template that came from JSON goes back to it.
@@ -103,36 +113,39 @@ func (t *state) template() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// open tells whether the pool's Queue takes gangs. One that Volcano has not seen yet will.
-func (p *planner) open() bool { return p.o.QueueState == "" || p.o.QueueState == gang.QueueOpen }
+// isQueueOpen tells whether the pool's Queue takes gangs. A Queue without a state is new: Volcano opens it.
+func (p *planner) isQueueOpen() bool { return p.o.QueueState == "" || p.o.QueueState == gang.QueueOpen }
 
-// ask begins a run, or the next attempt of one. Its objects are created when the status says so.
-func (t *merge) ask() {
+// askForPlace begins a run, or the next attempt of one. The next evaluation creates its objects, once the status is written.
+func (t *merge) askForPlace() {
 	now := metaTime(t.p.now)
 	if run := t.st.Run; run != nil {
-		t.st.Sizing = t.sized()
+		t.st.Sizing = t.sizeAttempt()
 		run.Attempt++
 		if changed := run.PlaceTime == nil && run.Reason == v1alpha1.ReasonAsking; !changed {
 			run.Short, run.FitTime = false, nil
 		} else if run.FitTime == nil && !run.Short {
-			run.FitTime = &run.AskTime // To edit it buys no time.
+			// A user who edits the template of an attempt that is not placed gets no new placement timeout. Otherwise edits could keep
+			// the head of the line for ever.
+			run.FitTime = &run.AskTime
 			run.FitTime = run.FitTime.DeepCopy()
 		}
 		run.AskTime, run.PlaceTime, run.RunTime, run.EndTime = now, nil, nil, nil
 		run.Outcome, run.Reason, run.Message = "", "", ""
-		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.spec.MaxReplicas, t.template()
+		run.MinReplicas, run.MaxReplicas, run.Template = t.spec.MinReplicas, t.spec.MaxReplicas, t.templateHash()
 		return
 	}
 	id := RunID(t.p.now, t.job.Object.UID)
 	if slices.ContainsFunc(t.st.History, func(r v1alpha1.MergeResult) bool { return r.Run == id }) {
-		t.p.wake(t.p.now.Add(time.Second)) // Two runs never share a name.
+		// Ids count in seconds. Two runs with one id would write into the same directory.
+		t.p.wakeAt(t.p.now.Add(time.Second))
 		return
 	}
-	t.st.Sizing = t.sized()
+	t.st.Sizing = t.sizeAttempt()
 	t.st.Run = &v1alpha1.MergeRun{
 		ID: id, Attempt: 1, AskTime: now, Base: nameOf(t.st.LastFull),
 		Increments: int32(t.fresh.Increments.Listed), LastIncrement: t.lastListed(),
-		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas, Template: t.template(),
+		MinReplicas: t.spec.MinReplicas, MaxReplicas: t.spec.MaxReplicas, Template: t.templateHash(),
 	}
 	if t.calledByHand() {
 		t.st.Run.ByHand = true
@@ -141,8 +154,8 @@ func (t *merge) ask() {
 	t.st.RetryTime = nil
 }
 
-// lastListed is the last increment that a run merges which takes all that are listed: that of its base when nothing waits, as for
-// a run by hand.
+// lastListed is the last increment of a run that takes all that are listed. When none are, as in a run by hand, it is the
+// last one that the base contains.
 func (t *state) lastListed() string {
 	if t.fresh.Increments.Listed == 0 && t.st.LastFull != nil {
 		return t.st.LastFull.LastIncrement
@@ -150,41 +163,42 @@ func (t *state) lastListed() string {
 	return t.fresh.Increments.Last
 }
 
-// asking tells whether the run's gang asks for its place.
-func (t *state) asking() bool {
+// isAsking tells whether the run's gang waits for Volcano to place it.
+func (t *state) isAsking() bool {
 	run := t.st.Run
 	return run != nil && run.Outcome == "" && run.PlaceTime == nil
 }
 
-// returning tells whether the run's last attempt was taken back, nothing of it is left, and it may ask again.
-func (t *state) returning() bool {
-	return t.withdrawn() && t.cleared() && t.job.Verdict.Never == nil && t.st.Run.Reason != v1alpha1.ReasonNotPlaced
+// mayAskAgain tells whether the run's last attempt was taken back, its objects are gone, and the run may ask again.
+func (t *state) mayAskAgain() bool {
+	return t.isWithdrawn() && t.holdsNothing() && t.job.Verdict.Never == nil && t.st.Run.Reason != v1alpha1.ReasonNotPlaced
 }
 
-// withdrawn tells whether the run's last attempt was taken back.
-func (t *state) withdrawn() bool {
+// isWithdrawn tells whether the run's last attempt was taken back.
+func (t *state) isWithdrawn() bool {
 	return t.st.Run != nil && t.st.Run.Outcome == v1alpha1.OutcomeWithdrawn
 }
 
-// roomHeld tells whether a gang of the pool waits for a place, or may, and when that ends by time alone; zero for never.
+// roomHeld tells whether a gang of the pool waits, or may wait, for a place, and when time alone ends that; zero for never.
 func (p *planner) roomHeld() (held bool, until time.Time) {
 	for _, t := range p.merges {
-		if waits, last := t.unplaced(); waits && last.IsZero() {
+		if waits, last := t.awaitsPlace(); waits && last.IsZero() {
 			return true, last
 		} else if waits && last.After(until) {
 			held, until = true, last
 		}
 	}
-	leaving, _, last := p.held(p.o.Leaving)
+	leaving, _, last := p.pendingLeftovers(p.o.Leaving)
 	if last.After(until) {
 		until = last
 	}
 	return held || len(leaving) > 0, until
 }
 
-// unplaced tells whether the job has, or may have, a gang that waits for a place: also one that was placed or ended this very
-// moment, until that is on record. One that was told to go, and stays, wants no place: it keeps others from asking until a time.
-func (t *state) unplaced() (waits bool, until time.Time) {
+// awaitsPlace tells whether the job has, or may have, a gang that waits for a place. A gang that was placed or ended in this
+// evaluation counts until the status records it. A gang that is being deleted wants no place, but keeps others from asking until
+// the time that is returned.
+func (t *state) awaitsPlace() (waits bool, until time.Time) {
 	if written := t.job.Object.Status.Run; written != nil && written.Outcome == "" && written.PlaceTime == nil {
 		return true, until
 	}
@@ -192,9 +206,10 @@ func (t *state) unplaced() (waits bool, until time.Time) {
 	if run == nil || run.PlaceTime != nil {
 		return false, until
 	}
-	if run.Outcome == "" || run.EndTime == nil || t.cleared() {
+	if run.Outcome == "" || run.EndTime == nil || t.holdsNothing() {
 		return run.Outcome == "", until
 	}
+	// A pod without a deletion timestamp may still be placed by Volcano, however late it is.
 	for i := range t.job.Pods {
 		if w := &t.job.Pods[i]; !w.Ended() && !w.Terminating {
 			return true, until
@@ -204,8 +219,8 @@ func (t *state) unplaced() (waits bool, until time.Time) {
 	return t.p.now.Before(until), until
 }
 
-// position is that of a merge in the line; nil for one that is not in it.
-func position(n int32) *int32 {
+// positionPointer is a position in the line; nil for a merge that is not in it.
+func positionPointer(n int32) *int32 {
 	if n == 0 {
 		return nil
 	}

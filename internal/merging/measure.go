@@ -8,7 +8,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Measures are what a written status adds to the figures over all merges.
+// Measures are what a written status adds to the operator's metrics.
 type Measures struct {
 	// Attempt is true when the merge asked for its place.
 	Attempt bool
@@ -38,7 +38,7 @@ func Measure(before, after *v1alpha1.MergeJobStatus) Measures {
 	return m
 }
 
-// Ages are figures of a merge that grow by themselves.
+// Ages are figures of a merge that grow with time alone.
 type Ages struct {
 	// Full is the age of the newest full model or, where there is none, of the MergeJob.
 	Full time.Duration
@@ -50,7 +50,7 @@ type Ages struct {
 	Head *time.Duration
 }
 
-// AgesOf reads the figures off a MergeJob.
+// AgesOf computes the ages of a MergeJob.
 func AgesOf(job *v1alpha1.MergeJob, now time.Time) Ages {
 	a, st := Ages{Full: now.Sub(job.CreationTimestamp.Time)}, &job.Status
 	if st.LastFull != nil {
@@ -61,7 +61,7 @@ func AgesOf(job *v1alpha1.MergeJob, now time.Time) Ages {
 	}
 	if job.Spec.Schedule != nil {
 		t := state{spec: &job.Spec, st: st}
-		if _, interval, ok := t.age(); ok {
+		if _, interval, ok := t.fullModelAge(); ok {
 			a.Interval = interval
 		} else if job.Spec.Schedule.Interval != nil {
 			a.Interval = job.Spec.Schedule.Interval.Duration

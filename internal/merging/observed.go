@@ -47,7 +47,7 @@ type Job struct {
 	Profile *v1alpha1.ResourceQuotaProfile
 	// Problem is why the objects of the job's run could not be made; nil when nothing was refused.
 	Problem *Problem
-	// History is what pods of the job were seen using; nil where nobody collects that.
+	// History is what pods of the job used; nil if the operator collects no usage.
 	History *sizing.History
 	// Store is how the store was last seen; nil before this process saw it.
 	Store *Sighting

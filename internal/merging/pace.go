@@ -10,23 +10,23 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
-// farPosition is the last place in a line whose changes are told soon.
+// farPosition is the last position in a line whose changes are written soon. In a long line every start moves all positions.
 const farPosition = 10
 
-// stay keeps the words of a status in which nothing but the weight has moved: it grows by itself, and who stands still writes
-// nothing. The weight is told with the next thing that happens.
-func (t *merge) stay() {
-	if written := &t.job.Object.Status; stands(written, t.st) {
+// keepWrittenWords keeps the written status if nothing but the weight has changed. The weight grows all the time, and writing it
+// would load the API server with each evaluation of each merge. The next other change writes the weight too.
+func (t *merge) keepWrittenWords() {
+	if written := &t.job.Object.Status; differOnlyInWeight(written, t.st) {
 		t.st = written.DeepCopy()
 	}
 }
 
-// stands tells whether two statuses differ in nothing but the weight, and in words that have it in them.
-func stands(a, b *v1alpha1.MergeJobStatus) bool {
+// differOnlyInWeight tells whether two statuses differ at most in the weight and in messages that contain it.
+func differOnlyInWeight(a, b *v1alpha1.MergeJobStatus) bool {
 	if (a.Weight == nil) != (b.Weight == nil) {
 		return false
 	}
-	x, y := *a, *b // Their conditions and weights apart: copies all the way down would cost more than what is compared.
+	x, y := *a, *b // Shallow copies: deep ones would cost more than the comparison.
 	x.Weight, y.Weight, x.Conditions, y.Conditions = nil, nil, nil, nil
 	weighed := a.Reason == v1alpha1.ReasonNotDue || a.Reason == v1alpha1.ReasonInLine
 	if weighed {
@@ -48,12 +48,12 @@ func withoutWords(st *v1alpha1.MergeJobStatus) {
 	}
 }
 
-// wordless is the status without its words, and without a position that is far from the head of the line.
-func wordless(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
+// noticeablePart is the status without its messages, and without a position that is far from the head of the line.
+func noticeablePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 	c := st.DeepCopy()
 	withoutWords(c)
 	if lacks := st.BlockedBy != nil && st.BlockedBy.Shortfall != "" && st.Reason == v1alpha1.ReasonAsking; lacks {
-		c.BlockedBy = &v1alpha1.MergeBlock{} // That the head lacks something is told soon, and how much of it now and then.
+		c.BlockedBy = &v1alpha1.MergeBlock{} // People see soon that the head lacks something. The amounts may come later.
 	} else {
 		c.BlockedBy = nil
 	}
@@ -68,16 +68,16 @@ func PaceOf(written, wanted *v1alpha1.MergeJobStatus) statuspace.Pace {
 	switch {
 	case equality.Semantic.DeepEqual(written, wanted):
 		return statuspace.Never
-	case !equality.Semantic.DeepEqual(course(written), course(wanted)):
+	case !equality.Semantic.DeepEqual(decisivePart(written), decisivePart(wanted)):
 		return statuspace.Now
-	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
+	case equality.Semantic.DeepEqual(noticeablePart(written), noticeablePart(wanted)):
 		return statuspace.Lazy
 	}
 	return statuspace.Calm
 }
 
-// course is what of a status must be written before anything is done on account of it, and what people wait to see.
-func course(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
+// decisivePart is the part of a status that must be written at once: what later decisions rely on, and what people wait to see.
+func decisivePart(st *v1alpha1.MergeJobStatus) *v1alpha1.MergeJobStatus {
 	c := &v1alpha1.MergeJobStatus{
 		ObservedGeneration: st.ObservedGeneration, Phase: st.Phase, Reason: st.Reason, Pool: st.Pool, Run: st.Run, RunNow: st.RunNow,
 		Failures: st.Failures, RetryTime: st.RetryTime, MergeTime: st.MergeTime, SetAside: st.SetAside, LastFull: st.LastFull,

@@ -12,15 +12,34 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Decision is what is done about the merges of a pool. Nothing of one job's waits for another's.
+// How a merge goes through its pool. Each call of Plan moves every MergeJob of one pool at most one step along this drawing:
+//
+//	 store read ---> weight -------> obstacle? ---yes---> Waiting, and the status says what to do
+//	                 (weigh.go)      (obstacle.go)
+//	                                     | no
+//	                                     v
+//	                   line: asking, returning, due by weight, set aside     (line.go)
+//	                                     |  the head asks, while no other gang of the pool waits for its place
+//	                                     v
+//	   +--taken back-- asking: PodGroup and pods exist, Volcano places all or none
+//	   |                                 |                   not placed in time although there is room: set aside (aside.go)
+//	   |                                 v
+//	   +--taken back-- starting ----> running ----> Merged | Failed | TimedOut | Suspended    (run.go, watch.go)
+//	   |
+//	   +-> clear what the attempt left, then back to the line with the same run
+//
+// Every step is recorded in the status first. The call after it, which reads that status, creates or deletes the objects.
+
+// Decision is what to do about the merges of a pool. The decision about one job does not depend on carrying out another's.
 type Decision struct {
 	Jobs []JobDecision
 	// RequeueAfter is when time alone changes the decision; zero for never.
 	RequeueAfter time.Duration
 }
 
-// JobDecision is what is done about one MergeJob, in the order of its fields. Nothing is created or deleted on account of a
-// memory that is not in the status yet, so a decision either changes the course of the status or has something to do.
+// JobDecision is what to do about one MergeJob, in the order of its fields. An object is created or deleted only on account
+// of what the written status records. So a decision either changes the recorded course of the job or has objects to handle,
+// not both.
 type JobDecision struct {
 	Job *Job
 	// Status is what the status should be.
@@ -28,14 +47,14 @@ type JobDecision struct {
 	// ReadStore is true when the next step waits for news of the store.
 	ReadStore bool
 
-	// DeletePods are stopped, at the latest after stopGraceSeconds.
+	// DeletePods are deleted with a grace period of at most StopGraceSeconds.
 	DeletePods []podstate.Worker
 	// DeleteGroups are PodGroups, and DeleteList is the UID of the ConfigMap.
 	DeleteGroups []gang.Ref
 	DeleteList   types.UID
 	// CreateList is the content of the ConfigMap to create; nil for none.
 	CreateList []byte
-	// CreateGroups come before pods, and RestoreGroups are PodGroups that somebody changed.
+	// CreateGroups are created before the pods. RestoreGroups are PodGroups that another client changed.
 	CreateGroups  []gang.Group
 	RestoreGroups []gang.Restore
 	// CreatePods are indices of pods, and CreateLast is a PodGroup that comes after them.
@@ -43,12 +62,12 @@ type JobDecision struct {
 	CreateLast *gang.Group
 	// Blueprint makes them.
 	Blueprint mergepod.Blueprint
-	// OOMKills are containers that were seen to have run out of memory, maybe more than once.
+	// OOMKills are containers that ran out of memory. The same kill may be listed by several decisions.
 	OOMKills []sizing.OOMKill
 }
 
-// StopGraceSeconds is the longest that pods of a merge that has ended are given to end by themselves: the marker is there, or
-// nobody waits for it any more, and others wait for the room.
+// StopGraceSeconds is the longest grace period of pods whose merge has ended. By then the full model is complete or given up, and
+// other merges wait for the room.
 const StopGraceSeconds = 30
 
 // planner is one Plan at work.
@@ -59,14 +78,14 @@ type planner struct {
 	again  time.Duration
 }
 
-// state is one MergeJob of the pool in an evaluation, and answers questions about it. A question changes nothing but when the
-// pool is looked at again, if time alone changes its answer.
+// state is one MergeJob of the pool in an evaluation. Its methods answer questions and change nothing, except the time of the
+// next evaluation when the answer changes with time alone.
 type state struct {
 	p    *planner
 	job  *Job
 	spec *v1alpha1.MergeJobSpec
 	st   *v1alpha1.MergeJobStatus
-	// fresh is what the store was last seen to have, if it is by the present record; nil otherwise.
+	// fresh is the last reading of the store, if it was made with the newest full model that is on record now; nil otherwise.
 	fresh *Sighting
 	// due tells whether the weight has reached the threshold; order is the weight in the line.
 	due   bool
@@ -86,7 +105,7 @@ type merge struct {
 // description is how a merge stands.
 type description struct {
 	*merge
-	// held is the obstacle that the merge speaks of; nil for one that is on its way. sentence is what it says, in full.
+	// held is the obstacle that the conditions report; nil for a merge that makes progress. sentence is the unabridged message.
 	held     *obstacle
 	sentence string
 }
@@ -97,21 +116,24 @@ func Plan(o Observed, now time.Time) Decision {
 	for _, job := range o.Jobs {
 		t := &merge{state: &state{p: p, job: job, spec: &job.Object.Spec, st: job.Object.Status.DeepCopy()}}
 		p.merges = append(p.merges, t)
-		t.record()
+		t.recordFacts()
 		if t.st.Run != nil {
-			t.goOn()
+			t.advanceRun()
 		}
-		t.weigh()
+		// After advanceRun: a run that has just merged leaves a younger full model and fewer increments, and so less weight.
+		t.computeWeight()
+		// A run is not stopped by what would keep its merge out of the line. advanceRun judges what concerns runs.
 		if t.st.Run == nil {
 			t.obstacle = t.findObstacle()
 		}
 	}
-	p.callHead(p.line())
-	line := p.line() // Whoever asks now comes first.
+	p.callHead(p.buildLine())
+	// The line is built again, because the merge that asks now stands at its head, and the positions go into the status.
+	line := p.buildLine()
 	d := Decision{Jobs: make([]JobDecision, 0, len(p.merges))}
 	for _, t := range p.merges {
-		(&description{merge: t}).say(line)
-		t.stay()
+		(&description{merge: t}).writeWords(line)
+		t.keepWrittenWords()
 		t.d.Job, t.d.Status = t.job, *t.st
 		d.Jobs = append(d.Jobs, t.d)
 	}
@@ -119,33 +141,35 @@ func Plan(o Observed, now time.Time) Decision {
 	return d
 }
 
-// wake asks to be called again at a time.
-func (p *planner) wake(at time.Time) {
+// wakeAt asks to be called again at a time.
+func (p *planner) wakeAt(at time.Time) {
 	if in := max(at.Sub(p.now), time.Millisecond); p.again == 0 || in < p.again {
 		p.again = in
 	}
 }
 
-// record takes into the status what is known of the job without any decision.
-func (t *merge) record() {
+// recordFacts writes into the status what needs no decision.
+func (t *merge) recordFacts() {
 	object := t.job.Object
 	t.st.ObservedGeneration = object.Generation
 	t.st.Model = mergepod.Model(object)
-	if tier, known := t.tier(); known {
+	if tier, known := t.tierInEffect(); known {
 		t.st.Tier = tier.Name
 	}
 	t.st.Profile = v1alpha1.DefaultProfile
 	if t.job.Profile != nil {
 		t.st.Profile = t.job.Profile.Name
 	}
+	// A run keeps the pool in which its PodGroup was created, also when spec.pool changes meanwhile.
 	if t.st.Run == nil {
 		t.st.Pool = t.spec.Pool
 	}
-	t.see()
+	t.recordSighting()
 }
 
-// see takes in what the store was seen to have, unless it was seen by an older record: then it is to be read again.
-func (t *merge) see() {
+// recordSighting writes the last reading of the store into the status. A reading made with an older record counts its increments
+// from the wrong full model, so it asks for a new one instead.
+func (t *merge) recordSighting() {
 	s := t.job.Store
 	if s == nil || s.Trouble != nil {
 		return
@@ -160,7 +184,7 @@ func (t *merge) see() {
 		t.st.LastFull = nil
 	case s.Full.Name != nameOf(t.st.LastFull):
 		t.st.LastFull = &v1alpha1.FullModel{
-			Name: s.Full.Name, Time: metaTime(earlier(s.Full.Time, t.p.now)), LastIncrement: Merged(t.st)[s.Full.Name],
+			Name: s.Full.Name, Time: metaTime(earlierOf(s.Full.Time, t.p.now)), LastIncrement: Merged(t.st)[s.Full.Name],
 		}
 	}
 	t.st.Increments = int32(min(s.Increments.Count, 1<<30))
@@ -169,8 +193,7 @@ func (t *merge) see() {
 	}
 }
 
-// Merged has the last increments that are merged into full models which runs of the job have made, or may make yet, by the
-// names of those: of the runs that are on record.
+// Merged maps the full models of the runs on record, and of the run that goes on, to the last increment that each contains.
 func Merged(st *v1alpha1.MergeJobStatus) map[string]string {
 	merged := map[string]string{}
 	for _, r := range st.History {

@@ -111,8 +111,8 @@ func TestMergeThatTakesLongerThanItsIntervalSaysSo(t *testing.T) {
 	w.now = w.now.Add(25 * time.Minute)
 	w.merge(m)
 	w.settle()
-	g.Expect(m.status().Message).To(HaveSuffix(" The last merge took 25m0s, longer than spec.schedule leaves between two (20m0s), " +
-		"so that it is behind for ever: merge less often, or with more or larger pods."))
+	g.Expect(m.status().Message).To(HaveSuffix(" The last merge took 25m0s, and spec.schedule leaves 20m0s between two, so " +
+		"the merge cannot keep up. Merge less often, or use more or larger pods."))
 }
 
 func TestTimeoutStopsBacksOffAndLetsTheNextPass(t *testing.T) {
@@ -263,8 +263,8 @@ func TestHeadWaitsUntilTheGangOfADeletedMergeIsGone(t *testing.T) {
 	w.leaving = []Leftover{{Gone: w.now}}
 	w.settle()
 	g.Expect(m.status().Run).To(BeNil())
-	g.Expect(m.status().Message).To(Equal("Place 1 of 1 in the line of pool tideline-merge, with weight 120: the gang of a " +
-		"MergeJob that was deleted has not left the pool yet. It is waited for until 2026-11-22T06:10:00Z at the latest."))
+	g.Expect(m.status().Message).To(Equal("Place 1 of 1 in the line of pool tideline-merge, with weight 120. The gang of a " +
+		"deleted MergeJob has not left the pool yet. Tideline waits for it until 2026-11-22T06:10:00Z at the latest."))
 	w.leaving = nil
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
@@ -391,7 +391,7 @@ func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
 	d := w.plan().Jobs[0]
 	g.Expect(d.CreatePods).To(BeEmpty())
 	g.Expect(d.Status.Run.Outcome).To(BeEmpty(), "the core goes on")
-	g.Expect(d.Status.Message).To(ContainSubstring("goes on without what was refused: Cannot create pod a-merge-4"))
+	g.Expect(d.Status.Message).To(ContainSubstring("continues without its surplus: Cannot create pod a-merge-4"))
 }
 
 func TestUncountableRequestsReachNobody(t *testing.T) {

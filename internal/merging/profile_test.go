@@ -28,9 +28,9 @@ func TestProfileAllowsTiersAndPools(t *testing.T) {
 		says   string
 	}{
 		"a tier that it does not list": {func(s *v1alpha1.MergeJobSpec) { s.Tier = "main-traffic" }, v1alpha1.ReasonTierNotAllowed,
-			`spec.tier: "main-traffic" is not a tier that profile team-ads allows, which allows exploratory, small-traffic`},
+			`spec.tier: profile team-ads does not allow tier "main-traffic"; it allows exploratory, small-traffic`},
 		"a pool that it does not list": {func(s *v1alpha1.MergeJobSpec) { s.Pool = "tideline-merge" }, v1alpha1.ReasonPoolNotAllowed,
-			`spec.pool: "tideline-merge" is no pool that profile team-ads allows (spec.merges.pools), which allows merge-ads`},
+			`spec.pool: profile team-ads does not allow pool "tideline-merge"; its spec.merges.pools allows merge-ads`},
 		"its default": {func(*v1alpha1.MergeJobSpec) {}, v1alpha1.ReasonMerging, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,10 +65,10 @@ func TestTierByGroup(t *testing.T) {
 		webhooksOff bool
 		says        string // nothing if it is allowed
 	}{
-		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns: delete"},
+		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns. Delete"},
 		"a group that may have more":   {[]string{"interns", "leads"}, false, ""},
-		"a group that nobody checked":  {[]string{"leads"}, true, "allows exploratory to ivy: delete"},
-		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy: delete"},
+		"a group that nobody checked":  {[]string{"leads"}, true, "allows exploratory to ivy. Delete"},
+		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy. Delete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -88,7 +88,7 @@ func TestTierByGroup(t *testing.T) {
 			checked := meta.FindStatusCondition(m.status().Conditions, v1alpha1.ConditionOwnerChecked)
 			g.Expect(checked != nil).To(Equal(c.webhooksOff))
 			if c.webhooksOff {
-				g.Expect(checked.Message).To(HaveSuffix(`that "ivy" answers for it. The groups of spec.ownerGroups do not count.`))
+				g.Expect(checked.Message).To(HaveSuffix(`that "ivy" owns it. Tideline ignores spec.ownerGroups.`))
 				w.webhooksOff = false
 				w.settle()
 				g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonTierNotAllowed), "webhooks that come later change nothing")

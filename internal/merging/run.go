@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
@@ -15,36 +14,38 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-// maxStartTimeouts is how often in a row an attempt may fail to start before the run has failed, so that the next may pass.
+// maxStartTimeouts is how many attempts in a row may fail to start before the run fails and makes room for the next merge.
 const maxStartTimeouts = 3
 
-// maxLosses is how many attempts of a run may lose a pod before it has failed.
+// maxLosses is how many attempts of a run may lose a pod before the run fails.
 const maxLosses = 3
 
 // maxBackoffDoublings bounds the back-off to 32 times backoffSeconds.
 const maxBackoffDoublings = 5
 
-// goOn takes a run one step further.
-func (t *merge) goOn() {
+// advanceRun takes a run one step further.
+func (t *merge) advanceRun() {
 	run := t.st.Run
-	t.d.Blueprint = t.blueprint()
+	t.d.Blueprint = t.podBlueprint()
 	switch s := t.job.Store; {
+	// The end of an attempt is on record: all that is left to do is to remove its objects.
 	case run.Outcome != "":
-		t.clear()
+		t.clearAttempt()
+	// The marker decides, whatever became of the pods: the merge program writes it last.
 	case s != nil && s.Run == run.ID && s.RunComplete:
-		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, fmt.Sprintf("%s merged into full model %s%s.",
-			count(run.Increments, "increment"), run.ID, t.took()))
+		t.endAttempt(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, fmt.Sprintf("Merged %s into full model %s%s.",
+			count(run.Increments, "increment"), run.ID, t.durationNote()))
 	case t.spec.Suspend:
-		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
+		t.endAttempt(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "Tideline stopped the run, because spec.suspend is true.")
 	case run.PlaceTime == nil:
 		t.makeGang()
 	default:
-		t.watch()
+		t.watchAttempt()
 	}
 }
 
-// took says how long the run ran.
-func (t *state) took() string {
+// durationNote says how long the run ran.
+func (t *state) durationNote() string {
 	since := t.st.Run.RunTime
 	if since == nil {
 		return ""
@@ -52,17 +53,19 @@ func (t *state) took() string {
 	return " in " + t.p.now.Sub(since.Time).Round(time.Second).String()
 }
 
-func (t *state) blueprint() mergepod.Blueprint {
-	tier, _ := t.tier()
+func (t *state) podBlueprint() mergepod.Blueprint {
+	tier, _ := t.tierInEffect()
 	return mergepod.Blueprint{Job: t.job.Object, Run: t.st.Run, Tier: tier, Pool: t.st.Pool}
 }
 
-// end notes how an attempt ended. What it leaves is deleted when the status says so.
-func (t *merge) end(outcome v1alpha1.MergeOutcome, reason, message string) {
+// endAttempt records how an attempt ended. Its objects are deleted in a later evaluation, once the status has the outcome.
+func (t *merge) endAttempt(outcome v1alpha1.MergeOutcome, reason, message string) {
 	run, now := t.st.Run, metaTime(t.p.now)
 	message = clip(message, messageLimit)
+	// Nothing that was decided before in this evaluation may create or delete objects of an attempt that has ended.
 	t.d = JobDecision{Blueprint: t.d.Blueprint, ReadStore: t.d.ReadStore, OOMKills: t.d.OOMKills}
 	run.Outcome, run.EndTime, run.Message, run.Reason = outcome, &now, message, reason
+	// The run itself goes on after a withdrawn attempt, and keeps its time in the line.
 	if outcome == v1alpha1.OutcomeWithdrawn {
 		return
 	}
@@ -80,6 +83,7 @@ func (t *merge) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 		t.st.Failures, t.st.RetryTime, t.st.MergeTime, t.st.SetAside = 0, nil, &now, nil
 		t.st.LastFull = &v1alpha1.FullModel{Name: run.ID, Time: now, LastIncrement: run.LastIncrement}
 		t.st.Increments = max(t.st.Increments-run.Increments, 0)
+		// The last reading counted the increments that are merged now.
 		t.fresh, t.d.ReadStore = nil, true
 	case v1alpha1.OutcomeFailed, v1alpha1.OutcomeTimedOut:
 		first := time.Duration(ptr.Deref(t.spec.BackoffSeconds, v1alpha1.DefaultBackoffSeconds)) * time.Second
@@ -89,44 +93,44 @@ func (t *merge) end(outcome v1alpha1.MergeOutcome, reason, message string) {
 	}
 }
 
-// clear deletes what an attempt leaves, but for pods that have ended: their logs tell how it went, until the next run begins.
-func (t *merge) clear() {
+// clearAttempt deletes the objects of an attempt, except pods that have ended. Their logs stay until the next run begins.
+func (t *merge) clearAttempt() {
 	for i := range t.job.Pods {
 		if w := t.job.Pods[i]; !w.Ended() && !w.Terminating {
 			t.d.DeletePods = append(t.d.DeletePods, w)
 		}
 	}
 	t.deleteGroups()
-	dropped := t.dropped()
-	if l := t.job.List; l != nil && (dropped || !t.withdrawn()) {
+	dropped := t.startsAnew()
+	if l := t.job.List; l != nil && (dropped || !t.isWithdrawn()) {
 		t.d.DeleteList = l.UID
 	}
-	if t.cleared() {
-		t.leave(dropped)
+	if t.holdsNothing() {
+		t.closeRun(dropped)
 	}
 }
 
-// leave ends a run that asks for no room and holds none, unless it asks again.
-func (t *merge) leave(dropped bool) {
+// closeRun removes a run from the status once it asks for no room and holds none, unless it will ask again.
+func (t *merge) closeRun(dropped bool) {
 	switch s := t.job.Store; {
 	case dropped && s != nil && s.Run == t.st.Run.ID && s.RunComplete:
-		// Its pods were placed the moment before they were told to go.
-		t.end(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, "The full model was complete when the attempt was taken back.")
-	case t.withdrawn() && t.spec.Suspend:
-		t.end(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "The run was stopped, because spec.suspend is true.")
+		// Volcano placed its pods just before Tideline deleted them, and they merged within their grace period.
+		t.endAttempt(v1alpha1.OutcomeMerged, v1alpha1.ReasonMerged, "The full model was complete when Tideline took the attempt back.")
+	case t.isWithdrawn() && t.spec.Suspend:
+		t.endAttempt(v1alpha1.OutcomeSuspended, v1alpha1.ReasonSuspended, "Tideline stopped the run, because spec.suspend is true.")
 	case dropped:
-		// Whether its pods merged is known once the store was read after them.
+		// Only a reading of the store after the end of the pods shows whether they completed the full model.
 		if read := t.ensureStoreRead(); read && s.Trouble == nil && t.job.List == nil {
 			t.st.Run = nil
 		}
-	case !t.withdrawn() && t.job.List == nil:
+	case !t.isWithdrawn() && t.job.List == nil:
 		t.st.Run = nil
 	}
 }
 
-// dropped tells of a run that was set aside: it begins anew, with what spec and pool are by then.
-func (t *state) dropped() bool {
-	return t.withdrawn() && (t.st.Run.Reason == v1alpha1.ReasonNeverFits || t.st.Run.Reason == v1alpha1.ReasonNotPlaced)
+// startsAnew tells whether the run was set aside. Such a run is dropped; the next one takes spec and pool as they are then.
+func (t *state) startsAnew() bool {
+	return t.isWithdrawn() && (t.st.Run.Reason == v1alpha1.ReasonNeverFits || t.st.Run.Reason == v1alpha1.ReasonNotPlaced)
 }
 
 func (t *merge) deleteGroups() {
@@ -138,8 +142,8 @@ func (t *merge) deleteGroups() {
 	}
 }
 
-// cleared tells whether nothing of the job asks for room or holds any.
-func (t *state) cleared() bool {
+// holdsNothing tells whether no object of the job asks for room or holds any.
+func (t *state) holdsNothing() bool {
 	if t.job.Core != nil || t.job.Surplus != nil {
 		return false
 	}
@@ -151,26 +155,28 @@ func (t *state) cleared() bool {
 	return true
 }
 
-// makeGang creates the objects of the attempt, those that are missing, and notes when all pods are placed.
+// makeGang creates the missing objects of the attempt, and records when Volcano has placed all pods.
 func (t *merge) makeGang() {
 	run := t.st.Run
 	if ended := t.endIfRefused(); ended {
 		return
 	}
-	if run.Template != t.template() {
-		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, "The template or the number of replicas changed: the attempt is taken "+
-			"back, and the run asks with what they are now.")
+	if run.Template != t.templateHash() {
+		t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, "The template or the number of replicas changed. "+
+			"Tideline takes the attempt back, and the run asks again with the new values.")
 		return
 	}
 	if t.job.Verdict.Never != nil {
-		// Queue or nodes changed, or the verdict came late: others pass meanwhile.
-		t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, neverFits(t.state).message)
+		// The Queue or the nodes changed, or the arbiter judged late. Other merges pass meanwhile.
+		t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonNeverFits, neverFits(t.state).message)
 		return
 	}
 	if overdue := t.noteShortage(); overdue {
 		t.setAside()
 		return
 	}
+	// In this order: a kubelet shows the ConfigMap of an earlier run as long as one of its pods is left on the node, and the pods of
+	// this attempt need the ConfigMap to start.
 	if clean := t.clearEarlierAttempts(); !clean {
 		return
 	}
@@ -184,7 +190,7 @@ func (t *merge) makeGang() {
 	case group.Drifted(*core):
 		t.d.RestoreGroups = append(t.d.RestoreGroups, gang.Restore{Group: group, UID: core.UID})
 	}
-	core := t.core()
+	core := t.corePods()
 	placed, broken := int32(0), ""
 	for i := range run.MinReplicas {
 		switch w := core[i]; {
@@ -194,27 +200,26 @@ func (t *merge) makeGang() {
 			if withdrawn := t.withdrawIfStarved(w); withdrawn {
 				return
 			}
-			broken = t.failed(w)
+			broken = t.failureMessage(w)
 		case w.Scheduled && !w.Terminating:
 			placed++
 		}
 	}
 	switch {
 	case broken != "":
-		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, broken)
+		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, broken)
 	case placed == run.MinReplicas:
 		run.PlaceTime, t.st.SetAside = timePointer(t.p.now), nil
 		run.Short, run.FitTime = false, nil
-		t.watch()
+		t.watchAttempt()
 	}
 }
 
-// clearEarlierAttempts deletes what earlier attempts left under the names that this one needs, and reports whether all of it is
-// gone.
+// clearEarlierAttempts deletes the objects of earlier attempts, whose names this one needs, and reports whether all are gone.
 func (t *merge) clearEarlierAttempts() (clean bool) {
 	clean = true
 	for i := range t.job.Pods {
-		if w := t.job.Pods[i]; w.Attempt != t.attempt() {
+		if w := t.job.Pods[i]; w.Attempt != t.attemptName() {
 			clean = false
 			if !w.Terminating {
 				t.d.DeletePods = append(t.d.DeletePods, w)
@@ -227,28 +232,29 @@ func (t *merge) clearEarlierAttempts() (clean bool) {
 	return clean
 }
 
-// ensureList creates the ConfigMap with exactly the increments that the run is on record to merge, and reports whether it is
-// there or will be.
+// ensureList creates the ConfigMap with exactly the increments that the status records for the run. It reports whether the
+// ConfigMap exists or is about to be created.
 func (t *merge) ensureList() (ready bool) {
 	run := t.st.Run
 	if t.job.List != nil {
 		return true
 	}
 	if s := t.job.Store; s != nil && s.Trouble != nil {
-		t.end(v1alpha1.OutcomeWithdrawn, s.Trouble.Reason, s.Trouble.Message)
+		t.endAttempt(v1alpha1.OutcomeWithdrawn, s.Trouble.Reason, s.Trouble.Message)
 		return false
 	}
 	if t.fresh == nil {
-		t.d.ReadStore = true // An operator that has just started does not know the names.
+		t.d.ReadStore = true // The status has the number of increments, not their names, which an operator that has just started lacks.
 		return false
 	}
 	list, n, err := CutList(t.fresh.Increments.List, run.LastIncrement)
 	if err != nil {
-		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonStoreUnreachable, err.Error())
+		t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonStoreUnreachable, err.Error())
 		return false
 	}
 	if base := nameOf(t.st.LastFull); int32(n) != run.Increments || base != run.Base {
-		// The store changed since the run was recorded: the record goes first.
+		// The store changed after the run was recorded. The status is corrected first: pods must not merge other increments than it
+		// says.
 		run.Base, run.Increments = base, int32(n)
 		if n == t.fresh.Increments.Listed {
 			run.LastIncrement = t.lastListed()
@@ -259,9 +265,9 @@ func (t *merge) ensureList() (ready bool) {
 	return true
 }
 
-// Over tells whether nothing more is to come of the run's attempt, so that a look at the store that begins now shows what came of
-// it: all pods of the core have succeeded, or one of them failed or is leaving or gone since they ran, or their time is up; where
-// its end is on record, that all pods have ended.
+// Over tells whether the pods of the run's attempt will not complete the full model any more, so that a reading of the store that
+// begins now shows the result. That is so once all pods of the core have succeeded; after they ran, once one of them failed, is
+// leaving or is gone, or the time of the run is up. If the status records the end of the attempt, all its pods must have ended.
 func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, now time.Time) bool {
 	run := job.Status.Run
 	if run.Outcome != "" {
@@ -274,7 +280,7 @@ func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, no
 		case w.Succeeded():
 			succeeded++
 			there++
-		case !leaves(w):
+		case !isLeaving(w):
 			there++
 		}
 	}
@@ -284,12 +290,12 @@ func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, no
 	return succeeded == run.MinReplicas || ran
 }
 
-// leaves tells of a pod that failed, is gone, or was told to go.
-func leaves(w *podstate.Worker) bool {
+// isLeaving tells whether a pod failed, is gone, is being deleted, or is about to be evicted.
+func isLeaving(w *podstate.Worker) bool {
 	return w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded())
 }
 
-// runTimeout is how long the job's runs may take, and whether that is as long as its tier allows, and less than the job asks for.
+// runTimeout is how long a run of the job may take. byTier tells whether the tier allows less than the job asks for.
 func runTimeout(spec *v1alpha1.MergeJobSpec, tier config.Tier) (limit time.Duration, byTier bool) {
 	limit = time.Duration(ptr.Deref(spec.RunTimeoutSeconds, v1alpha1.DefaultRunTimeoutSeconds)) * time.Second
 	if most := tier.LongestRun(); most > 0 && most < limit {
@@ -298,29 +304,29 @@ func runTimeout(spec *v1alpha1.MergeJobSpec, tier config.Tier) (limit time.Durat
 	return limit, false
 }
 
-// ensureStoreRead has the store read after the attempt was over, and reports whether it was, or could not be. Until then it is
-// not known whether the full model of the attempt is complete.
+// ensureStoreRead asks for a reading of the store that begins after the attempt is over, and reports whether it was made or
+// failed. Before it, nothing tells whether the full model of the attempt is complete.
 func (t *merge) ensureStoreRead() (read bool) {
 	s := t.job.Store
-	if s != nil && s.Attempt == t.attempt() && s.RunOver && (t.fresh != nil || s.Trouble != nil) {
+	if s != nil && s.Attempt == t.attemptName() && s.RunOver && (t.fresh != nil || s.Trouble != nil) {
 		return true
 	}
 	t.d.ReadStore = true
 	return false
 }
 
-// endIfRefused ends an attempt whose objects the API server refuses, and reports whether it did. What trying again may mend has
-// the time that pods have to start.
+// endIfRefused ends an attempt whose objects the API server refuses, and reports whether it did. A refusal that a later try may
+// overcome, such as an exhausted quota, has as long as pods have to start.
 func (t *merge) endIfRefused() (ended bool) {
 	p := t.job.Problem
 	if p == nil {
 		return false
 	}
 	if last := p.Since.Add(t.startTimeout()); !p.Final() && t.p.now.Before(last) {
-		t.p.wake(last)
+		t.p.wakeAt(last)
 		return false
 	}
-	t.end(v1alpha1.OutcomeFailed, p.Reason, p.Message)
+	t.endAttempt(v1alpha1.OutcomeFailed, p.Reason, p.Message)
 	return true
 }
 
@@ -328,169 +334,15 @@ func (t *state) startTimeout() time.Duration {
 	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
-func (t *state) attempt() string { return mergepod.Attempt(t.st.Run) }
+func (t *state) attemptName() string { return mergepod.Attempt(t.st.Run) }
 
-// core has the pods of the attempt's core, by index.
-func (t *state) core() map[int32]*podstate.Worker {
+// corePods are the pods of the attempt's core by index.
+func (t *state) corePods() map[int32]*podstate.Worker {
 	core := map[int32]*podstate.Worker{}
 	for i := range t.job.Pods {
-		if w := &t.job.Pods[i]; w.Attempt == t.attempt() && w.Index < t.st.Run.MinReplicas {
+		if w := &t.job.Pods[i]; w.Attempt == t.attemptName() && w.Index < t.st.Run.MinReplicas {
 			core[w.Index] = w
 		}
 	}
 	return core
-}
-
-// watch follows an attempt that is placed.
-func (t *merge) watch() {
-	run, core := t.st.Run, t.core()
-	running, succeeded := int32(0), int32(0)
-	for i := range run.MinReplicas {
-		w := core[i]
-		if run.RunTime != nil && leaves(w) {
-			// It may have merged before it left, which the store shows.
-			if read := t.ensureStoreRead(); !read {
-				return
-			}
-		}
-		switch {
-		case w != nil && w.Failed():
-			if withdrawn := t.withdrawIfStarved(w); !withdrawn {
-				t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failed(w))
-			}
-			return
-		case leaves(w):
-			t.lose(i, w)
-			return
-		case w.Succeeded():
-			succeeded++
-		}
-		if w.Phase == corev1.PodRunning || w.Succeeded() {
-			running++
-		}
-	}
-	if run.RunTime == nil && running == run.MinReplicas {
-		run.RunTime, run.Withdrawals = timePointer(t.p.now), 0
-	}
-	switch {
-	case run.RunTime == nil:
-		t.watchStart(core)
-	case succeeded == run.MinReplicas:
-		t.watchMarker()
-	default:
-		t.watchRun()
-	}
-}
-
-// lose takes an attempt back that a pod of the core left. After some of them others have their turn.
-func (t *merge) lose(i int32, w *podstate.Worker) {
-	why := "was deleted"
-	if w != nil && w.Disruption != "" {
-		why = "was told to leave (" + w.Disruption + ")"
-	}
-	run, pod := t.st.Run, mergepod.PodName(t.job.Object.Name, i)
-	if run.Losses++; run.Losses >= maxLosses {
-		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonPodsLost, fmt.Sprintf("Pod %s %s, and %d attempts of the run have lost a pod: "+
-			"see what takes them (kubectl get events), for example more memory used than requested.", pod, why, run.Losses))
-		return
-	}
-	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s %s: the attempt is taken back, and the run asks "+
-		"again (%d of %d times).", pod, why, run.Losses, maxLosses))
-}
-
-// failed says that a pod of the core failed.
-func (t *state) failed(w *podstate.Worker) string {
-	return fmt.Sprintf("Pod %s failed%s: see its logs (kubectl logs %[1]s), which stay until the next run.",
-		mergepod.PodName(t.job.Object.Name, w.Index), w.Failure)
-}
-
-// watchStart takes the attempt back when its pods do not run in time.
-func (t *merge) watchStart(core map[int32]*podstate.Worker) {
-	run, limit := t.st.Run, t.startTimeout()
-	deadline := run.PlaceTime.Add(limit)
-	if t.p.now.Before(deadline) {
-		t.p.wake(deadline)
-		return
-	}
-	why := ""
-	for i := range run.MinReplicas {
-		if w := core[i]; w != nil && w.Waiting != "" {
-			why = fmt.Sprintf(": pod %s waits (%s)", mergepod.PodName(t.job.Object.Name, i), joinWords(w.Waiting, w.WaitingMessage))
-			break
-		}
-	}
-	run.Withdrawals++
-	if run.Withdrawals >= maxStartTimeouts {
-		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonStartTimeout, fmt.Sprintf("Placed %d times, the pods did not run within "+
-			"startTimeoutSeconds (%s)%s. Mend what they wait for, or raise startTimeoutSeconds.", run.Withdrawals, limit, why))
-		return
-	}
-	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonStartTimeout, fmt.Sprintf("The pods did not run within startTimeoutSeconds "+
-		"(%s) of being placed%s: the attempt is taken back, and the run asks again (%d of %d times).", limit, why, run.Withdrawals,
-		maxStartTimeouts))
-}
-
-// watchMarker judges a run all of whose pods succeeded, by a look at the store that began after that.
-func (t *merge) watchMarker() {
-	run := t.st.Run
-	if read := t.ensureStoreRead(); !read || t.fresh == nil {
-		return
-	}
-	directory := t.spec.Store.Full + run.ID + "/"
-	if t.fresh.Hollow == run.ID {
-		t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoModel, fmt.Sprintf("All pods ended with exit code 0, and in %s there is "+
-			"nothing but %s: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last.", directory,
-			t.spec.Store.CompletionMarker))
-		return
-	}
-	t.end(v1alpha1.OutcomeFailed, v1alpha1.ReasonNoMarker, fmt.Sprintf("All pods ended with exit code 0, and there is no %s in "+
-		"%s: the merge program must write it when the full model is complete.", t.spec.Store.CompletionMarker, directory))
-}
-
-// watchRun stops a run that takes too long, and keeps its surplus.
-func (t *merge) watchRun() {
-	tier := t.d.Blueprint.Tier
-	limit, byTier := runTimeout(t.spec, tier)
-	deadline := t.st.Run.RunTime.Add(limit)
-	if !t.p.now.Before(deadline) {
-		if read := t.ensureStoreRead(); !read {
-			return
-		}
-		bound, advice := "for runTimeoutSeconds ("+limit.String()+")", "Raise runTimeoutSeconds"
-		if byTier {
-			bound = fmt.Sprintf("for as long as a merge of tier %s may (%s; tiers[].longestRunSeconds of the operator's configuration)",
-				tier.Name, limit)
-			advice = "Use more or larger pods, or create it of a tier that may run for longer"
-		}
-		t.end(v1alpha1.OutcomeTimedOut, v1alpha1.ReasonRunTimeout, fmt.Sprintf("The merge ran %s and its full model is not complete: "+
-			"it was stopped. %s, or watch its logs while the next run runs.", bound, advice))
-		return
-	}
-	t.p.wake(deadline)
-	if t.job.Object.Status.Run.RunTime == nil {
-		return // Surplus comes when the status says that the core runs.
-	}
-	t.makeSurplus()
-}
-
-// makeSurplus creates the pods beyond the core, once: the PodGroup comes last and says that they were created. Where Volcano does
-// not let surplus give way, there is none: it would hold room that the head of the line needs. What was refused is not asked for
-// again in this attempt, which goes on without.
-func (t *merge) makeSurplus() {
-	run := t.st.Run
-	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem.Final() || len(t.p.o.SchedulerObstacles) > 0 ||
-		run.Template != t.template() {
-		return
-	}
-	there := map[int32]bool{}
-	for i := range t.job.Pods {
-		there[t.job.Pods[i].Index] = true
-	}
-	for i := run.MinReplicas; i < run.MaxReplicas; i++ {
-		if !there[i] {
-			t.d.CreatePods = append(t.d.CreatePods, i)
-		}
-	}
-	group := t.d.Blueprint.SurplusGroup()
-	t.d.CreateLast = &group
 }

@@ -73,7 +73,7 @@ func TestARunThatLosesPodsAgainAndAgainLetsOthersPass(t *testing.T) {
 	delete(m.pods, 0)
 	next := w.add("b").full(w, 12*time.Hour)
 	w.settle()
-	g.Expect(m.status().History[0].Message).To(HavePrefix("Pod a-merge-0 was deleted, and 3 attempts of the run have lost a pod"))
+	g.Expect(m.status().History[0].Message).To(HavePrefix("Pod a-merge-0 was deleted. 3 attempts of the run have lost a pod"))
 	g.Expect(m.status().RetryTime).NotTo(BeNil())
 	g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }
@@ -195,8 +195,8 @@ func TestDuplicateModel(t *testing.T) {
 	}
 	g.Expect(first.status().Phase).To(Equal(v1alpha1.MergeRunning))
 	g.Expect(second.status().Reason).To(Equal(v1alpha1.ReasonDuplicateModel))
-	g.Expect(second.status().Message).To(Equal(`MergeJob a merges what is under "b" in bucket "models", and a prefix holds ` +
-		`one model: delete one of the two, or give each model a prefix of its own.`))
+	g.Expect(second.status().Message).To(Equal(`MergeJob a already merges prefix "b" of bucket "models", and a prefix holds ` +
+		`one model. Delete one of the two, or give each model a prefix of its own.`))
 	second.rivals, second.strangers = nil, make([]Leftover, 4)
 	for i := range second.strangers {
 		second.strangers[i].Gone = w.now
@@ -219,12 +219,12 @@ func TestMarkerWithoutModelFails(t *testing.T) {
 	w.exit(m)
 	w.settle()
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeFailed))
-	g.Expect(m.status().History[0].Message).To(Equal("All pods ended with exit code 0, and in full/" + m.store.hollow + "/ there " +
-		"is nothing but _SUCCESS: the merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last."))
+	g.Expect(m.status().History[0].Message).To(Equal("All pods ended with exit code 0, but full/" + m.store.hollow +
+		"/ contains only _SUCCESS. The merge program must write the full model there (TIDELINE_OUTPUT_PATH), and the marker last."))
 	g.Expect(m.status().LastFull.Name).To(Equal("base"))
 	w.add("b").full(w, time.Hour).store.hollow = "by-hand"
 	w.settle()
-	g.Expect(w.jobs[1].status().Message).To(HaveSuffix(" full/by-hand/ is no full model: there is nothing in it but _SUCCESS."))
+	g.Expect(w.jobs[1].status().Message).To(HaveSuffix(" Tideline ignores full/by-hand/: it contains only _SUCCESS and no model."))
 }
 
 func TestExitWithoutMarkerFails(t *testing.T) {

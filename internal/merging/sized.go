@@ -10,25 +10,25 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// sized is what use calls for in the attempt that asks.
-func (t *state) sized() *v1alpha1.SizingStatus {
+// sizeAttempt computes the requests of the attempt that asks, from what earlier pods of the job used.
+func (t *state) sizeAttempt() *v1alpha1.SizingStatus {
 	if t.job.History == nil {
 		return nil
 	}
-	tier, _ := t.tier()
+	tier, _ := t.tierInEffect()
 	return sizing.Size(trainingpod.MergeAsks(t.job.Object, tier.QoS), *t.job.History, sizing.Rules{
 		Mode: sizing.ModeOf(t.spec.Sizing, t.job.Profile), Tier: tier, Before: t.st.Sizing,
 	}, t.p.now)
 }
 
-// withdrawIfStarved takes an attempt back if a pod of it ran out of memory and had been given less than it asked for. It reports
-// whether it did.
+// withdrawIfStarved takes an attempt back if one of its pods ran out of memory with a smaller limit than its template asks
+// for. It reports whether it did. Such a failure is Tideline's and not the merge program's, so the run does not fail by it.
 func (t *merge) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
 	if !w.Failure.OutOfMemory() {
 		return false
 	}
 	part := sizing.Part{Role: sizing.RoleOf(w.Index), Container: w.Failure.Container}
-	tier, _ := t.tier()
+	tier, _ := t.tierInEffect()
 	t.d.OOMKills = append(t.d.OOMKills, sizing.OOMKill{
 		Pod: string(w.UID), Part: part, Limit: trainingpod.MergeMemoryLimit(t.job.Object, tier.QoS, w.Index, part.Container),
 	})
@@ -36,8 +36,8 @@ func (t *merge) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
 		return false
 	}
 	sizing.NoteOOM(t.st.Sizing, part, t.p.now)
-	t.end(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s had been given less memory than it asked for, and "+
-		"ran out of it: the attempt is taken back, and the run asks again, with all of it.",
+	t.endAttempt(v1alpha1.OutcomeWithdrawn, v1alpha1.ReasonAsking, fmt.Sprintf("Pod %s ran out of memory with a "+
+		"smaller limit than its template asks for. Tideline takes the attempt back, and the run asks again with the full amount.",
 		mergepod.PodName(t.job.Object.Name, w.Index)))
 	return true
 }

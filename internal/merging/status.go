@@ -14,14 +14,14 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-// say writes the words that people read, and the conditions.
-func (t *description) say(line []*merge) {
-	t.st.Position, t.st.BlockedBy = position(t.position), nil
+// writeWords writes phase, summary, message and conditions.
+func (t *description) writeWords(line []*merge) {
+	t.st.Position, t.st.BlockedBy = positionPointer(t.position), nil
 	if t.position == 0 && t.st.Run == nil {
 		t.st.QueueTime = nil
 	}
 	switch run := t.st.Run; {
-	case t.withdrawn() && t.job.Verdict.Never != nil:
+	case t.isWithdrawn() && t.job.Verdict.Never != nil:
 		t.obstacle = neverFits(t.state)
 		t.sayObstacle()
 	case run != nil && run.Outcome != "" && run.Outcome != v1alpha1.OutcomeWithdrawn:
@@ -38,7 +38,6 @@ func (t *description) say(line []*merge) {
 	t.setConditions()
 }
 
-// sayObstacle says what keeps the merge out of the line. One that waits for its time, or has merged for good, is Ready.
 func (t *description) sayObstacle() {
 	o := t.obstacle
 	t.st.Phase = o.phase
@@ -47,41 +46,41 @@ func (t *description) sayObstacle() {
 		t.st.Phase, summary = v1alpha1.MergeWaiting, fmt.Sprintf("%s (%s)", v1alpha1.MergeWaiting, o.short)
 	}
 	t.held = o
-	t.speak(summary, o.reason, o.message)
+	t.setMessage(summary, o.reason, o.message)
 }
 
-// sayQueued says where the merge stands in the line, and what the head of it lacks.
+// sayQueued gives the position in the line, and what its head lacks.
 func (t *description) sayQueued(line []*merge) {
 	t.st.Phase = v1alpha1.MergeQueued
 	head, lacks := t.merge, ""
 	if len(line) > 0 {
 		head = line[0]
 	}
-	if !head.asking() {
+	if !head.isAsking() {
 		head = nil
 	} else {
-		lacks = head.lacks()
+		lacks = head.whyUnplaced()
 	}
 	switch {
-	case t.asking():
+	case t.isAsking():
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Shortfall: clip(head.shortfall(), messageLimit)}
-		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s: %s of %s wait for "+
-			"their place, all together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.asks(), lacks)+
-			t.outstayed(t.p.o.Leaving, "gang")+t.outstayed(t.job.Strangers, "pod"))
+		t.sayProgress("Queued (asking)", v1alpha1.ReasonAsking, fmt.Sprintf("First of %d in the line of pool %s. %s of %s wait "+
+			"to be placed together. %s", len(line), t.st.Pool, count(t.st.Run.MinReplicas, "pod"), t.podRequests(), lacks)+
+			t.describeOverdue(t.p.o.Leaving, "gang")+t.describeOverdue(t.job.Strangers, "pod"))
 	case t.position == 0:
-		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message+t.lingering())
+		t.sayProgress("Queued (taken back)", v1alpha1.ReasonStopping, t.st.Run.Message+t.lingeringPod())
 	default:
 		t.sayInLine(head, len(line))
 	}
 }
 
 func (t *description) sayInLine(head *merge, length int) {
-	leaving, _, until := t.p.held(t.p.o.Leaving)
+	leaving, _, until := t.p.pendingLeftovers(t.p.o.Leaving)
 	message := fmt.Sprintf("Place %d of %d in the line of pool %s, with weight %d", t.position, length, t.st.Pool,
 		ptr.Deref(t.st.Weight, 0))
 	switch {
 	case t.job.Store != nil && t.job.Store.Trouble != nil:
-		message += ". It keeps its place and lets others pass until its store can be read: " + t.job.Store.Trouble.Message
+		message += ". It keeps its place and lets others pass until Tideline can read its store: " + t.job.Store.Trouble.Message
 	case head != nil:
 		key := head.job.Key()
 		name := key.String()
@@ -89,25 +88,25 @@ func (t *description) sayInLine(head *merge, length int) {
 			name = key.Name
 		}
 		t.st.BlockedBy = &v1alpha1.MergeBlock{Head: name, Shortfall: clip(head.shortfall(), messageLimit)}
-		message += fmt.Sprintf(": %s asks for its place, and one asks at a time.", name)
-	case t.p.shut() != nil:
-		message += ". " + t.p.shut().message
+		message += fmt.Sprintf(". %s asks for its place now; one merge of a pool asks at a time.", name)
+	case t.p.whyClosed() != nil:
+		message += ". " + t.p.whyClosed().message
 	case len(leaving) > 0:
-		message += fmt.Sprintf(": the gang of a MergeJob that was deleted has not left the pool yet. It is waited for until %s at "+
-			"the latest.", until.UTC().Format(time.RFC3339))
+		message += fmt.Sprintf(". The gang of a deleted MergeJob has not left the pool yet. Tideline waits for it until %s at the "+
+			"latest.", until.UTC().Format(time.RFC3339))
 	case t.position == 1 && t.d.ReadStore:
-		message += ": its store is read once more first."
+		message += ". Tideline reads its store once more first."
 	default:
 		message += "."
 	}
-	if t.behind() {
-		message += " It goes behind those that can go, because it was not placed when it last asked. " + t.st.SetAside.Message
+	if t.goesLast() {
+		message += " Other merges go first, because Volcano did not place this one when it last asked. " + t.st.SetAside.Message
 	}
-	message += t.hollow() + t.slow()
+	message += t.hollowNote() + t.slowScheduleNote()
 	t.sayProgress(fmt.Sprintf("Queued (%d of %d)", t.position, length), v1alpha1.ReasonInLine, message)
 }
 
-// shortfall is what the gang lacks, in figures.
+// shortfall is what the gang lacks, in figures; empty if it lacks nothing by Tideline's count.
 func (t *state) shortfall() string {
 	a := t.job.Verdict.Answer
 	if t.job.Verdict.Waiting == 0 || a.Fits || a.Unknown != "" {
@@ -116,20 +115,22 @@ func (t *state) shortfall() string {
 	return a.Short.String()
 }
 
-// lacks says why the gang has no place yet.
-func (t *state) lacks() string {
+// whyUnplaced is the reason for which the gang has no place yet.
+func (t *state) whyUnplaced() string {
 	v := t.job.Verdict
 	switch a := v.Answer; {
-	case t.p.shut() != nil:
-		return t.p.shut().message
+	case t.p.whyClosed() != nil:
+		return t.p.whyClosed().message
 	case t.job.Problem != nil:
 		return t.job.Problem.Message
 	case t.job.Core == nil || v.Waiting == 0:
-		return "It is with Volcano."
+		return "Volcano has not answered yet."
 	case a.Unknown != "":
-		return "Whether it fits is for Volcano to say, because it asks for " + a.Unknown + "."
+		return "Tideline cannot tell whether it fits, because it asks for " + a.Unknown + ". Volcano decides."
 	case a.Fits:
-		return "By Tideline's count it fits now; Volcano decides."
+		// The time and not the duration, which would change the message, and so write the status, with every evaluation.
+		return fmt.Sprintf("By Tideline's count it fits since %s; Volcano decides. If it is not placed within a minute, check that "+
+			"Volcano's scheduler runs (tideline doctor).", clockTime(t.fitsSince()))
 	default:
 		return a.SayFree()
 	}
@@ -138,9 +139,9 @@ func (t *state) lacks() string {
 func (t *description) sayStarting() {
 	run := t.st.Run
 	t.st.Phase = v1alpha1.MergeStarting
-	n := t.running()
+	n := t.countRunning()
 	t.sayProgress(fmt.Sprintf("Starting (%d/%d)", n, run.MinReplicas), v1alpha1.ReasonStarting, fmt.Sprintf(
-		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.outstayed(t.job.Strangers, "pod"))
+		"All %s are placed; %d of them run.", count(run.MinReplicas, "pod"), n)+t.describeOverdue(t.job.Strangers, "pod"))
 }
 
 func (t *description) sayRunning() {
@@ -151,23 +152,23 @@ func (t *description) sayRunning() {
 		base = "full model " + run.Base
 	}
 	message := fmt.Sprintf("Merging %s with %s into %s%s/, with %s.", count(run.Increments, "increment"), base, t.spec.Store.Full,
-		run.ID, count(t.running(), "pod")) + t.outstayed(t.job.Strangers, "pod")
+		run.ID, count(t.countRunning(), "pod")) + t.describeOverdue(t.job.Strangers, "pod")
 	switch beyond := run.MaxReplicas - run.MinReplicas; {
 	case beyond > 0 && len(t.p.o.SchedulerObstacles) > 0:
-		message += fmt.Sprintf(" The %d beyond minReplicas are not created, because Volcano's configuration does not let surplus give "+
-			"way (config/volcano).", beyond)
+		message += fmt.Sprintf(" Tideline does not create the %d pods beyond minReplicas, because Volcano's configuration does "+
+			"not let "+
+			"surplus give way (config/volcano).", beyond)
 	case t.job.Problem.Final():
-		message += " It goes on without what was refused: " + t.job.Problem.Message
+		message += " It continues without its surplus: " + t.job.Problem.Message
 	}
-	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.running(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
+	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.countRunning(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
 }
 
-// running counts pods of the attempt that run.
-func (t *state) running() int32 {
+func (t *state) countRunning() int32 {
 	n := int32(0)
 	for i := range t.job.Pods {
 		w := &t.job.Pods[i]
-		if w.Phase == corev1.PodRunning && !w.Terminating && w.Attempt == t.attempt() {
+		if w.Phase == corev1.PodRunning && !w.Terminating && w.Attempt == t.attemptName() {
 			n++
 		}
 	}
@@ -186,35 +187,36 @@ func (t *description) sayStopping() {
 	default:
 		t.st.Phase = v1alpha1.MergeFailed
 	}
-	t.sayProgress(string(t.st.Phase), run.Reason, run.Message+t.lingering())
+	t.sayProgress(string(t.st.Phase), run.Reason, run.Message+t.lingeringPod())
 }
 
-// lingering names a pod that should have left by now, and keeps the merge from going on.
-func (t *state) lingering() string {
+// lingeringPod names a pod that should be gone by now and delays the merge.
+func (t *state) lingeringPod() string {
 	end := t.st.Run.EndTime
 	at := slices.IndexFunc(t.job.Pods, func(w podstate.Worker) bool { return w.Terminating && !w.Ended() })
 	switch {
 	case end == nil:
 		return ""
-	case at < 0 && t.dropped() && t.cleared() && t.job.Store != nil && t.job.Store.Trouble != nil:
-		return " Whether it merged all the same shows when its store can be read: " + t.job.Store.Trouble.Message
+	case at < 0 && t.startsAnew() && t.holdsNothing() && t.job.Store != nil && t.job.Store.Trouble != nil:
+		return " Tideline must read the store to see whether the attempt merged after all: " + t.job.Store.Trouble.Message
 	case at < 0:
 		return ""
 	}
 	if late := end.Add(2 * StopGraceSeconds * time.Second); t.p.now.Before(late) {
-		t.p.wake(late)
+		t.p.wakeAt(late)
 		return ""
 	}
-	return fmt.Sprintf(" It waits for pod %s to leave, which was told to: see whether its node is well, and delete it with --force "+
-		"if the node is gone for good.", mergepod.PodName(t.job.Object.Name, t.job.Pods[at].Index))
+	return fmt.Sprintf(" It waits for pod %s, which is being deleted. Check its node; delete the pod with --force if the "+
+		"node is gone "+
+		"for good.", mergepod.PodName(t.job.Object.Name, t.job.Pods[at].Index))
 }
 
-// sayProgress is for a merge that is on its way.
+// sayProgress is for a merge that makes progress.
 func (t *description) sayProgress(summary, reason, message string) {
 	t.held = nil
-	t.speak(summary, reason, message)
+	t.setMessage(summary, reason, message)
 }
 
-func (t *description) speak(summary, reason, message string) {
+func (t *description) setMessage(summary, reason, message string) {
 	t.st.Summary, t.st.Reason, t.st.Message, t.sentence = clip(summary, 128), reason, clip(message, conditions.MessageLimit), message
 }

@@ -11,18 +11,25 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/schedule"
 )
 
+// The weight of a merge, in points:
+//
+//	weight = 100 × age ÷ interval + min(perIncrement × increments + boost, 1000)
+//
+// age is the time since the newest full model, interval the time that the schedule leaves between two. A merge is due once its
+// weight reaches spec.threshold. From then on the factor of its tier multiplies the first term, which orders the line only.
+
 // atInterval is the weight of a full model that is as old as the schedule's interval, or that does not exist.
 const atInterval = 100
 
-// maxExtra bounds what increments and boost add, so that age goes before everything in the end.
+// maxExtra bounds what increments and boost add. So age decides in the end, and no merge waits for ever.
 const maxExtra = 1000
 
 // withoutInterval is the time in which a merge that is due at once, and has no interval, gains what others gain in theirs.
 const withoutInterval = 24 * time.Hour
 
-// weigh says how heavy the merge is, whether it is due, and when it will be. The tier counts from when the merge is due: it
-// orders the line, and makes nobody due earlier.
-func (t *merge) weigh() {
+// computeWeight computes the weight, whether the merge is due, and when it will be. The tier counts only once the merge is
+// due: it orders the line and makes no merge due earlier.
+func (t *merge) computeWeight() {
 	t.st.DueTime = nil
 	if !t.storeRead() {
 		t.st.Weight = nil
@@ -30,13 +37,13 @@ func (t *merge) weigh() {
 	}
 	threshold := float64(ptr.Deref(t.spec.Threshold, v1alpha1.DefaultMergeThreshold))
 	extra := min(float64(t.spec.Weight.PerIncrement)*float64(t.st.Increments)+float64(t.spec.Weight.Boost), maxExtra)
-	full, interval, aged := t.age()
+	full, interval, aged := t.fullModelAge()
 	if !aged {
-		full, interval = t.waits()
+		full, interval = t.ageFromWait()
 	}
 	age := atInterval * max(t.p.now.Sub(full), 0).Seconds() / interval.Seconds()
 	if missing := (threshold - extra) / atInterval; aged && missing > 0 {
-		// In whole seconds, as the API server keeps it, and never before the weight is reached.
+		// The API server keeps whole seconds. Rounded up, because a merge that wakes up too early would find itself not due.
 		t.st.DueTime = timePointer(full.Add(time.Duration(missing*float64(interval)) + time.Second - 1))
 	}
 	t.order = age + extra
@@ -47,9 +54,9 @@ func (t *merge) weigh() {
 	t.st.Weight = ptr.To(int64(math.Floor(t.order)))
 }
 
-// age is when the newest full model was made, or counts as made, and the time from then until it is due again. It is false for
-// a merge that is due at once, because there is no full model, or no schedule.
-func (t *state) age() (full time.Time, interval time.Duration, ok bool) {
+// fullModelAge is when the newest full model was made, or counts as made, and the time from then until the next is due. It is
+// false for a merge without a full model or without a schedule, which is due at once.
+func (t *state) fullModelAge() (full time.Time, interval time.Duration, ok bool) {
 	if t.st.LastFull == nil || t.spec.Schedule == nil {
 		return time.Time{}, 0, false
 	}
@@ -65,14 +72,15 @@ func (t *state) age() (full time.Time, interval time.Duration, ok bool) {
 	if next.IsZero() {
 		return time.Time{}, 0, false
 	}
-	// From the time of the schedule before the next, or what stands for it: it gains weight as fast however late the full model is.
+	// A cron line has no interval, so the distance between its next two times counts as one. The age then starts one interval before
+	// the next time, so that a full model that came late gains weight as fast as one that came in time.
 	interval = max(line.Next(next).Sub(next), time.Second)
 	return next.Add(-interval), interval, true
 }
 
-// waits stands in for the age of a merge that is due at once, so that it grows while the merge waits in the line: its full model
-// counts as one interval old when it joined.
-func (t *state) waits() (full time.Time, interval time.Duration) {
+// ageFromWait replaces the age of a merge that is due at once. Its full model counts as one interval old when it joined the line,
+// so that its weight grows while it waits.
+func (t *state) ageFromWait() (full time.Time, interval time.Duration) {
 	interval, joined := withoutInterval, t.p.now
 	if s := t.spec.Schedule; s != nil && s.Interval != nil {
 		interval = max(s.Interval.Duration, time.Second)
@@ -86,7 +94,7 @@ func (t *state) waits() (full time.Time, interval time.Duration) {
 // storeRead tells whether the store was read, by this process or one before it.
 func (t *state) storeRead() bool { return t.fresh != nil || t.st.Weight != nil }
 
-// calledByHand tells whether annotation run-now has a value that was not obeyed yet.
+// calledByHand tells whether annotation run-now has a value for which no run began yet.
 func (t *state) calledByHand() bool {
 	token := t.job.Object.Annotations[v1alpha1.AnnotationRunNow]
 	return token != "" && clip(token, runNowLimit) != t.st.RunNow
@@ -95,8 +103,8 @@ func (t *state) calledByHand() bool {
 // runNowLimit is how much of the annotation's value the status keeps.
 const runNowLimit = 256
 
-// done tells of a merge without a schedule that has merged.
-func (t *state) done() bool {
+// isDone tells whether a merge without a schedule has merged.
+func (t *state) isDone() bool {
 	return t.spec.Schedule == nil && t.st.MergeTime != nil && !t.calledByHand()
 }
 
@@ -105,7 +113,7 @@ func metaTime(at time.Time) metav1.Time { return metav1.NewTime(at).Rfc3339Copy(
 
 func timePointer(at time.Time) *metav1.Time { return ptr.To(metaTime(at)) }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -28,7 +28,7 @@ func plural(n int32, one, many string) string {
 	return many
 }
 
-// joinWords joins a word of Kubernetes and what it says about it.
+// joinWords joins a reason of Kubernetes and its message.
 func joinWords(word, message string) string {
 	if message == "" {
 		return word
@@ -36,11 +36,11 @@ func joinWords(word, message string) string {
 	return word + ": " + message
 }
 
-// clock is a time of day for `kubectl get`.
-func clock(at time.Time) string { return at.UTC().Format("15:04:05Z") }
+// clockTime is a time of day for `kubectl get`.
+func clockTime(at time.Time) string { return at.UTC().Format("15:04:05Z") }
 
-// asks is what one pod requests: GPUs and other extended resources first.
-func (t *state) asks() string {
+// podRequests lists the requests of one pod. Names with a slash come first: GPUs and other extended resources are scarce.
+func (t *state) podRequests() string {
 	requests := trainingpod.Requests(&t.spec.Template.Spec)
 	names := slices.Collect(maps.Keys(requests))
 	slices.SortFunc(names, func(a, b corev1.ResourceName) int {
@@ -54,7 +54,7 @@ func (t *state) asks() string {
 	return cmp.Or(strings.Join(words, ", "), "no resource requests")
 }
 
-// joinList writes a list for people, in which one item holds.
+// joinList joins the items of a list with "or".
 func joinList(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + ", or " + words[n-1]
@@ -62,7 +62,7 @@ func joinList(words []string) string {
 	return strings.Join(words, "")
 }
 
-// joinAnd writes a list in which all items hold.
+// joinAnd joins the items of a list with "and".
 func joinAnd(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]

@@ -9,10 +9,10 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// defaultRegion is that of a store of provider s3 that names none.
+// defaultRegion is the region of an s3 store that names none.
 const defaultRegion = "us-east-1"
 
-// Region is that of a store; empty for a store that has none.
+// Region is the region of a store; empty for a provider without regions.
 func Region(s *v1alpha1.ModelStore) string {
 	if s.Region == "" && s.Provider == v1alpha1.StoreS3 {
 		return defaultRegion
@@ -20,13 +20,13 @@ func Region(s *v1alpha1.ModelStore) string {
 	return s.Region
 }
 
-// env returns the variables of all containers of pod i. Paths are keys of the bucket, and end in a slash. What is not set in the
-// MergeJob has no variable, but for the path of the last full model, which is empty where there is none.
-func (b Blueprint) env(i int32) []corev1.EnvVar {
-	s, prefix := &b.Job.Spec.Store, folder(b.Job.Spec.Store.Prefix)
+// containerEnv returns the variables of all containers of pod i. Paths are keys of the bucket and end in a slash. A field
+// that the MergeJob does not set has no variable, except TIDELINE_LAST_FULL_PATH, which is empty without a full model.
+func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
+	s, prefix := &b.Job.Spec.Store, withSlash(b.Job.Spec.Store.Prefix)
 	last := ""
 	if b.Run.Base != "" {
-		last = prefix + folder(s.Full) + folder(b.Run.Base)
+		last = prefix + withSlash(s.Full) + withSlash(b.Run.Base)
 	}
 	vars := []corev1.EnvVar{
 		{Name: "TIDELINE_MODEL", Value: Model(b.Job)},
@@ -35,10 +35,10 @@ func (b Blueprint) env(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_COUNT", Value: strconv.Itoa(int(b.Run.MinReplicas))},
 		{Name: "TIDELINE_MAX_COUNT", Value: strconv.Itoa(int(b.Run.MaxReplicas))},
 		{Name: "TIDELINE_INCREMENTS_FILE", Value: v1alpha1.IncrementsFile},
-		{Name: "TIDELINE_INCREMENTS_PATH", Value: prefix + folder(s.Increments)},
+		{Name: "TIDELINE_INCREMENTS_PATH", Value: prefix + withSlash(s.Increments)},
 		{Name: "TIDELINE_INCREMENTS_COUNT", Value: strconv.Itoa(int(b.Run.Increments))},
 		{Name: "TIDELINE_LAST_FULL_PATH", Value: last},
-		{Name: "TIDELINE_OUTPUT_PATH", Value: prefix + folder(s.Full) + folder(b.Run.ID)},
+		{Name: "TIDELINE_OUTPUT_PATH", Value: prefix + withSlash(s.Full) + withSlash(b.Run.ID)},
 		{Name: "TIDELINE_COMPLETION_MARKER", Value: s.CompletionMarker},
 	}
 	for _, v := range []corev1.EnvVar{
@@ -52,14 +52,14 @@ func (b Blueprint) env(i int32) []corev1.EnvVar {
 		}
 	}
 	for v := range vars {
-		// The name of a directory is no reference to another variable, whatever it looks like.
+		// Kubernetes would expand $(NAME) in a value. The names come from users and stay as they are.
 		vars[v].Value = strings.ReplaceAll(vars[v].Value, "$", "$$")
 	}
 	return vars
 }
 
-// folder is a path with a slash at its end; empty for none.
-func folder(name string) string {
+// withSlash is a path with a slash at its end; empty for none.
+func withSlash(name string) string {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return name
 	}

@@ -25,7 +25,7 @@ import (
 // incrementsVolume is the volume of the ConfigMap with the names of the increments.
 const incrementsVolume = "tideline-increments"
 
-// Blueprint makes the objects of one attempt of a run. Of the run it reads id, attempt, replicas, increments and base.
+// Blueprint makes the objects of one attempt of a run. It reads the run's id, attempt, replicas, increments and base.
 type Blueprint struct {
 	Job  *v1alpha1.MergeJob
 	Run  *v1alpha1.MergeRun
@@ -37,7 +37,7 @@ type Blueprint struct {
 // PodName is the name of pod i.
 func PodName(job string, i int32) string { return job + "-merge-" + strconv.Itoa(int(i)) }
 
-// PodIndex is the index of the job's pod of that name; false for the name of no pod of it.
+// PodIndex is the index of the job's pod with that name; false if the job has no pod of that name.
 func PodIndex(job, pod string) (int32, bool) {
 	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-merge-"), 10, 32)
 	if err != nil || i < 0 || i >= v1alpha1.MaxWorkers || pod != PodName(job, int32(i)) {
@@ -78,6 +78,7 @@ func Places(job *v1alpha1.MergeJob) []string {
 
 func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	s := &job.Spec.Store
+	// Normal forms, so that a slash more or the default port in one of two jobs does not hide that they share a place.
 	place := []string{string(s.Provider), serverurl.Normal(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
@@ -93,7 +94,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Name:            PodName(b.Job.Name, i),
 			Labels:          b.podLabels(i, template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
-			OwnerReferences: []metav1.OwnerReference{b.owner()},
+			OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 		},
 		Spec: *trainingpod.MergeSpec(b.Job, i),
 	}
@@ -105,19 +106,20 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			LocalObjectReference: corev1.LocalObjectReference{Name: IncrementsName(b.Job.Name)},
 		},
 	}})
-	vars := b.env(i)
+	vars := b.containerEnv(i)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for c := range containers {
-			prepare(&containers[c], vars)
+			prepareContainer(&containers[c], vars)
 		}
 	}
-	b.member(i).Join(pod)
+	b.groupMember(i).Join(pod)
 	return pod
 }
 
-// prepare tells a container what it merges.
-func prepare(c *corev1.Container, vars []corev1.EnvVar) {
-	// Ours come first, so that the user's may refer to them, as in $(TIDELINE_OUTPUT_PATH)part, and are nobody else's to set.
+// prepareContainer adds variables, and the volume with the list of increments, to a container.
+func prepareContainer(c *corev1.Container, vars []corev1.EnvVar) {
+	// Tideline's variables come first, so that the user's may refer to them, as in $(TIDELINE_OUTPUT_PATH)part. A variable of the
+	// template with the same name is dropped.
 	c.Env = append(append([]corev1.EnvVar(nil), vars...), rendezvous.Missing(c.Env, vars)...)
 	trainingpod.Mount(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
 	if c.TerminationMessagePolicy == "" {
@@ -126,7 +128,7 @@ func prepare(c *corev1.Container, vars []corev1.EnvVar) {
 	}
 }
 
-func (b Blueprint) member(i int32) gang.Member {
+func (b Blueprint) groupMember(i int32) gang.Member {
 	if i < b.Run.MinReplicas {
 		return gang.Member{Group: CoreName(b.Job.Name), Index: i, PriorityClass: b.Tier.ClassName()}
 	}
@@ -135,21 +137,21 @@ func (b Blueprint) member(i int32) gang.Member {
 
 // CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
 func (b Blueprint) CoreGroup() gang.Group {
-	g := b.group(CoreName(b.Job.Name), b.Tier.ClassName())
+	g := b.podGroup(CoreName(b.Job.Name), b.Tier.ClassName())
 	g.MinMember, g.MinResources = b.Run.MinReplicas, trainingpod.MergeRequests(b.Job, b.Run.MinReplicas)
 	return g
 }
 
 // SurplusGroup returns the PodGroup of the surplus: each member is placed by itself.
 func (b Blueprint) SurplusGroup() gang.Group {
-	return b.group(SurplusName(b.Job.Name), b.Tier.SurplusClassName())
+	return b.podGroup(SurplusName(b.Job.Name), b.Tier.SurplusClassName())
 }
 
-func (b Blueprint) group(name, class string) gang.Group {
+func (b Blueprint) podGroup(name, class string) gang.Group {
 	labels := b.labels()
 	labels[v1alpha1.LabelAttempt] = Attempt(b.Run)
 	return gang.Group{
-		Namespace: b.Job.Namespace, Name: name, Labels: labels, Owner: b.owner(), Queue: b.Pool, PriorityClass: class,
+		Namespace: b.Job.Namespace, Name: name, Labels: labels, Owner: b.ownerReference(), Queue: b.Pool, PriorityClass: class,
 	}
 }
 
@@ -159,18 +161,18 @@ func (b Blueprint) group(name, class string) gang.Group {
 // this one are gone.
 func (b Blueprint) IncrementsMap(list []byte) *corev1.ConfigMap {
 	labels := b.labels()
-	labels[v1alpha1.LabelJob] = b.Job.Name // By which the operator watches ConfigMaps, of whatever kind of job.
+	labels[v1alpha1.LabelJob] = b.Job.Name // The operator's cache holds only ConfigMaps with this label.
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.Job.Namespace, Name: IncrementsName(b.Job.Name), Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{b.owner()},
+			OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 		},
 		Immutable:  ptr.To(true),
 		BinaryData: map[string][]byte{path.Base(v1alpha1.IncrementsFile): list},
 	}
 }
 
-func (b Blueprint) owner() metav1.OwnerReference {
+func (b Blueprint) ownerReference() metav1.OwnerReference {
 	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))
 }
 

@@ -40,8 +40,8 @@ const (
 	Refused Reason = "Refused"
 )
 
-// Error says in words for users why a store cannot be read. It has no key, no signature, and no word of the server but the
-// code of its error. What it wraps is an error of the network or of a context, never an answer of the store.
+// Error says for users why a store cannot be read. It contains no key and no signature, and nothing that the server sent
+// except its error code. It wraps an error of the network or of a context, never an answer of the store.
 type Error struct {
 	Reason  Reason
 	Message string
@@ -56,8 +56,8 @@ func refuse(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// quoted shows what somebody wrote, in one line and not endlessly.
-func quoted(s string) string {
+// quoteClipped quotes what a user wrote, in one line and at most 128 bytes of it.
+func quoteClipped(s string) string {
 	const most = 128
 	if len(s) > most {
 		s = s[:most] + "..."
@@ -65,20 +65,21 @@ func quoted(s string) string {
 	return strconv.Quote(text.Line(s))
 }
 
-// codePattern is what codes of errors look like. Whatever else a server sends as one is not repeated.
+// codePattern is the form of error codes. Anything else that a server sends as a code is not repeated to users.
 var codePattern = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
 
-// explain makes an Error of whatever came of reading a store. A context that was cancelled is no fault of the store's, and stays
-// what it is.
-func explain(ctx context.Context, err error, l Location) error {
+// explainFailure turns an error of reading a store into an *Error. A cancelled context says nothing about the store, so its
+// error is kept.
+func explainFailure(ctx context.Context, err error, l Location) error {
 	var own *Error
 	switch {
 	case errors.As(err, &own):
 		return own
 	case errors.Is(ctx.Err(), context.Canceled):
-		return fmt.Errorf("read %s: %w", l.where(), ctx.Err())
+		return fmt.Errorf("read %s: %w", l.describeBucket(), ctx.Err())
 	case ctx.Err() != nil:
-		return &Error{Unreachable, l.where() + " did not answer in time: see whether the store is up; it is tried again", ctx.Err()}
+		return &Error{Unreachable, l.describeBucket() + " did not answer in time: check that the store is up; Tideline tries again",
+			ctx.Err()}
 	case l.Provider == ProviderFile:
 		return explainFile(err, l)
 	}
@@ -106,25 +107,26 @@ func explainAnswer(status int, code string, l Location) *Error {
 	said = "HTTP " + said
 	switch {
 	case code == "RequestTimeTooSkewed":
-		return refuse(Forbidden, "%s refuses requests because the operator's clock and its own are too far apart (%s): "+
-			"set both right", l.where(), said)
+		return refuse(Forbidden, "%s refuses requests because its clock and the operator's differ too much (%s): "+
+			"correct them", l.describeBucket(), said)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, code == "ExpiredToken", code == "InvalidToken",
 		code == "XAdminUserNotFound": // versitygw's words for an unknown key, with status 404
-		return refuse(Forbidden, "%s may not be read with these credentials (%s): correct the keys in the Secret, "+
-			"or let them list the bucket and read its markers", l.where(), said)
+		return refuse(Forbidden, "the credentials do not give access to %s (%s): correct the keys in the Secret, "+
+			"or allow them to list the bucket and read its markers", l.describeBucket(), said)
 	case status == http.StatusNotFound && (code == "NoSuchBucket" || code == "NotFound" || code == ""):
-		return refuse(BucketNotFound, "there is no %s (%s): correct bucket, region or endpoint, or create it",
-			l.where()[len("the "):], said)
+		return refuse(BucketNotFound, "the store has no %s (%s): correct bucket, region or endpoint, or create it",
+			l.describeBucket()[len("the "):], said)
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests,
 		status == http.StatusRequestTimeout, code == "RequestTimeout", code == "SlowDown":
-		return refuse(Unreachable, "%s is in trouble (%s): see whether the store is up; it is tried again", l.where(), said)
+		return refuse(Unreachable, "%s answers with a server error (%s): check that the store is up; Tideline tries again",
+			l.describeBucket(), said)
 	case status >= 300 && status < 400, code == "AuthorizationHeaderMalformed":
-		return refuse(Refused, "%s is somewhere else (%s), and redirects are not followed: correct region and endpoint",
-			l.where(), said)
+		return refuse(Refused, "%s is at another address (%s), and Tideline does not follow redirects: correct region and endpoint",
+			l.describeBucket(), said)
 	case status < 300:
-		return refuse(Refused, "%s did not answer as S3 does (%s): correct the endpoint", l.where(), said)
+		return refuse(Refused, "%s did not answer as S3 does (%s): correct the endpoint", l.describeBucket(), said)
 	}
-	return refuse(Refused, "%s refused the request (%s): correct bucket, region and endpoint", l.where(), said)
+	return refuse(Refused, "%s refused the request (%s): correct bucket, region and endpoint", l.describeBucket(), said)
 }
 
 // explainSilence is for requests without an answer.
@@ -138,13 +140,13 @@ func explainSilence(err error, l Location) *Error {
 	case errors.As(err, &sent):
 		cause = sent.Err
 	}
-	return &Error{Unreachable, fmt.Sprintf("%s cannot be reached (%s): see whether the store is up; it is tried again",
-		l.where(), text.Line(serverurl.Trouble(cause))), cause}
+	return &Error{Unreachable, fmt.Sprintf("Tideline cannot reach %s (%s): check that the store is up; Tideline tries again",
+		l.describeBucket(), text.Line(serverurl.Trouble(cause))), cause}
 }
 
 func explainFile(err error, l Location) *Error {
 	if errors.Is(err, os.ErrPermission) {
-		return refuse(Forbidden, "%s may not be read by the operator: let it", l.where())
+		return refuse(Forbidden, "the operator may not read %s: change its permissions", l.describeBucket())
 	}
-	return refuse(Unreachable, "%s cannot be read: see whether its disk is well; it is tried again", l.where())
+	return refuse(Unreachable, "the operator cannot read %s: check its disk; Tideline tries again", l.describeBucket())
 }

@@ -37,27 +37,27 @@ type Location struct {
 }
 
 // IncrementsPath returns what the keys of all increments begin with, with a slash at its end.
-func (l Location) IncrementsPath() string { return folder(l.Prefix) + folder(l.Increments) }
+func (l Location) IncrementsPath() string { return folderPath(l.Prefix) + folderPath(l.Increments) }
 
 // FullPath returns what the keys of all objects of a run's full model begin with, with a slash at its end.
 func (l Location) FullPath(run string) string { return l.fullFolder() + run + "/" }
 
-func (l Location) fullFolder() string { return folder(l.Prefix) + folder(l.Full) }
+func (l Location) fullFolder() string { return folderPath(l.Prefix) + folderPath(l.Full) }
 
 func (l Location) markerKey(full string) string { return l.FullPath(full) + l.Marker }
 
-// where names the bucket for users.
-func (l Location) where() string {
+// describeBucket names the bucket for users.
+func (l Location) describeBucket() string {
 	switch {
 	case l.Provider == ProviderFile:
-		return "the directory " + quoted(l.Bucket)
+		return "the directory " + quoteClipped(l.Bucket)
 	case l.Endpoint == "":
-		return "the bucket " + quoted(l.Bucket) + " in " + l.Region
+		return "the bucket " + quoteClipped(l.Bucket) + " in " + l.Region
 	}
-	return "the bucket " + quoted(l.Bucket) + " at " + l.Endpoint
+	return "the bucket " + quoteClipped(l.Bucket) + " at " + l.Endpoint
 }
 
-func folder(name string) string {
+func folderPath(name string) string {
 	if name == "" || strings.HasSuffix(name, "/") {
 		return name
 	}

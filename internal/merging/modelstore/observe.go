@@ -97,19 +97,19 @@ func Observe(ctx context.Context, p Policy, l Location, c Credentials, q Query) 
 	if err := p.Check(l); err != nil {
 		return Observation{}, err
 	}
-	s, err := open(ctx, p, l, c)
+	s, err := openStore(ctx, p, l, c)
 	if err != nil {
-		return Observation{}, explain(ctx, err, l)
+		return Observation{}, explainFailure(ctx, err, l)
 	}
 	defer s.close()
-	o, err := s.observe(ctx, l, q)
+	o, err := s.observeStore(ctx, l, q)
 	if err != nil {
-		return Observation{RunComplete: o.RunComplete}, explain(ctx, err, l)
+		return Observation{RunComplete: o.RunComplete}, explainFailure(ctx, err, l)
 	}
 	return o, nil
 }
 
-func (s *store) observe(ctx context.Context, l Location, q Query) (Observation, error) {
+func (s *store) observeStore(ctx context.Context, l Location, q Query) (Observation, error) {
 	names, err := s.lastNames(ctx, l.fullFolder())
 	if err != nil {
 		return Observation{}, err
@@ -119,11 +119,12 @@ func (s *store) observe(ctx context.Context, l Location, q Query) (Observation, 
 			names = append(names, name)
 		}
 	}
-	marked, err := s.marked(ctx, l, names)
+	marked, err := s.markedModels(ctx, l, names)
 	if err != nil {
 		return Observation{}, err
 	}
 	var o Observation
+	// A marker alone is not enough: a merge onto a directory without a model would lose everything that was merged before.
 	for i, full := range marked {
 		if o.LastFull != nil && full.Name != q.Run {
 			continue
@@ -139,14 +140,14 @@ func (s *store) observe(ctx context.Context, l Location, q Query) (Observation, 
 		}
 		o.RunComplete = o.RunComplete || there && full.Name == q.Run
 	}
-	o.Increments, err = s.increments(ctx, l, cutOf(o.LastFull, q), q.Most)
+	o.Increments, err = s.listIncrements(ctx, l, cutOf(o.LastFull, q), q.Most)
 	return o, err
 }
 
 // lastNames returns the names of the last folders in a folder.
 func (s *store) lastNames(ctx context.Context, parent string) ([]string, error) {
 	var names []string
-	err := s.each(ctx, parent, "/", "", func(o object) error {
+	err := s.eachObject(ctx, parent, "/", "", func(o object) error {
 		name := strings.TrimSuffix(strings.TrimPrefix(o.key, parent), "/")
 		if !o.folder || !plainName(name) {
 			return nil
@@ -159,14 +160,14 @@ func (s *store) lastNames(ctx context.Context, parent string) ([]string, error) 
 	return names[max(0, len(names)-mostFull):], err
 }
 
-// marked returns those of the full models that have a marker, the one that is written last first.
-func (s *store) marked(ctx context.Context, l Location, names []string) ([]Full, error) {
+// markedModels returns the full models that have a marker, the newest marker first.
+func (s *store) markedModels(ctx context.Context, l Location, names []string) ([]Full, error) {
 	found := make([]*Full, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
 	for i, name := range names {
 		group.Go(func() error {
-			at, ok, err := s.written(ctx, l.markerKey(name))
+			at, ok, err := s.modifiedTime(ctx, l.markerKey(name))
 			if ok {
 				found[i] = &Full{Name: name, Time: at}
 			}
@@ -190,7 +191,7 @@ func (s *store) marked(ctx context.Context, l Location, names []string) ([]Full,
 func (s *store) hasModel(ctx context.Context, l Location, name string) (bool, error) {
 	there := false
 	options := &blob.ListOptions{Prefix: l.FullPath(name)}
-	err := s.pages(ctx, glancePage, options, func(o *blob.ListObject) error {
+	err := s.eachPage(ctx, glancePage, options, func(o *blob.ListObject) error {
 		// Keys that end with a slash are what consoles make of empty folders.
 		if o.Key == l.markerKey(name) || strings.HasSuffix(o.Key, "/") {
 			return nil
@@ -226,21 +227,22 @@ func cutOf(last *Full, q Query) cut {
 	return cut{since: last.Time}
 }
 
-func (s *store) increments(ctx context.Context, l Location, c cut, most int) (Increments, error) {
+func (s *store) listIncrements(ctx context.Context, l Location, c cut, most int) (Increments, error) {
 	var found Increments
 	var names []string
 	parent, after := l.IncrementsPath(), ""
 	if c.after != "" {
 		after = parent + c.after
 	}
-	err := s.each(ctx, parent, "", after, func(o object) error {
+	err := s.eachObject(ctx, parent, "", after, func(o object) error {
 		name := strings.TrimPrefix(o.key, parent)
 		// Keys that end with a slash are what consoles make of empty folders.
 		if name == "" || strings.HasSuffix(name, "/") || name <= c.after || o.modified.Before(c.since) {
 			return nil
 		}
 		if strings.ContainsAny(name, "\r\n") {
-			return refuse(Invalid, "the increment %s has a line break in its name: rename it", quoted(name))
+			// The list of increments has one name a line.
+			return refuse(Invalid, "the increment %s has a line break in its name: rename it", quoteClipped(name))
 		}
 		found.Count++
 		if o.modified.After(found.NewestTime) {
@@ -257,7 +259,7 @@ func (s *store) increments(ctx context.Context, l Location, c cut, most int) (In
 	if err != nil && !errors.Is(err, errEnough) {
 		return Increments{}, err
 	}
-	found.List, found.Listed = fitting(names, mostListBytes)
+	found.List, found.Listed = firstFitting(names, mostListBytes)
 	if found.Listed > 0 {
 		found.First, found.Last = names[0], names[found.Listed-1]
 	}
@@ -267,22 +269,22 @@ func (s *store) increments(ctx context.Context, l Location, c cut, most int) (In
 // errEnough ends a listing early.
 var errEnough = errors.New("enough")
 
-// fitting returns the first names as a list of at most so many bytes, and how many they are.
-func fitting(names []string, most int) ([]byte, int) {
+// firstFitting returns a gzipped list of as many of the first names as fit into most bytes, and their number.
+func firstFitting(names []string, most int) ([]byte, int) {
 	if len(names) == 0 {
 		return nil, 0
 	}
-	if list := zipped(names); len(list) <= most {
+	if list := gzipNames(names); len(list) <= most {
 		return list, len(names)
 	}
-	n := sort.Search(len(names), func(i int) bool { return len(zipped(names[:i+1])) > most })
+	n := sort.Search(len(names), func(i int) bool { return len(gzipNames(names[:i+1])) > most })
 	if n == 0 {
 		return nil, 0
 	}
-	return zipped(names[:n]), n
+	return gzipNames(names[:n]), n
 }
 
-func zipped(names []string) []byte {
+func gzipNames(names []string) []byte {
 	var list bytes.Buffer
 	w := gzip.NewWriter(&list)
 	for _, name := range names {

@@ -240,18 +240,18 @@ func TestListsFit(t *testing.T) {
 		}
 		names = append(names, string(name))
 	}
-	all, n := fitting(names, mostListBytes)
+	all, n := firstFitting(names, mostListBytes)
 	g.Expect(n).To(Equal(len(names)))
 	g.Expect(len(all)).To(BeNumerically("<", mostListBytes))
 
-	some, n := fitting(names, 20_000)
+	some, n := firstFitting(names, 20_000)
 	g.Expect(len(some)).To(BeNumerically("<=", 20_000))
 	g.Expect(listed(t, some)).To(Equal(names[:n]))
-	g.Expect(len(zipped(names[:n+1]))).To(BeNumerically(">", 20_000), "not one more fits")
-	again, _ := fitting(names, 20_000)
+	g.Expect(len(gzipNames(names[:n+1]))).To(BeNumerically(">", 20_000), "not one more fits")
+	again, _ := firstFitting(names, 20_000)
 	g.Expect(again).To(Equal(some), "the same names make the same bytes")
 
-	none, n := fitting(names, 10)
+	none, n := firstFitting(names, 10)
 	g.Expect(n).To(BeZero())
 	g.Expect(none).To(BeNil())
 }
@@ -284,9 +284,9 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 
 func TestFoldersThatMayNotBeRead(t *testing.T) {
 	g := NewWithT(t)
-	err := explain(t.Context(), fmt.Errorf("open: %w", os.ErrPermission), Location{Provider: ProviderFile, Bucket: "/a"})
+	err := explainFailure(t.Context(), fmt.Errorf("open: %w", os.ErrPermission), Location{Provider: ProviderFile, Bucket: "/a"})
 	g.Expect(reasonOf(err)).To(Equal(Forbidden))
-	g.Expect(err).To(MatchError(`the directory "/a" may not be read by the operator: let it`))
+	g.Expect(err).To(MatchError(`the operator may not read the directory "/a": change its permissions`))
 }
 
 func TestObserveAsksThePolicy(t *testing.T) {

@@ -83,7 +83,7 @@ func TestCredentialsOfTheCallOnly(t *testing.T) {
 	}
 	_, err := Observe(t.Context(), f.policy(), f.location(), Credentials{}, Query{})
 	g.Expect(reasonOf(err)).To(Equal(Forbidden))
-	g.Expect(err).To(MatchError(ContainSubstring("needs credentials, and there are none")))
+	g.Expect(err).To(MatchError(ContainSubstring("needs credentials: name their Secret")))
 	g.Expect(f.seen()).To(BeEmpty(), "no request without credentials")
 
 	_, err = Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{Run: "r"})
@@ -113,14 +113,14 @@ func TestAnswers(t *testing.T) {
 		{"wrong id", answer(403, "InvalidAccessKeyId"), Forbidden, 1, "(HTTP 403 InvalidAccessKeyId)"},
 		{"unauthorized", answer(401, ""), Forbidden, 1, "(HTTP 401"},
 		{"old token", answer(400, "ExpiredToken"), Forbidden, 1, "(HTTP 400 ExpiredToken)"},
-		{"clocks", answer(403, "RequestTimeTooSkewed"), Forbidden, 0, "clock and its own are too far apart"},
-		{"no bucket", answer(404, "NoSuchBucket"), BucketNotFound, 1, `there is no bucket "models" at http://127.0.0.1`},
+		{"clocks", answer(403, "RequestTimeTooSkewed"), Forbidden, 0, "its clock and the operator's differ too much"},
+		{"no bucket", answer(404, "NoSuchBucket"), BucketNotFound, 1, `the store has no bucket "models" at http://127.0.0.1`},
 		{"wrong id for versitygw", answer(404, "XAdminUserNotFound"), Forbidden, 1, "(HTTP 404 XAdminUserNotFound)"},
 		{"not a page of S3", answer(404, "NoSuchPage"), Refused, 1, "refused the request (HTTP 404 NoSuchPage)"},
-		{"broken", answer(500, "InternalError"), Unreachable, 2, "is in trouble (HTTP 500 InternalError)"},
+		{"broken", answer(500, "InternalError"), Unreachable, 2, "answers with a server error (HTTP 500 InternalError)"},
 		{"slow down", answer(503, "SlowDown"), Unreachable, 2, "(HTTP 503 SlowDown)"},
 		{"too many", answer(429, ""), Unreachable, 0, "(HTTP 429"},
-		{"other region", answer(400, "AuthorizationHeaderMalformed"), Refused, 1, "is somewhere else (HTTP 400"},
+		{"other region", answer(400, "AuthorizationHeaderMalformed"), Refused, 1, "is at another address (HTTP 400"},
 		{"other error", answer(400, "InvalidArgument"), Refused, 1, "refused the request (HTTP 400 InvalidArgument)"},
 		{"code that is none", answer(403, "HIDDEN KEY"), Forbidden, 1, "(HTTP 403)"},
 		{"another protocol", func(w http.ResponseWriter, _ *http.Request) {
@@ -128,13 +128,13 @@ func TestAnswers(t *testing.T) {
 		}, Refused, 1, "did not answer as S3 does (HTTP 200): correct the endpoint"},
 		{"objects without time", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("<ListBucketResult><Contents><Key>ctr/full/a</Key></Contents></ListBucketResult>"))
-		}, Refused, 1, "lacks what S3's has"},
+		}, Refused, 1, "lacks fields that S3 requires"},
 		{"half an answer", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte("<ListBucketResult><Contents>"))
-		}, Unreachable, 0, "cannot be reached"},
+		}, Unreachable, 0, "Tideline cannot reach"},
 		{"hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			Unreachable, 2, "cannot be reached (EOF)"},
+			Unreachable, 2, "(EOF)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +165,7 @@ func TestMarkerThatMayNotBeRead(t *testing.T) {
 	}
 	_, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 	g.Expect(reasonOf(err)).To(Equal(Forbidden), "a model whose marker cannot be seen is not an incomplete one")
-	g.Expect(err).To(MatchError(ContainSubstring("let them list the bucket and read its markers")))
+	g.Expect(err).To(MatchError(ContainSubstring("allow them to list the bucket and read its markers")))
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
@@ -180,7 +180,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			}
 			_, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 			g.Expect(reasonOf(err)).To(Equal(Refused))
-			g.Expect(err).To(MatchError(ContainSubstring("redirects are not followed")))
+			g.Expect(err).To(MatchError(ContainSubstring("does not follow redirects")))
 			g.Expect(trap.seen()).To(BeEmpty(), "what is not allowed is not asked")
 
 			f = newFake(t)
@@ -265,7 +265,7 @@ func TestNobodyListens(t *testing.T) {
 	l := atAWS(func(l *Location) { l.Endpoint = server.URL })
 	_, err := Observe(t.Context(), Policy{Endpoints: []string{server.URL}}, l, someKeys(t), Query{})
 	g.Expect(reasonOf(err)).To(Equal(Unreachable))
-	g.Expect(err).To(MatchError(And(ContainSubstring("cannot be reached"), ContainSubstring("connection refused"))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("Tideline cannot reach"), ContainSubstring("connection refused"))))
 	g.Expect(err).NotTo(MatchError(ContainSubstring("list-type")))
 }
 
@@ -282,7 +282,7 @@ func TestAWSHost(t *testing.T) {
 	g.Expect(client.Options().Region).To(Equal("cn-north-1"))
 	bucket, err := s3blob.OpenBucket(t.Context(), client, l.Bucket, nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = (&store{bucket: bucket}).written(t.Context(), "a")
+	_, _, err = (&store{bucket: bucket}).modifiedTime(t.Context(), "a")
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(hosts).To(And(HaveLen(tries), HaveEach("https://models.s3.cn-north-1.amazonaws.com.cn")))
 }

@@ -54,9 +54,9 @@ type object struct {
 	folder   bool
 }
 
-func open(ctx context.Context, p Policy, l Location, c Credentials) (*store, error) {
+func openStore(ctx context.Context, p Policy, l Location, c Credentials) (*store, error) {
 	if l.Provider == ProviderFile {
-		directory, err := p.directory(l)
+		directory, err := p.resolveDirectory(l)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func open(ctx context.Context, p Policy, l Location, c Credentials) (*store, err
 		return &store{bucket: bucket, local: directory, close: func() { _ = bucket.Close() }}, nil
 	}
 	if c.reveal == nil {
-		return nil, refuse(Forbidden, "%s needs credentials, and there are none: name their Secret", l.where())
+		return nil, refuse(Forbidden, "%s needs credentials: name their Secret in spec.store.credentialsSecretName", l.describeBucket())
 	}
 	transport := newTransport()
 	bucket, err := s3blob.OpenBucket(ctx, newClient(l, c, transport), l.Bucket, nil)
@@ -121,9 +121,10 @@ func newTransport() *http.Transport {
 	}
 }
 
-// each visits what begins with prefix, in the order of keys. With a delimiter, what has it further on is one folder. After, if it
-// is not empty, is a key that S3 servers are asked to begin behind; visit must expect keys before it all the same.
-func (s *store) each(ctx context.Context, prefix, delimiter, after string, visit func(object) error) error {
+// eachObject visits what begins with prefix, in the order of keys. With a delimiter, what has it further on is one folder.
+// After, if it is not empty, is a key that S3 servers are asked to begin behind; visit must expect keys before it all the
+// same.
+func (s *store) eachObject(ctx context.Context, prefix, delimiter, after string, visit func(object) error) error {
 	if s.local != "" {
 		return s.eachFile(ctx, prefix, delimiter, visit)
 	}
@@ -134,7 +135,7 @@ func (s *store) each(ctx context.Context, prefix, delimiter, after string, visit
 		}
 		return nil
 	}}
-	return s.pages(ctx, serverPage, options, func(listed *blob.ListObject) error {
+	return s.eachPage(ctx, serverPage, options, func(listed *blob.ListObject) error {
 		// The key as the store has it: gocloud's own has undone what looks like one of its escapes.
 		o := object{key: listed.Key, modified: listed.ModTime, folder: listed.IsDir}
 		var raw types.Object
@@ -156,7 +157,7 @@ func (s *store) eachFile(ctx context.Context, prefix, delimiter string, visit fu
 	}
 	var objects []object
 	options := &blob.ListOptions{Prefix: prefix, Delimiter: delimiter}
-	if err := s.pages(ctx, localPage, options, func(o *blob.ListObject) error {
+	if err := s.eachPage(ctx, localPage, options, func(o *blob.ListObject) error {
 		objects = append(objects, object{key: o.Key, modified: o.ModTime, folder: o.IsDir})
 		return nil
 	}); err != nil {
@@ -171,13 +172,14 @@ func (s *store) eachFile(ctx context.Context, prefix, delimiter string, visit fu
 	return nil
 }
 
-// pages does not use blob.ListIterator, whose end is io.EOF: that is also what a connection says that the server has closed.
-func (s *store) pages(ctx context.Context, size int, options *blob.ListOptions, visit func(*blob.ListObject) error) error {
+// eachPage visits all entries of a list. It does not use blob.ListIterator, which ends with io.EOF: a connection that the
+// server has closed returns the same error, and a list that was cut off would look complete.
+func (s *store) eachPage(ctx context.Context, size int, options *blob.ListOptions, visit func(*blob.ListObject) error) error {
 	for token := blob.FirstPageToken; len(token) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err // fileblob does not look at it
 		}
-		page, following, err := s.page(ctx, token, size, options)
+		page, following, err := s.fetchPage(ctx, token, size, options)
 		if err != nil {
 			return err
 		}
@@ -191,20 +193,20 @@ func (s *store) pages(ctx context.Context, size int, options *blob.ListOptions, 
 	return nil
 }
 
-// page is blob.ListPage, which panics if a server sends an object without its time.
-func (s *store) page(ctx context.Context, token []byte, size int, options *blob.ListOptions) (
+// fetchPage is blob.ListPage, which panics if a server sends an object without its time.
+func (s *store) fetchPage(ctx context.Context, token []byte, size int, options *blob.ListOptions) (
 	page []*blob.ListObject, following []byte, err error,
 ) {
 	defer func() {
 		if recover() != nil {
-			err = refuse(Refused, "the store's list of objects lacks what S3's has: correct the endpoint")
+			err = refuse(Refused, "the store's list of objects lacks fields that S3 requires: correct the endpoint")
 		}
 	}()
 	return s.bucket.ListPage(ctx, token, size, options)
 }
 
-// written returns when an object was written, by the store's clock, and false if there is none.
-func (s *store) written(ctx context.Context, key string) (time.Time, bool, error) {
+// modifiedTime returns when an object was written, by the store's clock; false if it does not exist.
+func (s *store) modifiedTime(ctx context.Context, key string) (time.Time, bool, error) {
 	attributes, err := s.bucket.Attributes(ctx, key)
 	switch {
 	case err == nil:
