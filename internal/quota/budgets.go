@@ -21,7 +21,7 @@ type Budget struct {
 	ByUser map[string]int64
 }
 
-// sayOverBudget lists who has used up a budget, and returns of how many budgets that is not known.
+// sayOverBudget lists the users who have used up a budget, and returns the number of budgets whose use is unknown.
 func (r *review) sayOverBudget() (unknown int) {
 	r.st.OverBudget = nil
 	if r.profile.Spec.Caps == nil {
@@ -45,7 +45,7 @@ func (r *review) sayOverBudget() (unknown int) {
 	return unknown
 }
 
-// setBudgetExceeded names some of those who have used up a budget.
+// setBudgetExceeded names the first users who have used up a budget.
 func (r *review) setBudgetExceeded(unknown int) {
 	var words []string
 	for _, o := range r.st.OverBudget[:min(len(r.st.OverBudget), namedConflicts)] {
@@ -57,13 +57,13 @@ func (r *review) setBudgetExceeded(unknown int) {
 	}
 	switch {
 	case len(words) > 0:
-		r.set(v1alpha1.ConditionBudgetExceeded, metav1.ConditionTrue, v1alpha1.ReasonBudgetExceeded, fmt.Sprintf(
-			"The budget of accelerators is used up by %s. What runs goes on.", strings.Join(words, ", ")))
+		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionTrue, v1alpha1.ReasonBudgetExceeded, fmt.Sprintf(
+			"Used up their accelerator hours: %s. Jobs that run continue.", strings.Join(words, ", ")))
 	case unknown > 0:
-		r.set(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerUnavailable,
-			"What was used is not known, because the ledger was not read yet or none is kept (ledger in the operator's configuration): "+
-				"nobody waits for a budget until it is.")
+		r.setCondition(v1alpha1.ConditionBudgetExceeded, metav1.ConditionUnknown, v1alpha1.ReasonLedgerUnavailable,
+			"The use of accelerators is unknown, because the ledger was not read yet or the operator keeps none (ledger in its "+
+				"configuration). Until it is known, budgets block no job.")
 	default:
-		r.conditions().Remove(v1alpha1.ConditionBudgetExceeded)
+		r.conditionWriter().Remove(v1alpha1.ConditionBudgetExceeded)
 	}
 }

@@ -25,9 +25,9 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 		"one": {
 			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * admission.Hour, "bob": 1, "": 900 * admission.Hour}},
 			metav1.ConditionTrue,
-			"The budget of accelerators is used up by alice with 500 of 500 hours in 168h. What runs goes on.", 1,
+			"Used up their accelerator hours: alice with 500 of 500 hours in 168h. Jobs that run continue.", 1,
 		},
-		"not known": {Budget{}, metav1.ConditionUnknown, "What was used is not known", 0},
+		"not known": {Budget{}, metav1.ConditionUnknown, "The use of accelerators is unknown", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// sayHolders tells how many accelerators the team holds, and who does, by tier and by user: who holds the most comes first.
+// sayHolders lists the accelerators that the team holds, by tier and by user, the largest amount first.
 func (r *review) sayHolders() {
 	namespaces := map[string]bool{}
 	for _, n := range r.p.namespaces[r.profile.Name] {
@@ -19,16 +19,16 @@ func (r *review) sayHolders() {
 	all := int64(0)
 	for _, h := range r.p.o.Holdings {
 		if h.Profile == r.profile.Name || h.Profile == "" && namespaces[h.Namespace] {
-			tiers[h.Tier] = plus(tiers[h.Tier], h.Accelerators)
-			users[h.User] = plus(users[h.User], h.Accelerators)
-			all = plus(all, h.Accelerators)
+			tiers[h.Tier] = addCapped(tiers[h.Tier], h.Accelerators)
+			users[h.User] = addCapped(users[h.User], h.Accelerators)
+			all = addCapped(all, h.Accelerators)
 		}
 	}
-	r.st.Accelerators = r.accelerators(all)
-	r.st.Tiers, r.st.Users = usage(tiers, v1alpha1.TiersLimit), usage(users, v1alpha1.UsersLimit)
+	r.st.Accelerators = r.acceleratorSummary(all)
+	r.st.Tiers, r.st.Users = usageStatus(tiers, v1alpha1.TiersLimit), usageStatus(users, v1alpha1.UsersLimit)
 }
 
-func usage(of map[string]int64, most int) []v1alpha1.UsageStatus {
+func usageStatus(of map[string]int64, most int) []v1alpha1.UsageStatus {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	var all []v1alpha1.UsageStatus
 	for _, name := range names[:min(len(names), most)] {

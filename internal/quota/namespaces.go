@@ -19,7 +19,7 @@ type Namespace struct {
 // Conflict is a namespace that one profile chooses and that belongs to another.
 type Conflict struct{ Namespace, Profile string }
 
-// Index finds the profile of a namespace. A namespace belongs to the profile that was created first of those that choose it.
+// Index finds the profile of a namespace. If several profiles select a namespace, it belongs to the oldest.
 type Index struct{ entries []entry }
 
 type entry struct {
@@ -27,7 +27,7 @@ type entry struct {
 	selector labels.Selector
 }
 
-// NewIndex returns an index of profiles. One whose selector cannot be read chooses nothing.
+// NewIndex returns an index of profiles. A profile with an invalid or empty selector has no namespace.
 func NewIndex(profiles []*v1alpha1.ResourceQuotaProfile) *Index {
 	x := &Index{}
 	for _, p := range profiles {
@@ -52,8 +52,9 @@ func (x *Index) Of(namespace map[string]string) *v1alpha1.ResourceQuotaProfile {
 	return nil
 }
 
-// assign gives each namespace to its profile, and lists for each profile the namespaces that it chooses in vain, by name.
-func (x *Index) assign(namespaces []Namespace) (of map[string][]string, conflicts map[string][]Conflict) {
+// assignNamespaces gives each namespace to its profile. conflicts lists for each profile, by name, the namespaces that it
+// selects and an older profile has.
+func (x *Index) assignNamespaces(namespaces []Namespace) (of map[string][]string, conflicts map[string][]Conflict) {
 	of, conflicts = map[string][]string{}, map[string][]Conflict{}
 	for _, n := range namespaces {
 		owner := ""

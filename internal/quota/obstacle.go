@@ -12,18 +12,18 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
-// obstacle is something that keeps a profile from being as it says.
+// obstacle is a reason for which a profile cannot take effect.
 type obstacle struct {
 	reason, message string
-	// stalled is true when nothing will happen until somebody changes something.
+	// stalled is true if nothing happens until a person changes something.
 	stalled bool
-	// queueToo is true when the Queue is kept as the profile says all the same.
+	// queueToo is true if Tideline maintains the Queue nevertheless.
 	queueToo bool
 }
 
-// findObstacle runs the checks in the order in which somebody would mend what they find.
+// findObstacle returns the first obstacle, in the order in which an administrator would remove them.
 func (r *review) findObstacle() *obstacle {
-	for _, check := range []func() *obstacle{r.invalid, r.volcanoMissing, r.queueTaken, r.parentUnfit, r.unknownTier} {
+	for _, check := range []func() *obstacle{r.invalidSpec, r.volcanoMissing, r.queueTaken, r.parentUnfit, r.unknownTier} {
 		if o := check(); o != nil {
 			return o
 		}
@@ -31,11 +31,11 @@ func (r *review) findObstacle() *obstacle {
 	return nil
 }
 
-func (r *review) invalid() *obstacle {
+func (r *review) invalidSpec() *obstacle {
 	message := r.given.Invalid
 	if message == "" {
 		if _, err := metav1.LabelSelectorAsSelector(&r.profile.Spec.NamespaceSelector); err != nil {
-			message = fmt.Sprintf("spec.namespaceSelector cannot be read, so it chooses no namespace: %v. Correct it.", err)
+			message = fmt.Sprintf("spec.namespaceSelector is invalid, so it selects no namespace: %v. Correct it.", err)
 		}
 	}
 	if message == "" {
@@ -49,22 +49,23 @@ func (r *review) volcanoMissing() *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonVolcanoMissing, message: fmt.Sprintf(
-		"The API server does not serve %s: install Volcano; the profile gets its Queue by itself then.", r.p.o.VolcanoMissing)}
+		"The API server does not serve %s. Install Volcano; then Tideline creates the profile's Queue.", r.p.o.VolcanoMissing)}
 }
 
-// queueTaken leaves a Queue alone that somebody else made.
+// queueTaken leaves alone a Queue that Tideline did not create.
 func (r *review) queueTaken() *obstacle {
 	q, there := r.p.queues[r.profile.Name]
-	if !there || belongs(q) {
+	if !there || isProfileQueue(q) {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQueueTaken, stalled: true, message: fmt.Sprintf(
-		"Queue %s exists and is not the profile's, so it stays as it is: hand it over with `kubectl label "+
-			"queues.scheduling.volcano.sh %s %s=%s`, or delete the profile and create it by another name.",
+		"Queue %s exists and does not belong to the profile, so Tideline does not change it. Hand it over with `kubectl label "+
+			"queues.scheduling.volcano.sh %s %s=%s`, or delete the profile and create it with another name.",
 		q.Name, q.Name, v1alpha1.LabelProfile, q.Name)}
 }
 
-// parentUnfit keeps a Queue from a parent by which scheduling would stop: one that holds jobs, or may get some.
+// parentUnfit refuses a parent that holds jobs or may get some. Volcano's scheduler stops when a queue has both jobs and
+// children.
 func (r *review) parentUnfit() *obstacle {
 	name := r.profile.Spec.Queue.Parent
 	if name == "" || name == r.p.queues[r.profile.Name].Parent {
@@ -72,34 +73,34 @@ func (r *review) parentUnfit() *obstacle {
 	}
 	busy := func(why string) *obstacle {
 		return &obstacle{reason: v1alpha1.ReasonParentBusy, stalled: true, message: fmt.Sprintf(
-			"spec.queue.parent: Queue %q %s, and a job in a queue with children would stop all scheduling: name a queue that no job "+
-				"is in.", name, why)}
+			"spec.queue.parent: Queue %q %s. A job in a queue with children would stop all scheduling. Name a queue without jobs.",
+			name, why)}
 	}
 	q, there := r.p.queues[name]
 	switch {
 	case !there:
 		return &obstacle{reason: v1alpha1.ReasonParentNotFound, stalled: true, message: fmt.Sprintf(
-			"spec.queue.parent: Queue %q does not exist: create it, or name another.", name)}
+			"spec.queue.parent: Queue %q does not exist. Create it, or name another.", name)}
 	case r.p.o.Gangs[name] > 0:
 		return busy("holds " + count(r.p.o.Gangs[name], "PodGroup"))
 	case name == gang.DefaultQueue:
 		return busy("is for jobs of namespaces without a profile")
-	case belongs(q) || r.p.isProfile(name):
+	case isProfileQueue(q) || r.p.isProfile(name):
 		return busy("is for the jobs of a profile")
 	case r.p.o.Config.Merges.AllowsPool(name):
 		return busy("is a pool of merges")
 	case r.p.isBelow(name, r.profile.Name):
-		return busy("stands below the profile's own")
+		return busy("is below the profile's own Queue")
 	}
 	return nil
 }
 
-// isProfile tells whether a profile of that name exists, whose Queue that is or will be.
+// isProfile tells whether a profile of that name exists. The Queue of that name is or will be its own.
 func (p *planner) isProfile(name string) bool {
 	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.profile.Name == name })
 }
 
-// isBelow tells whether one Queue stands somewhere below another.
+// isBelow tells whether one Queue is another or one of its descendants. The loop is bounded because parents may form a circle.
 func (p *planner) isBelow(queue, other string) bool {
 	for range p.queues {
 		if queue == other {
@@ -110,7 +111,7 @@ func (p *planner) isBelow(queue, other string) bool {
 	return false
 }
 
-// unknownTier names tiers that the operator's configuration does not know. The team's jobs of other tiers go on.
+// unknownTier names tiers that the operator's configuration does not have. The team's jobs of other tiers continue.
 func (r *review) unknownTier() *obstacle {
 	var unknown []string
 	for _, t := range r.profile.Spec.Tiers {
@@ -120,7 +121,7 @@ func (r *review) unknownTier() *obstacle {
 	}
 	for _, m := range r.profile.Spec.Members {
 		if _, known := r.p.o.Config.Tiers.Find(m.MaxTier); !known {
-			unknown = append(unknown, fmt.Sprintf("%s (maxTier of %s)", m.MaxTier, whom(m)))
+			unknown = append(unknown, fmt.Sprintf("%s (maxTier of %s)", m.MaxTier, memberEntry(m)))
 		}
 	}
 	for i := range r.profile.Spec.Reservations {
@@ -133,24 +134,24 @@ func (r *review) unknownTier() *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
-		"spec: the operator's configuration does not know the tiers %s, or the profile does not list them; it knows %s: name these, "+
-			"and list those that reservations have.", strings.Join(slices.Compact(unknown), ", "), r.p.o.Config.Tiers.Names())}
+		"spec: the operator's configuration does not have the tiers %s, or the profile does not list them. The configuration has %s. "+
+			"Use these, and list the tiers of reservations in spec.tiers.", strings.Join(slices.Compact(unknown), ", "),
+		r.p.o.Config.Tiers.Names())}
 }
 
-// whom names the entry of a member.
-func whom(m v1alpha1.ProfileMember) string {
+func memberEntry(m v1alpha1.ProfileMember) string {
 	if m.Group != "" {
 		return "group " + m.Group
 	}
 	return "user " + m.User
 }
 
-// refused repeats what was said against the Queue; it is tried again.
-func (r *review) refused() *obstacle {
+// refusedQueue repeats the error of the last write of the Queue, which is tried again.
+func (r *review) refusedQueue() *obstacle {
 	if r.given.Refused == "" {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQueueRejected, queueToo: true, message: fmt.Sprintf(
-		"Queue %s could not be written: %s. Correct spec.queue, or what stands in its way; it is tried again.",
+		"Tideline could not write Queue %s: %s. Correct spec.queue or the cause; Tideline tries again every 30 s.",
 		r.profile.Name, strings.TrimSuffix(r.given.Refused, "."))}
 }

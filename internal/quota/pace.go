@@ -9,23 +9,23 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
-// calmInterval is the least time between two writes for the sake of figures alone.
+// calmInterval is the least time between two writes that change only figures.
 const calmInterval = 10 * time.Second
 
-// PaceOf compares the status at the API server with the one that should be there. It is calm where only figures of what is used
-// differ, which they do with every pod.
+// PaceOf compares the status at the API server with the wanted one. It is Calm if only figures of use differ, which change
+// with every pod.
 func PaceOf(written, wanted *v1alpha1.ResourceQuotaProfileStatus) statuspace.Pace {
 	switch {
 	case equality.Semantic.DeepEqual(written, wanted):
 		return statuspace.Never
-	case equality.Semantic.DeepEqual(figureless(written), figureless(wanted)):
+	case equality.Semantic.DeepEqual(withoutFigures(written), withoutFigures(wanted)):
 		return statuspace.Calm
 	}
 	return statuspace.Now
 }
 
-// figureless is the status without what pods change.
-func figureless(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuotaProfileStatus {
+// withoutFigures is the status without the fields that pods change.
+func withoutFigures(st *v1alpha1.ResourceQuotaProfileStatus) *v1alpha1.ResourceQuotaProfileStatus {
 	c := st.DeepCopy()
 	c.Used, c.Borrowed, c.Lent, c.Accelerators = nil, nil, nil, ""
 	c.Running, c.Waiting, c.AwaitingApproval = 0, 0, 0

@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	// nodePatience is how long Queues are left as they are when nodes come or go: some come back.
+	// nodePatience is how long Queues stay unchanged when nodes come or go. A node that restarts comes back within it.
 	nodePatience = 30 * time.Second
 	// emptyPatience is how long a Queue whose profile is gone has held nothing before it is deleted.
 	emptyPatience = 5 * time.Second
 	// RefusedInterval is how often what was refused is tried again.
 	RefusedInterval = 30 * time.Second
 
-	// spentInterval is how often what was used of budgets is looked at, and offersInterval after what time there is certainly a new
-	// answer to what is available: no watch tells of either.
+	// spentInterval is how often the use of budgets is read, and offersInterval the longest time until the arbiter has a new answer
+	// about available room. No watch reports either.
 	spentInterval, offersInterval = 30 * time.Second, time.Minute
 )
 
-// Waits is since when what Plan holds back waits. Each decision has it for the next one; lost, it counts from then.
+// Waits are the times since which Plan holds changes back. Each decision hands them to the next. An operator that restarts begins
+// to count again.
 type Waits struct {
 	// Nodes is since when Queues differ from what they should say because nodes came or went; zero while they do not.
 	Nodes time.Time
@@ -27,8 +28,8 @@ type Waits struct {
 	Empty map[types.UID]time.Time
 }
 
-// holdForNodes leaves Queues as they are that differ only because nodes came or went, until that has stood for a while. Patient
-// is false when somebody changed a profile or a Queue, who wants it to be as it should at once.
+// holdForNodes holds back changes of Queues that differ only because nodes came or went, for nodePatience. patient is false if a
+// person changed a profile or a Queue: they expect the result at once.
 func (p *planner) holdForNodes(d *Decision, patient bool) {
 	differ := false
 	for i := range d.Profiles {
@@ -52,7 +53,7 @@ func (p *planner) holdForNodes(d *Decision, patient bool) {
 	p.wakeAfter(left)
 }
 
-// holdRefused leaves a Queue alone that was refused a moment ago.
+// holdRefused waits RefusedInterval before it writes a Queue again that was refused.
 func (p *planner) holdRefused(d *Decision) {
 	until := map[string]time.Time{}
 	for _, r := range p.reviews {
@@ -69,8 +70,8 @@ func (p *planner) holdRefused(d *Decision) {
 	}
 }
 
-// holdDeletions keeps Queues whose profiles are gone until all of them have held nothing for a while: a gang that was just
-// created is in no cache yet, and would be in a Queue that does not exist.
+// holdDeletions keeps the Queues of deleted profiles until all of them have been empty for emptyPatience. A gang that was
+// just created is in no cache yet, and would be left in a Queue that does not exist.
 func (p *planner) holdDeletions(d *Decision) {
 	left := time.Duration(0)
 	d.Waits.Empty = make(map[types.UID]time.Time, len(d.DeleteQueues))
@@ -88,7 +89,7 @@ func (p *planner) holdDeletions(d *Decision) {
 	}
 }
 
-// awaitFigures has figures looked at again that no watch reports.
+// awaitFigures schedules the next evaluation for figures that no watch reports.
 func (p *planner) awaitFigures() {
 	switch {
 	case len(p.o.Budgets) > 0:
@@ -98,7 +99,7 @@ func (p *planner) awaitFigures() {
 	}
 }
 
-// wakeAfter has all looked at again after a time, if that is sooner than what is planned. Zero is for never.
+// wakeAfter schedules the next evaluation, unless an earlier one is scheduled. Zero is for never.
 func (p *planner) wakeAfter(wait time.Duration) {
 	if wait > 0 && (p.again == 0 || wait < p.again) {
 		p.again = wait

@@ -29,30 +29,31 @@ type placeholders struct {
 // namePart is how much of a name stands in those of objects, so that with index they are DNS labels.
 const namePart = 20
 
-// name is another for each reservation of each profile, and for what it asks for.
-func (b placeholders) name() string {
+// groupName differs for each reservation and for each version of what it asks for, so that a changed reservation gets new
+// objects.
+func (b placeholders) groupName() string {
 	asks, _ := json.Marshal([]any{b.profile.UID, b.spec.Name, b.spec.Replicas, b.spec.Resources, b.tier.Name}) // it has no error
 	sum := sha256.Sum256(asks)
-	return clip(b.profile.Name) + "-" + clip(b.spec.Name) + "-" + hex.EncodeToString(sum[:4])
+	return clipName(b.profile.Name) + "-" + clipName(b.spec.Name) + "-" + hex.EncodeToString(sum[:4])
 }
 
-func (b placeholders) podName(i int32) string { return b.name() + "-" + strconv.Itoa(int(i)) }
+func (b placeholders) podName(i int32) string { return b.groupName() + "-" + strconv.Itoa(int(i)) }
 
-func clip(name string) string { return strings.TrimRight(name[:min(len(name), namePart)], "-") }
+func clipName(name string) string { return strings.TrimRight(name[:min(len(name), namePart)], "-") }
 
 func (b placeholders) labels() map[string]string {
 	return map[string]string{v1alpha1.LabelProfile: b.profile.Name, v1alpha1.LabelReservation: b.spec.Name}
 }
 
-// owner has the room given back when the profile is deleted, also where no operator runs.
-func (b placeholders) owner() metav1.OwnerReference {
+// ownerReference lets the garbage collector release the room when the profile is deleted, even if no operator runs.
+func (b placeholders) ownerReference() metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ResourceQuotaProfileKind, Name: b.profile.Name, UID: b.profile.UID,
 		Controller: ptr.To(true),
 	}
 }
 
-func (b placeholders) group() gang.Group {
+func (b placeholders) podGroup() gang.Group {
 	all := corev1.ResourceList{}
 	for name, each := range b.spec.Resources {
 		total := each.DeepCopy()
@@ -60,14 +61,15 @@ func (b placeholders) group() gang.Group {
 		all[name] = total
 	}
 	return gang.Group{
-		Namespace: b.namespace, Name: b.name(), Labels: b.labels(), Owner: b.owner(), Queue: b.profile.Name,
+		Namespace: b.namespace, Name: b.groupName(), Labels: b.labels(), Owner: b.ownerReference(), Queue: b.profile.Name,
 		PriorityClass: b.tier.ClassName(), MinMember: b.spec.Replicas, MinResources: all,
 	}
 }
 
-// yielding is the group as it lets anybody have its room who comes before it. Without minResources all that its pods hold counts
-// as what the queue can do without; a gang for which the queue has no room otherwise is not even looked at.
-func (b placeholders) yielding(g gang.Group) gang.Group {
+// yieldingGroup is the group in a form that lets any gang with a higher priority take its room. minResources is zero as well,
+// so that Volcano counts all that the pods hold as something the queue can release. Otherwise it would not consider a gang
+// for which the queue seems to have no room.
+func (b placeholders) yieldingGroup(g gang.Group) gang.Group {
 	nothing := corev1.ResourceList{}
 	for name := range g.MinResources {
 		nothing[name] = resource.Quantity{}
@@ -76,8 +78,9 @@ func (b placeholders) yielding(g gang.Group) gang.Group {
 	return g
 }
 
-// pod holds the place of one replica. It goes wherever its resources are, and takes no time to leave.
-func (b placeholders) pod(i int32) *corev1.Pod {
+// placeholderPod holds the place of one replica. It tolerates the taints of the devices that it asks for, and has a grace
+// period of zero, so that the job gets its place at once.
+func (b placeholders) placeholderPod(i int32) *corev1.Pod {
 	labels := b.labels()
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	var tolerations []corev1.Toleration
@@ -89,7 +92,7 @@ func (b placeholders) pod(i int32) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.namespace, Name: b.podName(i), Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{b.owner()},
+			OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 		},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
@@ -108,7 +111,7 @@ func (b placeholders) pod(i int32) *corev1.Pod {
 			}},
 		},
 	}
-	// Nobody takes it as long as its PodGroup needs it.
-	gang.Member{Group: b.name(), Index: i, PriorityClass: b.tier.ClassName(), Preemptable: true}.Join(pod)
+	// Preemptable, yet safe: Volcano evicts no pod that its PodGroup needs for minMember.
+	gang.Member{Group: b.groupName(), Index: i, PriorityClass: b.tier.ClassName(), Preemptable: true}.Join(pod)
 	return pod
 }

@@ -18,6 +18,18 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
+// How the nodes are divided, for each resource by itself (shares.go):
+//
+//	                  what all ready nodes have
+//	|-------------------------------------------------------------------------|
+//	| other Queues   | fixed shares  | guarantees      | left: divided by     |
+//	| (not profiles) | (deserved)    | A     | B       | weight A : weight B  |
+//	                                  \___________________________/
+//	                   share of A = guarantee of A + its part of what is left, at most its capability
+//
+// A profile's Queue says its share as deserved. Volcano lets a Queue use more while others are idle, and takes that back by
+// reclaim. If guarantees and fixed shares exceed the nodes, nothing is left to divide, and condition Overcommitted says so.
+
 // Observed is all that Plan knows.
 type Observed struct {
 	Config *config.Configuration
@@ -61,7 +73,7 @@ type Holding struct {
 	Namespace string
 	// Profile that it holds room for, as a reservation; empty for every other pod, which is of the profile of its namespace.
 	Profile string
-	// Tier of its priority, and User who answers for it; empty for none.
+	// Tier of its priority, and User who owns it; empty for none.
 	Tier, User   string
 	Accelerators int64
 }
@@ -69,18 +81,18 @@ type Holding struct {
 // Profile is a profile, and what is known of it alone.
 type Profile struct {
 	Object *v1alpha1.ResourceQuotaProfile
-	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
+	// Invalid is the message with which admission would refuse the spec; empty for a valid one.
 	Invalid string
-	// Refused is what Volcano or the API server said when the Queue was last written for this generation; empty for nothing.
+	// Refused is the error of Volcano or the API server at the last write of the Queue for this generation; empty for none.
 	Refused string
-	// RefusedAt is when that was last said.
+	// RefusedAt is the time of that error.
 	RefusedAt time.Time
 }
 
 // Jobs counts trainings and merges.
 type Jobs struct{ Running, Waiting, AwaitingApproval int32 }
 
-// Decision is what is done about all profiles.
+// Decision is what to do about all profiles.
 type Decision struct {
 	// Profiles are in the order in which their Queues are written: those whose shares shrink come first.
 	Profiles []ProfileDecision
@@ -90,7 +102,7 @@ type Decision struct {
 	Abandoned []PlaceholderDecision
 	// Again is when time alone changes the decision; zero for never.
 	Again time.Duration
-	// Waits are to be told to the next Plan.
+	// Waits go into the Observed of the next Plan.
 	Waits Waits
 }
 
@@ -100,15 +112,15 @@ type QueueRef struct {
 	UID  types.UID
 }
 
-// ProfileDecision is what is done about one profile.
+// ProfileDecision is what to do about one profile.
 type ProfileDecision struct {
 	Profile *v1alpha1.ResourceQuotaProfile
-	// Create is the Queue to create, and Apply what an existing one should say, which says what Have has; nil for nothing.
+	// Create is the Queue to create. Apply is what an existing Queue should say, and Have what it says now. Nil for nothing to do.
 	Create, Apply *gang.Share
 	Have          gang.QueueInfo
-	// Agrees is true when the Queue needs no writing, now or after what holds that back.
+	// Agrees is true if the Queue says what it should. False also while a write is held back, for example for nodes to return.
 	Agrees bool
-	// Placeholders are what is done about the reservations, after the Queue.
+	// Placeholders are the decisions about the reservations, carried out after the Queue is written.
 	Placeholders []PlaceholderDecision
 	// Status is what the status should be.
 	Status v1alpha1.ResourceQuotaProfileStatus
@@ -150,6 +162,7 @@ type review struct {
 // Plan decides about all profiles at once, because their shares depend on one another.
 func Plan(o Observed, now time.Time) Decision {
 	p := newPlanner(o, now)
+	// patient stays true while Queues differ only because nodes came or went. Then the change may wait for them to come back.
 	d, patient := Decision{}, true
 	for _, r := range p.reviews {
 		patient = patient && r.profile.Status.ObservedGeneration == r.profile.Generation
@@ -158,20 +171,21 @@ func Plan(o Observed, now time.Time) Decision {
 			r.writeQueue()
 		}
 		if r.obstacle == nil && (r.d.Create != nil || r.d.Apply != nil) {
-			r.obstacle = r.refused()
+			r.obstacle = r.refusedQueue()
 		}
-		patient = patient && !r.rewrites()
+		patient = patient && !r.rewritesQueue()
 		r.d.Agrees = r.d.Create == nil && r.d.Apply == nil
 	}
-	lent := p.lent()
+	lent := p.lentAmounts()
 	for _, r := range p.reviews {
-		r.say(lent)
-		r.reserve()
+		r.writeStatus(lent)
+		r.planReservations()
 		r.d.Profile, r.d.Status = r.profile, *r.st
 		d.Profiles = append(d.Profiles, r.d)
 	}
-	d.DeleteQueues, d.Abandoned = p.orphans(), p.abandoned()
-	slices.SortStableFunc(d.Profiles, func(a, b ProfileDecision) int { return cmp.Compare(p.grows(&a), p.grows(&b)) })
+	d.DeleteQueues, d.Abandoned = p.orphanQueues(), p.releaseAbandoned()
+	// Queues that shrink are written first: at no moment may the Queues below one parent deserve more than the parent.
+	slices.SortStableFunc(d.Profiles, func(a, b ProfileDecision) int { return cmp.Compare(p.growthRank(&a), p.growthRank(&b)) })
 	p.holdForNodes(&d, patient)
 	p.holdRefused(&d)
 	p.holdDeletions(&d)
@@ -200,8 +214,8 @@ func newPlanner(o Observed, now time.Time) *planner {
 		p.queues[q.Name], p.parents[q.Parent] = q, true
 	}
 	p.index = NewIndex(all)
-	p.namespaces, p.conflicts = p.index.assign(o.Namespaces)
-	p.share(valid)
+	p.namespaces, p.conflicts = p.index.assignNamespaces(o.Namespaces)
+	p.divideShares(valid)
 	for _, r := range p.reviews {
 		r.used = capacity.Amounts{}
 		for name, amount := range o.Reserved[r.profile.Name] {
@@ -209,21 +223,21 @@ func newPlanner(o Observed, now time.Time) *planner {
 		}
 		for _, n := range p.namespaces[r.profile.Name] {
 			for name, amount := range o.Used[n] {
-				r.used[name] = plus(r.used[name], amount)
+				r.used[name] = addCapped(r.used[name], amount)
 			}
 		}
 	}
 	return p
 }
 
-// share divides what the nodes have. What other Queues have as guarantee or share is theirs, also of profiles that are gone or
-// invalid: their jobs may still run.
-func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
+// divideShares divides what the nodes have among the valid profiles. Guarantees and shares of all other Queues are taken off
+// first. These include the Queues of deleted and invalid profiles, whose jobs may still run.
+func (p *planner) divideShares(valid []*v1alpha1.ResourceQuotaProfile) {
 	ours := map[string]bool{}
 	var claims []Claim
 	for _, profile := range valid {
-		if q, there := p.queues[profile.Name]; there && !belongs(q) {
-			continue // What somebody else's Queue says is no share of the profile's.
+		if q, there := p.queues[profile.Name]; there && !isProfileQueue(q) {
+			continue // The Queue belongs to someone else, so the profile gets no share.
 		}
 		ours[profile.Name] = true
 		q := &profile.Spec.Queue
@@ -243,7 +257,7 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 	}
 	for _, q := range p.o.Queues {
 		if ours[q.Name] || p.parents[q.Name] {
-			continue // What a parent has is that of its children.
+			continue // A parent has what its children have. Counting both would take it off twice.
 		}
 		guarantee, deserved := capacity.AmountsOf(q.Guarantee), capacity.AmountsOf(q.Deserved)
 		for name := range there {
@@ -258,14 +272,14 @@ func (p *planner) share(valid []*v1alpha1.ResourceQuotaProfile) {
 	}
 }
 
-// dividedByShares tells of a resource that is divided without anybody asking for it: cores, memory, and devices.
+// dividedByShares tells whether a resource is divided although no profile names it: cores, memory, and devices.
 func dividedByShares(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.Contains(string(name), "/")
 }
 
 // writeQueue creates the profile's Queue, or brings it to what it should say.
 func (r *review) writeQueue() {
-	share := r.share()
+	share := r.wantedShare()
 	queue, there := r.p.queues[r.profile.Name]
 	switch {
 	case !there:
@@ -275,11 +289,11 @@ func (r *review) writeQueue() {
 	}
 }
 
-// rewrites tells whether the Queue changes by more than what follows from nodes and other profiles.
-func (r *review) rewrites() bool { return r.d.Apply != nil && r.d.Apply.Rewritten(r.d.Have) }
+// rewritesQueue tells whether the Queue changes by more than what follows from nodes and other profiles.
+func (r *review) rewritesQueue() bool { return r.d.Apply != nil && r.d.Apply.Rewritten(r.d.Have) }
 
-// share is what the profile's Queue should say.
-func (r *review) share() gang.Share {
+// wantedShare is what the profile's Queue should say.
+func (r *review) wantedShare() gang.Share {
 	spec := &r.profile.Spec.Queue
 	deserved := r.p.shares[r.profile.Name]
 	share := gang.Share{
@@ -302,9 +316,8 @@ func (r *review) share() gang.Share {
 	return share
 }
 
-// grows is 1 for a profile whose Queue gets more of something, and 0 for others. Below one parent the shares of all must not be
-// more than the parent's, also in between.
-func (p *planner) grows(d *ProfileDecision) int {
+// growthRank is 1 for a profile whose Queue gets more of a resource, and 0 for others.
+func (p *planner) growthRank(d *ProfileDecision) int {
 	if d.Create != nil {
 		return 1
 	}
@@ -320,12 +333,12 @@ func (p *planner) grows(d *ProfileDecision) int {
 	return 0
 }
 
-// belongs tells of a Queue that is its profile's, or was.
-func belongs(q gang.QueueInfo) bool { return q.Labels[v1alpha1.LabelProfile] == q.Name }
+// isProfileQueue tells whether the Queue belongs to the profile of its name, or did before that was deleted.
+func isProfileQueue(q gang.QueueInfo) bool { return q.Labels[v1alpha1.LabelProfile] == q.Name }
 
-// orphans are the Queues that were made for profiles which are gone, and hold nothing. One that still holds gangs stays as it
-// is until they have ended, and one that somebody handed over stays for good.
-func (p *planner) orphans() []QueueRef {
+// orphanQueues are the empty Queues of deleted profiles. A Queue with gangs stays until they have ended. A Queue that an
+// administrator made and handed over to a profile stays for good: Tideline did not create it.
+func (p *planner) orphanQueues() []QueueRef {
 	there := map[string]bool{}
 	for _, r := range p.reviews {
 		there[r.profile.Name] = true
@@ -334,24 +347,24 @@ func (p *planner) orphans() []QueueRef {
 	for _, q := range p.o.Queues {
 		_, made := q.Annotations[v1alpha1.AnnotationCreatedFor]
 		held := p.o.Gangs[q.Name] > 0 || p.parents[q.Name]
-		if belongs(q) && made && !there[q.Name] && !q.Deleting && !held {
+		if isProfileQueue(q) && made && !there[q.Name] && !q.Deleting && !held {
 			empty = append(empty, QueueRef{Name: q.Name, UID: q.UID})
 		}
 	}
 	return empty
 }
 
-// lent is how much of the idle part of each profile's share others hold beyond theirs, by profile and resource.
-func (p *planner) lent() map[string]capacity.Amounts {
+// lentAmounts is how much of each profile's idle share others use beyond their own shares, by profile and resource.
+func (p *planner) lentAmounts() map[string]capacity.Amounts {
 	lent := map[string]capacity.Amounts{}
 	for name := range p.o.Nodes {
-		borrowed, idle := p.foreign(name), map[string]int64{}
+		borrowed, idle := p.heldOutsideProfiles(name), map[string]int64{}
 		for _, r := range p.reviews {
 			spare := p.shares[r.profile.Name][name] - r.used[name]
 			borrowed += max(-spare, 0)
 			idle[r.profile.Name] = max(spare, 0)
 		}
-		for profile, amount := range lend(borrowed, idle) {
+		for profile, amount := range lendIdle(borrowed, idle) {
 			if lent[profile] == nil {
 				lent[profile] = capacity.Amounts{}
 			}
@@ -361,8 +374,8 @@ func (p *planner) lent() map[string]capacity.Amounts {
 	return lent
 }
 
-// foreign is what pods of namespaces without a profile hold.
-func (p *planner) foreign(name corev1.ResourceName) int64 {
+// heldOutsideProfiles is what pods of namespaces without a profile hold.
+func (p *planner) heldOutsideProfiles(name corev1.ResourceName) int64 {
 	all := int64(0)
 	for _, amounts := range p.o.Used {
 		all += amounts[name]

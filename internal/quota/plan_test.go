@@ -196,8 +196,8 @@ func TestNamespaceBelongsToTheOlderProfile(t *testing.T) {
 	g.Expect(older.Status.Namespaces).To(Equal([]string{"z-older-dev"}))
 	g.Expect(condition(older, v1alpha1.ConditionNamespaceConflict)).To(BeNil())
 	g.Expect(younger.Status.Namespaces).To(Equal([]string{"a-younger-dev"}))
-	g.Expect(condition(younger, v1alpha1.ConditionNamespaceConflict).Message).To(HavePrefix("The selector chooses 1 namespace of " +
-		"other profiles, which were created before and keep them: z-older-dev belongs to profile z-older."))
+	g.Expect(condition(younger, v1alpha1.ConditionNamespaceConflict).Message).To(HavePrefix("The selector matches 1 " +
+		"namespace of older profiles, which keep them: z-older-dev belongs to profile z-older."))
 	g.Expect(condition(younger, v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue), "what it has is served")
 }
 
@@ -308,7 +308,7 @@ func TestOvercommitted(t *testing.T) {
 	ads.Spec.Queue.Guarantee = list("20")
 	w.settle()
 	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted).Message).To(ContainSubstring(
-		"4 nvidia.com/gpu more than the nodes have"))
+		"exceed the nodes by 4 nvidia.com/gpu"))
 	w.o.Nodes[gpu] = 32
 	w.settle()
 	g.Expect(condition(ads, v1alpha1.ConditionOvercommitted)).To(BeNil())
@@ -398,8 +398,9 @@ func TestUnknownTierHarmsNobody(t *testing.T) {
 	ads.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "exploratory"}, {Name: "platinum"}}
 	w.settle()
 	g.Expect(ads.Status.Reason).To(Equal(v1alpha1.ReasonUnknownTier))
-	g.Expect(ads.Status.Message).To(Equal("spec: the operator's configuration does not know the tiers platinum, or the profile " +
-		"does not list them; it knows exploratory, small-traffic, main-traffic: name these, and list those that reservations have."))
+	g.Expect(ads.Status.Message).To(Equal("spec: the operator's configuration does not have the tiers platinum, or the " +
+		"profile does not list them. The configuration has exploratory, small-traffic, main-traffic. Use these, and list the " +
+		"tiers of reservations in spec.tiers."))
 	g.Expect(w.deserved("ads")).To(Equal(int64(16)), "the queue is there")
 
 	ads.Spec.Tiers = nil
@@ -408,7 +409,7 @@ func TestUnknownTierHarmsNobody(t *testing.T) {
 	}
 	w.settle()
 	g.Expect(ads.Status.Message).To(ContainSubstring(
-		"does not know the tiers gold (maxTier of user ivy), silver (maxTier of group interns), or"))
+		"does not have the tiers gold (maxTier of user ivy), silver (maxTier of group interns), or"))
 }
 
 func TestInvalidProfileKeepsWhatItHas(t *testing.T) {
@@ -444,8 +445,8 @@ func TestVolcanoRefusesTheQueue(t *testing.T) {
 	w.o.Profiles[0].Refused = "parent queue research validation failed."
 	d := w.plan()
 	g.Expect(d.Profiles[0].Create).NotTo(BeNil(), "it is tried again")
-	g.Expect(d.Profiles[0].Status.Message).To(Equal("Queue ads could not be written: parent queue research validation failed. " +
-		"Correct spec.queue, or what stands in its way; it is tried again."))
+	g.Expect(d.Profiles[0].Status.Message).To(Equal("Tideline could not write Queue ads: parent queue research validation " +
+		"failed. Correct spec.queue or the cause; Tideline tries again every 30 s."))
 	g.Expect(ads.Status.Message).To(BeEmpty(), "the input stays as it is")
 }
 

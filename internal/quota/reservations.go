@@ -17,28 +17,37 @@ import (
 // ReservationKey names a reservation of a profile.
 type ReservationKey struct{ Profile, Name string }
 
-// Placeholders are what a reservation has: its PodGroup, nil for none, and the pods that hold its places.
+// A reservation holds its room with a gang of pods that do nothing, until its job comes:
+//
+//	Gathering --all placeholders placed--> Held --job claims room--> HandingOver --job placed--> HandedOver
+//	    |                                    |                          |
+//	    +------------------- spec.until has passed: Expired ------------+
+//
+// In HandingOver the placeholders' PodGroup has minMember 0. Then Volcano may evict them for the job's gang, in one cycle, and
+// whole or not at all.
+
+// Placeholders are the objects of a reservation: its PodGroup, nil for none, and the pods that hold its places.
 type Placeholders struct {
 	Group *PlaceholderGroup
 	Pods  []Placeholder
-	// Refused is what was last said against what holds the room; nil for nothing.
+	// Refused is the last refusal of one of these objects; nil for none.
 	Refused *Refusal
 }
 
-// Refusal is why the API server does not take something.
+// Refusal is why the API server refused an object.
 type Refusal struct {
-	// Reason is one of those of jobs, and Said the API server's words.
+	// Reason is a reason constant of jobs, and Said the API server's message.
 	Reason, Said string
 }
 
-// messageLimit is how long the message of a reservation may be, and saidLimit how much of that the API server's words.
+// messageLimit is the longest message of a reservation, and saidLimit the longest part of it that quotes the API server.
 const messageLimit, saidLimit = 1024, 800
 
 // PlaceholderGroup is the PodGroup of a reservation.
 type PlaceholderGroup struct {
 	Name string
 	UID  types.UID
-	// MinMember is how many of its pods Volcano lets nobody take.
+	// MinMember is how many of its pods Volcano protects from eviction.
 	MinMember int32
 }
 
@@ -51,7 +60,7 @@ type Placeholder struct {
 	Placed, Ended, Leaving bool
 }
 
-// PlaceholderDecision is what is done about one reservation.
+// PlaceholderDecision is what to do about one reservation.
 type PlaceholderDecision struct {
 	ReservationKey
 
@@ -65,12 +74,12 @@ type PlaceholderDecision struct {
 	DeleteGroup *PlaceholderGroup
 }
 
-// reserve decides about the profile's reservations. What a profile that is not in order asks for waits.
-func (r *review) reserve() {
+// planReservations decides about the profile's reservations. While the profile has an obstacle, its reservations wait.
+func (r *review) planReservations() {
 	var all []v1alpha1.ReservationStatus
 	for i := range r.profile.Spec.Reservations {
 		spec := &r.profile.Spec.Reservations[i]
-		written := r.written(spec.Name)
+		written := r.writtenReservation(spec.Name)
 		st := v1alpha1.ReservationStatus{Name: spec.Name, Phase: written.Phase, Job: written.Job, Since: written.Since}
 		if st.Since.IsZero() {
 			st.Since = r.p.now
@@ -81,17 +90,18 @@ func (r *review) reserve() {
 				st.Placed++
 			}
 		}
-		taker := r.advance(&st, spec)
-		if refused := room.Refused; refused != nil && !over(st.Phase) {
-			st.Reason, st.Message = refused.Reason, text.Clip(fmt.Sprintf("%s. Correct the reservation, or have changed what refuses it; "+
-				"it is tried again and again.", text.Clip(refused.Said, saidLimit)), messageLimit)
+		taker := r.advanceReservation(&st, spec)
+		if refused := room.Refused; refused != nil && !isOver(st.Phase) {
+			st.Reason, st.Message = refused.Reason, text.Clip(fmt.Sprintf("%s. Correct the reservation or what refuses it. "+
+				"Tideline keeps trying.", text.Clip(refused.Said, saidLimit)), messageLimit)
 		}
 		d := PlaceholderDecision{ReservationKey: ReservationKey{r.profile.Name, spec.Name}}
 		switch {
-		case over(written.Phase):
-			d.release(room) // Not before the status says so: the room is not gathered anew then, whatever happens.
-		case !over(st.Phase) && r.obstacle == nil:
-			r.hold(&d, spec, room, taker)
+		case isOver(written.Phase):
+			// Only once the written status says so: an operator that restarts in between must not gather the room again.
+			d.releaseRoom(room)
+		case !isOver(st.Phase) && r.obstacle == nil:
+			r.holdRoom(&d, spec, room, taker)
 		}
 		r.d.Placeholders = append(r.d.Placeholders, d)
 		all = append(all, st)
@@ -99,7 +109,7 @@ func (r *review) reserve() {
 	r.st.Reservations = all
 }
 
-func (r *review) written(name string) v1alpha1.ReservationStatus {
+func (r *review) writtenReservation(name string) v1alpha1.ReservationStatus {
 	for _, st := range r.profile.Status.Reservations {
 		if st.Name == name {
 			return st
@@ -108,14 +118,14 @@ func (r *review) written(name string) v1alpha1.ReservationStatus {
 	return v1alpha1.ReservationStatus{}
 }
 
-// over tells of a reservation that holds nothing any more.
-func over(phase v1alpha1.ReservationPhase) bool {
+// isOver tells whether the reservation has ended and holds no room.
+func isOver(phase v1alpha1.ReservationPhase) bool {
 	return phase == v1alpha1.ReservationHandedOver || phase == v1alpha1.ReservationExpired
 }
 
-// advance is what becomes of the reservation, and the training to which it hands its room over now, nil for none. A reservation
-// whose time was prolonged after it had expired begins anew.
-func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) *Task {
+// advanceReservation sets the phase of the reservation, and returns the training to which it hands its room over now; nil for
+// none. An expired reservation whose spec.until is moved to the future gathers its room again.
+func (r *review) advanceReservation(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileReservation) *Task {
 	if st.Phase == v1alpha1.ReservationHandedOver {
 		return nil
 	}
@@ -124,7 +134,7 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 		st.Phase, st.Job = v1alpha1.ReservationExpired, ""
 		return nil
 	}
-	taker, other := r.candidates(spec, st)
+	taker, other := r.takerCandidates(spec, st)
 	switch held := st.Placed >= spec.Replicas; {
 	case taker == nil:
 		st.Phase, st.Job = v1alpha1.ReservationGathering, ""
@@ -135,7 +145,8 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 			st.Reason, st.Message = other.keptFrom(spec)
 		}
 	case taker.Placed || !held && st.Phase != v1alpha1.ReservationHandingOver:
-		// It has its places; or there are none to hand over, and its gang waits as well as ours did.
+		// The job has its places. Or the reservation has none to hand over yet, and the job's gang waits for room as well as the
+		// placeholders do.
 		st.Phase, st.Job = v1alpha1.ReservationHandedOver, taker.key()
 		return nil
 	default:
@@ -145,9 +156,9 @@ func (r *review) advance(st *v1alpha1.ReservationStatus, spec *v1alpha1.ProfileR
 	return taker
 }
 
-// hold gathers and holds the room. One that was asked for otherwise before is given back. Once the taker's gang comes before all
-// others, Volcano may take the room for it: in one cycle, and whole or not at all.
-func (r *review) hold(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation, room Placeholders, taker *Task) {
+// holdRoom gathers and holds the room. If the reservation changed, it gives back the old room and gathers the new one. Once
+// the taker's gang goes before all others, the placeholders yield, and Volcano may give their room to it.
+func (r *review) holdRoom(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation, room Placeholders, taker *Task) {
 	tier, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).Find(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
@@ -155,11 +166,12 @@ func (r *review) hold(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation,
 	b := placeholders{
 		namespace: r.p.o.Namespace, profile: r.profile, spec: spec, tier: tier, image: r.p.o.Config.Reservations.Image,
 	}
-	g := b.group()
-	// Once it yields it goes on so: the taker's gang is as any other again when it is placed, which is seen a little later.
+	g := b.podGroup()
+	// A group that has begun to yield keeps yielding. When the taker's gang is placed it no longer asks, and the operator sees that
+	// before it sees the places: protecting the placeholders in between would break the handover.
 	yields := taker != nil && (taker.Asks || room.Group != nil && room.Group.MinMember == 0)
 	if yields {
-		g = b.yielding(g)
+		g = b.yieldingGroup(g)
 	}
 	switch {
 	case room.Group == nil || room.Group.Name != g.Name:
@@ -172,20 +184,20 @@ func (r *review) hold(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation,
 	}
 	there := map[string]bool{}
 	for _, p := range room.Pods {
-		there[p.Name] = true // The name of one that leaves is free once it has gone.
+		there[p.Name] = true // The name of a pod that is being deleted is free only when the pod is gone.
 		if (p.Ended || p.Name != b.podName(p.Index)) && !p.Leaving {
 			d.DeletePods = append(d.DeletePods, p)
 		}
 	}
 	for i := range spec.Replicas {
 		if !there[b.podName(i)] {
-			d.CreatePods = append(d.CreatePods, b.pod(i))
+			d.CreatePods = append(d.CreatePods, b.placeholderPod(i))
 		}
 	}
 }
 
-// release gives back all that a reservation has.
-func (d *PlaceholderDecision) release(room Placeholders) {
+// releaseRoom deletes all objects of a reservation.
+func (d *PlaceholderDecision) releaseRoom(room Placeholders) {
 	for _, p := range room.Pods {
 		if !p.Leaving {
 			d.DeletePods = append(d.DeletePods, p)
@@ -194,8 +206,8 @@ func (d *PlaceholderDecision) release(room Placeholders) {
 	d.DeleteGroup = room.Group
 }
 
-// abandoned gives back the rooms of reservations that no profile has any more.
-func (p *planner) abandoned() []PlaceholderDecision {
+// releaseAbandoned releases the rooms of reservations that no profile lists any more.
+func (p *planner) releaseAbandoned() []PlaceholderDecision {
 	there := map[ReservationKey]bool{}
 	for _, r := range p.reviews {
 		for i := range r.profile.Spec.Reservations {
@@ -206,7 +218,7 @@ func (p *planner) abandoned() []PlaceholderDecision {
 	for key, room := range p.o.Placeholders {
 		if !there[key] {
 			d := PlaceholderDecision{ReservationKey: key}
-			d.release(room)
+			d.releaseRoom(room)
 			gone = append(gone, d)
 		}
 	}

@@ -109,13 +109,13 @@ func TestReservationSaysWhatRefusesIt(t *testing.T) {
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationGathering))
 	g.Expect(b.says().Reason).To(Equal("Rejected"))
-	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation, or have ` +
-		"changed what refuses it; it is tried again and again."))
+	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation or what `+
+		`refuses it. Tideline keeps trying.`))
 	room.Refused.Said = strings.Repeat("é", 2000)
 	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
 	b.step()
 	g.Expect(len(b.says().Message)).To(BeNumerically("<=", 1024))
-	g.Expect(b.says().Message).To(HaveSuffix("it is tried again and again."))
+	g.Expect(b.says().Message).To(HaveSuffix("Tideline keeps trying."))
 	b.now = b.now.Add(2 * time.Hour)
 	b.step()
 	g.Expect(b.says()).To(And(HaveField("Phase", v1alpha1.ReservationExpired), HaveField("Message", ""), HaveField("Reason", "")))
@@ -187,32 +187,32 @@ func TestWhoTakesTheRoom(t *testing.T) {
 				t.Claims, t.Reason, t.Message = false, v1alpha1.ReasonBackOff, "Attempt 2 creates its workers at ten."
 			},
 			phase: held, reason: v1alpha1.ReasonBackOff,
-			message: "Job ads-dev/launch, which the room is for, claims none now. Its status says BackOff: Attempt 2 creates its " +
+			message: "The room is for job ads-dev/launch, which claims none now. Its status says BackOff: Attempt 2 creates its " +
 				"workers at ten.",
 		},
 		"one without a status": {
 			change: func(t *Task) { t.Claims = false }, phase: held,
-			message: "Job ads-dev/launch, which the room is for, claims none now.",
+			message: "The room is for job ads-dev/launch, which claims none now.",
 		},
 		"one of somebody else": {
 			change: func(t *Task) { t.Owner = "mallory" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice: the job gets none of its room. Have " +
-				"mallory delete the job, or correct forTask or forOwner of the reservation.",
+			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. The job gets no room of it. Ask "+
+				"mallory to delete the job, or correct the reservation's forTask or forOwner.",
 		},
 		"one of somebody else that came before": {
 			change: func(t *Task) { t.Owner, t.Created = "mallory", t.Created.Add(-time.Hour) }, phase: held,
-			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice: the " +
-				"job gets none of its room. Have mallory delete the job, or correct forTask or forOwner of the reservation.",
+			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. "+
+				"The job gets no room of it. Ask mallory to delete the job, or correct the reservation's forTask or forOwner.",
 		},
 		"one of somebody else that has places": {
 			change: func(t *Task) { t.Owner, t.Placed = "Alice", true }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice: the job gets none of its room. Have " +
-				"Alice delete the job, or correct forTask or forOwner of the reservation.",
+			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice. The job gets no room of it. Ask Alice "+
+				"to delete the job, or correct the reservation's forTask or forOwner.",
 		},
 		"one that names no owner": {
 			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch names no owner, and the reservation is for alice: the job gets none of its room. Create it " +
-				"anew with spec.owner alice, or correct forTask of the reservation.",
+			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Create the "+
+				"job again with spec.owner alice, or correct the reservation's forTask.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

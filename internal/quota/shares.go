@@ -12,6 +12,15 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
+// For each resource, with amounts in whole units (devices, thousandths of cores, MiB):
+//
+//	left      = what there is - sum of fixed shares - sum of guarantees of the others, at least 0
+//	share     = deserved                                             of a claim with a fixed share
+//	          = guarantee + min(left × weight ÷ sum of weights, capability - guarantee)   of the others
+//
+// What capability cuts off one claim is divided among the others again (byWeight). Units lost by rounding go to the claims that
+// lost most (largest remainder method), so that the shares add up to what there is.
+
 // Claim is what one profile asks of the nodes.
 type Claim struct {
 	Name   string
@@ -21,17 +30,15 @@ type Claim struct {
 	Guarantee, Deserved, Capability capacity.Amounts
 }
 
-// Shares divides what there is: each claim gets its guarantee, and of what is left when all guarantees and fixed shares are taken
-// off, a part by its weight. What a claim may not use goes to the others. Amounts are whole units: devices, thousandths of cores,
-// mebibytes. The shares of a resource are as much as there is together, unless no claim may use more, or guarantees and fixed
-// shares are more than there is.
+// Shares divides what there is by the formula above. The shares of a resource add up to what there is, unless no claim may
+// use more, or guarantees and fixed shares exceed it.
 func Shares(there capacity.Amounts, claims []Claim) map[string]capacity.Amounts {
 	shares := make(map[string]capacity.Amounts, len(claims))
 	for i := range claims {
 		shares[claims[i].Name] = capacity.Amounts{}
 	}
 	for resource := range resourcesOf(there, claims) {
-		for name, amount := range divide(resource, there[resource], claims) {
+		for name, amount := range divideResource(resource, there[resource], claims) {
 			shares[name][resource] = amount
 		}
 	}
@@ -44,11 +51,11 @@ func Committed(claims []Claim) capacity.Amounts {
 	for i := range claims {
 		for resource, amount := range claims[i].Guarantee {
 			if _, fixed := claims[i].Deserved[resource]; !fixed {
-				committed[resource] = plus(committed[resource], amount)
+				committed[resource] = addCapped(committed[resource], amount)
 			}
 		}
 		for resource, amount := range claims[i].Deserved {
-			committed[resource] = plus(committed[resource], amount)
+			committed[resource] = addCapped(committed[resource], amount)
 		}
 	}
 	return committed
@@ -69,16 +76,16 @@ func resourcesOf(there capacity.Amounts, claims []Claim) map[corev1.ResourceName
 	return all
 }
 
-// plus adds amounts, which are not negative: more than can be counted is the most that can be.
-func plus(a, b int64) int64 {
+// addCapped adds amounts that are not negative. A sum that would overflow becomes the largest int64.
+func addCapped(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
 	return a + b
 }
 
-// unit is what a share of the resource is a whole number of.
-func unit(resource corev1.ResourceName) int64 {
+// shareUnit is the unit of a share: 1 MiB of memory, one device, a thousandth of a core.
+func shareUnit(resource corev1.ResourceName) int64 {
 	if capacity.IsBytes(resource) {
 		return 1 << 20
 	}
@@ -90,12 +97,12 @@ type part struct {
 	name         string
 	weight, most int64
 	got          int64
-	// rest is what is lost of the part by whole units, in parts of the sum of weights.
+	// rest is what rounding to whole units took from the part, in units of 1 ÷ sum of weights.
 	rest int64
 }
 
-// divide gives each claim its share of one resource.
-func divide(resource corev1.ResourceName, there int64, claims []Claim) map[string]int64 {
+// divideResource gives each claim its share of one resource.
+func divideResource(resource corev1.ResourceName, there int64, claims []Claim) map[string]int64 {
 	shares := make(map[string]int64, len(claims))
 	left := there - Committed(claims)[resource]
 	var parts []*part
@@ -108,18 +115,18 @@ func divide(resource corev1.ResourceName, there int64, claims []Claim) map[strin
 		shares[c.Name] = c.Guarantee[resource]
 		most := int64(math.MaxInt64)
 		if bound, ok := c.Capability[resource]; ok {
-			most = max(bound-c.Guarantee[resource], 0) / unit(resource)
+			most = max(bound-c.Guarantee[resource], 0) / shareUnit(resource)
 		}
 		parts = append(parts, &part{name: c.Name, weight: c.Weight, most: most})
 	}
-	byWeight(max(left, 0)/unit(resource), parts)
+	byWeight(max(left, 0)/shareUnit(resource), parts)
 	for _, p := range parts {
-		shares[p.name] += p.got * unit(resource)
+		shares[p.name] += p.got * shareUnit(resource)
 	}
 	return shares
 }
 
-// byWeight gives parts of an amount by their weights, none more than its most.
+// byWeight divides an amount by weight, with at most part.most for each.
 func byWeight(amount int64, parts []*part) {
 	open := slices.Clone(parts)
 	for {
@@ -130,7 +137,8 @@ func byWeight(amount int64, parts []*part) {
 		if weights == 0 {
 			return
 		}
-		// Who may have less than its part gets that, and the others divide what is left anew.
+		// A part whose limit is below its proportion gets the limit. The others divide the rest, which makes their proportions larger
+		// and never smaller. So this one stays right, and the loop ends after at most one round a part.
 		full := slices.IndexFunc(open, func(p *part) bool {
 			whole, _ := proportion(amount, p.weight, weights)
 			return p.most <= whole
@@ -145,7 +153,8 @@ func byWeight(amount int64, parts []*part) {
 	}
 }
 
-// largestRests gives whole units by weight, and the units that are left over to those who lost most by that.
+// largestRests divides whole units by weight. The units that rounding leaves over go to the parts with the largest
+// remainders, by name among equals, so that the result does not depend on the order of the profiles.
 func largestRests(amount, weights int64, parts []*part) {
 	left := amount
 	for _, p := range parts {
@@ -165,8 +174,8 @@ func proportion(amount, part, of int64) (whole, rest int64) {
 	return int64(quotient), int64(remainder)
 }
 
-// lend divides what is borrowed among the idle parts of shares, by their size.
-func lend(borrowed int64, idle map[string]int64) map[string]int64 {
+// lendIdle divides what is borrowed among the idle shares, in proportion to them. Nobody can tell whose idle GPU a pod holds.
+func lendIdle(borrowed int64, idle map[string]int64) map[string]int64 {
 	var parts []*part
 	for _, name := range slices.Sorted(maps.Keys(idle)) {
 		if idle[name] > 0 {

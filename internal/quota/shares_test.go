@@ -121,7 +121,7 @@ func TestSharesKeepTheirLaws(t *testing.T) {
 
 func TestLend(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(lend(4, map[string]int64{"a": 6, "b": 2, "c": 0})).To(Equal(map[string]int64{"a": 3, "b": 1}))
-	g.Expect(lend(100, map[string]int64{"a": 6, "b": 2})).To(Equal(map[string]int64{"a": 6, "b": 2}), "no more than is idle")
-	g.Expect(lend(1<<61, map[string]int64{"a": 1 << 61, "b": 1 << 61})).To(Equal(map[string]int64{"a": 1 << 60, "b": 1 << 60}))
+	g.Expect(lendIdle(4, map[string]int64{"a": 6, "b": 2, "c": 0})).To(Equal(map[string]int64{"a": 3, "b": 1}))
+	g.Expect(lendIdle(100, map[string]int64{"a": 6, "b": 2})).To(Equal(map[string]int64{"a": 6, "b": 2}), "no more than is idle")
+	g.Expect(lendIdle(1<<61, map[string]int64{"a": 1 << 61, "b": 1 << 61})).To(Equal(map[string]int64{"a": 1 << 60, "b": 1 << 60}))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// say writes figures, words and conditions of a profile.
-func (r *review) say(lent map[string]capacity.Amounts) {
+// writeStatus writes figures, message and conditions of a profile.
+func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	name := r.profile.Name
 	namespaces := r.p.namespaces[name]
 	r.st.NamespaceCount = int32(len(namespaces))
@@ -30,7 +30,7 @@ func (r *review) say(lent map[string]capacity.Amounts) {
 	}
 	r.sayFigures(lent[name])
 	unknown := r.sayOverBudget()
-	reason, message := r.summary()
+	reason, message := r.summarize()
 	r.st.Reason, r.st.Message = reason, text.Clip(message, conditions.MessageLimit)
 	r.setReady(reason, message)
 	r.setReconciling(reason, message)
@@ -38,10 +38,9 @@ func (r *review) say(lent map[string]capacity.Amounts) {
 	r.setNamespaceConflict()
 	r.setOvercommitted()
 	r.setBudgetExceeded(unknown)
-	r.conditions().Settle(r.profile.Status.Conditions)
+	r.conditionWriter().Settle(r.profile.Status.Conditions)
 }
 
-// sayFigures tells what the team has and uses.
 func (r *review) sayFigures(lent capacity.Amounts) {
 	share := r.p.shares[r.profile.Name]
 	used, borrowed, lends := capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
@@ -66,16 +65,16 @@ func (r *review) sayFigures(lent capacity.Amounts) {
 	}
 }
 
-// accelerators is used/deserved/capability of all accelerators that the operator's configuration knows, of which so many
-// thousandths are used.
-func (r *review) accelerators(used int64) string {
+// acceleratorSummary is used/deserved/capability over all accelerators of the operator's configuration, as in 3.5/8/16. used
+// is in thousandths. A capability that does not limit all of them is "-".
+func (r *review) acceleratorSummary(used int64) string {
 	cfg, share := r.p.o.Config, r.p.shares[r.profile.Name]
 	limits := capacity.AmountsOf(r.profile.Spec.Queue.Capability)
 	limited, some := true, false
 	for _, name := range cfg.CountedAccelerators() {
 		forms := cfg.Forms(name)
-		if slices.ContainsFunc(forms, in(share)) {
-			some, limited = true, limited && slices.ContainsFunc(forms, in(limits))
+		if slices.ContainsFunc(forms, isNamedIn(share)) {
+			some, limited = true, limited && slices.ContainsFunc(forms, isNamedIn(limits))
 		}
 	}
 	if !some {
@@ -83,17 +82,17 @@ func (r *review) accelerators(used int64) string {
 	}
 	limit := "-"
 	if limited {
-		limit = text.Thousandths(cfg.AcceleratorsIn(of(limits)))
+		limit = text.Thousandths(cfg.AcceleratorsIn(amountOf(limits)))
 	}
-	return text.Thousandths(used) + "/" + text.Thousandths(cfg.AcceleratorsIn(of(share))) + "/" + limit
+	return text.Thousandths(used) + "/" + text.Thousandths(cfg.AcceleratorsIn(amountOf(share))) + "/" + limit
 }
 
-// of tells how much of a resource there is among amounts, and in whether they name it at all.
-func of(amounts capacity.Amounts) func(string) int64 {
+// amountOf returns the amount of a resource as a function, and isNamedIn whether amounts contain it.
+func amountOf(amounts capacity.Amounts) func(string) int64 {
 	return func(resource string) int64 { return amounts[corev1.ResourceName(resource)] }
 }
 
-func in(amounts capacity.Amounts) func(string) bool {
+func isNamedIn(amounts capacity.Amounts) func(string) bool {
 	return func(resource string) bool {
 		_, named := amounts[corev1.ResourceName(resource)]
 		return named
@@ -103,11 +102,11 @@ func in(amounts capacity.Amounts) func(string) bool {
 // namedConflicts is how many namespaces a message names.
 const namedConflicts = 5
 
-// setNamespaceConflict says which namespaces the profile chooses in vain.
+// setNamespaceConflict names the namespaces that the profile selects and an older profile has.
 func (r *review) setNamespaceConflict() {
 	conflicts := r.p.conflicts[r.profile.Name]
 	if len(conflicts) == 0 {
-		r.conditions().Remove(v1alpha1.ConditionNamespaceConflict)
+		r.conditionWriter().Remove(v1alpha1.ConditionNamespaceConflict)
 		return
 	}
 	var words []string
@@ -115,69 +114,71 @@ func (r *review) setNamespaceConflict() {
 		words = append(words, fmt.Sprintf("%s belongs to profile %s", c.Namespace, c.Profile))
 	}
 	if more := len(conflicts) - namedConflicts; more > 0 {
-		words = append(words, fmt.Sprintf("%d more are taken too", more))
+		words = append(words, fmt.Sprintf("%d more", more))
 	}
-	r.set(v1alpha1.ConditionNamespaceConflict, metav1.ConditionTrue, v1alpha1.ReasonNamespaceTaken, fmt.Sprintf(
-		"The selector chooses %s of other profiles, which were created before and keep them: %s. Narrow one of the selectors, or "+
-			"change the labels of the namespaces.", count(len(conflicts), "namespace"), strings.Join(words, "; ")))
+	r.setCondition(v1alpha1.ConditionNamespaceConflict, metav1.ConditionTrue, v1alpha1.ReasonNamespaceTaken, fmt.Sprintf(
+		"The selector matches %s of older profiles, which keep them: %s. Narrow one of the selectors, or change the labels of the "+
+			"namespaces.", count(len(conflicts), "namespace"), strings.Join(words, "; ")))
 }
 
-// setOvercommitted says that more is promised to all queues than there is.
+// setOvercommitted reports that guarantees and fixed shares exceed the nodes.
 func (r *review) setOvercommitted() {
 	if len(r.p.excess) == 0 {
-		r.conditions().Remove(v1alpha1.ConditionOvercommitted)
+		r.conditionWriter().Remove(v1alpha1.ConditionOvercommitted)
 		return
 	}
-	r.set(v1alpha1.ConditionOvercommitted, metav1.ConditionTrue, v1alpha1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
-		"The guarantees and fixed shares of all queues are %s more than the nodes have: nothing is left to divide by weight, and not "+
-			"all of them can be kept. Lower some, or add nodes.", r.p.excess.String()))
+	r.setCondition(v1alpha1.ConditionOvercommitted, metav1.ConditionTrue, v1alpha1.ReasonGuaranteesExceedNodes, fmt.Sprintf(
+		"The guarantees and fixed shares of all queues exceed the nodes by %s. Nothing is left to divide by weight, and Volcano "+
+			"cannot "+
+			"give each queue its guarantee. Lower some of them, or add nodes.", r.p.excess.String()))
 }
 
-// summary says how the profile stands: what keeps its Queue from being as it says, or what that serves.
-func (r *review) summary() (reason, message string) {
+// summarize returns the obstacle of the profile, or else what its Queue serves.
+func (r *review) summarize() (reason, message string) {
 	switch {
 	case r.obstacle != nil:
 		return r.obstacle.reason, r.obstacle.message
-	case r.changes():
-		return v1alpha1.ReasonQueueChanging, fmt.Sprintf("Queue %s is being brought to what the profile says.", r.profile.Name)
+	case r.changedByProfile():
+		return v1alpha1.ReasonQueueChanging, fmt.Sprintf("Tideline is updating Queue %s to the profile.", r.profile.Name)
 	}
 	return v1alpha1.ReasonQueueReady, fmt.Sprintf("Queue %s serves %s with a share of %s.", r.profile.Name,
 		count(int(r.st.NamespaceCount), "namespace"), shareInWords(r.p.shares[r.profile.Name]))
 }
 
-// changes tells whether the Queue is written because of the profile. What nodes and other profiles change is no news of it.
-func (r *review) changes() bool {
-	return r.d.Create != nil || r.rewrites() || r.d.Apply != nil && r.profile.Status.ObservedGeneration != r.profile.Generation
+// changedByProfile tells whether the Queue is written because the profile changed. Changes that follow from nodes or other
+// profiles do not make the profile unready.
+func (r *review) changedByProfile() bool {
+	return r.d.Create != nil || r.rewritesQueue() || r.d.Apply != nil && r.profile.Status.ObservedGeneration != r.profile.Generation
 }
 
-// setReady says whether the Queue is as the profile says.
+// setReady is for a profile whose Queue is up to date.
 func (r *review) setReady(reason, message string) {
 	ready := metav1.ConditionTrue
-	if r.obstacle != nil || r.changes() {
+	if r.obstacle != nil || r.changedByProfile() {
 		ready = metav1.ConditionFalse
 	}
-	r.set(v1alpha1.ConditionReady, ready, reason, message)
+	r.setCondition(v1alpha1.ConditionReady, ready, reason, message)
 }
 
-// setReconciling says that the Queue comes to be as the profile says by itself.
+// setReconciling is for a profile whose Queue will be up to date without an action of a person.
 func (r *review) setReconciling(reason, message string) {
-	if r.obstacle != nil && !r.obstacle.stalled || r.obstacle == nil && r.changes() {
-		r.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+	if r.obstacle != nil && !r.obstacle.stalled || r.obstacle == nil && r.changedByProfile() {
+		r.setCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
 		return
 	}
-	r.conditions().Remove(v1alpha1.ConditionReconciling)
+	r.conditionWriter().Remove(v1alpha1.ConditionReconciling)
 }
 
-// setStalled says what somebody must change before the Queue is as the profile says.
+// setStalled is for a profile that waits until a person changes something.
 func (r *review) setStalled(reason, message string) {
 	if r.obstacle != nil && r.obstacle.stalled {
-		r.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
+		r.setCondition(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
 		return
 	}
-	r.conditions().Remove(v1alpha1.ConditionStalled)
+	r.conditionWriter().Remove(v1alpha1.ConditionStalled)
 }
 
-// shareInWords leaves out what is nothing.
+// shareInWords writes a share without resources of which it has none.
 func shareInWords(share capacity.Amounts) string {
 	some := maps.Clone(share)
 	maps.DeleteFunc(some, func(_ corev1.ResourceName, amount int64) bool { return amount == 0 })
@@ -214,11 +215,10 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// conditions writes those of the profile.
-func (r *review) conditions() conditions.Writer {
+func (r *review) conditionWriter() conditions.Writer {
 	return conditions.Writer{List: &r.st.Conditions, Generation: r.profile.Generation, Now: r.p.now}
 }
 
-func (r *review) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	r.conditions().Set(kind, status, reason, message)
+func (r *review) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
+	r.conditionWriter().Set(kind, status, reason, message)
 }

@@ -24,7 +24,7 @@ func capped() *v1alpha1.ResourceQuotaProfile {
 func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 	limit := admission.Limit{Scope: admission.ScopeUser, Resource: "nvidia.com/gpu", Max: 4000}
 	team := admission.Limit{Scope: admission.ScopeQueue, Resource: "nvidia.com/gpu", Model: "A100", Max: 8000}
-	const says = "Profile ads lets alice hold 4 nvidia.com/gpu at most; 3 nvidia.com/gpu in use, and the job asks for 2 " +
+	const says = "alice may hold at most 4 nvidia.com/gpu (profile ads). 3 nvidia.com/gpu in use, and the job asks for 2 " +
 		"nvidia.com/gpu."
 	for name, c := range map[string]struct {
 		blocked admission.Blocked
@@ -32,40 +32,39 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 		message string
 	}{
 		"the first": {blocked: admission.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1}, message: says +
-			" It starts by itself when enough of that is given back."},
+			" The job starts by itself when enough is released."},
 		"one behind": {
 			blocked: admission.Blocked{
 				Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 2, Behind: types.NamespacedName{Namespace: "ads", Name: "x"},
 			},
-			message: says + " It is number 2 of those that wait for that, behind ads/x.",
+			message: says + " Position 2 in the queue for this limit, after ads/x.",
 		},
 		"one for which surplus leaves": {
 			blocked: admission.Blocked{Limit: limit, User: "alice", Used: 3000, Asked: 2000, Place: 1, Leaving: true},
-			message: says + " Surplus workers leave for it.",
+			message: says + " Surplus workers are leaving to make room for it.",
 		},
 		"one of a team": {
 			blocked: admission.Blocked{Limit: team, Used: 7000, Asked: 2000, Place: 1},
-			message: "Profile ads lets all its jobs together hold 8 nvidia.com/gpu (A100) at most; 7 nvidia.com/gpu (A100) in use, and " +
-				"the job asks for 2 nvidia.com/gpu (A100). It starts by itself when enough of that is given back.",
+			message: "All jobs together may hold at most 8 nvidia.com/gpu (A100) (profile ads). 7 nvidia.com/gpu (A100) in use, and " +
+				"the job asks for 2 nvidia.com/gpu (A100). The job starts by itself when enough is released.",
 		},
 		"one that asks for half a device": {
 			blocked: admission.Blocked{Limit: limit, User: "alice", Used: 3750, Asked: 500, Place: 1},
-			message: "Profile ads lets alice hold 4 nvidia.com/gpu at most; 3.75 nvidia.com/gpu in use, and the job asks for 0.5 " +
-				"nvidia.com/gpu. It starts by itself when enough of that is given back.",
+			message: "alice may hold at most 4 nvidia.com/gpu (profile ads). 3.75 nvidia.com/gpu in use, and the job asks for 0.5 " +
+				"nvidia.com/gpu. The job starts by itself when enough is released.",
 		},
 		"one of a user without hours": {
 			blocked: admission.Blocked{
 				Limit: admission.Limit{Scope: admission.ScopeHours, Max: 2 * admission.Hour, Window: 168 * time.Hour},
 				User:  "alice", Used: 9_000_000,
 			},
-			message: "Profile ads lets alice use accelerators for 2.0 hours in 168h, of which 2.5 hours are used: it starts by itself " +
-				"when enough of that is longer ago.",
+			message: "alice may use 2.0 hours of accelerators in 168h (profile ads) and used 2.5 hours. The job starts by itself " +
+				"when enough of that use is older than 168h.",
 		},
 		"one that is too large": {
 			blocked: admission.Blocked{Limit: limit, User: "alice", Asked: 6000, Never: true}, stalled: true,
-			message: "The job asks for 6 " +
-				"nvidia.com/gpu at least, and profile ads lets a user hold 4 nvidia.com/gpu at most: lower minReplicas, or have the " +
-				"profile allow more.",
+			message: "The job asks for at least 6 nvidia.com/gpu, and profile ads lets a user hold at most 4 nvidia.com/gpu. Lower " +
+				"minReplicas, or ask an administrator to raise the limit.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

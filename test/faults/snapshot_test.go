@@ -231,6 +231,6 @@ func timeless(st v1alpha1.ElasticTrainingJobStatus) v1alpha1.ElasticTrainingJobS
 
 // placeInLine is what a job says of its place in the line under a cap, which is written once a minute.
 var placeInLine = regexp.MustCompile(
-	` It (is number \d+ of those that wait for that, behind \S+|starts by itself when enough of that is given back\.)$`)
+	` (Position \d+ in the queue for this limit, after \S+|The job starts by itself when enough is released\.)$`)
 
 var someTime = metav1.Unix(0, 0)

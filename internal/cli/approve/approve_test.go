@@ -121,7 +121,7 @@ func TestApprove(t *testing.T) {
 		"another kind": {args: "ads/a --kind pod", code: 2, complains: "tideline approve: --kind \"pod\": it is job or merge" + help},
 		"for ever": {args: "ads/a --for ever", code: 2,
 			complains: "tideline approve: --for \"ever\": it is not a duration from 1m to " +
-				"8760h: write for how long the approval is to count, as in 72h or 30m" + help},
+				"8760h: write how long the approval counts, for example 72h or 30m" + help},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

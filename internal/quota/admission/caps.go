@@ -1,6 +1,6 @@
-// Package admission decides whose turn it is where a profile limits what one user, one job or all of its jobs hold. Turns is its
-// heart, a pure function over all jobs of a profile. Where nothing is limited nobody waits for a turn: Volcano alone orders
-// gangs.
+// Package admission decides which job of a profile may start next, if the profile limits what one user, one job or all its
+// jobs hold. Turns is its heart, a pure function over all jobs of a profile. In a profile without limits every job may start,
+// and Volcano alone orders the gangs.
 package admission
 
 import (
@@ -21,7 +21,7 @@ import (
 // a part of an accelerator.
 type MilliAmounts map[corev1.ResourceName]int64
 
-// MilliAmountsOf converts a resource list. Of what pods hold it is that of [config.Sharing.Requests].
+// MilliAmountsOf converts a resource list. For what pods hold, pass the result of [config.Sharing.Requests].
 func MilliAmountsOf(list corev1.ResourceList) MilliAmounts {
 	a := make(MilliAmounts, len(list))
 	for name, quantity := range list {
@@ -34,7 +34,7 @@ func MilliAmountsOf(list corev1.ResourceList) MilliAmounts {
 	return a
 }
 
-// Scope is whose limit it is.
+// Scope is what a limit counts.
 type Scope string
 
 // Scopes of limits.
@@ -67,15 +67,16 @@ const Hour = 3_600_000
 
 // Spending is what a profile's users have used of accelerators in a window of time.
 type Spending struct {
-	// ByUser is in thousandths of an accelerator × seconds: 3,600,000 is an hour of one. What nobody answers for is under "". It is
-	// not to be changed.
+	// ByUser is in thousandths of an accelerator × seconds: 3,600,000 is an hour of one. Use without an owner is under "".
+	// Callers must not change the map.
 	ByUser map[string]int64
 	// Age is how long ago the ledger was read: up to a minute and a half, and more while the ledger does not answer.
 	Age time.Duration
 }
 
-// of is how much of what the limit limits is in amounts on a model, which is empty if nobody knows.
-func (l Limit) of(amounts MilliAmounts, model string) int64 {
+// limitedAmount is the part of amounts that the limit counts, on accelerators of a model. An unknown model is empty, and
+// counts only at limits for all models.
+func (l Limit) limitedAmount(amounts MilliAmounts, model string) int64 {
 	if l.Model != "" && l.Model != model {
 		return 0
 	}
@@ -85,10 +86,10 @@ func (l Limit) of(amounts MilliAmounts, model string) int64 {
 // Limits are those of a profile.
 type Limits struct {
 	All []Limit
-	// IgnoreOthers leaves out pods that are not of our jobs.
+	// IgnoreOthers leaves out pods that belong to no job of Tideline.
 	IgnoreOthers bool
-	// Hours are the budgets that jobs wait for, and Spent is what was used of each; nil for one of which nobody knows, which holds
-	// up nobody.
+	// Hours are the budgets that jobs wait for, and Spent is the use of each; nil if it is unknown. A budget with unknown use
+	// blocks no job.
 	Hours []Limit
 	Spent []map[string]int64
 }
@@ -143,21 +144,21 @@ func (l Limits) Exceeded(user string) (*Limit, int64) {
 	return nil, 0
 }
 
-// Gate tells whether jobs wait for their turn.
+// Gate tells whether jobs need admission at all.
 func (l Limits) Gate() bool { return len(l.All)+len(l.Hours) > 0 }
 
-// Never returns the first limit that a gang exceeds all by itself, so that it could never have its turn, and how much it asks
-// for; nil for none.
+// Never returns the first limit that a gang exceeds by itself, and how much the gang asks for; nil for none. Such a job can never
+// start.
 func (l Limits) Never(core MilliAmounts, model string) (*Limit, int64) {
 	for i := range l.All {
-		if asked := l.All[i].of(core, model); asked > l.All[i].Max {
+		if asked := l.All[i].limitedAmount(core, model); asked > l.All[i].Max {
 			return &l.All[i], asked
 		}
 	}
 	return nil, 0
 }
 
-// AskOf is what a job asks its turn for: its attempt. It has one.
+// AskOf identifies the job and its attempt.
 func AskOf(job *v1alpha1.ElasticTrainingJob) string {
 	if job.Status.Attempt == nil {
 		return string(job.UID)
@@ -165,19 +166,19 @@ func AskOf(job *v1alpha1.ElasticTrainingJob) string {
 	return string(job.UID) + "/" + job.Status.Attempt.ID()
 }
 
-// StandingOf is the standing of an owner in a profile: the highest of all entries, and staff for whoever is in none.
+// StandingOf is the standing of an owner in a profile: the highest of all member entries that match, and staff if none does.
 func StandingOf(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) v1alpha1.Standing {
 	standing := v1alpha1.Standing("")
 	for m := range owner.Entries(profile) {
-		if standing == "" || rank(m.Standing) < rank(standing) {
+		if standing == "" || standingRank(m.Standing) < standingRank(standing) {
 			standing = m.Standing
 		}
 	}
 	return cmp.Or(standing, v1alpha1.StandingStaff)
 }
 
-// rank is 0 for the standing that goes first.
-func rank(s v1alpha1.Standing) int {
+// standingRank orders standings: 0 goes first.
+func standingRank(s v1alpha1.Standing) int {
 	switch s {
 	case v1alpha1.StandingSenior:
 		return 0

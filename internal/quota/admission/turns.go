@@ -12,10 +12,26 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Arrival is how long something that was allowed is counted before it can be seen. What is not there by then counts no more, and
-// is not allowed again for the time of Rest: something else holds it up, and must not keep others from their turn.
+// What Turns computes, for each limit of the profile and each user that it counts:
 //
-// It is told for the time of Validity, so that who acts on it at the last moment is seen before it counts no more.
+//	limit (Max)
+//	|-----------------------------------------------------------|
+//	| pods of others | cores of gangs | surplus | granted, not  | free
+//	|                |                |         | seen yet      |
+//	|--------------------------- used --------------------------|
+//
+//	A gang starts   if used + its core <= Max at every limit, and no other waits there before it.
+//	Surplus grows   by min((Max - used) ÷ worker) over all limits, at which no gang waits.
+//	Surplus leaves  if the first in a user's line fits then: beyond - coming - unseen <= what the victims hold.
+//
+// Grants bridge the time between a decision and the sight of its pods in the cache. Without them the same room would be given
+// twice.
+
+// Arrival is how long a grant counts before its pods can be seen. If they are not there by then, the grant no longer counts
+// and is not repeated for the time of Rest: something else holds the job up, and it must not keep others from their turn.
+//
+// Reconcilers may act on a grant for the shorter time of Validity. So pods that were created at the last moment are in the cache
+// before the grant stops counting.
 const (
 	Validity = 5 * time.Second
 	Arrival  = 10 * time.Second
@@ -25,14 +41,14 @@ const (
 // Claimant is a job that has its gang, or waits for its turn to have one.
 type Claimant struct {
 	Job types.NamespacedName
-	// Ask is another one for each job and attempt: what was allowed to one is not another's.
+	// Ask identifies job and attempt. A grant to one attempt does not hold for the next.
 	Ask  string
 	User string
 	// Priority of the tier, Standing of the user and Created of the job order those that wait.
 	Priority int32
 	Standing v1alpha1.Standing
 	Created  time.Time
-	// Model of accelerator that it asks for; empty for one that names none or several. Bound is what the pods of such a one hold, by
+	// Model of accelerator that it asks for; empty for a job that names none or several. Then Bound is what its pods hold, by
 	// the model of their nodes.
 	Model string
 	Bound map[string]MilliAmounts
@@ -40,7 +56,7 @@ type Claimant struct {
 	Core, Worker MilliAmounts
 	// Accelerated is true for one whose gang asks for accelerators.
 	Accelerated bool
-	// Asks is true until its gang is there.
+	// Asks is true until its PodGroup exists.
 	Asks bool
 	// InQueue is true for a gang of the profile's queue.
 	InQueue bool
@@ -56,28 +72,28 @@ type Surplus struct {
 	Index int32
 	// Model of the accelerators of its node; empty for one without.
 	Model string
-	// Stays is true for one that may not be told to leave, and Leaving for one that is on its way out.
+	// Stays is true for a worker that must not be evicted, and Leaving for one that is being deleted.
 	Stays, Leaving bool
 }
 
-// Use is what a pod holds that is of no claimant.
+// Use is what a pod holds that belongs to no claimant.
 type Use struct {
-	// User who answers for it; empty if nobody knows.
+	// User who owns it; empty if unknown.
 	User string
 	// Model of the accelerators of its node.
 	Model string
 	Holds MilliAmounts
 	// InQueue is true for a pod of the profile's queue.
 	InQueue bool
-	// Foreign is true for a pod that is not of our jobs.
+	// Foreign is true for a pod that belongs to no job of Tideline.
 	Foreign bool
-	// Leaving is true for a pod that is on its way out.
+	// Leaving is true for a pod that is being deleted.
 	Leaving bool
 }
 
-// Turn is what is decided about a job.
+// Turn is the decision about one job.
 type Turn struct {
-	// Ask is whose turn it is.
+	// Ask of the claimant.
 	Ask string
 	// Admitted is true for a job that may have its gang.
 	Admitted bool
@@ -85,21 +101,21 @@ type Turn struct {
 	Surplus int32
 	// Blocked is what it waits for; nil for a job that is admitted.
 	Blocked *Blocked
-	// GiveUp are surplus workers that must leave, and For the job that they make room for.
+	// GiveUp are surplus workers that must leave, and For is the job that gets their room.
 	GiveUp []types.UID
 	For    types.NamespacedName
 }
 
-// Blocked is why a job's turn has not come.
+// Blocked is why a job may not start yet.
 type Blocked struct {
 	Limit Limit
 	// User of the job.
 	User string
-	// Used is what counts for the limit without the job, and Asked what its gang asks for.
+	// Used is the present use of the limit without the job, and Asked what its gang asks for.
 	Used, Asked int64
 	// Never is true for a gang that exceeds the limit by itself.
 	Never bool
-	// Leaving is true while surplus leaves for it.
+	// Leaving is true while surplus makes room for it.
 	Leaving bool
 	// Place among those that wait at this limit, from 1.
 	Place int32
@@ -107,51 +123,31 @@ type Blocked struct {
 	Behind types.NamespacedName
 }
 
-// Grants remember what was allowed, until it can be seen.
-type Grants map[types.NamespacedName]Grant
-
-// Grant is what was allowed to one job.
-type Grant struct {
-	// Ask is what it was allowed to.
-	Ask string
-	// Core is since when it may have its gang; zero for no such grant. More is since when it may have Surplus, more than it had.
-	Core, More time.Time
-	Surplus    int32
-}
-
-// valid tells whether something that was allowed may still be acted on.
-func valid(at, now time.Time) bool { return recent(at, now) && now.Sub(at) < Validity }
-
-// resting tells of something that was allowed and did not come.
-func resting(at, now time.Time) bool {
-	return !at.IsZero() && !recent(at, now) && !now.Before(at) && now.Sub(at) < Arrival+Rest
-}
-
-// slot is a limit and whose use of it counts.
+// slot is a limit together with the user whose use it counts; no user for a limit of the whole queue.
 type slot struct {
 	limit int
 	user  string
 }
 
-// table is one Turns at work.
+// table is the state of one call of Turns.
 type table struct {
 	limits Limits
 	used   map[slot]int64
-	// coming is what of it is on its way out.
+	// coming is the part of used that is being deleted.
 	coming map[slot]int64
-	// unseen is what of it was allowed and is not there yet.
+	// unseen is the part of used that was granted and cannot be seen yet.
 	unseen map[slot]int64
-	// last is who waits last at a limit, and waiting how many do.
+	// last is the job that waits last at a limit, and waiting the number of those that wait.
 	last    map[slot]types.NamespacedName
 	waiting map[slot]int32
 	turns   map[types.NamespacedName]Turn
-	// leaving are those who were told to go.
+	// leaving are the surplus workers that were chosen to make room.
 	leaving map[types.UID]bool
 }
 
-// Turns decides for one profile: who may have a gang, who waits for what, how far each may grow, and who gives way. Those that
-// wait at one limit go by tier, standing and age, and nobody overtakes; whoever waits at one limit is not in the way of others at
-// another. Grants are what the last Turns returned.
+// Turns decides for one profile which jobs may have their gang, what each other job waits for, how far each may grow, and
+// which surplus makes room. Jobs that wait at a limit start in the order of tier, standing and age, without overtaking. A job
+// that waits at one limit does not delay jobs at another. grants are what the last call returned.
 func Turns(
 	limits Limits, claimants []Claimant, others []Use, grants Grants, now time.Time,
 ) (map[types.NamespacedName]Turn, Grants) {
@@ -161,27 +157,30 @@ func Turns(
 		turns: make(map[types.NamespacedName]Turn, len(claimants)), leaving: map[types.UID]bool{},
 	}
 	all := slices.Clone(claimants)
-	slices.SortFunc(all, compare)
+	slices.SortFunc(all, compareClaimants)
+	// 1. What is held counts first, whoever holds it. The order of jobs matters only for what is left.
 	for i := range others {
-		t.use(&others[i])
+		t.addUse(&others[i])
 	}
 	for i := range all {
 		c := &all[i]
-		grant := grants.of(c)
-		granted := c.Asks && recent(grant.Core, now)
+		grant := grants.grantOf(c)
+		granted := c.Asks && isRecent(grant.Core, now)
 		if granted || !c.Asks {
-			t.turns[c.Job] = Turn{Admitted: !granted || valid(grant.Core, now)}
-			t.count(c, grant, now)
+			t.turns[c.Job] = Turn{Admitted: !granted || isGrantValid(grant.Core, now)}
+			t.countHolder(c, grant, now)
 		}
 		c.Asks = c.Asks && !granted
 	}
+	// 2. Jobs without a gang, in order. A job whose grant was not used is left out, and so does not hold up those behind it.
 	for i := range all {
-		if c := &all[i]; c.Asks && !resting(grants.of(c).Core, now) {
-			t.ask(c, all)
+		if c := &all[i]; c.Asks && !wasNotUsed(grants.grantOf(c).Core, now) {
+			t.decideStart(c, all)
 		}
 	}
+	// 3. Surplus comes after all gangs: it grows only where no gang waits.
 	for i := range all {
-		t.grow(&all[i], grants.of(&all[i]), now)
+		t.decideGrowth(&all[i], grants.grantOf(&all[i]), now)
 	}
 	for i := range all {
 		if turn, decided := t.turns[all[i].Job]; decided {
@@ -189,106 +188,96 @@ func Turns(
 			t.turns[all[i].Job] = turn
 		}
 	}
-	return t.turns, t.remember(all, grants, now)
+	return t.turns, t.rememberGrants(all, grants, now)
 }
 
-// of is the grant of a claimant; none for one of an earlier job or attempt.
-func (g Grants) of(c *Claimant) Grant {
-	if grant := g[c.Job]; grant.Ask == c.Ask {
-		return grant
-	}
-	return Grant{}
-}
-
-// count books a claimant that has its gang.
-func (t *table) count(c *Claimant, grant Grant, now time.Time) {
-	t.book(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)
-	t.book(t.used, c, times(c.Worker, c.counted(grant, now)), c.Model, ScopeUser)
-	t.book(t.unseen, c, times(c.Worker, c.counted(grant, now)-int32(len(c.Surplus))), c.Model, ScopeUser)
+// countHolder counts what a claimant with a gang holds.
+func (t *table) countHolder(c *Claimant, grant Grant, now time.Time) {
+	t.bookAmounts(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)
+	t.bookAmounts(t.used, c, multiplyAmounts(c.Worker, c.countedSurplus(grant, now)), c.Model, ScopeUser)
+	t.bookAmounts(t.unseen, c, multiplyAmounts(c.Worker, c.countedSurplus(grant, now)-int32(len(c.Surplus))), c.Model, ScopeUser)
+	// Surplus does not count at ScopeQueue: Volcano evicts it there for any gang that waits.
 	for _, s := range c.Surplus {
 		if s.Leaving {
-			t.book(t.coming, c, c.Worker, c.model(s), ScopeUser)
+			t.bookAmounts(t.coming, c, c.Worker, c.surplusModel(s), ScopeUser)
 		}
 	}
 	if c.Model != "" {
 		return
 	}
+	// A job that names no model counts at the limit of a model only with the pods that are on nodes of it.
 	for i, l := range t.limits.All {
 		if l.Model != "" && l.Scope == ScopeUser {
-			add(t.used, t.slot(i, c.User), c.Bound[l.Model][l.Resource])
+			addToSlot(t.used, t.slotFor(i, c.User), c.Bound[l.Model][l.Resource])
 		}
 	}
 }
 
-// model is that of a surplus worker.
-func (c *Claimant) model(s Surplus) string { return cmp.Or(c.Model, s.Model) }
+func (c *Claimant) surplusModel(s Surplus) string { return cmp.Or(c.Model, s.Model) }
 
-// counted is how many surplus workers count: those that are there, and those that were allowed just now.
-func (c *Claimant) counted(g Grant, now time.Time) int32 {
+// countedSurplus is the number of surplus workers that count: those that exist, or more if more were granted just now.
+func (c *Claimant) countedSurplus(g Grant, now time.Time) int32 {
 	there := int32(len(c.Surplus))
-	if recent(g.More, now) {
+	if isRecent(g.More, now) {
 		return max(there, g.Surplus)
 	}
 	return there
 }
 
-func recent(at, now time.Time) bool {
-	return !at.IsZero() && now.Sub(at) < Arrival && !now.Before(at)
-}
-
-// compare orders claimants: who goes first comes first.
-func compare(a, b Claimant) int {
+// compareClaimants orders claimants by tier, standing and age. The names make the order the same in every evaluation.
+func compareClaimants(a, b Claimant) int {
 	return cmp.Or(
-		cmp.Compare(b.Priority, a.Priority), cmp.Compare(rank(a.Standing), rank(b.Standing)), a.Created.Compare(b.Created),
+		cmp.Compare(b.Priority, a.Priority), cmp.Compare(standingRank(a.Standing), standingRank(b.Standing)),
+		a.Created.Compare(b.Created),
 		strings.Compare(a.Job.Namespace, b.Job.Namespace), strings.Compare(a.Job.Name, b.Job.Name))
 }
 
-func times(amounts MilliAmounts, n int32) MilliAmounts {
+func multiplyAmounts(amounts MilliAmounts, n int32) MilliAmounts {
 	all := make(MilliAmounts, len(amounts))
 	for name, amount := range amounts {
-		all[name] = product(amount, int64(n))
+		all[name] = cappedProduct(amount, int64(n))
 	}
 	return all
 }
 
-// product does not overflow: what is more than can be counted is as much as can be.
-func product(a, b int64) int64 {
+// cappedProduct multiplies without overflow. Half of the largest int64 is the most, so that two of them can be added.
+func cappedProduct(a, b int64) int64 {
 	if a > 0 && b > math.MaxInt64/2/a {
 		return math.MaxInt64 / 2
 	}
 	return a * b
 }
 
-// slot is where a claimant's use of a limit is counted.
-func (t *table) slot(i int, user string) slot {
+// slotFor is the slot in which a user's use of limit i counts.
+func (t *table) slotFor(i int, user string) slot {
 	if t.limits.All[i].Scope == ScopeUser {
 		return slot{i, user}
 	}
 	return slot{limit: i}
 }
 
-func (t *table) use(u *Use) {
+func (t *table) addUse(u *Use) {
 	for i, l := range t.limits.All {
 		counts := l.Scope == ScopeQueue && u.InQueue ||
 			l.Scope == ScopeUser && u.User != "" && (!u.Foreign || !t.limits.IgnoreOthers)
 		if counts {
-			add(t.used, t.slot(i, u.User), l.of(u.Holds, u.Model))
+			addToSlot(t.used, t.slotFor(i, u.User), l.limitedAmount(u.Holds, u.Model))
 		}
 		if counts && u.Leaving {
-			add(t.coming, t.slot(i, u.User), l.of(u.Holds, u.Model))
+			addToSlot(t.coming, t.slotFor(i, u.User), l.limitedAmount(u.Holds, u.Model))
 		}
 	}
 }
 
-func add(to map[slot]int64, s slot, amount int64) {
+func addToSlot(to map[slot]int64, s slot, amount int64) {
 	to[s] = min(to[s], math.MaxInt64/2) + min(amount, math.MaxInt64/2)
 }
 
-// book counts amounts of a claimant, on a model, at limits of these scopes.
-func (t *table) book(to map[slot]int64, c *Claimant, amounts MilliAmounts, model string, scopes ...Scope) {
+// bookAmounts adds amounts of a claimant, on a model, at all limits of these scopes.
+func (t *table) bookAmounts(to map[slot]int64, c *Claimant, amounts MilliAmounts, model string, scopes ...Scope) {
 	for i, l := range t.limits.All {
 		if slices.Contains(scopes, l.Scope) && (l.Scope != ScopeQueue || c.InQueue) {
-			add(to, t.slot(i, c.User), l.of(amounts, model))
+			addToSlot(to, t.slotFor(i, c.User), l.limitedAmount(amounts, model))
 		}
 	}
 }
@@ -299,8 +288,8 @@ type shortage struct {
 	asked, beyond int64
 }
 
-// ask decides about a claimant that has no gang yet.
-func (t *table) ask(c *Claimant, all []Claimant) {
+// decideStart decides about a claimant that has no gang yet.
+func (t *table) decideStart(c *Claimant, all []Claimant) {
 	if l, asked := t.limits.Never(c.Core, c.Model); l != nil && (l.Scope != ScopeQueue || c.InQueue) {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *l, User: c.User, Asked: asked, Never: true}}
 		return
@@ -309,10 +298,10 @@ func (t *table) ask(c *Claimant, all []Claimant) {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *h, User: c.User, Used: used}}
 		return
 	}
-	short := t.shortages(c)
+	short := t.findShortages(c)
 	if len(short) == 0 {
 		t.turns[c.Job] = Turn{Admitted: true}
-		t.book(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)
+		t.bookAmounts(t.used, c, c.Core, c.Model, ScopeUser, ScopeQueue)
 		return
 	}
 	first := short[0]
@@ -328,16 +317,15 @@ func (t *table) ask(c *Claimant, all []Claimant) {
 	t.turns[c.Job] = Turn{Blocked: b}
 }
 
-// shortages are the limits that the gang would exceed now, or at which others wait before it. One that waits at a limit of its
-// user's stands in no line of the team's.
-func (t *table) shortages(c *Claimant) []shortage {
+// findShortages returns the limits that the gang would exceed now, or at which others wait before it.
+func (t *table) findShortages(c *Claimant) []shortage {
 	var short []shortage
 	own := false
 	for i, l := range t.limits.All {
 		if l.Scope == ScopeJob || l.Scope == ScopeQueue && !c.InQueue {
 			continue
 		}
-		asked, at := l.of(c.Core, c.Model), t.slot(i, c.User)
+		asked, at := l.limitedAmount(c.Core, c.Model), t.slotFor(i, c.User)
 		if asked == 0 {
 			continue
 		}
@@ -346,6 +334,8 @@ func (t *table) shortages(c *Claimant) []shortage {
 			own = own || l.Scope == ScopeUser
 		}
 	}
+	// A job that waits at a limit of its own user does not wait at those of the team. Otherwise a user who is over a limit would
+	// hold up the whole team behind him.
 	return slices.DeleteFunc(short, func(s shortage) bool { return own && t.limits.All[s.limit].Scope == ScopeQueue })
 }
 
@@ -355,21 +345,24 @@ type worker struct {
 	Surplus
 }
 
-// makeRoom tells surplus of the claimant's user to leave if the claimant is the first in line and that is enough for it, with
-// what is on its way out already, or was allowed and does not come. It tells whether room is being made.
+// makeRoom chooses surplus of the claimant's user to leave, if the claimant is first in line and fits then. What is being
+// deleted already counts, and so do grants whose pods may not come. It reports whether room is being made. All or nothing:
+// surplus that leaves without making enough room would lose work for no job.
 func (t *table) makeRoom(c *Claimant, short []shortage, all []Claimant) bool {
-	may := t.yielding(c, all)
+	may := t.yieldingSurplus(c, all)
 	var victims []worker
+	// Each limit in turn; victims chosen for an earlier limit count at the later ones too.
 	for _, s := range short {
 		limit, missing := t.limits.All[s.limit], s.beyond-t.coming[s.slot]-t.unseen[s.slot]
 		for _, v := range victims {
-			missing -= limit.of(v.of.Worker, v.of.model(v.Surplus))
+			missing -= limit.limitedAmount(v.of.Worker, v.of.surplusModel(v.Surplus))
 		}
 		for _, v := range may {
+			// Only limits of a user take surplus away. At the queue's capability Volcano evicts surplus by itself.
 			if missing <= 0 || limit.Scope != ScopeUser {
 				break
 			}
-			if frees := limit.of(v.of.Worker, v.of.model(v.Surplus)); frees > 0 && !slices.Contains(victims, v) {
+			if frees := limit.limitedAmount(v.of.Worker, v.of.surplusModel(v.Surplus)); frees > 0 && !slices.Contains(victims, v) {
 				victims, missing = append(victims, v), missing-frees
 			}
 		}
@@ -386,9 +379,9 @@ func (t *table) makeRoom(c *Claimant, short []shortage, all []Claimant) bool {
 	return true
 }
 
-// yielding is the surplus of the claimant's user that may be told to leave: of the last in the order of jobs first, and of each
-// the highest index.
-func (t *table) yielding(c *Claimant, all []Claimant) []worker {
+// yieldingSurplus is the surplus of the claimant's user that may leave: the last job in the order comes first, and in each
+// job the highest index.
+func (t *table) yieldingSurplus(c *Claimant, all []Claimant) []worker {
 	var may []worker
 	for i := len(all) - 1; i >= 0; i-- {
 		o := &all[i]
@@ -405,71 +398,44 @@ func (t *table) yielding(c *Claimant, all []Claimant) []worker {
 	return may
 }
 
-// grow decides how many surplus workers a claimant with a gang may have: those that are there, and more as far as the limits
-// leave and nobody waits at them.
-func (t *table) grow(c *Claimant, granted Grant, now time.Time) {
+// decideGrowth decides how many surplus workers a claimant with a gang may have: those that exist, and more as far as limits
+// leave room at which no gang waits.
+func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 	turn := t.turns[c.Job]
 	if !turn.Admitted {
 		return
 	}
-	counted := c.counted(granted, now)
+	counted := c.countedSurplus(granted, now)
 	more := int64(max(c.Wants-counted, 0))
-	if resting(granted.More, now) {
+	if wasNotUsed(granted.More, now) {
 		more = 0
 	}
+	// A used-up budget takes nothing away, but lets nothing grow.
 	if h, _ := t.limits.Exceeded(c.User); h != nil && c.Accelerated {
 		more = 0
 	}
 	for i, l := range t.limits.All {
-		each := l.of(c.Worker, c.Model)
+		each := l.limitedAmount(c.Worker, c.Model)
 		if each == 0 || l.Scope == ScopeQueue {
 			continue
 		}
-		at := t.slot(i, c.User)
+		at := t.slotFor(i, c.User)
 		left := l.Max - t.used[at]
 		if l.Scope == ScopeJob {
-			left = l.Max - l.of(c.Core, c.Model) - product(each, int64(counted))
+			left = l.Max - l.limitedAmount(c.Core, c.Model) - cappedProduct(each, int64(counted))
 		}
 		if t.waiting[at] > 0 {
 			left = 0
 		}
 		more = min(more, max(left, 0)/each)
 	}
-	t.book(t.used, c, times(c.Worker, int32(more)), c.Model, ScopeUser)
+	t.bookAmounts(t.used, c, multiplyAmounts(c.Worker, int32(more)), c.Model, ScopeUser)
+	// The job is told the full number only while it may act on it. After Validity it is told what exists, although the grant counts
+	// for others until Arrival.
 	told := int32(len(c.Surplus))
-	if valid(granted.More, now) || more > 0 {
+	if isGrantValid(granted.More, now) || more > 0 {
 		told = counted + int32(more)
 	}
 	turn.Surplus = told - int32(len(turn.GiveUp))
 	t.turns[c.Job] = turn
-}
-
-// remember keeps what was allowed now, or not long ago, and cannot be seen yet.
-func (t *table) remember(all []Claimant, before Grants, now time.Time) Grants {
-	next := Grants{}
-	for i := range all {
-		c := &all[i]
-		turn, g := t.turns[c.Job], before.of(c)
-		switch {
-		case recent(g.Core, now) || c.Asks && resting(g.Core, now):
-		case c.Asks && turn.Admitted:
-			g.Core = now
-		default:
-			g.Core = time.Time{}
-		}
-		switch {
-		case turn.Surplus > int32(len(c.Surplus)):
-			if turn.Surplus != g.Surplus || !recent(g.More, now) {
-				g.More, g.Surplus = now, turn.Surplus
-			}
-		case recent(g.More, now) && g.Surplus > int32(len(c.Surplus)) || resting(g.More, now):
-		default:
-			g.More, g.Surplus = time.Time{}, 0
-		}
-		if g != (Grant{}) {
-			g.Ask = c.Ask
-			next[c.Job] = g
-		}
-	}
-	return next
 }

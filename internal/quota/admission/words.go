@@ -9,28 +9,32 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// Say says what a job waits for that a limit of the profile keeps from its turn, and what to do.
+// Say is the message of a job that a limit of the profile keeps from starting: the limit, its use, what the job asks for,
+// what to do.
 func (b *Blocked) Say(profile string) string {
 	if b.Never {
-		return b.Limit.TooLarge(b.Asked, profile) + ": lower minReplicas, or have the profile allow more."
+		return b.Limit.TooLarge(b.Asked, profile) + ". Lower minReplicas, or ask an administrator to raise the limit."
 	}
 	if b.Limit.Scope == ScopeHours {
-		return fmt.Sprintf("Profile %s lets %s use accelerators for %s in %s, of which %s are used: it starts by itself when enough "+
-			"of that is longer ago.", profile, b.holder(), hours(b.Limit.Max), text.Span(b.Limit.Window), hours(b.Used))
+		return fmt.Sprintf("%[2]s may use %[3]s of accelerators in %[4]s (profile %[1]s) and used %[5]s. The job starts by "+
+			"itself when "+
+			"enough of that use is older than %[4]s.", profile, b.holderName(), formatHours(b.Limit.Max), text.Span(b.Limit.Window),
+			formatHours(b.Used))
 	}
-	message := fmt.Sprintf("Profile %s lets %s %s; %s in use, and the job asks for %s.", profile, b.holder(), b.Limit.most(),
-		b.Limit.words(b.Used), b.Limit.words(b.Asked))
+	message := fmt.Sprintf("%[2]s may %[3]s (profile %[1]s). %[4]s in use, and the job asks for %[5]s.", profile, b.holderName(),
+		b.Limit.mostWords(),
+		b.Limit.formatAmount(b.Used), b.Limit.formatAmount(b.Asked))
 	switch {
 	case b.Leaving:
-		return message + " Surplus workers leave for it."
+		return message + " Surplus workers are leaving to make room for it."
 	case b.Behind.Name != "":
-		return message + fmt.Sprintf(" It is number %d of those that wait for that, behind %s.", b.Place, b.Behind)
+		return message + fmt.Sprintf(" Position %d in the queue for this limit, after %s.", b.Place, b.Behind)
 	default:
-		return message + " It starts by itself when enough of that is given back."
+		return message + " The job starts by itself when enough is released."
 	}
 }
 
-// TooLarge says that what a job asks for could never be within the limit of the profile.
+// TooLarge says that a job asks for more than the limit of the profile allows at all.
 func (l Limit) TooLarge(asked int64, profile string) string {
 	who := "a job"
 	switch l.Scope {
@@ -40,25 +44,25 @@ func (l Limit) TooLarge(asked int64, profile string) string {
 		who = "all its jobs together"
 	case ScopeJob, ScopeHours:
 	}
-	return fmt.Sprintf("The job asks for %s at least, and profile %s lets %s %s", l.words(asked), profile, who, l.most())
+	return fmt.Sprintf("The job asks for at least %s, and profile %s lets %s %s", l.formatAmount(asked), profile, who, l.mostWords())
 }
 
-func (b *Blocked) holder() string {
+func (b *Blocked) holderName() string {
 	switch {
 	case b.Limit.Scope == ScopeQueue:
-		return "all its jobs together"
+		return "All jobs together"
 	case b.User == "":
-		return "whoever has no name"
+		return "A user without a name"
 	}
 	return b.User
 }
 
-func hours(n int64) string { return fmt.Sprintf("%.1f hours", float64(n)/Hour) }
+func formatHours(n int64) string { return fmt.Sprintf("%.1f hours", float64(n)/Hour) }
 
-func (l Limit) most() string { return "hold " + l.words(l.Max) + " at most" }
+func (l Limit) mostWords() string { return "hold at most " + l.formatAmount(l.Max) }
 
-// part writes an amount of a resource, which may be a part of a whole.
-func part(name corev1.ResourceName, amount int64) string {
+// formatPart writes an amount of a resource. Pods may hold a part of an accelerator, so it may have decimals.
+func formatPart(name corev1.ResourceName, amount int64) string {
 	switch {
 	case name == corev1.ResourceCPU || capacity.IsBytes(name):
 		return capacity.FormatQuantity(name, amount)
@@ -68,9 +72,9 @@ func part(name corev1.ResourceName, amount int64) string {
 	return text.Thousandths(amount)
 }
 
-// words writes an amount of what a limit limits.
-func (l Limit) words(amount int64) string {
-	words := part(l.Resource, amount) + " " + string(l.Resource)
+// formatAmount writes an amount of what a limit limits.
+func (l Limit) formatAmount(amount int64) string {
+	words := formatPart(l.Resource, amount) + " " + string(l.Resource)
 	if l.Model != "" {
 		words += " (" + l.Model + ")"
 	}

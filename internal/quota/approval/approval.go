@@ -1,4 +1,4 @@
-// Package approval judges whether somebody approved that a job runs in its tier.
+// Package approval judges whether a job has a valid approval to run in its tier.
 package approval
 
 import (
@@ -22,13 +22,13 @@ const (
 	Longest  = 365 * 24 * time.Hour
 )
 
-// Approval is the record of somebody who approved that a job runs in a tier. It holds for that job, profile and tier alone.
+// Approval is the record that a user approved a job to run in a tier. It counts for that job, profile and tier alone.
 type Approval struct {
 	// By is the user, as the API server names them.
 	By string `json:"by"`
 	// UID is that of the job: another of the same name needs an approval of its own.
 	UID types.UID `json:"uid"`
-	// Profile and Tier say by whose right, and what for.
+	// Profile is the profile that gave the right to approve, and Tier the tier that was approved.
 	Profile string `json:"profile"`
 	Tier    string `json:"tier"`
 	// At is when it was given, and Until when it expires, in whole seconds.
@@ -40,7 +40,7 @@ type Approval struct {
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if d = d.Truncate(time.Second); err != nil || d < Shortest || d > Longest {
-		return 0, fmt.Errorf("is not a duration from %s to %.0fh: write for how long the approval is to count, as in 72h or 30m",
+		return 0, fmt.Errorf("is not a duration from %s to %.0fh: write how long the approval counts, for example 72h or 30m",
 			"1m", Longest.Hours())
 	}
 	return d, nil
@@ -55,7 +55,7 @@ func Parse(value string) (Approval, error) {
 		return Approval{}, fmt.Errorf("read the approval: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Approval{}, errors.New("read the approval: more follows it")
+		return Approval{}, errors.New("read the approval: unexpected text after it")
 	}
 	return a, nil
 }
@@ -73,9 +73,9 @@ func (a Approval) String() string {
 func (a Approval) Counts(job types.UID, profile, tier string, now time.Time) (bool, string) {
 	switch {
 	case a.UID != job:
-		return false, "is of another object, which had this name"
+		return false, "is for an earlier object of this name"
 	case a.Profile != profile:
-		return false, "is by profile " + a.Profile
+		return false, "is for profile " + a.Profile
 	case a.Tier != tier:
 		return false, "is for tier " + a.Tier
 	case !now.Before(a.Until.Time):
@@ -93,24 +93,25 @@ type Question struct {
 	Tier string
 	// Profile of the job's namespace; nil for a namespace that belongs to none.
 	Profile *v1alpha1.ResourceQuotaProfile
-	// WebhooksOff is true when nobody checks who writes approvals, so that none counts.
+	// WebhooksOff is true if the operator runs without webhooks. Then anyone can write an approval, and none counts.
 	WebhooksOff bool
 }
 
-// Answer says why the job waits, and what to do; nothing for a job that may begin. Until is when the approval expires by which it
-// may; zero for a job that needs none.
+// Answer is why the job waits and what to do; empty for a job that may begin. until is when its approval expires; zero for a
+// job that needs none.
 func (q Question) Answer(now time.Time) (waits string, until time.Time) {
 	if !config.RequiresApproval(q.Profile, q.Tier) {
 		return "", time.Time{}
 	}
 	if q.WebhooksOff {
-		return fmt.Sprintf("Tier %s takes approval by profile %s. The operator runs without webhooks (--webhooks=false), so that "+
-			"nobody checks who approves, and no approval counts: have them switched on, or create it in another tier.", q.Tier,
+		return fmt.Sprintf("Profile %[2]s requires approval for tier %[1]s. Approval needs the webhooks, and this operator runs "+
+			"without "+
+			"them (--webhooks=false). Ask an administrator to switch them on, or create the job in another tier.", q.Tier,
 			q.Profile.Name), time.Time{}
 	}
 	namespace, name := q.Job.GetNamespace(), q.Job.GetName()
-	waits = fmt.Sprintf("Tier %s takes approval, by somebody who may approve on profile %s (ClusterRole tideline-approve): "+
-		"tideline approve %s/%s --for 72h, or kubectl annotate %s %s -n %s %s=72h.", q.Tier, q.Profile.Name, namespace, name,
+	waits = fmt.Sprintf("Tier %s requires approval. A user with the right to approve on profile %s (ClusterRole tideline-approve) "+
+		"runs: tideline approve %s/%s --for 72h, or kubectl annotate %s %s -n %s %s=72h.", q.Tier, q.Profile.Name, namespace, name,
 		q.Resource, name, namespace, v1alpha1.AnnotationApprove)
 	value, given := q.Job.GetAnnotations()[v1alpha1.AnnotationApproval]
 	if !given {
@@ -118,11 +119,11 @@ func (q Question) Answer(now time.Time) (waits string, until time.Time) {
 	}
 	a, err := Parse(value)
 	if err != nil {
-		return fmt.Sprintf("%s Annotation %s does not count, because it is none that a webhook wrote.", waits,
+		return fmt.Sprintf("%s The webhook did not write the present annotation %s, so Tideline ignores it.", waits,
 			v1alpha1.AnnotationApproval), time.Time{}
 	}
 	if counts, why := a.Counts(q.Job.GetUID(), q.Profile.Name, q.Tier, now); !counts {
-		return fmt.Sprintf("%s The approval that it has, by %s, does not count: it %s.", waits, a.By, why), time.Time{}
+		return fmt.Sprintf("%s The present approval by %s does not count: it %s.", waits, a.By, why), time.Time{}
 	}
 	return "", a.Until.Time
 }

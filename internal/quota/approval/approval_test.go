@@ -43,8 +43,8 @@ func TestHowLongAnApprovalMayCount(t *testing.T) {
 	}
 	for _, value := range []string{"", "72", "3d", "forever", "59.9s", "0", "-72h", "8761h", "1000000000h", "true"} {
 		_, err := ParseDuration(value)
-		NewWithT(t).Expect(err).To(MatchError("is not a duration from 1m to 8760h: write for how long the approval is to count, as in "+
-			"72h or 30m"), value)
+		NewWithT(t).Expect(err).To(MatchError("is not a duration from 1m to 8760h: write how long the approval counts, for "+
+			"example 72h or 30m"), value)
 	}
 }
 
@@ -58,10 +58,10 @@ func TestWhatAnApprovalCountsFor(t *testing.T) {
 		"as it was given":   {},
 		"to the last":       {after: 72*time.Hour - time.Second},
 		"expired":           {after: 72 * time.Hour, why: "expired at 2026-11-25T12:00:00Z"},
-		"of another job":    {change: func(a *Approval) { a.UID = "8" }, why: "is of another object, which had this name"},
-		"of no job":         {change: func(a *Approval) { a.UID = "" }, why: "is of another object, which had this name"},
+		"of another job":    {change: func(a *Approval) { a.UID = "8" }, why: "is for an earlier object of this name"},
+		"of no job":         {change: func(a *Approval) { a.UID = "" }, why: "is for an earlier object of this name"},
 		"of another tier":   {change: func(a *Approval) { a.Tier = "small-traffic" }, why: "is for tier small-traffic"},
-		"by another's team": {change: func(a *Approval) { a.Profile = "search" }, why: "is by profile search"},
+		"by another's team": {change: func(a *Approval) { a.Profile = "search" }, why: "is for profile search"},
 		"without an end":    {change: func(a *Approval) { a.Until = metav1.Time{} }, why: "expired at 0001-01-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,9 @@ func TestWhatAnApprovalCountsFor(t *testing.T) {
 }
 
 func TestWhoWaitsForApproval(t *testing.T) {
-	const asks = "Tier main-traffic takes approval, by somebody who may approve on profile ads (ClusterRole tideline-approve): " +
-		"tideline approve ads-dev/ctr --for 72h, or kubectl annotate etj ctr -n ads-dev tideline.io/approve=72h."
+	const asks = "Tier main-traffic requires approval. A user with the right to approve on profile ads (ClusterRole " +
+		"tideline-approve) runs: tideline approve ads-dev/ctr --for 72h, or kubectl annotate etj ctr -n ads-dev " +
+		"tideline.io/approve=72h."
 	for name, c := range map[string]struct {
 		change func(*Question)
 		after  time.Duration
@@ -91,18 +92,18 @@ func TestWhoWaitsForApproval(t *testing.T) {
 		}, until: noon.Add(72 * time.Hour)},
 		"with one that expired": {change: func(q *Question) {
 			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: given().String()})
-		}, after: 73 * time.Hour, waits: asks + " The approval that it has, by bob@example.com, does not count: it expired at " +
+		}, after: 73 * time.Hour, waits: asks + " The present approval by bob@example.com does not count: it expired at " +
 			"2026-11-25T12:00:00Z."},
 		"with what is none": {change: func(q *Question) {
 			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: "yes"})
-		}, waits: asks + " Annotation tideline.io/approval does not count, because it is none that a webhook wrote."},
+		}, waits: asks + " The webhook did not write the present annotation tideline.io/approval, so Tideline ignores it."},
 		"in another tier": {change: func(q *Question) { q.Tier = "exploratory" }},
 		"without profile": {change: func(q *Question) { q.Profile = nil }},
 		"without webhooks": {change: func(q *Question) {
 			q.WebhooksOff = true
 			q.Job.SetAnnotations(map[string]string{v1alpha1.AnnotationApproval: given().String()})
-		}, waits: "Tier main-traffic takes approval by profile ads. The operator runs without webhooks (--webhooks=false), so that " +
-			"nobody checks who approves, and no approval counts: have them switched on, or create it in another tier."},
+		}, waits: "Profile ads requires approval for tier main-traffic. Approval needs the webhooks, and this operator runs " +
+			"without them (--webhooks=false). Ask an administrator to switch them on, or create the job in another tier."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := Question{

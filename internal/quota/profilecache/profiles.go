@@ -23,7 +23,7 @@ type Profiles struct {
 	index  *quota.Index
 }
 
-// All are the profiles, which are not to be changed.
+// All are the profiles. Callers must not change them.
 func (p *Profiles) All() []*v1alpha1.ResourceQuotaProfile { return p.all }
 
 // ReadProfiles reads all profiles.
@@ -39,8 +39,8 @@ func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) 
 	return &Profiles{reader: reader, all: profiles, index: quota.NewIndex(profiles)}, nil
 }
 
-// Of reads the metadata of a namespace and the profile that it belongs to, nil for none, which is not to be changed. A namespace
-// that is not there is an error.
+// Of reads the metadata of a namespace and its profile; nil for none. Callers must not change the profile. A namespace that
+// does not exist is an error.
 func (p *Profiles) Of(ctx context.Context, namespace string) (
 	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
 ) {
@@ -63,7 +63,8 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 	return profiles.Of(ctx, namespace)
 }
 
-// ProfileChanged passes on what jobs read of a profile: its spec, whether and why it has a Queue, and to whom it hands room over.
+// ProfileChanged passes on changes that jobs depend on: the spec, whether there is a Queue and why not, and the jobs that get
+// the room of reservations.
 func ProfileChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok := e.ObjectOld.(*v1alpha1.ResourceQuotaProfile)
@@ -73,7 +74,7 @@ func ProfileChanged() predicate.Predicate {
 	}}
 }
 
-// handsOver tells whether jobs that take the room of reservations differ.
+// handsOver tells whether the jobs that take the room of reservations changed.
 func handsOver(old, now *v1alpha1.ResourceQuotaProfile) bool {
 	takers := func(p *v1alpha1.ResourceQuotaProfile) []string {
 		var jobs []string

@@ -25,8 +25,8 @@ var _ = Describe("Caps", Serial, func() {
 		Eventually(ads.Fetch("first")).Should(testutil.Train(6))
 		ads.Submit(ads.job("second", 4, 4).Owner("alice"))
 		Eventually(ads.Fetch("second")).Should(testutil.Wait(waits))
-		Expect(ads.Read("second").Status.Message).To(Equal("Profile ads lets alice hold 8 nvidia.com/gpu at most; 6 nvidia.com/gpu " +
-			"in use, and the job asks for 4 nvidia.com/gpu. It starts by itself when enough of that is given back."))
+		Expect(ads.Read("second").Status.Message).To(Equal("alice may hold at most 8 nvidia.com/gpu (profile ads). 6 " +
+			"nvidia.com/gpu in use, and the job asks for 4 nvidia.com/gpu. The job starts by itself when enough is released."))
 		Expect(ads.Pods("second")).To(BeEmpty(), "there is no gang that others would make room for")
 		ads.Submit(ads.job("third", 2, 2).Owner("alice"))
 		Eventually(ads.Fetch("third")).Should(testutil.Wait(waits), "it would fit, and does not overtake")
