@@ -28,21 +28,21 @@ type completer struct {
 	of     words
 }
 
-// newJob is what completers read of a job. Whatever else is wrong with an object, or with the shape of these fields, is for its
-// schema to say, which the API server checks after this.
+// newJob is the part of a job that completers read. The API server checks the schema after this webhook, so any other error
+// in the object is reported there.
 type newJob struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec *struct {
 		Owner string `json:"owner"`
-		// OwnerGroups are overwritten, whatever they are.
+		// OwnerGroups are overwritten, whatever the user wrote.
 		OwnerGroups json.RawMessage `json:"ownerGroups"`
 	} `json:"spec"`
 }
 
-// Handle makes the user who creates a job its owner, records of which groups the owner is, and takes off the approval of another
-// job, from which the new one may be copied.
+// Handle makes the user who creates a job its owner, and records the groups of the owner. It removes an approval, which
+// belongs to the job from which this one was copied.
 func (c *completer) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var job newJob
 	if err := json.Unmarshal(req.Object.Raw, &job); err != nil || job.Spec == nil {
@@ -55,7 +55,7 @@ func (c *completer) Handle(ctx context.Context, req admission.Request) admission
 	var groups []string
 	if job.Spec.Owner == "" || job.Spec.Owner == req.UserInfo.Username {
 		var refusal *admission.Response
-		if groups, refusal = c.groups(ctx, req); refusal != nil {
+		if groups, refusal = c.namedGroups(ctx, req); refusal != nil {
 			return *refusal
 		}
 	}
@@ -74,14 +74,15 @@ func (c *completer) Handle(ctx context.Context, req admission.Request) admission
 // mostGroups is how many groups the schema lets a job have.
 const mostGroups = 64
 
-// groups are those of the user that profiles name; the response is nil if they are known, and no more than a job may have.
-func (c *completer) groups(ctx context.Context, req admission.Request) ([]string, *admission.Response) {
+// namedGroups are the groups of the user that profiles name. Others are left out: a user may have thousands, and they decide
+// nothing. The response is a refusal, or nil.
+func (c *completer) namedGroups(ctx context.Context, req admission.Request) ([]string, *admission.Response) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	profiles, err := profilecache.ReadProfiles(ctx, c.client)
 	if err != nil {
 		unknown := admission.Errored(http.StatusInternalServerError, fmt.Errorf(
-			"spec.ownerGroups: nobody knows which groups of %s profiles name (%w): create the %s again in a moment",
+			"spec.ownerGroups: Tideline cannot read which groups of %s the profiles name (%w): create the %s again in a moment",
 			req.UserInfo.Username, err, c.of.job))
 		return nil, &unknown
 	}
@@ -89,8 +90,8 @@ func (c *completer) groups(ctx context.Context, req admission.Request) ([]string
 	if len(groups) <= mostGroups {
 		return groups, nil
 	}
-	refused := denied(c.of.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "ownerGroups"), fmt.Sprintf(
-		"%s is in %d groups that ResourceQuotaProfiles name, and a job has %d at most: have profiles name fewer",
+	refused := denyObject(c.of.kind, req.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "ownerGroups"), fmt.Sprintf(
+		"%s is in %d groups that ResourceQuotaProfiles name, and a job may have %d: ask an administrator to name fewer in profiles",
 		req.UserInfo.Username, len(groups), mostGroups))})
 	return nil, &refused
 }
@@ -112,7 +113,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
 			return Decision{}, fmt.Errorf("read the job: %w", err)
 		}
 		d := Decide(job, by, Rules{cfg, p})
-		d.early(job.Annotations)
+		d.refuseEarlyApproval(job.Annotations)
 		return d, nil
 	}}
 }
@@ -124,13 +125,13 @@ func newMergeValidator(c client.Client, cfg *config.Configuration) *validator {
 			return Decision{}, fmt.Errorf("read the merge: %w", err)
 		}
 		d := DecideMerge(&merge.Spec, by, Rules{cfg, p})
-		d.early(merge.Annotations)
+		d.refuseEarlyApproval(merge.Annotations)
 		return d, nil
 	}}
 }
 
-// reviewTimeout is how long the API server may take to answer for a user's rights, and caches to have profiles, all in all. It is
-// well below the time that the API server gives a webhook, so that the user reads what was asked and not that a webhook was late.
+// reviewTimeout is the time to read profiles and to ask the API server for a user's rights, in all. It is well below the
+// timeout of the webhook, so that the user reads which question had no answer, and not that a webhook was late.
 const reviewTimeout = 5 * time.Second
 
 // Handle asks the API server for rights of the user only when the job claims something.
@@ -138,7 +139,8 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	_, of, err := profilecache.ProfileOf(ctx, v.client, req.Namespace)
-	if err != nil && !apierrors.IsNotFound(err) { // The cache of a new namespace lags; the job itself is held to the profile too.
+	// The cache may not have a new namespace yet. The planner checks the job against the profile again, so nothing is lost.
+	if err != nil && !apierrors.IsNotFound(err) {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	d, err := v.decide(req.Object.Raw, Creation{
@@ -147,12 +149,12 @@ func (v *validator) Handle(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return d.answer(ctx, v.client, req, v.of.kind, "create the "+v.of.job+" again")
+	return d.answerRequest(ctx, v.client, req, v.of.kind, "create the "+v.of.job+" again")
 }
 
-// answer asks the API server for the rights that are claimed, and answers whoever sent the request. Again is what they do when it
-// does not say.
-func (d *Decision) answer(
+// answerRequest asks the API server for the claimed rights, and answers the request. again is what the user does if the API
+// server gives no answer.
+func (d *Decision) answerRequest(
 	ctx context.Context, c client.Client, req admission.Request, kind, again string,
 ) admission.Response {
 	for _, claim := range d.Claims {
@@ -167,11 +169,11 @@ func (d *Decision) answer(
 	if len(d.Refused) == 0 {
 		return admission.Allowed("")
 	}
-	return denied(kind, req.Name, d.Refused)
+	return denyObject(kind, req.Name, d.Refused)
 }
 
-// denied refuses an object of one kind in the form in which the API server does.
-func denied(kind, name string, why field.ErrorList) admission.Response {
+// denyObject refuses an object in the form of the API server's own errors, so that kubectl shows one line a field.
+func denyObject(kind, name string, why field.ErrorList) admission.Response {
 	refusal := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), name, why).Status()
 	response := admission.Denied("")
 	response.Result = &refusal
@@ -195,7 +197,7 @@ func mayOne(
 			if rights[i].Namespace != "" {
 				where = "in namespace " + rights[i].Namespace
 			}
-			return false, fmt.Errorf("the API server does not say whether %s may %s %s %s (%w)", user.Username, rights[i].Verb,
+			return false, fmt.Errorf("the API server did not answer whether %s may %s %s %s (%w)", user.Username, rights[i].Verb,
 				rights[i].Resource, where, err)
 		}
 		if review.Status.Allowed {

@@ -114,19 +114,21 @@ func (r *reviewer) verbs() []string {
 }
 
 func TestValidator(t *testing.T) {
-	const refusal = `ElasticTrainingJob.tideline.io "ctr" is invalid: spec.owner: Forbidden: "bob" is not "alice", ` +
-		`who creates the job, and naming somebody else takes the right to assign-owner on elastictrainingjobs.tideline.io in ` +
-		`namespace ads: leave the owner out, or have an admin bind ClusterRole tideline-assign-owner`
+	const refusal = `ElasticTrainingJob.tideline.io "ctr" is invalid: spec.owner: Forbidden: "bob" is not "alice", who ` +
+		`creates the job. To name another owner, a user needs the verb assign-owner on elastictrainingjobs.tideline.io in ` +
+		`namespace ads: leave the owner out, or ask an administrator to bind ClusterRole tideline-assign-owner`
 	const (
 		own     = `{"spec":{"owner":"alice"}}`
 		others  = `{"spec":{"owner":"bob"}}`
 		account = `{"spec":{"owner":"alice","template":{"spec":{"serviceAccountName":"trainer"}}}}`
 		both    = `{"spec":{"owner":"bob","template":{"spec":{"serviceAccount":"trainer"}}}}`
 
-		accountRefusal = `ElasticTrainingJob.tideline.io "ctr" is invalid: spec.template.spec.serviceAccountName: Forbidden: workers ` +
-			`that run as ServiceAccount "trainer" take the right to create pods in namespace ads, or to use serviceaccounts trainer ` +
-			`there, and "alice" has neither: leave serviceAccountName out, or have an admin give one of these rights`
-		unanswered = `spec.template.spec.serviceAccountName: the API server does not say whether alice may create pods in namespace ` +
+		accountRefusal = `ElasticTrainingJob.tideline.io "ctr" is invalid: spec.template.spec.serviceAccountName: Forbidden: to ` +
+			`run workers as ServiceAccount "trainer", a user needs the right to create pods in namespace ads, or to use ` +
+			`serviceaccounts trainer there. "alice" has neither: leave serviceAccountName out, or ask an administrator for one of ` +
+			`these rights`
+		unanswered = `spec.template.spec.serviceAccountName: the API server did not answer whether alice may create pods in ` +
+			`namespace ` +
 			`ads (late): create the job again in a moment`
 	)
 	for name, c := range map[string]struct {
@@ -189,8 +191,8 @@ func TestValidatorOfMerges(t *testing.T) {
 	const (
 		begin  = `MergeJob.tideline.io "ctr" is invalid: `
 		merge  = `"pool":"tideline-merge","store":{"provider":"s3","bucket":"models","credentialsSecretName":"key"}`
-		secret = `spec.store.credentialsSecretName: Forbidden: a store that is read by Secret "key" takes the right to get that ` +
-			`Secret in namespace ads, which "alice" does not have: name one that you may read, or have an admin give the right`
+		secret = `spec.store.credentialsSecretName: Forbidden: to use Secret "key", a user needs the right to get it in ` +
+			`namespace ads, which "alice" does not have: name a Secret that you may read, or ask an administrator for the right`
 	)
 	for name, c := range map[string]struct {
 		merge string
@@ -207,21 +209,23 @@ func TestValidatorOfMerges(t *testing.T) {
 		},
 		"unanswerable": {
 			merge: `{"spec":{` + merge + `}}`, err: errors.New("late"), asks: []string{"get"}, code: 500,
-			says: `spec.store.credentialsSecretName: the API server does not say whether alice may get secrets in namespace ads (late): ` +
+			says: `spec.store.credentialsSecretName: the API server did not answer whether alice may get secrets in namespace ads ` +
+				`(late): ` +
 				`create the merge again in a moment`,
 		},
 		"somebody else": {
 			merge: `{"spec":{"owner":"bob",` + merge + `}}`, may: "get", asks: []string{"assign-owner", "get"}, code: 422,
-			says: begin + `spec.owner: Forbidden: "bob" is not "alice", who creates the merge, and naming somebody else takes the right ` +
-				`to assign-owner on mergejobs.tideline.io in namespace ads: leave the owner out, or have an admin bind ClusterRole ` +
+			says: begin + `spec.owner: Forbidden: "bob" is not "alice", who creates the merge. To name another owner, a user needs ` +
+				`the verb assign-owner on mergejobs.tideline.io in namespace ads: leave the owner out, or ask an administrator to ` +
+				`bind ClusterRole ` +
 				`tideline-assign-owner`,
 		},
 		"an account": {
 			merge: `{"spec":{"template":{"spec":{"serviceAccountName":"merger"}},` + merge + `}}`, may: "get",
 			asks: []string{"create", "use", "get"}, code: 422,
-			says: begin + `spec.template.spec.serviceAccountName: Forbidden: pods that run as ServiceAccount "merger" take the right to ` +
-				`create pods in namespace ads, or to use serviceaccounts merger there, and "alice" has neither: leave ` +
-				`serviceAccountName out, or have an admin give one of these rights`,
+			says: begin + `spec.template.spec.serviceAccountName: Forbidden: to run pods as ServiceAccount "merger", a user needs ` +
+				`the right to create pods in namespace ads, or to use serviceaccounts merger there. "alice" has neither: leave ` +
+				`serviceAccountName out, or ask an administrator for one of these rights`,
 		},
 		"no merge": {merge: `{"spec":3}`, code: 400, says: "read the merge"},
 	} {
@@ -265,8 +269,8 @@ func TestProfileOfTheNamespaceDecides(t *testing.T) {
 	cfg.Merges.Pools = []string{"tideline-merge", "merge-ads"}
 	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{profile}}
 	for job, refusal := range map[string]string{
-		`{"spec":{"owner":"alice","tier":"main-traffic"}}`: `spec.tier: Invalid value: "main-traffic": is not a tier that profile ` +
-			`team-ads allows, which allows exploratory, small-traffic: name one of these, or have the profile allow it`,
+		`{"spec":{"owner":"alice","tier":"main-traffic"}}`: `spec.tier: Invalid value: "main-traffic": profile team-ads does ` +
+			`not allow this tier; it allows exploratory, small-traffic: use one of these, or ask an administrator to allow it`,
 		`{"spec":{"owner":"alice","tier":"small-traffic"}}`: "",
 		`{"spec":{"owner":"alice"}}`:                        "",
 	} {
@@ -281,8 +285,8 @@ func TestProfileOfTheNamespaceDecides(t *testing.T) {
 	t.Run("a pool", func(t *testing.T) {
 		g := NewWithT(t)
 		response := newMergeValidator(r, cfg).Handle(t.Context(), creation(`{"spec":{"owner":"alice","pool":"tideline-merge"}}`))
-		g.Expect(response.Result.Message).To(ContainSubstring(`spec.pool: Invalid value: "tideline-merge": is not a pool that ` +
-			`profile team-ads allows, which allows merge-ads: name one of these, or have the profile allow it`))
+		g.Expect(response.Result.Message).To(ContainSubstring(`spec.pool: Invalid value: "tideline-merge": profile team-ads ` +
+			`does not allow this pool; it allows merge-ads: use one of these, or ask an administrator to allow it`))
 	})
 	t.Run("another namespace", func(t *testing.T) {
 		other := creation(`{"spec":{"owner":"alice","tier":"main-traffic"}}`)

@@ -25,11 +25,11 @@ import (
 const (
 	// approve is the verb on resourcequotaprofiles that lets a user approve jobs of the profile's namespaces.
 	approve = "approve"
-	// approvalSkew is how far apart the clocks of two replicas may be, one of which records an approval that the other checks.
+	// approvalSkew is how far apart the clocks of two replicas may be. One may record an approval and the other check it.
 	approvalSkew = time.Minute
 )
 
-// Approvable is what approvals read of a job, of whatever kind.
+// Approvable is the part of a job of any kind that approvals read.
 type Approvable struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -46,46 +46,47 @@ func (a *Approvable) owner() ownership.Owner {
 	return ownership.Of(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
 }
 
-// annotation is the path of an annotation, for messages.
-func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
+// annotationPath is the path of an annotation, for messages.
+func annotationPath(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
 
 // pathOf is the path of an annotation, for patches (RFC 6901).
 func pathOf(key string) string { return "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1") }
 
-// early refuses approval of a job that is not there yet.
-func (d *Decision) early(annotations map[string]string) {
+// refuseEarlyApproval refuses approval of a job that is being created: an approval names the UID, which does not exist yet.
+func (d *Decision) refuseEarlyApproval(annotations map[string]string) {
 	if _, asked := annotations[v1alpha1.AnnotationApprove]; asked {
-		d.Refused = append(d.Refused, field.Forbidden(annotation(v1alpha1.AnnotationApprove), "an approval is of one object, and this "+
-			"is not created yet: leave it out, and have it approved once it exists"))
+		d.Refused = append(d.Refused, field.Forbidden(annotationPath(v1alpha1.AnnotationApprove), "a job can be approved "+
+			"only after it was created: leave it out, and approve the job then"))
 	}
 }
 
-// tier is the one that an approval of the job is for. It is an error to approve what takes no approval.
-func (r Rules) tier(job *Approvable) (string, *field.Error) {
-	at := annotation(v1alpha1.AnnotationApprove)
+// approvableTier is the tier that an approval of the job is for. To approve a tier that requires no approval is an error.
+func (r Rules) approvableTier(job *Approvable) (string, *field.Error) {
+	at := annotationPath(v1alpha1.AnnotationApprove)
 	if r.Profile == nil {
-		return "", field.Forbidden(at, fmt.Sprintf("namespace %s belongs to no ResourceQuotaProfile, so that no job of it takes "+
+		return "", field.Forbidden(at, fmt.Sprintf("namespace %s belongs to no ResourceQuotaProfile, so its jobs require no "+
 			"approval: leave it out", job.Namespace))
 	}
 	tier, ok := r.Config.Tiers.OpenTo(r.Profile, job.owner()).Find(job.Spec.Tier)
 	switch {
 	case !ok:
-		return "", field.Forbidden(at, fmt.Sprintf("its tier, %q, is none that profile %s allows, which allows %s: have the profile "+
-			"allow it first", job.Spec.Tier, r.Profile.Name, r.Config.Tiers.NamesOpenTo(r.Profile, job.owner())))
+		return "", field.Forbidden(at, fmt.Sprintf("profile %[2]s does not allow tier %[1]q of the job; it allows %[3]s: ask an "+
+			"administrator to allow it first", job.Spec.Tier, r.Profile.Name, r.Config.Tiers.NamesOpenTo(r.Profile, job.owner())))
 	case !config.RequiresApproval(r.Profile, tier.Name):
-		return "", field.Forbidden(at, fmt.Sprintf("tier %s takes no approval by profile %s: leave it out", tier.Name, r.Profile.Name))
+		return "", field.Forbidden(at, fmt.Sprintf("tier %s requires no approval in profile %s: leave it out", tier.Name,
+			r.Profile.Name))
 	}
 	return tier.Name, nil
 }
 
-// Record is the approval that a user asks to have recorded of a job by the value of annotation approve.
+// Record makes the record of an approval that a user gives by the value of annotation approve.
 func (r Rules) Record(job *Approvable, user string, now time.Time) (approval.Approval, *field.Error) {
 	asked := job.Annotations[v1alpha1.AnnotationApprove]
 	counts, err := approval.ParseDuration(asked)
 	if err != nil {
-		return approval.Approval{}, field.Invalid(annotation(v1alpha1.AnnotationApprove), asked, err.Error())
+		return approval.Approval{}, field.Invalid(annotationPath(v1alpha1.AnnotationApprove), asked, err.Error())
 	}
-	tier, refusal := r.tier(job)
+	tier, refusal := r.approvableTier(job)
 	if refusal != nil {
 		return approval.Approval{}, refusal
 	}
@@ -95,9 +96,9 @@ func (r Rules) Record(job *Approvable, user string, now time.Time) (approval.App
 	}, nil
 }
 
-// CheckApproval judges a change of a job by a user, as far as approvals go: a record may be one only that Record makes for that
-// user, and to write or remove one takes the right to approve. In a namespace without a profile no record counts, and anybody may
-// remove it.
+// CheckApproval judges a change of a job's approval by a user. The record must be the one that Record makes for that user,
+// and to write or remove it requires the right to approve. In a namespace without a profile records do not count, and every
+// user may remove them.
 func (r Rules) CheckApproval(before, job *Approvable, user string, now time.Time) Decision {
 	var d Decision
 	was, had := before.Annotations[v1alpha1.AnnotationApproval]
@@ -105,17 +106,17 @@ func (r Rules) CheckApproval(before, job *Approvable, user string, now time.Time
 	switch {
 	case was == is && had == has:
 		return d
-	case has && !r.genuine(is, job, user, now):
-		d.Refused = append(d.Refused, field.Forbidden(annotation(v1alpha1.AnnotationApproval), fmt.Sprintf("only the webhook writes "+
-			"it: leave it out, and write %s: 72h to approve", v1alpha1.AnnotationApprove)))
+	case has && !r.isGenuine(is, job, user, now):
+		d.Refused = append(d.Refused, field.Forbidden(annotationPath(v1alpha1.AnnotationApproval), fmt.Sprintf("only the "+
+			"webhook writes it: leave it out, and set annotation %s: 72h to approve", v1alpha1.AnnotationApprove)))
 	case r.Profile != nil:
 		d.Claims = append(d.Claims, claimApproval(r.Profile.Name, user, !has))
 	}
 	return d
 }
 
-// genuine tells whether a record is one that was made for the user just now.
-func (r Rules) genuine(record string, job *Approvable, user string, now time.Time) bool {
+// isGenuine tells whether the mutating webhook made the record for this user just now. It makes the record again and compares.
+func (r Rules) isGenuine(record string, job *Approvable, user string, now time.Time) bool {
 	a, err := approval.Parse(record)
 	if err != nil {
 		return false
@@ -126,34 +127,35 @@ func (r Rules) genuine(record string, job *Approvable, user string, now time.Tim
 	return refusal == nil && same.String() == record && now.Sub(a.At.Time).Abs() <= approvalSkew
 }
 
-// claimApproval claims the right to approve. Whoever replaces a job by a file that does not have the record takes it back without
-// meaning to, and is told how not to.
+// claimApproval requires the right to approve. A user who replaces a job by a file without the record removes it without
+// meaning to. The message tells how to keep it.
 func claimApproval(profile, user string, takenBack bool) Claim {
 	keep := ""
 	if takenBack {
-		keep = "; to change something else, keep the annotation as it is, or use kubectl apply or kubectl patch, which do"
+		keep = "; to change something else, keep the annotation, or use kubectl apply or kubectl patch, which keep it"
 	}
 	return Claim{
 		Rights: []authorizationv1.ResourceAttributes{{
 			Verb: approve, Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
 			Resource: "resourcequotaprofiles", Name: profile,
 		}},
-		Refusal: field.Forbidden(annotation(v1alpha1.AnnotationApproval), fmt.Sprintf("to approve a job, or to take an approval back, "+
-			"takes the right to %s resourcequotaprofiles.%s %s, which %q does not have: ask somebody who has it, or have a cluster admin "+
-			"bind ClusterRole tideline-approve%s", approve, v1alpha1.GroupVersion.Group, profile, user, keep)),
+		Refusal: field.Forbidden(annotationPath(v1alpha1.AnnotationApproval), fmt.Sprintf("to approve a job, or to remove an "+
+			"approval, a user needs the right to %s resourcequotaprofiles.%s %s, which %q does not have: ask a user who has it, or "+
+			"ask an "+
+			"administrator to bind ClusterRole tideline-approve%s", approve, v1alpha1.GroupVersion.Group, profile, user, keep)),
 	}
 }
 
-// approver records approvals and checks what is recorded. The API server calls it for changes of approvals alone; where OLM
-// installs webhooks, which cannot say so, for every change of a job, and it looks for itself.
+// approver records approvals and checks the records. The API server calls it only for changes of approvals. Webhooks that OLM
+// installs cannot have such a condition, so they are called for every change of a job, and approver looks for itself.
 type approver struct {
 	client client.Client
 	config *config.Configuration
 	now    func() time.Time
 }
 
-// record writes who approves, in place of what they asked.
-func (a *approver) record(ctx context.Context, req admission.Request) admission.Response {
+// recordApprover replaces annotation approve by the record of who approved.
+func (a *approver) recordApprover(ctx context.Context, req admission.Request) admission.Response {
 	before, job, response := changeOf(req)
 	if response != nil {
 		return *response
@@ -163,22 +165,22 @@ func (a *approver) record(ctx context.Context, req admission.Request) admission.
 	if !has || (had && was == is) {
 		return admission.Allowed("")
 	}
-	rules, err := a.rules(ctx, req.Namespace)
+	rules, err := a.rulesFor(ctx, req.Namespace)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	record, refusal := rules.Record(job, req.UserInfo.Username, a.now())
 	if refusal != nil {
 		d := Decision{Refused: field.ErrorList{refusal}}
-		return d.answer(ctx, a.client, req, req.Kind.Kind, "")
+		return d.answerRequest(ctx, a.client, req, req.Kind.Kind, "")
 	}
 	return admission.Patched("",
 		jsonpatch.NewOperation("remove", pathOf(v1alpha1.AnnotationApprove), nil),
 		jsonpatch.NewOperation("add", pathOf(v1alpha1.AnnotationApproval), record.String()))
 }
 
-// check refuses records that nobody may write, or that this user may not.
-func (a *approver) check(ctx context.Context, req admission.Request) admission.Response {
+// checkRecords refuses a record that the webhook did not write, or whose user may not approve.
+func (a *approver) checkRecords(ctx context.Context, req admission.Request) admission.Response {
 	before, job, response := changeOf(req)
 	if response != nil {
 		return *response
@@ -188,16 +190,16 @@ func (a *approver) check(ctx context.Context, req admission.Request) admission.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	rules, err := a.rules(ctx, req.Namespace)
+	rules, err := a.rulesFor(ctx, req.Namespace)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	d := rules.CheckApproval(before, job, req.UserInfo.Username, a.now())
-	return d.answer(ctx, a.client, req, req.Kind.Kind, "approve it again")
+	return d.answerRequest(ctx, a.client, req, req.Kind.Kind, "approve it again")
 }
 
-// rules are those of the jobs of a namespace.
-func (a *approver) rules(ctx context.Context, namespace string) (Rules, error) {
+// rulesFor are the rules of the jobs of a namespace.
+func (a *approver) rulesFor(ctx context.Context, namespace string) (Rules, error) {
 	_, of, err := profilecache.ProfileOf(ctx, a.client, namespace)
 	return Rules{a.config, of}, err
 }

@@ -65,31 +65,31 @@ func TestRecord(t *testing.T) {
 	}{
 		"for three days": {asks: "72h"},
 		"for ever": {asks: "forever", refused: `metadata.annotations[tideline.io/approve]: Invalid value: "forever": is not a ` +
-			`duration from 1m to 8760h: write for how long the approval is to count, as in 72h or 30m`},
+			`duration from 1m to 8760h: write how long the approval counts, for example 72h or 30m`},
 		"without a profile": {asks: "72h", change: func(_ *Approvable, r *Rules) { r.Profile = nil },
-			refused: `metadata.annotations[tideline.io/approve]: Forbidden: namespace ads belongs to no ResourceQuotaProfile, so that ` +
-				`no job of it takes approval: leave it out`},
+			refused: `metadata.annotations[tideline.io/approve]: Forbidden: namespace ads belongs to no ResourceQuotaProfile, so ` +
+				`its jobs require no approval: leave it out`},
 		"in a tier that takes none": {asks: "72h", change: func(job *Approvable, _ *Rules) { job.Spec.Tier = "" },
-			refused: `metadata.annotations[tideline.io/approve]: Forbidden: tier exploratory takes no approval by profile team-ads: ` +
+			refused: `metadata.annotations[tideline.io/approve]: Forbidden: tier exploratory requires no approval in profile team-ads: ` +
 				`leave it out`},
 		"in a tier that is not allowed": {asks: "72h", change: func(job *Approvable, _ *Rules) { job.Spec.Tier = "small-traffic" },
-			refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "small-traffic", is none that profile team-ads ` +
-				`allows, which allows exploratory, main-traffic: have the profile allow it first`},
+			refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "small-traffic" ` +
+				`of the job; it allows exploratory, main-traffic: ask an administrator to allow it first`},
 		"in a tier beyond its owner's": {asks: "72h", change: func(job *Approvable, r *Rules) {
 			job.Spec.Owner, r.Profile.Spec.Members = "ivy", []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}}
-		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "main-traffic", is none that profile team-ads ` +
-			`allows, which allows exploratory to ivy: have the profile allow it first`},
+		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
+			`of the job; it allows exploratory to ivy: ask an administrator to allow it first`},
 		"in a tier beyond its owner's group": {asks: "72h", change: func(job *Approvable, r *Rules) {
 			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"interns"}
 			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
-		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "main-traffic", is none that profile team-ads ` +
-			`allows, which allows exploratory to ivy as a member of interns: have the profile allow it first`},
+		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
+			`of the job; it allows exploratory to ivy as a member of interns: ask an administrator to allow it first`},
 		"in a tier of a group that nobody checked": {asks: "72h", change: func(job *Approvable, r *Rules) {
 			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
 			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
-		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: its tier, "main-traffic", is none that profile team-ads ` +
-			`allows, which allows exploratory to ivy: have the profile allow it first`},
+		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
+			`of the job; it allows exploratory to ivy: ask an administrator to allow it first`},
 		"in a tier by default": {asks: "72h", change: func(job *Approvable, r *Rules) {
 			job.Spec.Tier, r.Profile.Spec.Tiers[0].Default, r.Profile.Spec.Tiers[1].Default = "", false, true
 		}},
@@ -112,8 +112,8 @@ func TestRecord(t *testing.T) {
 }
 
 func TestNobodyForgesAnApproval(t *testing.T) {
-	const forged = `metadata.annotations[tideline.io/approval]: Forbidden: only the webhook writes it: leave it out, and write ` +
-		`tideline.io/approve: 72h to approve`
+	const forged = `metadata.annotations[tideline.io/approval]: Forbidden: only the webhook writes it: leave it out, and set ` +
+		`annotation tideline.io/approve: 72h to approve`
 	for name, c := range map[string]struct {
 		before, after string
 		tier          string
@@ -222,13 +222,13 @@ func TestWhatIsAskedIsRecorded(t *testing.T) {
 		"recorded long ago ": {approvable(), approvable(v1alpha1.AnnotationApproval, recorded()), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := newApprover(&reviewer{}).record(t.Context(), change(t, c.before, c.after))
+			response := newApprover(&reviewer{}).recordApprover(t.Context(), change(t, c.before, c.after))
 			NewWithT(t).Expect(response.Allowed).To(BeTrue())
 			NewWithT(t).Expect(response.Patches).To(Equal(c.patches))
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
-		response := newApprover(&reviewer{}).record(t.Context(), change(t, approvable(), asks("soon")))
+		response := newApprover(&reviewer{}).recordApprover(t.Context(), change(t, approvable(), asks("soon")))
 		NewWithT(t).Expect(response.Allowed).To(BeFalse())
 		NewWithT(t).Expect(response.Result.Message).To(HavePrefix(`MergeJob.tideline.io "ctr" is invalid: metadata.annotations` +
 			`[tideline.io/approve]: Invalid value: "soon": is not a duration`))
@@ -236,9 +236,9 @@ func TestWhatIsAskedIsRecorded(t *testing.T) {
 }
 
 func TestApprovalTakesTheRight(t *testing.T) {
-	const refusal = `MergeJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approval]: Forbidden: to approve a ` +
-		`job, or to take an approval back, takes the right to approve resourcequotaprofiles.tideline.io team-ads, which "alice" does ` +
-		`not have: ask somebody who has it, or have a cluster admin bind ClusterRole tideline-approve`
+	const refusal = `MergeJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approval]: Forbidden: to ` +
+		`approve a job, or to remove an approval, a user needs the right to approve resourcequotaprofiles.tideline.io team-ads, ` +
+		`which "alice" does not have: ask a user who has it, or ask an administrator to bind ClusterRole tideline-approve`
 	with := approvable(v1alpha1.AnnotationApproval, recorded())
 	for name, c := range map[string]struct {
 		before *Approvable
@@ -257,11 +257,11 @@ func TestApprovalTakesTheRight(t *testing.T) {
 		"taken back": {before: with, after: approvable(), may: "approve", asks: []string{"approve"}},
 		"taken back without the right": {
 			before: with, after: approvable(), asks: []string{"approve"}, code: 422, says: refusal +
-				"; to change something else, keep the annotation as it is, or use kubectl apply or kubectl patch, which do",
+				"; to change something else, keep the annotation, or use kubectl apply or kubectl patch, which keep it",
 		},
 		"unanswerable": {
 			before: approvable(), after: with, err: errors.New("late"), asks: []string{"approve"}, code: 500,
-			says: `metadata.annotations[tideline.io/approval]: the API server does not say whether alice may approve ` +
+			says: `metadata.annotations[tideline.io/approval]: the API server did not answer whether alice may approve ` +
 				`resourcequotaprofiles team-ads (late): approve it again in a moment`,
 		},
 		"some other change": {before: with, after: approvable(v1alpha1.AnnotationApproval, recorded(), "a", "b")},
@@ -269,7 +269,7 @@ func TestApprovalTakesTheRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &reviewer{may: c.may, err: c.err}
-			response := newApprover(r).check(t.Context(), change(t, c.before, c.after))
+			response := newApprover(r).checkRecords(t.Context(), change(t, c.before, c.after))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
 			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
 			if c.code != 0 {
@@ -281,8 +281,8 @@ func TestApprovalTakesTheRight(t *testing.T) {
 	t.Run("no job", func(t *testing.T) {
 		req := change(t, approvable(), approvable())
 		req.Object.Raw = []byte(`{"spec":3}`)
-		NewWithT(t).Expect(newApprover(&reviewer{}).check(t.Context(), req).Result.Code).To(BeEquivalentTo(400))
-		NewWithT(t).Expect(newApprover(&reviewer{}).record(t.Context(), req).Result.Code).To(BeEquivalentTo(400))
+		NewWithT(t).Expect(newApprover(&reviewer{}).checkRecords(t.Context(), req).Result.Code).To(BeEquivalentTo(400))
+		NewWithT(t).Expect(newApprover(&reviewer{}).recordApprover(t.Context(), req).Result.Code).To(BeEquivalentTo(400))
 	})
 }
 
@@ -293,19 +293,19 @@ func TestOtherChangesAreNotLookedInto(t *testing.T) {
 	req := change(t, before, approvable(v1alpha1.AnnotationApproval, recorded(), "a", "b"))
 	req.Namespace = "unknown"
 	a := newApprover(&reviewer{})
-	g.Expect(a.check(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")
-	g.Expect(a.record(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")
+	g.Expect(a.checkRecords(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")
+	g.Expect(a.recordApprover(t.Context(), req).Allowed).To(BeTrue(), "no profile is read")
 }
 
 func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 	g := NewWithT(t)
 	by := creation(`{"metadata":{"annotations":{"tideline.io/approve":"72h"}},"spec":{"owner":"alice"}}`)
 	g.Expect(newJobValidator(&reviewer{}, config.Defaults()).Handle(t.Context(), by).Result.Message).To(Equal(
-		`ElasticTrainingJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approve]: Forbidden: an approval is of ` +
-			`one object, and this is not created yet: leave it out, and have it approved once it exists`))
+		`ElasticTrainingJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approve]: Forbidden: a job can be ` +
+			`approved only after it was created: leave it out, and approve the job then`))
 	by = creation(`{"metadata":{"annotations":{"tideline.io/approve":""}},"spec":{"owner":"alice","pool":"tideline-merge"}}`)
 	g.Expect(newMergeValidator(&reviewer{}, config.Defaults()).Handle(t.Context(), by).Result.Message).To(ContainSubstring(
-		`this is not created yet`))
+		`only after it was created`))
 
 	copied := creation(`{"metadata":{"annotations":{"tideline.io/approval":"copied"}},"spec":{"owner":"alice"}}`)
 	g.Expect((&completer{&reviewer{}, forTraining}).Handle(t.Context(), copied).Patches).To(Equal([]jsonpatch.JsonPatchOperation{

@@ -101,16 +101,16 @@ func TestAuthoritiesOfCallersAreRead(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	_, err := requireClients(file)
-	g.Expect(err).To(MatchError(MatchRegexp(`^webhooks\.clientCAFile: open .*ca.crt: no such file or directory: mount it`)))
+	g.Expect(err).To(MatchError(MatchRegexp(`^webhooks\.clientCAFile: open .*ca.crt: no such file or directory: mount the file`)))
 	g.Expect(os.WriteFile(file, []byte("no certificate"), 0o600)).To(Succeed())
 	_, err = requireClients(file)
-	g.Expect(err).To(MatchError(ContainSubstring("ca.crt holds no certificate in PEM: write there")))
+	g.Expect(err).To(MatchError(ContainSubstring("ca.crt contains no PEM certificate: write the")))
 }
 
 func TestOnceReadyIsNotAskedAgain(t *testing.T) {
 	g := NewWithT(t)
 	asked, answer := 0, errors.New("not yet")
-	check := once(func(*http.Request) error { asked++; return answer })
+	check := latchHealthy(func(*http.Request) error { asked++; return answer })
 	g.Expect(check(nil)).To(MatchError("not yet"))
 	answer = nil
 	g.Expect(check(nil)).To(Succeed())

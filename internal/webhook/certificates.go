@@ -43,10 +43,10 @@ const (
 	againInterval = time.Second
 )
 
-// The keys of the Secret, which are cert-controller's.
+// The keys of the Secret are those of cert-controller, whose code makes the certificates.
 const caCert, caKey, servingCert, servingKey = "ca.crt", "ca.key", corev1.TLSCertKey, corev1.TLSPrivateKeyKey
 
-// Configurations are the objects that hold the CA by which the API server knows the webhooks, with nothing but their names.
+// Configurations are the objects that contain the CA of the webhooks, with nothing but their names.
 func Configurations() []client.Object {
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	mutating.Name = MutatingConfiguration
@@ -55,24 +55,24 @@ func Configurations() []client.Object {
 	return []client.Object{mutating, validating}
 }
 
-// certificates keeps the certificate of the webhooks: in a Secret, for all replicas and for restarts; in memory, to serve it; and
-// its CA in the webhook configurations. Whatever of these is changed or deleted is mended at once.
+// certificates maintains the certificate of the webhooks: in a Secret for all replicas and for restarts, in memory to serve
+// it, and its CA in the webhook configurations. It restores any of these at once when it is changed or deleted.
 type certificates struct {
 	client client.Client
-	// live reads the Secret with the private keys, so that they are in no cache.
+	// live reads without a cache, so that no cache holds the private keys.
 	live   client.Reader
 	secret client.ObjectKey
 	now    func() time.Time
 
 	mu      sync.Mutex
 	serving *tls.Certificate
-	// problem is why the API server cannot call the webhooks; nil when it can.
+	// problem is why the API server cannot call the webhooks; nil if it can.
 	problem error
 }
 
 func newCertificates(c client.Client, live client.Reader, secret client.ObjectKey) *certificates {
 	return &certificates{
-		client: c, live: live, secret: secret, now: time.Now, problem: errors.New("the certificate is not there yet"),
+		client: c, live: live, secret: secret, now: time.Now, problem: errors.New("the webhook certificate does not exist yet"),
 	}
 }
 
@@ -106,23 +106,23 @@ func (c *certificates) addTo(mgr ctrl.Manager) error {
 		watch(registration.WithKind("MutatingWebhookConfiguration")), watch(registration.WithKind("ValidatingWebhookConfiguration")))
 }
 
-// Reconcile mends what is not as it must be.
+// Reconcile restores Secret, served certificate and CA.
 func (c *certificates) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	problem := c.keep(ctx)
+	problem := c.keepValid(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.problem = problem
 	switch {
 	case apierrors.IsConflict(problem), apierrors.IsAlreadyExists(problem):
-		return reconcile.Result{RequeueAfter: againInterval}, nil // Another replica wrote first, and did the same.
+		return reconcile.Result{RequeueAfter: againInterval}, nil // Another replica wrote the same first.
 	case apierrors.IsNotFound(problem):
-		ctrl.LoggerFrom(ctx).Info("The API server calls no webhooks yet", "reason", problem.Error())
-		return reconcile.Result{}, nil // The watch tells when it is there.
+		ctrl.LoggerFrom(ctx).Info("Webhook configuration not found, waiting for it", "reason", problem.Error())
+		return reconcile.Result{}, nil // The watch reports when it is created.
 	}
 	return reconcile.Result{RequeueAfter: lookInterval}, problem
 }
 
-func (c *certificates) keep(ctx context.Context) error {
+func (c *certificates) keepValid(ctx context.Context) error {
 	called := Configurations()
 	var hosts []string
 	for _, o := range called {
@@ -135,7 +135,7 @@ func (c *certificates) keep(ctx context.Context) error {
 			}
 		}
 	}
-	data, err := c.stored(ctx, hosts)
+	data, err := c.ensureStored(ctx, hosts)
 	if err != nil {
 		return err
 	}
@@ -143,16 +143,16 @@ func (c *certificates) keep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the certificate in Secret %s: %w", c.secret, err)
 	}
-	c.serve(&serving)
+	c.setServing(&serving)
 	for _, o := range called {
-		if err := c.trust(ctx, o, data[caCert]); err != nil {
+		if err := c.trustCA(ctx, o, data[caCert]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ClientConfigs say where the webhooks of a configuration are called.
+// ClientConfigs are the addresses of the webhooks of a configuration.
 func ClientConfigs(o client.Object) []*admissionregistrationv1.WebhookClientConfig {
 	var all []*admissionregistrationv1.WebhookClientConfig
 	switch o := o.(type) {
@@ -168,7 +168,7 @@ func ClientConfigs(o client.Object) []*admissionregistrationv1.WebhookClientConf
 	return all
 }
 
-// hostOf is the name by which the API server calls a webhook, and so the name that the certificate must have.
+// hostOf is the host name under which the API server calls a webhook. The certificate must contain it.
 func hostOf(config *admissionregistrationv1.WebhookClientConfig) string {
 	if config.Service != nil {
 		return config.Service.Name + "." + config.Service.Namespace + ".svc"
@@ -180,15 +180,16 @@ func hostOf(config *admissionregistrationv1.WebhookClientConfig) string {
 	return address.Hostname()
 }
 
-// stored returns what the Secret holds, once that is valid for the hosts for a while.
-func (c *certificates) stored(ctx context.Context, hosts []string) (map[string][]byte, error) {
+// ensureStored returns the content of the Secret, after it has replaced certificates that are missing, expire soon, or lack a
+// host.
+func (c *certificates) ensureStored(ctx context.Context, hosts []string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	err := c.live.Get(ctx, c.secret, secret)
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return nil, fmt.Errorf("read Secret %s: %w", c.secret, err)
 	}
-	data, err := renew(secret.Data, hosts, c.now())
+	data, err := renewExpiring(secret.Data, hosts, c.now())
 	if err != nil || data == nil {
 		return secret.Data, err
 	}
@@ -201,15 +202,15 @@ func (c *certificates) stored(ctx context.Context, hosts []string) (map[string][
 	if err != nil {
 		return nil, fmt.Errorf("write Secret %s: %w", c.secret, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Certificate made", "hosts", hosts, "secret", c.secret.String())
+	ctrl.LoggerFrom(ctx).Info("Created the webhook certificate", "hosts", hosts, "secret", c.secret.String())
 	return data, nil
 }
 
-// trust writes the CA into a webhook configuration that does not have it.
-func (c *certificates) trust(ctx context.Context, o client.Object, ca []byte) error {
+// trustCA writes the CA into a webhook configuration, if it has another.
+func (c *certificates) trustCA(ctx context.Context, o client.Object, ca []byte) error {
 	wanted, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
-		return fmt.Errorf("%T is no object of the API", o)
+		return fmt.Errorf("%T is not an API object", o)
 	}
 	changed := false
 	for _, config := range ClientConfigs(wanted) {
@@ -225,14 +226,14 @@ func (c *certificates) trust(ctx context.Context, o client.Object, ca []byte) er
 	return nil
 }
 
-func (c *certificates) serve(serving *tls.Certificate) {
+func (c *certificates) setServing(serving *tls.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serving = serving
 }
 
-// current is the certificate to serve, for tls.Config.GetCertificate.
-func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// currentCertificate is the certificate to serve, for tls.Config.GetCertificate.
+func (c *certificates) currentCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.serving == nil {
@@ -241,15 +242,15 @@ func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.serving, nil
 }
 
-func (c *certificates) ready() error {
+func (c *certificates) checkReady() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.problem
 }
 
-// renew returns certificates in place of those that are missing, broken, about to end or made for other hosts, and nil when there
-// are none. The CA stays while it can, because the API server knows the others by it.
-func renew(data map[string][]byte, hosts []string, now time.Time) (map[string][]byte, error) {
+// renewExpiring returns new certificates if the present ones are missing, invalid, about to expire or made for other hosts;
+// nil if they are good. It keeps a valid CA: the API server trusts the certificates of the other replicas by it.
+func renewExpiring(data map[string][]byte, hosts []string, now time.Time) (map[string][]byte, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no webhook is configured in " + MutatingConfiguration + " and " + ValidatingConfiguration)
 	}
@@ -261,7 +262,7 @@ func renew(data map[string][]byte, hosts []string, now time.Time) (map[string][]
 		ok, err := rotator.ValidCert(data[caCert], data[cert], data[key], host, usages, now.Add(renewBefore))
 		return ok && err == nil
 	}
-	ca, err := authority(data)
+	ca, err := readAuthority(data)
 	if err != nil || !valid(caCert, caKey, caName, nil) {
 		if ca, err = maker.CreateCACert(now.Add(-skew), now.Add(caLife)); err != nil {
 			return nil, fmt.Errorf("make a CA: %w", err)
@@ -276,8 +277,8 @@ func renew(data map[string][]byte, hosts []string, now time.Time) (map[string][]
 	return map[string][]byte{caCert: ca.CertPEM, caKey: ca.KeyPEM, servingCert: cert, servingKey: key}, nil
 }
 
-// authority reads the CA of a Secret.
-func authority(data map[string][]byte) (*rotator.KeyPairArtifacts, error) {
+// readAuthority reads the CA of a Secret.
+func readAuthority(data map[string][]byte) (*rotator.KeyPairArtifacts, error) {
 	pair, err := tls.X509KeyPair(data[caCert], data[caKey])
 	if err != nil {
 		return nil, err

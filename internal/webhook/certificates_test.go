@@ -28,7 +28,7 @@ func verify(g Gomega, data map[string][]byte, host string, at time.Time) {
 
 func TestCertificatesAreRenewed(t *testing.T) {
 	hosts := []string{"tideline-webhook.tideline-system.svc", "localhost"}
-	first, err := renew(nil, hosts, today)
+	first, err := renewExpiring(nil, hosts, today)
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred(), "there were none")
 	for _, host := range hosts {
@@ -61,7 +61,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			made, err := renew(c.data, c.hosts, c.at)
+			made, err := renewExpiring(c.data, c.hosts, c.at)
 			g.Expect(err).NotTo(HaveOccurred())
 			if !c.renewed {
 				g.Expect(made).To(BeNil(), "nothing is made")
@@ -71,13 +71,13 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			}
 		})
 	}
-	_, err = renew(nil, nil, today)
+	_, err = renewExpiring(nil, nil, today)
 	g.Expect(err).To(MatchError(ContainSubstring("no webhook is configured")))
 }
 
 func TestCertificateLivesAYear(t *testing.T) {
 	g := NewWithT(t)
-	made, err := renew(nil, []string{"localhost"}, today)
+	made, err := renewExpiring(nil, []string{"localhost"}, today)
 	g.Expect(err).NotTo(HaveOccurred())
 	for key, years := range map[string]int{servingCert: 1, caCert: 10} {
 		block, _ := pem.Decode(made[key])

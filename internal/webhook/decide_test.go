@@ -30,10 +30,10 @@ func TestDecide(t *testing.T) {
 		"nobody":                     {user: "alice"},
 		"a known tier":               {user: "alice", owner: "alice", tier: "main-traffic"},
 		"an unknown tier": {user: "alice", owner: "alice", tier: "platinum", refused: `spec.tier: Invalid value: "platinum": ` +
-			`is not a tier of the operator's configuration, which knows exploratory, small-traffic, main-traffic: name one of these`},
+			`is not a tier of the operator's configuration, which has exploratory, small-traffic, main-traffic: use one of these`},
 		"as many workers as allowed": {user: "alice", owner: "alice", workers: 64},
 		"more workers": {user: "alice", owner: "alice", workers: 65, refused: `spec.maxReplicas: Invalid value: 65: is more than the ` +
-			`64 workers that the operator's configuration allows a job (limits.maxWorkersPerJob): ask for fewer`},
+			`64 workers that the operator's configuration allows for a job (limits.maxWorkersPerJob): use fewer`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -103,23 +103,23 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 			Spec:       v1alpha1.ResourceQuotaProfileSpec{Caps: &v1alpha1.ProfileCaps{PerUser: of(perUser), PerJob: of(perJob)}},
 		}
 	}
-	const asks = `spec.minReplicas: Invalid value: 4: The job asks for 8 nvidia.com/gpu`
+	const asks = `spec.minReplicas: Invalid value: 4: The job asks for at least 8 nvidia.com/gpu`
 	for name, c := range map[string]struct {
 		profile *v1alpha1.ResourceQuotaProfile
 		models  []string
 		refused string
 	}{
 		"as much as may be": {profile: caps("8", "8", "")},
-		"more than a job may have": {profile: caps("8", "7", ""), refused: asks + " at least, and profile ads lets a job hold 7 " +
-			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
-		"more than a user may have": {profile: caps("7", "8", ""), refused: asks + " at least, and profile ads lets a user hold 7 " +
-			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
-		"more than a part of a device": {profile: caps("8", "1500m", ""), refused: asks + " at least, and profile ads lets a job " +
-			"hold 1.5 nvidia.com/gpu at most: lower minReplicas, or have the profile allow more"},
+		"more than a job may have": {profile: caps("8", "7", ""), refused: asks + ", and profile ads lets a job hold at most 7 " +
+			"nvidia.com/gpu: lower minReplicas, or ask an administrator to raise the limit"},
+		"more than a user may have": {profile: caps("7", "8", ""), refused: asks + ", and profile ads lets a user hold at most " +
+			"7 nvidia.com/gpu: lower minReplicas, or ask an administrator to raise the limit"},
+		"more than a part of a device": {profile: caps("8", "1500m", ""), refused: asks + ", and profile ads lets a job hold " +
+			"at most 1.5 nvidia.com/gpu: lower minReplicas, or ask an administrator to raise the limit"},
 		"of a model that it need not have": {profile: caps("7", "7", "A100"), models: []string{"A100", "H100"}},
 		"of a model that it asks for": {
-			profile: caps("7", "8", "A100"), models: []string{"A100"}, refused: asks + " (A100) at least, and profile ads lets a user " +
-				"hold 7 nvidia.com/gpu (A100) at most: lower minReplicas, or have the profile allow more",
+			profile: caps("7", "8", "A100"), models: []string{"A100"}, refused: asks + " (A100), and profile ads lets a user hold " +
+				"at most 7 nvidia.com/gpu (A100): lower minReplicas, or ask an administrator to raise the limit",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 	g.Expect(Decide(job, Creation{}, rules).Refused).To(BeEmpty())
 	job.Spec.MinReplicas = 5
 	g.Expect(Decide(job, Creation{}, rules).Refused.ToAggregate()).To(MatchError(ContainSubstring(
-		"The job asks for 1.25 nvidia.com/gpu at least, and profile ads lets a job hold 1 nvidia.com/gpu at most")))
+		"The job asks for at least 1.25 nvidia.com/gpu, and profile ads lets a job hold at most 1 nvidia.com/gpu")))
 	job.Spec.Owner = "alice"
 	profile.Spec.Caps = nil
 	profile.Status.OverBudget = []v1alpha1.OverBudget{{User: "alice", OnExceeded: v1alpha1.ExceededDeny}}
@@ -194,8 +194,8 @@ func TestDecideRefusesAcceleratorsWhereNobodyHasHours(t *testing.T) {
 				g.Expect(refused).NotTo(HaveOccurred())
 				return
 			}
-			g.Expect(refused).To(MatchError("spec.owner: Forbidden: profile ads allows a user no hours of accelerators in 168h: ask for " +
-				"no accelerators, or have the profile allow some"))
+			g.Expect(refused).To(MatchError("spec.owner: Forbidden: profile ads gives users no accelerator hours in 168h: remove " +
+				"the accelerators, or ask an administrator for hours"))
 		})
 	}
 }
@@ -206,9 +206,9 @@ func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 		gpus    string
 		refused string
 	}{
-		"who has": {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "1", "spec.owner: Forbidden: alice has " +
-			"used 501 of the 500 hours of accelerators that profile ads allows a user in 168h: wait until enough of that is longer ago, " +
-			"or have the profile allow more"},
+		"who has": {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "1", "spec.owner: Forbidden: alice " +
+			"has used 501 of 500 accelerator hours in 168h (profile ads): wait until enough of them are older than 168h, or ask an " +
+			"administrator for more"},
 		"for a job without devices":       {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "", ""},
 		"for a job that asks for none":    {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededDeny}, "0", ""},
 		"who has, and may wait":           {v1alpha1.OverBudget{User: "alice", OnExceeded: v1alpha1.ExceededQueue}, "1", ""},

@@ -17,21 +17,22 @@ import (
 )
 
 const (
-	// maxObject is what an object may have in bytes of JSON: etcd stores no larger one (--max-request-bytes).
+	// maxObject is the largest object in bytes of JSON: etcd stores no larger one (--max-request-bytes).
 	maxObject = 3 << 19
-	// maxDecoded is what a review may take once it is decoded, in bytes. Go takes 408 for a container that is written as {}, so that
-	// few bytes may become many. A job with as many containers and variables as its schema allows takes half of it.
+	// maxDecoded is the most bytes that a decoded review may take. Go takes 408 bytes for a container written as {}, so a short
+	// review may become a large object. A job with as many containers and variables as its schema allows takes half of the
+	// limit.
 	maxDecoded = 6 << 20
-	// maxQuantity and maxExponent are what the schema lets a quantity have in characters, and its exponent in digits. To read
-	// 1E-2000000000 takes minutes, and gigabytes.
+	// maxQuantity is the most characters of a quantity in the schema, and maxExponent the most digits of its exponent. To parse
+	// 1E-2000000000 takes minutes and gigabytes.
 	maxQuantity, maxExponent = 64, 3
-	// escapedKey is what it takes to read a key that is written with escapes, which no field's is.
+	// escapedKey is the memory to read a key with escapes. No field needs them.
 	escapedKey = 512
-	// header is what Go takes for a string or an interface, apart from its content.
+	// header is the size of a string or an interface in Go, without its content.
 	header = 16
 )
 
-// scan finds what JSON would take once it is decoded, and decodes nothing. Its JSON is valid.
+// scan computes the memory that valid JSON takes once it is decoded, without decoding it.
 type scan struct {
 	data []byte
 	at   int
@@ -39,16 +40,16 @@ type scan struct {
 	object reflect.Type
 	spent  int
 
-	// wrong is the rule that is broken, and where the path to it, last step first; ended is when it is complete.
+	// wrong is the broken rule. where is the path to it, last step first, and ended is true once the path is complete.
 	wrong string
 	where []string
 	ended bool
 }
 
-// decodedSize tells what a review would take, whose objects are read as this type. If it breaks a rule, that is said in words.
+// decodedSize is the memory of a decoded review whose objects have this type. If it breaks a rule, wrong says which and where.
 func decodedSize(review []byte, object reflect.Type) (size int, wrong string) {
 	s := &scan{data: review, object: object}
-	if s.value(reflect.TypeFor[admissionv1.AdmissionReview]()) {
+	if s.passValue(reflect.TypeFor[admissionv1.AdmissionReview]()) {
 		return s.spent, ""
 	}
 	slices.Reverse(s.where)
@@ -60,20 +61,20 @@ func (s *scan) refuse(rule string, values ...any) bool {
 	return false
 }
 
-// under notes a step of the path on the way back from what is wrong.
-func (s *scan) under(step string) bool {
+// addStep adds a step to the path, on the way back from the broken rule.
+func (s *scan) addStep(step string) bool {
 	if !s.ended {
 		s.where = append(s.where, step)
 	}
 	return false
 }
 
-func (s *scan) spend(n int) bool {
+func (s *scan) spendBudget(n int) bool {
 	if s.spent += n; s.spent <= maxDecoded {
 		return true
 	}
-	return s.refuse("up to here the object would take more than %d bytes of the operator's memory, which is the most that it may: "+
-		"shorten the list or the map that this is in", maxDecoded)
+	return s.refuse("up to this field the object takes more than the limit of %d bytes of the operator's memory: "+
+		"shorten the list or the map that contains the field", maxDecoded)
 }
 
 var (
@@ -84,126 +85,126 @@ var (
 	readsText       = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// value passes one value, which is to be read as type t. It returns false once something is wrong.
-func (s *scan) value(t reflect.Type) bool {
-	s.space()
+// passValue skips one value and counts its memory as type t. It returns false if the value breaks a rule.
+func (s *scan) passValue(t reflect.Type) bool {
+	s.skipSpace()
 	first := s.data[s.at]
 	if first == 'n' {
-		s.skip()
+		s.skipValue()
 		return true
 	}
 	for ; t.Kind() == reflect.Pointer; t = t.Elem() {
-		if !s.spend(int(t.Elem().Size())) {
+		if !s.spendBudget(int(t.Elem().Size())) {
 			return false
 		}
 	}
 	switch reader := reflect.PointerTo(t); {
 	case t == rawType:
-		return s.raw()
+		return s.passRaw()
 	case t == quantityType:
-		return s.quantity()
+		return s.passQuantity()
 	case reader.Implements(readsJSON), reader.Implements(readsText):
-		return s.spend(2 * len(s.skip()))
+		return s.spendBudget(2 * len(s.skipValue()))
 	}
 	switch kind := t.Kind(); {
 	case kind == reflect.Interface && first == '{':
-		return s.members(anyMap)
+		return s.passMembers(anyMap)
 	case kind == reflect.Interface && first == '[':
-		return s.elements(anyList)
+		return s.passElements(anyList)
 	case (kind == reflect.Struct || kind == reflect.Map) && first == '{':
-		return s.members(t)
+		return s.passMembers(t)
 	case (kind == reflect.Slice || kind == reflect.Array) && first == '[':
-		return s.elements(t)
+		return s.passElements(t)
 	}
-	// What is not of the type's kind is an error to the decoder, which keeps nothing of it.
-	return s.spend(len(s.skip()))
+	// A value of another kind is an error to the decoder, which stores nothing of it.
+	return s.spendBudget(len(s.skipValue()))
 }
 
-// raw passes an object, which is kept as it is and then read by the handler.
-func (s *scan) raw() bool {
+// passRaw skips an object that the review stores as bytes, and the handler decodes.
+func (s *scan) passRaw() bool {
 	start := s.at
-	if size := len(s.skip()); size > maxObject {
-		return s.refuse("it has %d bytes, and the API server stores no object of more than %d: shorten what is long in it, and have "+
-			"scripts in the image or in a ConfigMap", size, maxObject)
+	if size := len(s.skipValue()); size > maxObject {
+		return s.refuse("it has %d bytes, and the API server stores objects of at most %d: shorten it, and move "+
+			"scripts to the image or a ConfigMap", size, maxObject)
 	}
 	s.at = start
 	if s.object == nil {
-		s.skip()
+		s.skipValue()
 		return true
 	}
-	if s.value(s.object) {
+	if s.passValue(s.object) {
 		return true
 	}
 	s.ended = true
 	return false
 }
 
-func (s *scan) quantity() bool {
-	text := strings.Trim(string(s.skip()), `"`)
+func (s *scan) passQuantity() bool {
+	text := strings.Trim(string(s.skipValue()), `"`)
 	if len(text) > maxQuantity {
-		return s.refuse("it has %d characters, and a quantity has %d at most: write it as 500m or 16Gi", len(text), maxQuantity)
+		return s.refuse("it has %d characters, and a quantity may have %d: write it like 500m or 16Gi", len(text), maxQuantity)
 	}
 	// An escaped e would hide the exponent.
 	e := strings.LastIndexAny(text, `eE`)
 	if strings.Contains(text, `\`) || e >= 0 && len(strings.TrimLeft(text[e+1:], "+-")) > maxExponent {
-		return s.refuse("it is %q, and the exponent of a quantity has %d digits at most: write it as 500m or 16Gi", text, maxExponent)
+		return s.refuse("it is %q, and the exponent of a quantity may have %d digits: write it like 500m or 16Gi", text, maxExponent)
 	}
-	return s.spend(maxQuantity)
+	return s.spendBudget(maxQuantity)
 }
 
-// members passes an object that is to be read as a struct or a map.
-func (s *scan) members(t reflect.Type) bool {
+// passMembers skips an object that is decoded as a struct or a map.
+func (s *scan) passMembers(t reflect.Type) bool {
 	var known fieldTypes
 	if t.Kind() == reflect.Struct {
 		known = fieldsOf(t)
 	}
 	s.at++
-	for s.more('}') {
-		key := s.skip()
-		s.space()
+	for s.hasMore('}') {
+		key := s.skipValue()
+		s.skipSpace()
 		s.at++ // the colon
 		var as reflect.Type
 		if t.Kind() == reflect.Map {
 			as = t.Elem()
 			// Maps grow by doubling.
-			if !s.spend(2 * (len(key) + header + int(as.Size()))) {
-				return s.under("[" + shown(key) + "]")
+			if !s.spendBudget(2 * (len(key) + header + int(as.Size()))) {
+				return s.addStep("[" + showKey(key) + "]")
 			}
 		} else {
-			if bytes.IndexByte(key, '\\') >= 0 && !s.spend(escapedKey) {
-				return s.under("." + shown(key))
+			if bytes.IndexByte(key, '\\') >= 0 && !s.spendBudget(escapedKey) {
+				return s.addStep("." + showKey(key))
 			}
-			as = known.find(key)
+			as = known.findField(key)
 		}
 		if as == nil {
-			s.skip()
-		} else if !s.value(as) {
+			s.skipValue()
+		} else if !s.passValue(as) {
 			if t.Kind() == reflect.Map {
-				return s.under("[" + shown(key) + "]")
+				return s.addStep("[" + showKey(key) + "]")
 			}
-			return s.under("." + shown(key))
+			return s.addStep("." + showKey(key))
 		}
 	}
 	return true
 }
 
-// elements passes a list.
-func (s *scan) elements(t reflect.Type) bool {
+// passElements skips a list.
+func (s *scan) passElements(t reflect.Type) bool {
 	s.at++
-	for i := 0; s.more(']'); i++ {
-		if !s.spend(int(t.Elem().Size())) || !s.value(t.Elem()) {
-			return s.under(fmt.Sprintf("[%d]", i))
+	for i := 0; s.hasMore(']'); i++ {
+		if !s.spendBudget(int(t.Elem().Size())) || !s.passValue(t.Elem()) {
+			return s.addStep(fmt.Sprintf("[%d]", i))
 		}
 	}
 	return true
 }
 
-// more tells whether another member follows, and goes to it; at the end it passes the end.
-func (s *scan) more(end byte) bool {
-	s.space()
+// hasMore goes to the next member and returns true, or skips the end and returns false.
+func (s *scan) hasMore(end byte) bool {
+	s.skipSpace()
 	if s.data[s.at] == ',' {
 		s.at++
-		s.space()
+		s.skipSpace()
 	}
 	if s.data[s.at] == end {
 		s.at++
@@ -212,15 +213,15 @@ func (s *scan) more(end byte) bool {
 	return true
 }
 
-func (s *scan) space() {
+func (s *scan) skipSpace() {
 	for s.data[s.at] <= ' ' {
 		s.at++
 	}
 }
 
-// skip passes one value, however deep, and returns it.
-func (s *scan) skip() []byte {
-	s.space()
+// skipValue skips one value of any depth, and returns its text. It does not recurse: deep JSON must not take the stack.
+func (s *scan) skipValue() []byte {
+	s.skipSpace()
 	start := s.at
 	for depth := 0; ; {
 		switch s.data[s.at] {
@@ -251,14 +252,14 @@ func (s *scan) skip() []byte {
 	}
 }
 
-// shown is a key as it is shown in a path, without quotes, and not as long as it may be.
-func shown(key []byte) string {
+// showKey is a key in a path for messages, without quotes and at most 64 bytes long.
+func showKey(key []byte) string {
 	const longest = 64
 	text := strings.Trim(string(key[:min(len(key), longest)]), `"`)
 	return strings.ToValidUTF8(text, "?")
 }
 
-// fieldTypes are the types of a struct's fields by their names in lower case: encoding/json heeds no case.
+// fieldTypes are the types of a struct's fields by their names in lower case: encoding/json ignores case.
 type fieldTypes map[string]reflect.Type
 
 var structs sync.Map // of fieldTypes, by the struct's type
@@ -287,8 +288,8 @@ func fieldsOf(t reflect.Type) fieldTypes {
 	return all
 }
 
-// find returns the type of the field that a quoted key names, nil for none.
-func (f fieldTypes) find(quoted []byte) reflect.Type {
+// findField returns the type of the field that a quoted key names, nil for none.
+func (f fieldTypes) findField(quoted []byte) reflect.Type {
 	key := quoted[1 : len(quoted)-1]
 	var lower [64]byte
 	plain := len(key) <= len(lower)
@@ -309,7 +310,7 @@ func (f fieldTypes) find(quoted []byte) reflect.Type {
 	return f[string(lower[:len(key)])]
 }
 
-// findFolded finds keys with escapes, and those of letters that Unicode folds to ones of ASCII.
+// findFolded finds keys with escapes, and keys with letters that Unicode folds to ASCII ones. The decoder matches these too.
 func (f fieldTypes) findFolded(quoted []byte) reflect.Type {
 	var key string
 	if json.Unmarshal(quoted, &key) != nil {

@@ -21,27 +21,27 @@ import (
 )
 
 const (
-	// maxReview is what a review may have in bytes: the object, the one that it replaces, and who asks.
+	// maxReview is the largest review in bytes: the object, the one that it replaces, and the user.
 	maxReview = 2*maxObject + 1<<19
-	// smallReview is what those of usual jobs stay below by far. They have room of their own, so that large ones, or whoever sends
-	// large ones slowly, hold up none of them.
+	// smallReview is far above the size of usual jobs. Small reviews have room of their own, so that large ones, or a caller who
+	// sends large ones slowly, cannot delay them.
 	smallReview = 128 << 10
-	// What may be in memory at a time, in bytes, of all webhooks together. A review is there up to four times while it is read, and
-	// lists take twice their size while they grow. Room for decoded ones is for two of the largest.
+	// The bytes that all webhooks together may have in memory. A review exists up to four times while it is read, and lists take
+	// twice their size while they grow. There is room for two decoded reviews of the largest size.
 	roomForSmall, roomForLarge, roomForDecoded = 4 << 20, 2 * maxReview, 2 * maxDecoded
-	// leastDecoded is what each decoded review counts for at least.
+	// leastDecoded is the least that a decoded review counts.
 	leastDecoded = 32 << 10
-	// headLength is how much of a review is looked at for its uid, which the API server writes first.
+	// headLength is how many bytes are searched for the review's uid, which the API server writes first.
 	headLength = 4 << 10
-	// drained is how much of a review that is refused is read all the same, and forgotten: a caller that still writes may not see
-	// the answer. The API server takes requests of 3 MB, and so sends no more than two of those.
+	// drained is how many bytes of a refused review are read and dropped. A caller that is still writing may not see the answer
+	// otherwise. The API server accepts requests of 3 MB, and so sends at most twice that.
 	drained = 8 << 20
-	// readTimeout is how long a review may take to arrive, and roomTimeout how long it waits for room. With reviewTimeout they are
-	// below what the API server gives a webhook.
+	// readTimeout is how long a review may take to arrive, and roomTimeout how long it waits for memory. Together with reviewTimeout
+	// they are below the timeout of the webhooks.
 	readTimeout, roomTimeout = 2 * time.Second, time.Second
 )
 
-// gate lets reviews through to handlers as far as there is memory for them. Whoever reaches the port may send one, so each is
+// gate passes reviews to handlers while there is memory for them. Anyone who reaches the port may send a review, so each is
 // measured before it is decoded.
 type gate struct {
 	small, large, decoded *semaphore.Weighted
@@ -56,20 +56,20 @@ func newGate() *gate {
 	}
 }
 
-// guard puts the gate before a handler that reads objects as this type.
-func (g *gate) guard(object reflect.Type, handler admission.Handler) http.Handler {
+// guardHandler puts the gate before a handler that reads objects as this type.
+func (g *gate) guardHandler(object reflect.Type, handler admission.Handler) http.Handler {
 	hook := &admission.Webhook{Handler: handler}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, object, hook) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serveReview(w, r, object, hook) })
 }
 
-func (g *gate) serve(w http.ResponseWriter, r *http.Request, object reflect.Type, hook http.Handler) {
+func (g *gate) serveReview(w http.ResponseWriter, r *http.Request, object reflect.Type, hook http.Handler) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
 	connection := http.NewResponseController(w)
-	_ = connection.SetReadDeadline(time.Now().Add(g.arrival)) // A recorder of tests has no deadlines.
+	_ = connection.SetReadDeadline(time.Now().Add(g.arrival)) // The recorder of tests supports no deadlines.
 	body := bufio.NewReaderSize(r.Body, headLength)
-	head, _ := body.Peek(headLength) // Whatever is wrong comes again when it is read.
+	head, _ := body.Peek(headLength) // An error comes again when the review is read.
 	answer := answerer{w, uidOf(head)}
 
 	length := r.ContentLength
@@ -77,7 +77,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, object reflect.Type
 		length = maxReview
 	}
 	if length > maxReview {
-		drain(body, r.ContentLength)
+		drainBody(body, r.ContentLength)
 		answer.tooLarge(length)
 		return
 	}
@@ -86,30 +86,30 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, object reflect.Type
 		room = g.small
 	}
 	if !g.acquire(r.Context(), room, length) {
-		drain(body, r.ContentLength)
-		answer.busy()
+		drainBody(body, r.ContentLength)
+		answer.answerBusy()
 		return
 	}
 	defer room.Release(length)
-	review, err := read(body, r.ContentLength)
+	review, err := readReview(body, r.ContentLength)
 	if err != nil {
-		answer.refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the review did not arrive within %s: %v: "+
-			"send it again", g.arrival, err))
+		answer.refuseReview(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the review did not arrive within "+
+			"%s: %v: send it again", g.arrival, err))
 		return
 	}
 	if len(review) > maxReview {
-		drain(body, -1)
+		drainBody(body, -1)
 		answer.tooLarge(int64(len(review)))
 		return
 	}
-	_ = connection.SetReadDeadline(time.Time{}) // One that passes later would end the context of the handler.
-	size, refusal := measure(review, object)
+	_ = connection.SetReadDeadline(time.Time{}) // A deadline that passes later would cancel the context of the handler.
+	size, refusal := measureReview(review, object)
 	if refusal != nil {
-		answer.refuse(refusal.code, refusal.reason, refusal.words)
+		answer.refuseReview(refusal.code, refusal.reason, refusal.words)
 		return
 	}
 	if !g.acquire(r.Context(), g.decoded, size) {
-		answer.busy()
+		answer.answerBusy()
 		return
 	}
 	defer g.decoded.Release(size)
@@ -118,7 +118,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, object reflect.Type
 	hook.ServeHTTP(w, measured)
 }
 
-// acquire waits for room for a while.
+// acquire waits for room, at most for the gate's patience.
 func (g *gate) acquire(ctx context.Context, room *semaphore.Weighted, n int64) bool {
 	if room.TryAcquire(n) {
 		return true
@@ -128,14 +128,14 @@ func (g *gate) acquire(ctx context.Context, room *semaphore.Weighted, n int64) b
 	return room.Acquire(ctx, n) == nil
 }
 
-// read reads a review of this length, or one byte more than it may have where the length is not said.
-func read(body io.Reader, length int64) ([]byte, error) {
+// readReview reads a review of this length. If the length is unknown, it reads at most one byte more than a review may have.
+func readReview(body io.Reader, length int64) ([]byte, error) {
 	if length >= 0 {
 		review := make([]byte, length)
 		_, err := io.ReadFull(body, review)
 		return review, err
 	}
-	review := make([]byte, maxReview+1) // At once: a buffer that grows takes more.
+	review := make([]byte, maxReview+1) // In one piece: a buffer that grows takes up to twice the memory.
 	n, err := io.ReadFull(body, review)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
@@ -143,9 +143,9 @@ func read(body io.Reader, length int64) ([]byte, error) {
 	return review[:n], err
 }
 
-func drain(body io.Reader, length int64) {
+func drainBody(body io.Reader, length int64) {
 	if length <= drained {
-		_, _ = io.CopyN(io.Discard, body, drained) // It ends early, or the caller is gone.
+		_, _ = io.CopyN(io.Discard, body, drained) // An error means that the body ended or the caller is gone.
 	}
 }
 
@@ -156,11 +156,12 @@ type refused struct {
 	words  string
 }
 
-// measure tells for how much a review counts while it is decoded.
-func measure(review []byte, object reflect.Type) (int64, *refused) {
-	// Asked first, because what is no JSON would be read as YAML, a few lines of which may become gigabytes.
+// measureReview is the memory that a review takes once it is decoded.
+func measureReview(review []byte, object reflect.Type) (int64, *refused) {
+	// Checked first: the decoder would read anything but JSON as YAML, and a few lines of YAML with aliases can become gigabytes.
 	if !bytes.HasPrefix(bytes.TrimLeft(review, " \t\r\n"), []byte("{")) || !json.Valid(review) {
-		return 0, &refused{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the body of %d bytes is no JSON object: "+
+		return 0, &refused{http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the body of %d bytes is not a "+
+			"JSON object: "+
 			"send an AdmissionReview of admission.k8s.io/v1 in JSON", len(review))}
 	}
 	size, wrong := decodedSize(review, object)
@@ -170,26 +171,27 @@ func measure(review []byte, object reflect.Type) (int64, *refused) {
 	return int64(max(size, leastDecoded)), nil
 }
 
-// answerer refuses a review: by an AdmissionReview where its uid is known, as the API server then repeats the words to the user,
-// and by the status of HTTP otherwise.
+// answerer refuses a review. If the uid is known it answers with an AdmissionReview, whose message the API server repeats to
+// the user. Otherwise it answers with an HTTP status.
 type answerer struct {
 	w   http.ResponseWriter
 	uid types.UID
 }
 
 func (a answerer) tooLarge(length int64) {
-	a.refuse(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, fmt.Sprintf("the review has %d bytes or "+
-		"more, and %d are read, because the API server stores no object of more than %d: shorten what is long in the object, and have "+
-		"scripts in the image or in a ConfigMap", length, maxReview, maxObject))
+	a.refuseReview(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, fmt.Sprintf("the review has "+
+		"at least %d bytes, more than the limit of %d; the API server stores objects of at most %d: shorten the object, and "+
+		"move scripts "+
+		"to the image or a ConfigMap", length, maxReview, maxObject))
 }
 
-func (a answerer) busy() {
+func (a answerer) answerBusy() {
 	a.w.Header().Set("Retry-After", "1")
-	a.refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, fmt.Sprintf("other reviews have taken all the memory "+
-		"that the operator has for them, for longer than %s: try again in a moment", roomTimeout))
+	a.refuseReview(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, fmt.Sprintf("other reviews have used all "+
+		"memory that the operator reserves for them for more than %s: try again in a moment", roomTimeout))
 }
 
-func (a answerer) refuse(code int32, reason metav1.StatusReason, words string) {
+func (a answerer) refuseReview(code int32, reason metav1.StatusReason, words string) {
 	if a.uid == "" {
 		http.Error(a.w, words, int(code))
 		return
@@ -204,7 +206,7 @@ func (a answerer) refuse(code int32, reason metav1.StatusReason, words string) {
 	}
 	a.w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(a.w).Encode(review); err != nil {
-		ctrl.Log.WithName("admission").V(1).Info("The caller was gone before it was answered", "reason", err.Error())
+		ctrl.Log.WithName("admission").V(1).Info("The caller closed the connection before the answer", "reason", err.Error())
 	}
 }
 
@@ -245,13 +247,13 @@ func uidOf(head []byte) types.UID {
 			}
 		}
 		if depth == 0 {
-			return "" // It is over, or is no object.
+			return "" // The object has ended, or the review is not an object.
 		}
-		isKey = true // What was read was a value, after which a key follows.
+		isKey = true // A value was read, so a key follows.
 	}
 }
 
-// passList passes what is left of a list.
+// passList skips the rest of a list.
 func passList(decoder *json.Decoder) bool {
 	for depth := 1; depth > 0; {
 		token, err := decoder.Token()

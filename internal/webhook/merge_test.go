@@ -21,9 +21,9 @@ func mergeSpec() *v1alpha1.MergeJobSpec {
 
 func TestDecideMerge(t *testing.T) {
 	const (
-		noServer = `that the operator's configuration allows (merges.endpoints), which lists `
-		add      = `: name one of these, or have whoever runs the operator add it`
-		noFolder = `is not in the folder where the operator's configuration allows stores of provider file (merges.localStores, ` +
+		noServer = `that the operator's configuration allows (merges.endpoints); it allows `
+		add      = `: use one of these, or ask an administrator to add it`
+		noFolder = `is outside the folder that the operator's configuration allows for stores of provider file (merges.localStores, ` +
 			`--allow-local-stores): `
 	)
 	folder := func(bucket string) v1alpha1.ModelStore {
@@ -36,20 +36,20 @@ func TestDecideMerge(t *testing.T) {
 		"nothing wrong": {edit: func(*v1alpha1.MergeJobSpec, *config.Merges) {}},
 		"an unknown tier": {
 			func(s *v1alpha1.MergeJobSpec, _ *config.Merges) { s.Tier = "platinum" },
-			`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, ` +
-				`small-traffic, main-traffic: name one of these`,
+			`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which has exploratory, ` +
+				`small-traffic, main-traffic: use one of these`,
 		},
 		"more pods": {
 			func(s *v1alpha1.MergeJobSpec, _ *config.Merges) { s.MaxReplicas = 65 },
-			`spec.maxReplicas: Invalid value: 65: is more than the 64 pods that the operator's configuration allows a merge ` +
-				`(limits.maxWorkersPerJob): ask for fewer`,
+			`spec.maxReplicas: Invalid value: 65: is more than the 64 pods that the operator's configuration allows for a merge ` +
+				`(limits.maxWorkersPerJob): use fewer`,
 		},
 		"another pool": {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 				s.Pool, m.Pools = "default", []string{"day", "night"}
 			},
-			`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which lists day, night: ` +
-				`name one of these`,
+			`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which has day, ` +
+				`night: use one of these`,
 		},
 		"a pool that is allowed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 			s.Pool, m.Pools = "night", []string{"night"}
@@ -61,12 +61,12 @@ func TestDecideMerge(t *testing.T) {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 				s.Store.Endpoint, m.Endpoints = "http://169.254.169.254", []string{"aws", "https://s3.example"}
 			},
-			`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not an S3 server ` + noServer +
+			`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not a server ` + noServer +
 				`aws, https://s3.example` + add,
 		},
 		"AWS where it is not listed": {
 			func(_ *v1alpha1.MergeJobSpec, m *config.Merges) { m.Endpoints = nil },
-			`spec.store.endpoint: Invalid value: "": stands for AWS's own servers, which are none ` + noServer + `none` + add,
+			`spec.store.endpoint: Invalid value: "": an empty endpoint means AWS, which is not a server ` + noServer + `none` + add,
 		},
 		"a folder that is allowed": {edit: func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 			s.Store, m.LocalStores = folder("/stores/ctr"), "/stores"
@@ -75,7 +75,7 @@ func TestDecideMerge(t *testing.T) {
 			func(s *v1alpha1.MergeJobSpec, m *config.Merges) {
 				s.Store, m.LocalStores = folder("/stores/../etc"), "/stores"
 			},
-			`spec.store.bucket: Invalid value: "/stores/../etc": ` + noFolder + `name a folder in /stores`,
+			`spec.store.bucket: Invalid value: "/stores/../etc": ` + noFolder + `use a folder in /stores`,
 		},
 		"a folder where none is allowed": {
 			func(s *v1alpha1.MergeJobSpec, _ *config.Merges) { s.Store = folder("/stores/ctr") },

@@ -80,7 +80,8 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	g.Expect(response.Allowed).To(BeFalse())
 	g.Expect(response.Patches).To(BeEmpty())
 	g.Expect(response.Result.Code).To(BeEquivalentTo(500))
-	g.Expect(response.Result.Message).To(Equal(`spec.ownerGroups: nobody knows which groups of alice profiles name (list the ` +
+	g.Expect(response.Result.Message).To(Equal(`spec.ownerGroups: Tideline cannot read which groups of alice the profiles ` +
+		`name (list the ` +
 		`ResourceQuotaProfiles: late): create the merge again in a moment`))
 	g.Expect(r.patience).To(And(BeNumerically(">", 0), BeNumerically("<=", reviewTimeout)), "it does not wait for ever")
 	response = c.Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
@@ -95,15 +96,15 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	response = c.Handle(t.Context(), many)
 	g.Expect(response.Allowed).To(BeFalse())
 	g.Expect(response.Result.Message).To(Equal(`ElasticTrainingJob.tideline.io "ctr" is invalid: spec.ownerGroups: Forbidden: ` +
-		`alice is in 65 groups that ResourceQuotaProfiles name, and a job has 64 at most: have profiles name fewer`))
+		`alice is in 65 groups that ResourceQuotaProfiles name, and a job may have 64: ask an administrator to name fewer in profiles`))
 	many.UserInfo.Groups = many.UserInfo.Groups[:mostGroups+1] // ml, which no profile names, and 64 others
 	g.Expect(c.Handle(t.Context(), many).Allowed).To(BeTrue())
 }
 
 // Where the mutating webhook was not called, nobody is in a group by what they wrote.
 func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
-	const refusal = "spec.ownerGroups: Forbidden: only a webhook writes it, with groups of whoever creates the job as its owner: " +
-		"leave it out"
+	const refusal = "spec.ownerGroups: Forbidden: only the webhook writes this field, with groups of the user who creates " +
+		"the job: leave it out"
 	for name, c := range map[string]struct {
 		owner  string
 		groups []string
@@ -161,8 +162,8 @@ func TestTiersByGroup(t *testing.T) {
 	}
 	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{interns}}
 	refusal := func(allowed string) string {
-		return `spec.tier: Invalid value: "main-traffic": is not a tier that profile team-ads allows, which allows ` + allowed +
-			`: name one of these, or have the profile allow it`
+		return `spec.tier: Invalid value: "main-traffic": profile team-ads does not allow this tier; it allows ` + allowed +
+			`: use one of these, or ask an administrator to allow it`
 	}
 	for job, says := range map[string]string{
 		`{"spec":{"owner":"alice","tier":"main-traffic","ownerGroups":["interns"]}}`: refusal(

@@ -1,5 +1,5 @@
-// Package webhook admits jobs and merges by what their schema cannot know: who creates them, and what other objects say. It
-// also keeps the certificate by which the API server knows the operator.
+// Package webhook admits jobs and merges by what their schema cannot check: the user who creates them, and other objects. It also
+// maintains the certificate of the webhook server.
 package webhook
 
 import (
@@ -26,9 +26,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// Deletion is not watched, and of changes none but those of approvals (config/webhook/approval.yaml has the conditions, for which
-// there is no marker): an owner cannot change (CEL), so whoever edits, scales or deletes a job, garbage collection among them,
-// depends on no webhook.
+// The webhooks are called for creations, and for changes of approvals (config/webhook/approval.yaml has the condition, which
+// no marker can express). An owner cannot change (CEL). So to edit, scale or delete a job, also by garbage collection, needs
+// no webhook.
 //
 // +kubebuilder:webhookconfiguration:mutating=true,name=tideline-mutating-webhook
 // +kubebuilder:webhookconfiguration:mutating=false,name=tideline-validating-webhook
@@ -57,7 +57,7 @@ const (
 	approvePath, validateApprovalPath   = "/approve", "/validate-approval"
 )
 
-// CachedObjects says how the manager's cache holds what tells of the certificates: each object by its name alone.
+// CachedObjects limits the manager's cache to the objects with the certificates, each by its name.
 func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 	return map[client.Object]cache.ByObject{
@@ -67,8 +67,8 @@ func CachedObjects(namespace string) map[client.Object]cache.ByObject {
 	}
 }
 
-// Setup adds the webhooks to the manager, which is ready only when they can be called. Namespace is the operator's own. Every
-// replica serves them and keeps the certificates, whoever leads.
+// Setup adds the webhooks to the manager, which is ready once they can be called. namespace is the operator's own. Every replica
+// serves webhooks and maintains the certificates, whether it leads or not.
 func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error {
 	host, port, err := config.SplitAddress(cfg.Webhooks.BindAddress)
 	if err != nil {
@@ -80,8 +80,8 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 		if err := certs.addTo(mgr); err != nil {
 			return fmt.Errorf("set up the certificates of the webhooks: %w", err)
 		}
-		served.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certs.current }}
-		if err := mgr.AddReadyzCheck("webhook-certificates", func(*http.Request) error { return certs.ready() }); err != nil {
+		served.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certs.currentCertificate }}
+		if err := mgr.AddReadyzCheck("webhook-certificates", func(*http.Request) error { return certs.checkReady() }); err != nil {
 			return err
 		}
 	}
@@ -93,47 +93,48 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, namespace string) error 
 		served.TLSOpts = append(served.TLSOpts, require)
 	}
 	server := webhook.NewServer(served)
-	for path, hook := range hooks(mgr.GetClient(), cfg, newGate()) {
+	for path, hook := range webhookHandlers(mgr.GetClient(), cfg, newGate()) {
 		server.Register(path, hook)
 	}
 	if err := mgr.Add(server); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("webhooks", once(server.StartedChecker()))
+	return mgr.AddReadyzCheck("webhooks", latchHealthy(server.StartedChecker()))
 }
 
-// hooks are all webhooks, by their paths.
-func hooks(c client.Client, cfg *config.Configuration, g *gate) map[string]http.Handler {
+// webhookHandlers are the handlers of all webhooks by path.
+func webhookHandlers(c client.Client, cfg *config.Configuration, g *gate) map[string]http.Handler {
 	created, changed := reflect.TypeFor[newJob](), reflect.TypeFor[Approvable]()
 	a := &approver{client: c, config: cfg, now: time.Now}
 	return map[string]http.Handler{
-		defaultJobPath:       g.guard(created, &completer{c, forTraining}),
-		defaultMergePath:     g.guard(created, &completer{c, forMerge}),
-		validateJobPath:      g.guard(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg)),
-		validateMergePath:    g.guard(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
-		approvePath:          g.guard(changed, admission.HandlerFunc(a.record)),
-		validateApprovalPath: g.guard(changed, admission.HandlerFunc(a.check)),
+		defaultJobPath:       g.guardHandler(created, &completer{c, forTraining}),
+		defaultMergePath:     g.guardHandler(created, &completer{c, forMerge}),
+		validateJobPath:      g.guardHandler(reflect.TypeFor[v1alpha1.ElasticTrainingJob](), newJobValidator(c, cfg)),
+		validateMergePath:    g.guardHandler(reflect.TypeFor[v1alpha1.MergeJob](), newMergeValidator(c, cfg)),
+		approvePath:          g.guardHandler(changed, admission.HandlerFunc(a.recordApprover)),
+		validateApprovalPath: g.guardHandler(changed, admission.HandlerFunc(a.checkRecords)),
 	}
 }
 
-// requireClients has the server demand a certificate that an authority of this file signed. Without it a caller is cut off before
-// it can send anything.
+// requireClients makes the server demand a client certificate that an authority of this file signed. TLS rejects a caller
+// without one before it can send a request.
 func requireClients(file string) (func(*tls.Config), error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("webhooks.clientCAFile: %w: mount it, or leave it out", err)
+		return nil, fmt.Errorf("webhooks.clientCAFile: %w: mount the file, or leave the setting out", err)
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("webhooks.clientCAFile: %s holds no certificate in PEM: write there the certificate of the authority "+
-			"that signs the API server's", file)
+		return nil, fmt.Errorf("webhooks.clientCAFile: %s contains no PEM certificate: write the certificate of the authority "+
+			"that signed "+
+			"the API server's client certificate", file)
 	}
 	return func(c *tls.Config) { c.ClientCAs, c.ClientAuth = authorities, tls.RequireAndVerifyClientCert }, nil
 }
 
-// once asks until the answer is that all is well. The server asks itself by connecting, without a certificate, which it would log
-// each time where it demands one.
-func once(check healthz.Checker) healthz.Checker {
+// latchHealthy checks until the first success, and then always succeeds. The check connects to the server without a
+// certificate. If the server demands one, it would log an error for each check.
+func latchHealthy(check healthz.Checker) healthz.Checker {
 	var well atomic.Bool
 	return func(r *http.Request) error {
 		if well.Load() {

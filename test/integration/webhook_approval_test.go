@@ -38,13 +38,14 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 		alices, bobs := as(s, alice, "edit"), as(s, bob, "edit")
 		Expect(annotate(s, alices, "a", "example.com/note", "please")).To(Succeed(), "alice may edit the job")
 		Expect(annotate(s, alices, "a", v1alpha1.AnnotationApprove, "72h")).To(MatchError(notApproved+fmt.Sprintf("to approve a job, "+
-			"or to take an approval back, takes the right to approve resourcequotaprofiles.tideline.io %s, which %q does not have: ask "+
-			"somebody who has it, or have a cluster admin bind ClusterRole tideline-approve", s.Namespace, alice)), "the whole answer")
+			"or to remove an approval, a user needs the right to approve resourcequotaprofiles.tideline.io %s, which %q does not have: "+
+			"ask a user who has it, or ask an administrator to bind ClusterRole tideline-approve", s.Namespace, alice)),
+			"the whole answer")
 		letApprove(s, bob)
 		Eventually(func() error { return annotate(s, bobs, "a", v1alpha1.AnnotationApprove, "soon") }).Should(MatchError(
 			`admission webhook "approve.tideline.io" denied the request: ElasticTrainingJob.tideline.io "a" is invalid: `+
-				`metadata.annotations[tideline.io/approve]: Invalid value: "soon": is not a duration from 1m to 8760h: write for how long `+
-				`the approval is to count, as in 72h or 30m`), "the whole answer")
+				`metadata.annotations[tideline.io/approve]: Invalid value: "soon": is not a duration from 1m to 8760h: write how long `+
+				`the approval counts, for example 72h or 30m`), "the whole answer")
 		forged := approval.Approval{
 			By: alice, UID: s.Read("a").UID, Profile: s.Namespace, Tier: "main-traffic", At: metav1.Now(),
 			Until: metav1.NewTime(time.Now().Add(time.Hour)),
@@ -89,7 +90,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 		early := s.Job("a").Tier("main-traffic").Asks("1", "1Gi").With(func(job *v1alpha1.ElasticTrainingJob) {
 			job.Annotations = map[string]string{v1alpha1.AnnotationApprove: "72h"}
 		})
-		Expect(s.Client.Create(s.Context(), early.Obj())).To(MatchError(ContainSubstring("this is not created yet")),
+		Expect(s.Client.Create(s.Context(), early.Obj())).To(MatchError(ContainSubstring("only after it was created")),
 			"nothing is approved before it exists")
 		s.Submit(s.Job("a").Range(1, 1).Tier("main-traffic").Asks("1", "1Gi"), s.Job("b"))
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonAwaitingApproval), "it is held")

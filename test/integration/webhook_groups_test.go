@@ -30,8 +30,8 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 		}
 		urgent := s.Job("a").Tier("main-traffic").Asks("1", "1Gi")
 		forged := func(job *v1alpha1.ElasticTrainingJob) { job.Spec.OwnerGroups = []string{leads} }
-		refusal := fmt.Sprintf(denied+`spec.tier: Invalid value: "main-traffic": is not a tier that profile %s allows, which allows `+
-			`exploratory to %s as a member of interns: name one of these, or have the profile allow it`, s.Namespace, ivy)
+		refusal := fmt.Sprintf(denied+`spec.tier: Invalid value: "main-traffic": profile %s does not allow this tier; it allows `+
+			`exploratory to %s as a member of interns: use one of these, or ask an administrator to allow it`, s.Namespace, ivy)
 		Eventually(submit(hers, urgent)).Should(MatchError(refusal), "the whole answer")
 		Expect(submit(hers, urgent.With(forged))()).To(MatchError(refusal), "she is of the groups that the API server names")
 		Expect(submit(as(s, alice, "edit"), urgent)()).To(Succeed(), "whoever is in no group may have all tiers")

@@ -35,8 +35,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		ci := as(s, deployer, "edit")
 		bobs := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Owner = bob })
 		Expect(submit(s, ci, bobs)()).To(MatchError(fmt.Sprintf(
-			deniedMerge+`spec.owner: Forbidden: %q is not %q, who creates the merge, and naming somebody else takes the right to `+
-				`assign-owner on mergejobs.tideline.io in namespace %s: leave the owner out, or have an admin bind ClusterRole `+
+			deniedMerge+`spec.owner: Forbidden: %q is not %q, who creates the merge. To name another owner, a user needs the verb `+
+				`assign-owner on mergejobs.tideline.io in namespace %s: leave the owner out, or ask an administrator to bind ClusterRole `+
 				`tideline-assign-owner`, bob, deployer, s.Namespace)), "the whole answer")
 		_ = as(s, deployer, "tideline-assign-owner")
 		Eventually(submit(s, ci, bobs)).Should(Succeed(), "with the right it is accepted")
@@ -49,8 +49,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		hers := as(s, alice, "tideline-edit")
 		other := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Store.CredentialsSecretName = "other" })
 		refusal := func(secret string) string {
-			return fmt.Sprintf(deniedMerge+`spec.store.credentialsSecretName: Forbidden: a store that is read by Secret %q takes the `+
-				`right to get that Secret in namespace %s, which %q does not have: name one that you may read, or have an admin give `+
+			return fmt.Sprintf(deniedMerge+`spec.store.credentialsSecretName: Forbidden: to use Secret %q, a user needs the right `+
+				`to get it in namespace %s, which %q does not have: name a Secret that you may read, or ask an administrator for `+
 				`the right`, secret, s.Namespace, alice)
 		}
 		Eventually(submit(s, hers, mergeOf(s))).Should(MatchError(refusal(testutil.StoreSecret)), "the whole answer")
@@ -68,8 +68,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		named := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
 		Expect(submit(s, hers, named)()).To(MatchError(fmt.Sprintf(
 			deniedMerge+`spec.template.spec.serviceAccountName: Forbidden: pods that run as ServiceAccount "merger" take the right to `+
-				`create pods in namespace %s, or to use serviceaccounts merger there, and %q has neither: leave serviceAccountName out, or `+
-				`have an admin give one of these rights`, s.Namespace, alice)), "the whole answer")
+				`create pods in namespace %s, or to use serviceaccounts merger there, and %q has neither: leave serviceAccountName `+
+				`out, or ask an administrator for one of these rights`, s.Namespace, alice)), "the whole answer")
 		allowAlice(s, "use", "serviceaccounts", "merger")
 		Eventually(submit(s, hers, named)).Should(Succeed(), "with the right to use it she may")
 	})
@@ -83,18 +83,18 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			says   string
 		}{
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Store.Endpoint = "http://169.254.169.254" },
-				`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not an S3 server that the operator's configuration ` +
-					`allows (merges.endpoints), which lists aws: name one of these, or have whoever runs the operator add it`},
+				`spec.store.endpoint: Invalid value: "http://169.254.169.254": is not a server that the operator's configuration ` +
+					`allows (merges.endpoints); it allows aws: use one of these, or ask an administrator to add it`},
 			{func(spec *v1alpha1.MergeJobSpec) {
 				spec.Store = v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: "/etc"}
-			}, `spec.store.bucket: Invalid value: "/etc": is not in the folder where the operator's configuration allows stores of ` +
-				`provider file (merges.localStores, --allow-local-stores): it allows none, so use provider s3`},
+			}, `spec.store.bucket: Invalid value: "/etc": is outside the folder that the operator's configuration allows for ` +
+				`stores of provider file (merges.localStores, --allow-local-stores): it allows none, so use provider s3`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Pool = "default" },
 				`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which lists ` +
 					`tideline-merge: name one of these`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Tier = "platinum" },
-				`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, ` +
-					`small-traffic, main-traffic: name one of these`},
+				`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which has exploratory, ` +
+					`small-traffic, main-traffic: use one of these`},
 			{func(spec *v1alpha1.MergeJobSpec) {
 				spec.Tier = "small-traffic"
 				spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{

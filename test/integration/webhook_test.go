@@ -87,8 +87,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 		named := func() *v1alpha1.ElasticTrainingJob { return s.Job("a").Owner(bob).Obj() }
 		ci := as(s, deployer, "edit")
 		Expect(ci.Create(s.Context(), named())).To(MatchError(fmt.Sprintf(
-			denied+`spec.owner: Forbidden: %q is not %q, who creates the job, and naming somebody else takes the right to assign-owner `+
-				`on elastictrainingjobs.tideline.io in namespace %s: leave the owner out, or have an admin bind ClusterRole `+
+			denied+`spec.owner: Forbidden: %q is not %q, who creates the job. To name another owner, a user needs the verb assign-owner `+
+				`on elastictrainingjobs.tideline.io in namespace %s: leave the owner out, or ask an administrator to bind ClusterRole `+
 				`tideline-assign-owner`, bob, deployer, s.Namespace)), "the whole answer")
 		_ = as(s, deployer, "tideline-assign-owner")
 		Eventually(func() error { return ci.Create(s.Context(), named()) }).Should(Succeed(), "with the right it is accepted")
@@ -113,9 +113,9 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 			Eventually(submit(hers, named(account))).Should(Succeed(), "account %q is for everybody", account)
 		}
 		refusal := func(account, field string) string {
-			return fmt.Sprintf(denied+`spec.template.spec.%s: Forbidden: workers that run as ServiceAccount %q take the right to create `+
-				`pods in namespace %s, or to use serviceaccounts %s there, and %q has neither: leave %s out, or have an admin give one of `+
-				`these rights`, field, account, s.Namespace, account, alice, field)
+			return fmt.Sprintf(denied+`spec.template.spec.%s: Forbidden: to run workers as ServiceAccount %q, a user needs the right to `+
+				`create pods in namespace %s, or to use serviceaccounts %s there. %q has neither: leave %s out, or ask an administrator `+
+				`for one of these rights`, field, account, s.Namespace, account, alice, field)
 		}
 		Expect(submit(hers, named("trainer"))()).To(MatchError(refusal("trainer", "serviceAccountName")), "the whole answer")
 		older := s.Job("a").Template(func(t *corev1.PodTemplateSpec) {
@@ -152,8 +152,8 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	It("refuse a tier that the operator does not know", func() {
 		s := scenario("tier")
 		Expect(s.Client.Create(s.Context(), s.Job("a").Tier("platinum").Obj())).To(MatchError(
-			denied+`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which knows exploratory, `+
-				`small-traffic, main-traffic: name one of these`), "the whole answer")
+			denied+`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which has exploratory, `+
+				`small-traffic, main-traffic: use one of these`), "the whole answer")
 	})
 
 	It("refuse resources that contradict the tier", func() {
