@@ -9,7 +9,7 @@ import (
 // apply carries out a decision in its order and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, v *view, d *costreport.Decision) error {
 	for _, step := range []func(context.Context, *view, *costreport.Decision) error{
-		r.makeReport, r.forgetReports, r.publish, r.deliver,
+		r.makeReport, r.forgetReports, r.publishText, r.deliverMails,
 	} {
 		if err := step(ctx, v, d); err != nil {
 			return err

@@ -15,14 +15,14 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// deliver sends the mails that are due.
-func (r *Reconciler) deliver(ctx context.Context, v *view, decision *costreport.Decision) error {
-	if !sends(decision) {
+// deliverMails sends the mails that are due.
+func (r *Reconciler) deliverMails(ctx context.Context, v *view, decision *costreport.Decision) error {
+	if !sendsMails(decision) {
 		return nil
 	}
 	if v.computed == nil {
 		var err error
-		if v.computed, err = r.data(ctx, v, &v.kept[0]); err != nil {
+		if v.computed, err = r.readData(ctx, v, &v.kept[0]); err != nil {
 			return err
 		}
 	}
@@ -30,36 +30,36 @@ func (r *Reconciler) deliver(ctx context.Context, v *view, decision *costreport.
 	defer end()
 	deleted := false
 	err := mail.Deliver(ctx, v.ledger, v.server, decision.Mails.Decision, func(d ledger.Delivery) (mail.Message, error) {
-		if deleted = r.deleted(ctx, v.report); deleted {
+		if deleted = r.isDeleted(ctx, v.report); deleted {
 			end()
 			return mail.Message{}, errDeleted
 		}
-		return r.compose(v, d)
+		return r.composeMail(v, d)
 	}, r.now)
 	if deleted {
 		return nil
 	}
-	r.metrics.mailed(v.report.Name, len(decision.Mails.Send))
+	r.metrics.countMailed(v.report.Name, len(decision.Mails.Send))
 	return err
 }
 
 var errDeleted = errors.New("the CostReport was deleted meanwhile")
 
-// deleted tells whether a CostReport was deleted since it was looked at: many mails take long, and none can be called back. While
-// the API server does not answer nobody knows, and they go on.
-func (r *Reconciler) deleted(ctx context.Context, object *v1alpha1.CostReport) bool {
+// isDeleted tells whether a CostReport was deleted since it was looked at: many mails take long, and none can be called back.
+// While the API server does not answer nobody knows, and they go on.
+func (r *Reconciler) isDeleted(ctx context.Context, object *v1alpha1.CostReport) bool {
 	current := &v1alpha1.CostReport{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)
 	return apierrors.IsNotFound(err) || err == nil && (current.UID != object.UID || current.DeletionTimestamp != nil)
 }
 
-// sends tells whether mails are sent in this round.
-func sends(d *costreport.Decision) bool { return d.Mails != nil && d.Mails.Begin }
+// sendsMails tells whether mails are sent in this round.
+func sendsMails(d *costreport.Decision) bool { return d.Mails != nil && d.Mails.Begin }
 
-// compose writes one mail.
-func (r *Reconciler) compose(v *view, d ledger.Delivery) (mail.Message, error) {
+// composeMail writes one mail.
+func (r *Reconciler) composeMail(v *view, d ledger.Delivery) (mail.Message, error) {
 	last := &v.kept[0]
-	o := r.options(v.report, int32(last.Revision))
+	o := r.reportOptions(v.report, int32(last.Revision))
 	o.Person = d.User
 	written, err := report.Compose(*v.computed, o)
 	if err != nil {

@@ -33,18 +33,18 @@ func (r *Reconciler) makeReport(ctx context.Context, v *view, d *costreport.Deci
 	if err := r.computeAndKeep(ctx, v, m); err != nil {
 		return fmt.Errorf("make the report until %s: %w", m.Period.To.Format(time.RFC3339), err)
 	}
-	r.metrics.made(v.report.Name, r.now().Sub(began))
+	r.metrics.countMade(v.report.Name, r.now().Sub(began))
 	return nil
 }
 
 // computeAndKeep computes a report and keeps it. It is kept whole or not at all, and what is kept already stays.
 func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.Making) error {
-	in, err := r.collect(ctx, v, m)
+	in, err := r.collectInput(ctx, v, m)
 	if err != nil {
 		return err
 	}
 	computed := cost.Compute(in)
-	files, err := filesOf(computed, &v.report.Spec, r.options(v.report, m.Revision))
+	files, err := filesOf(computed, &v.report.Spec, r.reportOptions(v.report, m.Revision))
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.
 	}, files)
 }
 
-// options are how a report is written.
-func (r *Reconciler) options(object *v1alpha1.CostReport, revision int32) report.Options {
+// reportOptions are how a report is written.
+func (r *Reconciler) reportOptions(object *v1alpha1.CostReport, revision int32) report.Options {
 	o := report.Options{Name: object.Name, Revision: int(revision), Top: int(object.Spec.Top)}
 	for _, ranking := range object.Spec.Rankings {
 		o.Rankings = append(o.Rankings, report.Ranking(ranking))
@@ -113,8 +113,8 @@ func summaryOf(computed *cost.Report, m *costreport.Making) v1alpha1.ReportSumma
 	}
 }
 
-// data reads a report that was made, to write more of it.
-func (r *Reconciler) data(ctx context.Context, v *view, k *ledger.KeptReport) (*cost.Report, error) {
+// readData reads a report that was made, to write more of it.
+func (r *Reconciler) readData(ctx context.Context, v *view, k *ledger.KeptReport) (*cost.Report, error) {
 	content, there, err := v.ledger.ReportFile(ctx, *k, fileData)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (m *metrics) gauges() []*prometheus.GaugeVec {
 	return []*prometheus.GaugeVec{m.ready, m.last, m.next, m.seconds, m.recipients, m.cost, m.utilization, m.unusable}
 }
 
-func (m *metrics) all() []prometheus.Collector {
+func (m *metrics) allCollectors() []prometheus.Collector {
 	all := []prometheus.Collector{m.mails}
 	for _, g := range m.gauges() {
 		all = append(all, g)
@@ -60,7 +60,7 @@ func (m *metrics) all() []prometheus.Collector {
 
 // register has Prometheus read them.
 func (m *metrics) register() error {
-	for _, c := range m.all() {
+	for _, c := range m.allCollectors() {
 		if err := ctrlmetrics.Registry.Register(c); err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func (m *metrics) register() error {
 	return nil
 }
 
-// observe tells what was decided.
-func (m *metrics) observe(report string, d *costreport.Decision) {
+// observeDecision tells what was decided.
+func (m *metrics) observeDecision(report string, d *costreport.Decision) {
 	ready := 0.0
 	if meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionReady) {
 		ready = 1
@@ -79,12 +79,12 @@ func (m *metrics) observe(report string, d *costreport.Decision) {
 	if d.Status.Last != nil {
 		last = d.Status.Last.To.Time
 	}
-	timestamp(m.last, report, last)
-	timestamp(m.next, report, d.Due)
+	setTimestamp(m.last, report, last)
+	setTimestamp(m.next, report, d.Due)
 }
 
-// timestamp tells a time; of the zero time, nothing.
-func timestamp(g *prometheus.GaugeVec, report string, at time.Time) {
+// setTimestamp tells a time; of the zero time, nothing.
+func setTimestamp(g *prometheus.GaugeVec, report string, at time.Time) {
 	if at.IsZero() {
 		g.DeleteLabelValues(report)
 		return
@@ -134,14 +134,14 @@ func (m *metrics) observeMails(report string, d *costreport.MailsDecision) {
 	}
 }
 
-func (m *metrics) made(report string, took time.Duration) {
+func (m *metrics) countMade(report string, took time.Duration) {
 	m.seconds.WithLabelValues(report).Set(took.Seconds())
 }
 
-func (m *metrics) mailed(report string, n int) { m.mails.WithLabelValues(report).Add(float64(n)) }
+func (m *metrics) countMailed(report string, n int) { m.mails.WithLabelValues(report).Add(float64(n)) }
 
-// forget tells no more of a report that is gone.
-func (m *metrics) forget(report string) {
+// forgetReport tells no more of a report that is gone.
+func (m *metrics) forgetReport(report string) {
 	for _, g := range m.gauges() {
 		g.DeletePartialMatch(prometheus.Labels{labelReport: report})
 	}

@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 	g := NewWithT(t)
 	m := newMetrics()
 	registry := prometheus.NewPedanticRegistry()
-	for _, c := range m.all() {
+	for _, c := range m.allCollectors() {
 		g.Expect(registry.Register(c)).To(Succeed())
 	}
 	due := time.Date(2026, time.November, 23, 9, 0, 0, 0, time.UTC)
@@ -53,9 +53,9 @@ func TestMetrics(t *testing.T) {
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}},
 		Last:       &v1alpha1.ReportSummary{To: metav1.NewTime(due.AddDate(0, 0, -7))},
 	}}
-	m.observe("weekly", made)
-	m.made("weekly", 1500*time.Millisecond)
-	m.mailed("weekly", 2)
+	m.observeDecision("weekly", made)
+	m.countMade("weekly", 1500*time.Millisecond)
+	m.countMailed("weekly", 2)
 	of := func(n int) []ledger.Delivery { return make([]ledger.Delivery, n) }
 	numbers := &report.Numbers{
 		Currency: "EUR", Cost: 12.5, Waste: ptr.To(3.0), Recoverable: ptr.To(1.0), Utilization: ptr.To(0.75), Unusable: ptr.To(0.0),
@@ -93,15 +93,15 @@ func TestMetrics(t *testing.T) {
 		"in another currency, and of what nobody knows no more is told")
 	m.observeNumbers("weekly", nil)
 	m.observeMails("weekly", nil)
-	m.observe("weekly", &costreport.Decision{})
+	m.observeDecision("weekly", &costreport.Decision{})
 	g.Expect(valuesOf(g, registry)).To(Equal(map[string]float64{
 		"tideline_cost_report_ready": 0, "tideline_cost_report_duration_seconds": 1.5, "tideline_cost_report_mails_total": 2,
 	}), "what is not so any more is not told: a suspended report is not overdue")
 
-	m.observe("weekly", made)
+	m.observeDecision("weekly", made)
 	m.observeNumbers("weekly", numbers)
 	m.observeMails("weekly", mails)
-	m.forget("weekly")
+	m.forgetReport("weekly")
 	g.Expect(valuesOf(g, registry)).To(BeEmpty(), "a report that is gone is forgotten")
 }
 
@@ -110,7 +110,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metrics.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	descriptions := make(chan *prometheus.Desc, 100)
-	for _, c := range newMetrics().all() {
+	for _, c := range newMetrics().allCollectors() {
 		c.Describe(descriptions)
 	}
 	close(descriptions)

@@ -86,7 +86,8 @@ func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (
 // observeLedger reads which reports are kept.
 func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 	if !r.config.Ledger.Kept() {
-		v.obstruct(v1alpha1.ReasonNoLedger, true, "The operator keeps no ledger, of which reports are made. An administrator says in "+
+		v.addObstacle(v1alpha1.ReasonNoLedger, true, "The operator keeps no ledger, of which reports are made. An administrator "+
+			"says in "+
 			"its configuration where to keep one (ledger.file or ledger.postgresDSNFile).")
 		return nil
 	}
@@ -101,7 +102,7 @@ func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		v.obstruct(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("The ledger cannot be read: %v. It is tried again.", err))
+		v.addObstacle(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("The ledger cannot be read: %v. It is tried again.", err))
 		return nil
 	}
 	for i := range v.kept {
@@ -117,7 +118,7 @@ func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 	return nil
 }
 
-func (v *view) obstruct(reason string, stalled bool, message string) {
+func (v *view) addObstacle(reason string, stalled bool, message string) {
 	v.close()
 	v.ledger = nil
 	v.observed.Unknown = true
@@ -147,7 +148,7 @@ func (r *Reconciler) observeLists(ctx context.Context, v *view) error {
 		return err
 	}
 	spec := &v.report.Spec
-	text, missing, err := r.list(ctx, spec.PriceListRef.Name, pricesKey)
+	text, missing, err := r.readList(ctx, spec.PriceListRef.Name, pricesKey)
 	switch {
 	case err != nil:
 		return err
@@ -169,7 +170,7 @@ func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 	if ref == nil {
 		return nil
 	}
-	text, missing, err := r.list(ctx, ref.Name, peopleKey)
+	text, missing, err := r.readList(ctx, ref.Name, peopleKey)
 	if err != nil {
 		return err
 	}
@@ -186,8 +187,8 @@ func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 	return nil
 }
 
-// list reads a key of a ConfigMap in the operator's namespace; missing says in words that there is none.
-func (r *Reconciler) list(ctx context.Context, name, key string) (text, missing string, err error) {
+// readList reads a key of a ConfigMap in the operator's namespace; missing says in words that there is none.
+func (r *Reconciler) readList(ctx context.Context, name, key string) (text, missing string, err error) {
 	object := &corev1.ConfigMap{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
 	if apierrors.IsNotFound(err) {
@@ -213,7 +214,7 @@ func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 	var users []string
 	if wanted.Personal {
 		var err error
-		if v.computed, err = r.data(ctx, v, last); err != nil {
+		if v.computed, err = r.readData(ctx, v, last); err != nil {
 			return err
 		}
 		for i := range v.computed.By[cost.ByUser] {
@@ -231,7 +232,7 @@ func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 		Retry: config.Seconds(r.config.Reports.MailRetrySeconds),
 	}}
 	if !m.Round.Settled() {
-		if v.server, m.Problem, err = r.server(ctx, wanted.SMTPSecretName); err != nil {
+		if v.server, m.Problem, err = r.readServer(ctx, wanted.SMTPSecretName); err != nil {
 			return err
 		}
 	}
@@ -248,9 +249,9 @@ func mailAgainAt(object *v1alpha1.CostReport) time.Time {
 	return at
 }
 
-// server reads the server for mail; problem says in words what is wrong with its Secret.
-func (r *Reconciler) server(ctx context.Context, name string) (s mail.Server, problem string, err error) {
-	data, problem, err := r.secret(ctx, name)
+// readServer reads the server for mail; problem says in words what is wrong with its Secret.
+func (r *Reconciler) readServer(ctx context.Context, name string) (s mail.Server, problem string, err error) {
+	data, problem, err := r.readSecret(ctx, name)
 	if problem != "" || err != nil {
 		return s, problem, err
 	}
@@ -262,8 +263,8 @@ func (r *Reconciler) server(ctx context.Context, name string) (s mail.Server, pr
 	return s, "", nil
 }
 
-// secret reads the Secret of the server for mail; missing says in words that it is none.
-func (r *Reconciler) secret(ctx context.Context, name string) (data map[string][]byte, missing string, err error) {
+// readSecret reads the Secret of the server for mail; missing says in words that it is none.
+func (r *Reconciler) readSecret(ctx context.Context, name string) (data map[string][]byte, missing string, err error) {
 	object := &corev1.Secret{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
 	switch {

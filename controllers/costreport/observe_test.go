@@ -26,7 +26,7 @@ func TestOnlySecretsForMailAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			data, problem, err := r.secret(t.Context(), name)
+			data, problem, err := r.readSecret(t.Context(), name)
 			g.Expect(err).NotTo(HaveOccurred())
 			if says == "" {
 				g.Expect(problem).To(BeEmpty())

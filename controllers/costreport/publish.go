@@ -23,8 +23,8 @@ const (
 	summaryJSON = "summary.json"
 )
 
-// publish writes the text of the last report into a ConfigMap beside the operator, which goes with its CostReport.
-func (r *Reconciler) publish(ctx context.Context, v *view, d *costreport.Decision) error {
+// publishText writes the text of the last report into a ConfigMap beside the operator, which goes with its CostReport.
+func (r *Reconciler) publishText(ctx context.Context, v *view, d *costreport.Decision) error {
 	if !d.Publish {
 		return nil
 	}
@@ -42,11 +42,11 @@ func (r *Reconciler) publish(ctx context.Context, v *view, d *costreport.Decisio
 	case current.Data[summaryJSON] == last.Summary:
 		return nil
 	}
-	computed, err := r.data(ctx, v, last)
+	computed, err := r.readData(ctx, v, last)
 	if err != nil {
 		return err
 	}
-	mail, err := report.Compose(*computed, r.options(v.report, int32(last.Revision)))
+	mail, err := report.Compose(*computed, r.reportOptions(v.report, int32(last.Revision)))
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 func (r *Reconciler) report(
 	ctx context.Context, v *view, d *costreport.Decision, problem error, now time.Time,
 ) (reconcile.Result, error) {
-	r.metrics.observe(v.report.Name, d)
+	r.metrics.observeDecision(v.report.Name, d)
 	if v.ledger != nil {
 		r.metrics.observeNumbers(v.report.Name, v.numbers)
 	}
@@ -37,14 +37,14 @@ func (r *Reconciler) report(
 		return reconcile.Result{}, errors.Join(problem, err)
 	case stale:
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
-	case d.Make != nil || sends(d):
+	case d.Make != nil || sendsMails(d):
 		return reconcile.Result{RequeueAfter: time.Millisecond}, nil // The next plan says what came of it.
 	}
-	return reconcile.Result{RequeueAfter: wait(d.Again, now)}, nil
+	return reconcile.Result{RequeueAfter: timeUntil(d.Again, now)}, nil
 }
 
-// wait is how long it is until a time; at least a moment.
-func wait(until, now time.Time) time.Duration {
+// timeUntil is how long it is until a time; at least a moment.
+func timeUntil(until, now time.Time) time.Duration {
 	if until.IsZero() {
 		return 0
 	}
@@ -68,12 +68,12 @@ func (r *Reconciler) writeStatus(
 	case err != nil:
 		return false, fmt.Errorf("write the status: %w", err)
 	}
-	r.tell(ctx, object, &d.Status)
+	r.emitEvent(ctx, object, &d.Status)
 	return false, nil
 }
 
-// tell emits an event and logs when the report came to be otherwise, once.
-func (r *Reconciler) tell(ctx context.Context, object *v1alpha1.CostReport, st *v1alpha1.CostReportStatus) {
+// emitEvent emits an event and logs when the report came to be otherwise, once.
+func (r *Reconciler) emitEvent(ctx context.Context, object *v1alpha1.CostReport, st *v1alpha1.CostReportStatus) {
 	anew := st.Last != nil && (object.Status.Last == nil || *st.Last != *object.Status.Last)
 	if st.Reason == v1alpha1.ReasonReportDue || st.Reason == object.Status.Reason && !anew {
 		return

@@ -35,26 +35,26 @@ func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision, now ti
 		}
 		return applied{placeholders: r.applyPlaceholders(ctx, d.Profile, d.Placeholders)}
 	}
-	if stale(p) {
+	if isStale(p) {
 		return applied{queue: p}
 	}
 	return applied{queue: p, known: !r.memory.noteRefusal(d.Profile, p.Err.Error(), now)}
 }
 
-// stale tells of a problem that another look at the cluster may mend.
-func stale(p *kube.Problem) bool { return p.Class == kube.Retry || apierrors.IsConflict(p.Err) }
+// isStale tells of a problem that another look at the cluster may mend.
+func isStale(p *kube.Problem) bool { return p.Class == kube.Retry || apierrors.IsConflict(p.Err) }
 
 func (r *Reconciler) applyQueue(ctx context.Context, d *quota.ProfileDecision) *kube.Problem {
 	switch {
 	case d.Create != nil:
-		return kube.ProblemOf(r.create(ctx, d.Create), "create Queue "+d.Create.Name)
+		return kube.ProblemOf(r.createQueue(ctx, d.Create), "create Queue "+d.Create.Name)
 	case d.Apply != nil:
-		return kube.ProblemOf(r.patch(ctx, d), "patch Queue "+d.Apply.Name)
+		return kube.ProblemOf(r.patchQueue(ctx, d), "patch Queue "+d.Apply.Name)
 	}
 	return nil
 }
 
-func (r *Reconciler) patch(ctx context.Context, d *quota.ProfileDecision) error {
+func (r *Reconciler) patchQueue(ctx context.Context, d *quota.ProfileDecision) error {
 	content, err := d.Apply.Patch(d.Have)
 	if err != nil {
 		return err
@@ -68,8 +68,8 @@ func (r *Reconciler) patch(ctx context.Context, d *quota.ProfileDecision) error 
 	return r.applier.Writes.Wrote(all, queue)
 }
 
-// create creates a Queue. It has no owner: a profile that is deleted must take no Queue with it that still holds jobs.
-func (r *Reconciler) create(ctx context.Context, share *gang.Share) error {
+// createQueue creates a Queue. It has no owner: a profile that is deleted must take no Queue with it that still holds jobs.
+func (r *Reconciler) createQueue(ctx context.Context, share *gang.Share) error {
 	queue := share.Queue()
 	if err := r.client.Create(ctx, queue, client.FieldOwner(kube.FieldManager)); err != nil {
 		return err

@@ -105,25 +105,25 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err := registerMetrics(ctx, mgr); err != nil {
 		return err
 	}
-	c, err := r.build(mgr)
+	c, err := r.buildController(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of ResourceQuotaProfile: %w", err)
 	}
 	return r.watchVolcano(ctx, mgr, c)
 }
 
-func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("resourcequotaprofile").
-		Watches(&v1alpha1.ResourceQuotaProfile{}, wake(0)).
-		Watches(namespace, wake(0), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Watches(&corev1.Node{}, wake(gathering), changed(readNode)).
-		Watches(&corev1.Pod{}, wake(gathering), changed(readPod)).
-		Watches(&v1alpha1.ElasticTrainingJob{}, wake(gathering), changed(readTraining)).
-		Watches(&v1alpha1.MergeJob{}, wake(gathering), changed(readMerge)).
-		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wake(gathering))).
+		Watches(&v1alpha1.ResourceQuotaProfile{}, wakeAfter(0)).
+		Watches(namespace, wakeAfter(0), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&corev1.Node{}, wakeAfter(gathering), onChangeOf(readNode)).
+		Watches(&corev1.Pod{}, wakeAfter(gathering), onChangeOf(readPod)).
+		Watches(&v1alpha1.ElasticTrainingJob{}, wakeAfter(gathering), onChangeOf(readTraining)).
+		Watches(&v1alpha1.MergeJob{}, wakeAfter(gathering), onChangeOf(readMerge)).
+		WatchesRawSource(source.Channel(r.Arbiter.WokenProfiles(), wakeAfter(gathering))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -132,8 +132,8 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Build(r)
 }
 
-// wake wakes the reconciler, some time after an event.
-func wake(after time.Duration) handler.EventHandler {
+// wakeAfter wakes the reconciler, some time after an event.
+func wakeAfter(after time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue) { q.AddAfter(reconcile.Request{NamespacedName: all}, after) }
 	return handler.Funcs{
@@ -147,10 +147,10 @@ func wake(after time.Duration) handler.EventHandler {
 // watchVolcano watches Volcano's kinds, at once or as soon as they are installed.
 func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	watch := func(context.Context) error {
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), wake(gathering), gang.MembershipChanged())); err != nil {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewPodGroup(), wakeAfter(gathering), gang.MembershipChanged())); err != nil {
 			return fmt.Errorf("watch PodGroups: %w", err)
 		}
-		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), wake(0), gang.QueueSpecChanged())); err != nil {
+		if err := c.Watch(source.Kind(mgr.GetCache(), gang.NewQueue(), wakeAfter(0), gang.QueueSpecChanged())); err != nil {
 			return fmt.Errorf("watch Queues: %w", err)
 		}
 		return nil
@@ -159,7 +159,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
-	if err := c.Watch(source.Channel(installed, wake(0))); err != nil {
+	if err := c.Watch(source.Channel(installed, wakeAfter(0))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
 	r.Volcano.Then(watch, func(ctx context.Context) error {

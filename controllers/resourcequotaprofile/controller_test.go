@@ -20,14 +20,14 @@ func TestRefusalIsRememberedForItsGeneration(t *testing.T) {
 	g := NewWithT(t)
 	m, p := newMemory(), &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "ads", UID: "1", Generation: 1}}
 	said := func() string {
-		said, _ := m.refusal(p)
+		said, _ := m.lastRefusal(p)
 		return said
 	}
 	g.Expect(said()).To(BeEmpty())
 	g.Expect(m.noteRefusal(p, "no", now)).To(BeTrue())
 	g.Expect(said()).To(Equal("no"))
 	g.Expect(m.noteRefusal(p, "no", now.Add(30*time.Second))).To(BeFalse(), "that is known")
-	_, at := m.refusal(p)
+	_, at := m.lastRefusal(p)
 	g.Expect(at).To(Equal(now.Add(30*time.Second)), "it counts from the last try")
 	p.Generation = 2
 	g.Expect(said()).To(BeEmpty(), "of another spec nothing was said")
@@ -35,7 +35,7 @@ func TestRefusalIsRememberedForItsGeneration(t *testing.T) {
 	m.forgetRefusal(p)
 	g.Expect(said()).To(BeEmpty())
 	g.Expect(m.noteRefusal(p, "no", now)).To(BeTrue())
-	m.keep(nil)
+	m.forgetGone(nil)
 	g.Expect(said()).To(BeEmpty(), "one that is gone is forgotten")
 }
 

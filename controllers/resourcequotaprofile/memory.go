@@ -35,25 +35,25 @@ type remembered struct {
 
 func newMemory() *memory { return &memory{profiles: map[types.UID]*remembered{}} }
 
-func (m *memory) of(p *v1alpha1.ResourceQuotaProfile) *remembered {
+func (m *memory) entryFor(p *v1alpha1.ResourceQuotaProfile) *remembered {
 	if m.profiles[p.UID] == nil {
 		m.profiles[p.UID] = &remembered{}
 	}
 	return m.profiles[p.UID]
 }
 
-// keep forgets profiles that are gone.
-func (m *memory) keep(there []v1alpha1.ResourceQuotaProfile) {
+// forgetGone forgets profiles that are gone.
+func (m *memory) forgetGone(there []v1alpha1.ResourceQuotaProfile) {
 	stay := make(map[types.UID]*remembered, len(there))
 	for i := range there {
-		stay[there[i].UID] = m.of(&there[i])
+		stay[there[i].UID] = m.entryFor(&there[i])
 	}
 	m.profiles = stay
 }
 
-// check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *specvalidation.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
-	known := m.of(p)
+// checkSpec holds a spec to its rules, once per generation.
+func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
+	known := m.entryFor(p)
 	if known.checked != p.Generation {
 		invalid, err := g.Check(ctx, p)
 		if err != nil {
@@ -66,7 +66,7 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, p *v1alpha1
 
 // noteRefusal notes what was said against the Queue, and when. It returns false for what is known already.
 func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now time.Time) bool {
-	known := m.of(p)
+	known := m.entryFor(p)
 	known.tried = now
 	if known.refusal == said && known.generation == p.Generation {
 		return false
@@ -78,7 +78,7 @@ func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now 
 // notePlaceholders notes what became of holding the room of a reservation: an error that another try alone does not mend is a
 // refusal.
 func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
-	known := m.of(p)
+	known := m.entryFor(p)
 	problem := kube.ProblemOf(err, "create what holds the room")
 	switch {
 	case problem == nil:
@@ -93,18 +93,18 @@ func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation 
 
 // refusalOf is what was last said against holding the room of a reservation; nil for nothing.
 func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
-	if refusal, refused := m.of(p).placeholders[reservation]; refused {
+	if refusal, refused := m.entryFor(p).placeholders[reservation]; refused {
 		return &refusal
 	}
 	return nil
 }
 
 // forgetRefusal notes that the Queue is as it should be.
-func (m *memory) forgetRefusal(p *v1alpha1.ResourceQuotaProfile) { m.of(p).refusal = "" }
+func (m *memory) forgetRefusal(p *v1alpha1.ResourceQuotaProfile) { m.entryFor(p).refusal = "" }
 
-// refusal is what was last said against the Queue of this generation, and when; empty for nothing.
-func (m *memory) refusal(p *v1alpha1.ResourceQuotaProfile) (said string, at time.Time) {
-	if known := m.of(p); known.generation == p.Generation && known.refusal != "" {
+// lastRefusal is what was last said against the Queue of this generation, and when; empty for nothing.
+func (m *memory) lastRefusal(p *v1alpha1.ResourceQuotaProfile) (said string, at time.Time) {
+	if known := m.entryFor(p); known.generation == p.Generation && known.refusal != "" {
 		return known.refusal, known.tried
 	}
 	return "", time.Time{}

@@ -81,7 +81,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	running := map[string]int{}
 	for _, o := range m.profiles.List() {
 		if p, ok := o.(*v1alpha1.ResourceQuotaProfile); ok {
-			collect(to, p)
+			collectProfile(to, p)
 			running[p.Name] = 0
 		}
 	}
@@ -125,7 +125,7 @@ func (m *metrics) collectJobs(to chan<- prometheus.Metric, running map[string]in
 	}
 }
 
-func collect(to chan<- prometheus.Metric, p *v1alpha1.ResourceQuotaProfile) {
+func collectProfile(to chan<- prometheus.Metric, p *v1alpha1.ResourceQuotaProfile) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{p.Name}, labels...)...)
 	}

@@ -45,8 +45,8 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	return o, nil
 }
 
-// list reads all objects of a kind as they are in the cache.
-func (r *Reconciler) list(ctx context.Context, into client.ObjectList) error {
+// listAll reads all objects of a kind as they are in the cache.
+func (r *Reconciler) listAll(ctx context.Context, into client.ObjectList) error {
 	if err := r.client.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list %T: %w", into, err)
 	}
@@ -55,17 +55,17 @@ func (r *Reconciler) list(ctx context.Context, into client.ObjectList) error {
 
 func (r *Reconciler) observeProfiles(ctx context.Context, o *quota.Observed) error {
 	profiles := &v1alpha1.ResourceQuotaProfileList{}
-	if err := r.list(ctx, profiles); err != nil {
+	if err := r.listAll(ctx, profiles); err != nil {
 		return err
 	}
-	r.memory.keep(profiles.Items)
+	r.memory.forgetGone(profiles.Items)
 	for i := range profiles.Items {
 		p := quota.Profile{Object: &profiles.Items[i]}
 		var err error
-		if p.Invalid, err = r.memory.check(ctx, r.guard, p.Object); err != nil {
+		if p.Invalid, err = r.memory.checkSpec(ctx, r.guard, p.Object); err != nil {
 			return err
 		}
-		p.Refused, p.RefusedAt = r.memory.refusal(p.Object)
+		p.Refused, p.RefusedAt = r.memory.lastRefusal(p.Object)
 		for _, reservation := range p.Object.Spec.Reservations {
 			if refused := r.memory.refusalOf(p.Object, reservation.Name); refused != nil {
 				o.Placeholders[quota.ReservationKey{Profile: p.Object.Name, Name: reservation.Name}] = quota.Placeholders{Refused: refused}
@@ -79,7 +79,7 @@ func (r *Reconciler) observeProfiles(ctx context.Context, o *quota.Observed) err
 func (r *Reconciler) observeNamespaces(ctx context.Context, o *quota.Observed) error {
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := r.list(ctx, namespaces); err != nil {
+	if err := r.listAll(ctx, namespaces); err != nil {
 		return err
 	}
 	for i := range namespaces.Items {
@@ -90,11 +90,11 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, o *quota.Observed) e
 
 func (r *Reconciler) observeNodes(ctx context.Context, o *quota.Observed) error {
 	nodes := &corev1.NodeList{}
-	if err := r.list(ctx, nodes); err != nil {
+	if err := r.listAll(ctx, nodes); err != nil {
 		return err
 	}
 	for i := range nodes.Items {
-		if ready(&nodes.Items[i]) {
+		if isReady(&nodes.Items[i]) {
 			for name, amount := range capacity.AmountsOf(nodes.Items[i].Status.Allocatable) {
 				o.Nodes[name] += amount
 			}
@@ -103,7 +103,7 @@ func (r *Reconciler) observeNodes(ctx context.Context, o *quota.Observed) error 
 	return nil
 }
 
-func ready(n *corev1.Node) bool {
+func isReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -111,7 +111,7 @@ func ready(n *corev1.Node) bool {
 
 func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 	pods := &corev1.PodList{}
-	if err := r.list(ctx, pods); err != nil {
+	if err := r.listAll(ctx, pods); err != nil {
 		return err
 	}
 	for i := range pods.Items {
@@ -122,18 +122,18 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 			room.Pods = append(room.Pods, placeholderOf(p))
 			o.Placeholders[key] = room
 		}
-		if n := r.config.AcceleratorsAmong(r.config.Sharing.Requests(p)); n > 0 && holds(p) {
+		if n := r.config.AcceleratorsAmong(r.config.Sharing.Requests(p)); n > 0 && holdsPlace(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
 				Namespace: p.Namespace, Profile: key.Profile, Tier: recorder.TierOf(p, r.config), User: recorder.UserOf(p, r.config),
 				Accelerators: n,
 			})
 		}
 		switch {
-		case !holds(p):
+		case !holdsPlace(p):
 		case reserved:
-			add(o.Reserved, key.Profile, p)
+			addHeld(o.Reserved, key.Profile, p)
 		default:
-			add(o.Used, p.Namespace, p)
+			addHeld(o.Used, p.Namespace, p)
 		}
 	}
 	return nil
@@ -164,8 +164,8 @@ func (r *Reconciler) observeOffers(ctx context.Context, o *quota.Observed) error
 	return nil
 }
 
-// add adds what a pod holds to what is known under a name.
-func add(to map[string]capacity.Amounts, name string, p *corev1.Pod) {
+// addHeld adds what a pod holds to what is known under a name.
+func addHeld(to map[string]capacity.Amounts, name string, p *corev1.Pod) {
 	if to[name] == nil {
 		to[name] = capacity.Amounts{}
 	}
@@ -174,17 +174,17 @@ func add(to map[string]capacity.Amounts, name string, p *corev1.Pod) {
 	}
 }
 
-// holds tells of a pod that has a place on a node.
-func holds(p *corev1.Pod) bool {
+// holdsPlace tells of a pod that has a place on a node.
+func holdsPlace(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 func (r *Reconciler) observeJobs(ctx context.Context, o *quota.Observed) error {
 	trainings, merges := &v1alpha1.ElasticTrainingJobList{}, &v1alpha1.MergeJobList{}
-	if err := r.list(ctx, trainings); err != nil {
+	if err := r.listAll(ctx, trainings); err != nil {
 		return err
 	}
-	if err := r.list(ctx, merges); err != nil {
+	if err := r.listAll(ctx, merges); err != nil {
 		return err
 	}
 	count := func(namespace string, stands standing) {
@@ -249,10 +249,10 @@ func (r *Reconciler) observeGangs(ctx context.Context, o *quota.Observed) error 
 		return nil
 	}
 	queues, groups := gang.NewQueueList(), gang.NewPodGroupList()
-	if err := r.list(ctx, queues); err != nil {
+	if err := r.listAll(ctx, queues); err != nil {
 		return err
 	}
-	if err := r.list(ctx, groups); err != nil {
+	if err := r.listAll(ctx, groups); err != nil {
 		return err
 	}
 	o.Queues = gang.AllQueues(queues)
@@ -274,8 +274,8 @@ func (r *Reconciler) observeGangs(ctx context.Context, o *quota.Observed) error 
 	return nil
 }
 
-// changed passes on updates of what is read of an object.
-func changed(read func(client.Object) any) builder.WatchesOption {
+// onChangeOf passes on updates of what is read of an object.
+func onChangeOf(read func(client.Object) any) builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))
 	}})
@@ -283,14 +283,14 @@ func changed(read func(client.Object) any) builder.WatchesOption {
 
 func readNode(o client.Object) any {
 	if n, ok := o.(*corev1.Node); ok {
-		return []any{n.Status.Allocatable, ready(n)}
+		return []any{n.Status.Allocatable, isReady(n)}
 	}
 	return nil
 }
 
 func readPod(o client.Object) any {
 	if p, ok := o.(*corev1.Pod); ok {
-		return []any{holds(p), p.DeletionTimestamp != nil}
+		return []any{holdsPlace(p), p.DeletionTimestamp != nil}
 	}
 	return nil
 }

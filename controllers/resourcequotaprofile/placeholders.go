@@ -50,12 +50,12 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 		return nil
 	}
 	trainings, groups := &v1alpha1.ElasticTrainingJobList{}, gang.NewPodGroupList()
-	if err := r.list(ctx, trainings); err != nil {
+	if err := r.listAll(ctx, trainings); err != nil {
 		return err
 	}
 	gangs := map[types.NamespacedName]gang.Membership{}
 	if o.VolcanoMissing == "" {
-		if err := r.list(ctx, groups); err != nil {
+		if err := r.listAll(ctx, groups); err != nil {
 			return err
 		}
 		for _, g := range gang.AllMemberships(groups) {

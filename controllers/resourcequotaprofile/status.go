@@ -21,7 +21,7 @@ import (
 // report writes the status when it is due, also after a problem, and then tells what changed. It returns when to look again; zero
 // for never.
 func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, a applied, now time.Time) (time.Duration, error) {
-	if a.queue != nil && stale(a.queue) {
+	if a.queue != nil && isStale(a.queue) {
 		return 0, a.queue.Err // The status would say what is not so.
 	}
 	wait, err := r.writeWhenDue(ctx, d, now)
@@ -59,15 +59,15 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 		return 0, fmt.Errorf("write the status: %w", err)
 	}
 	r.pacer.Wrote(key, now)
-	r.tell(ctx, d)
+	r.emitEvent(ctx, d)
 	return 0, nil
 }
 
 // noteLimit is how long the note of an event may be, by the API server.
 const noteLimit = 1024
 
-// tell emits an event and logs when the profile came to be otherwise, once.
-func (r *Reconciler) tell(ctx context.Context, d *quota.ProfileDecision) {
+// emitEvent emits an event and logs when the profile came to be otherwise, once.
+func (r *Reconciler) emitEvent(ctx context.Context, d *quota.ProfileDecision) {
 	if d.Status.Reason == d.Profile.Status.Reason || d.Status.Reason == v1alpha1.ReasonQueueChanging {
 		return
 	}

@@ -78,8 +78,8 @@ type line struct {
 	hourly  decimal.Decimal
 }
 
-// price sums what lines cost, waste and could do without, for an hour of one pod, in thousandths.
-func (s *sums) price(lines ...line) {
+// priceLines sums what lines cost, waste and could do without, for an hour of one pod, in thousandths.
+func (s *sums) priceLines(lines ...line) {
 	for i := range lines {
 		l := &lines[i]
 		addTo(&s.cost, l.charged.Mul(l.hourly))
@@ -92,8 +92,8 @@ func (s *sums) price(lines ...line) {
 	}
 }
 
-// times makes of what is for one pod, in thousandths, what so many seconds of pods are.
-func (s *sums) times(seconds int64) {
+// multiplyBy makes of what is for one pod, in thousandths, what so many seconds of pods are.
+func (s *sums) multiplyBy(seconds int64) {
 	n := decimal.NewFromInt(seconds)
 	for _, d := range []*decimal.Decimal{
 		&s.cost, &s.waste, &s.recoverable, &s.devices.charged, &s.devices.seen, &s.devices.used, &s.cores.charged, &s.cores.seen,
@@ -105,10 +105,10 @@ func (s *sums) times(seconds int64) {
 	}
 }
 
-// account is what some pods held and used comes to.
-func (c *counter) account(h *Held) sums {
-	u, granted := c.use(h)
-	prices := c.in.Prices.at(h.From.In(c.zone))
+// accountFor is what some pods held and used comes to.
+func (c *counter) accountFor(h *Held) sums {
+	u, granted := c.useOf(h)
+	prices := c.in.Prices.validAt(h.From.In(c.zone))
 	devices, base := c.devicesOf(h.Resources, h.Model, h.Surplus, prices)
 	var s sums
 	for i := range devices {
@@ -118,24 +118,25 @@ func (c *counter) account(h *Held) sums {
 		s.devices.add(d.totals)
 	}
 	cores, gib := baseLines(h.Resources, base)
-	cores.use(billionths(u.cpuSeen), decimal.New(u.microcores, -3), decimal.NewFromInt(granted.Millicores))
-	gib.use(billionths(u.memorySeen), decimal.NewFromInt(u.bytes).Mul(ofByte), decimal.NewFromInt(granted.MemoryBytes).Mul(ofByte))
+	cores.setUse(billionths(u.cpuSeen), decimal.New(u.microcores, -3), decimal.NewFromInt(granted.Millicores))
+	gib.setUse(billionths(u.memorySeen), decimal.NewFromInt(u.bytes).Mul(ofByte),
+		decimal.NewFromInt(granted.MemoryBytes).Mul(ofByte))
 	s.cores, s.gib = cores.totals, gib.totals
-	s.price(append(devices, cores, gib)...)
-	s.times(h.Seconds)
+	s.priceLines(append(devices, cores, gib)...)
+	s.multiplyBy(h.Seconds)
 	s.seconds, s.uncertain, s.pods = h.Seconds, h.Uncertain, h.Pods
-	c.miss(h, prices, base)
+	c.noteMissingPrices(h, prices, base)
 	return s
 }
 
-// miss remembers for how long pods held what has no price.
-func (c *counter) miss(h *Held, prices *validity, base basePrices) {
+// noteMissingPrices remembers for how long pods held what has no price.
+func (c *counter) noteMissingPrices(h *Held, prices *validity, base basePrices) {
 	if prices == nil {
 		c.before += h.Seconds
 		return
 	}
 	for _, resource := range c.accelerators {
-		if _, known := prices.of(resource, h.Model); !known && h.Resources[resource] > 0 {
+		if _, known := prices.priceOf(resource, h.Model); !known && h.Resources[resource] > 0 {
 			c.unpriced[resource] += h.Seconds
 		}
 	}
@@ -150,9 +151,9 @@ func (c *counter) miss(h *Held, prices *validity, base basePrices) {
 
 func billionths(n int64) decimal.Decimal { return decimal.New(n, -9) }
 
-// use writes down how much of a line was used, in the mean, of which the share seen of the time is known. Where more was used
+// setUse writes down how much of a line was used, in the mean, of which the share seen of the time is known. Where more was used
 // than requested, that is charged. Granted is 0 where nobody knows.
-func (l *line) use(seen, used, granted decimal.Decimal) {
+func (l *line) setUse(seen, used, granted decimal.Decimal) {
 	l.seen, l.used = l.charged.Mul(seen), used
 	if l.granted = l.seen; granted.IsPositive() {
 		l.granted = granted.Mul(seen)
@@ -181,7 +182,7 @@ func (c *counter) devicesOf(held Resources, model string, surplus bool, prices *
 		}
 		l := line{totals: totals{charged: decimal.NewFromInt(amount)}}
 		if prices != nil {
-			p, _ := prices.of(resource, model)
+			p, _ := prices.priceOf(resource, model)
 			if l.hourly = p.hourly; surplus {
 				l.hourly = p.hourly.Mul(p.kept)
 			}

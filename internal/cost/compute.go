@@ -35,14 +35,14 @@ var outcomes = []string{"Succeeded", "Failed", cancelled, "Lost", running}
 func Compute(in *Input) *Report {
 	c := newCounter(in)
 	for i := range in.Held {
-		c.hold(&in.Held[i])
+		c.countHeld(&in.Held[i])
 	}
 	for i := range in.Runs {
 		ran := sums{runs: in.Runs[i].Runs}
 		c.total.add(&ran)
-		c.count(in.Runs[i].Owner, &ran)
+		c.addToOwner(in.Runs[i].Owner, &ran)
 	}
-	return c.report()
+	return c.buildReport()
 }
 
 // counter counts what a period cost.
@@ -94,17 +94,17 @@ func keyOf(dimension Dimension, o Owner) Key {
 	return Key(o)
 }
 
-// hold counts what some pods held.
-func (c *counter) hold(h *Held) {
-	s := c.account(h)
+// countHeld counts what some pods held.
+func (c *counter) countHeld(h *Held) {
+	s := c.accountFor(h)
 	c.total.add(&s)
-	c.count(h.Owner, &s)
+	c.addToOwner(h.Owner, &s)
 	sumOf(c.outcomes, outcomeOf(h.Outcome)).add(&s)
 	sumOf(c.days, dayOf(h.From.In(c.zone)).Unix()).add(&s)
 }
 
-// count adds to the rows of an owner.
-func (c *counter) count(o Owner, s *sums) {
+// addToOwner adds to the rows of an owner.
+func (c *counter) addToOwner(o Owner, s *sums) {
 	for _, dimension := range Dimensions {
 		rows, key := c.rows[dimension], keyOf(dimension, o)
 		r := rows[key]
@@ -138,8 +138,8 @@ func outcomeOf(ended string) string {
 	return ended
 }
 
-// use is what each of some pods used, and would have been granted.
-func (c *counter) use(h *Held) (use, Granted) {
+// useOf is what each of some pods used, and would have been granted.
+func (c *counter) useOf(h *Held) (use, Granted) {
 	of := roleDayOf(h.From, sizing.Key{Namespace: h.Owner.Namespace, Kind: h.Owner.Kind, Task: h.Owner.Task, Role: h.Role})
 	u := c.uses[of]
 	if u == (use{}) || c.in.Granted == nil {
@@ -149,31 +149,31 @@ func (c *counter) use(h *Held) (use, Granted) {
 	return u, granted
 }
 
-// report writes down what was counted.
-func (c *counter) report() *Report {
-	earlier := c.in.comparable()
+// buildReport writes down what was counted.
+func (c *counter) buildReport() *Report {
+	earlier := c.in.comparablePeriods()
 	r := &Report{
-		Period: c.in.Period, Currency: c.in.Prices.Currency, By: map[Dimension][]Row{}, Days: c.listDays(), Room: c.in.room(),
-		Waits: waits(c.in.Waits),
+		Period: c.in.Period, Currency: c.in.Prices.Currency, By: map[Dimension][]Row{}, Days: c.listDays(), Room: c.in.freeRoom(),
+		Waits: sumWaits(c.in.Waits),
 		Merges: Merges{
 			Runs: c.merges.runs, Cost: c.merges.cost, Utilization: ratioOf(c.merges.devices.used, c.merges.devices.seen),
 		},
 	}
-	c.lose()
+	c.chargeLosses()
 	r.Lost = c.lost
-	r.Total = c.total.row(Key{}, c.total.cost)
+	r.Total = c.total.toRow(Key{}, c.total.cost)
 	for _, dimension := range Dimensions {
-		r.By[dimension] = c.ranking(dimension)
+		r.By[dimension] = c.rankRows(dimension)
 	}
-	r.compare(earlier)
+	r.compareWith(earlier)
 	r.Outcomes = c.listOutcomes()
-	r.Forecast = forecast(c.in, earlier, c.total.cost)
-	r.Notes = c.notes(r)
+	r.Forecast = forecastNext(c.in, earlier, c.total.cost)
+	r.Notes = c.writeNotes(r)
 	return r
 }
 
-// row is what sums come to.
-func (s *sums) row(key Key, total decimal.Decimal) Row {
+// toRow is what sums come to.
+func (s *sums) toRow(key Key, total decimal.Decimal) Row {
 	return Row{
 		Key: key, Cost: s.cost, Share: ratioOf(s.cost, total),
 		AcceleratorHours: s.devices.charged, CPUHours: s.cores.charged, MemoryGiBHours: s.gib.charged,
@@ -184,8 +184,8 @@ func (s *sums) row(key Key, total decimal.Decimal) Row {
 	}
 }
 
-// ranking are the rows of a dimension.
-func (c *counter) ranking(dimension Dimension) []Row {
+// rankRows are the rows of a dimension.
+func (c *counter) rankRows(dimension Dimension) []Row {
 	list := make([]Row, 0, len(c.rows[dimension]))
 	for key, r := range c.rows[dimension] {
 		if dimension != ByTeam && !r.manyTeams {
@@ -194,7 +194,7 @@ func (c *counter) ranking(dimension Dimension) []Row {
 		if dimension == ByTask && !r.manyUsers {
 			key.User = r.user
 		}
-		list = append(list, r.row(key, c.total.cost))
+		list = append(list, r.toRow(key, c.total.cost))
 	}
 	slices.SortFunc(list, func(a, b Row) int { return cmp.Or(b.Cost.Cmp(a.Cost), a.Key.compare(b.Key)) })
 	return list
@@ -226,7 +226,7 @@ func (c *counter) listDays() []Day {
 		if s := c.days[dayOf(from).Unix()]; s != nil {
 			d.Cost, d.Waste, d.Utilization = s.cost, s.waste, ratioOf(s.devices.used, s.devices.seen)
 		}
-		d.Free, d.Unusable = mean(c.in.Rooms, from, nextDay(from))
+		d.Free, d.Unusable = meanRoom(c.in.Rooms, from, nextDay(from))
 		list = append(list, d)
 	}
 	return list

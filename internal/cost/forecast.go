@@ -15,8 +15,8 @@ const (
 	clocks = 2 * time.Hour
 )
 
-// comparable are the earlier periods that are as long as this one, in their order.
-func (in *Input) comparable() []Earlier {
+// comparablePeriods are the earlier periods that are as long as this one, in their order.
+func (in *Input) comparablePeriods() []Earlier {
 	length := in.Period.To.Sub(in.Period.From)
 	like := slices.DeleteFunc(slices.Clone(in.Earlier), func(e Earlier) bool {
 		differs := (e.To.Sub(e.From) - length).Abs()
@@ -26,8 +26,8 @@ func (in *Input) comparable() []Earlier {
 	return like
 }
 
-// compare writes down what rows were in the last of some earlier periods.
-func (r *Report) compare(periods []Earlier) {
+// compareWith writes down what rows were in the last of some earlier periods.
+func (r *Report) compareWith(periods []Earlier) {
 	if len(periods) == 0 {
 		return
 	}
@@ -40,18 +40,18 @@ func (r *Report) compare(periods []Earlier) {
 	}
 	costs := make(map[key]decimal.Decimal, len(last.Rows))
 	for _, row := range last.Rows {
-		costs[key{row.Dimension, row.Key.named(row.Dimension)}] = row.Cost
+		costs[key{row.Dimension, row.Key.withoutDetails(row.Dimension)}] = row.Cost
 	}
 	for dimension, rows := range r.By {
 		for i := range rows {
-			before := costs[key{dimension, rows[i].Key.named(dimension)}]
+			before := costs[key{dimension, rows[i].Key.withoutDetails(dimension)}]
 			rows[i].Before = &before
 		}
 	}
 }
 
-// named is the key without what only says more of a row, and may change.
-func (k Key) named(dimension Dimension) Key { return keyOf(dimension, Owner(k)) }
+// withoutDetails is the key without what only says more of a row, and may change.
+func (k Key) withoutDetails(dimension Dimension) Key { return keyOf(dimension, Owner(k)) }
 
 // Summary is what the reports of later periods compare with this one.
 func (r *Report) Summary() Earlier {
@@ -73,11 +73,11 @@ func (r *Report) Summary() Earlier {
 // quantiles90 are those of Student's distribution of which nine tenths are below, by degrees of freedom from 1 on.
 var quantiles90 = [mostPeriods - 2]float64{3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372}
 
-// forecast is what the next period is likely to cost: on the line of least squares through the last periods and this one, and
+// forecastNext is what the next period is likely to cost: on the line of least squares through the last periods and this one, and
 // between the bounds of its interval of prediction, within which four of five lie if what is off the line is normal (Draper and
 // Smith, Applied Regression Analysis, 3.1). It is nil if there are too few. It is a guess, so that it is no money that is
 // counted.
-func forecast(in *Input, earlier []Earlier, cost decimal.Decimal) *Forecast {
+func forecastNext(in *Input, earlier []Earlier, cost decimal.Decimal) *Forecast {
 	var x, y []float64
 	length := in.Period.To.Sub(in.Period.From)
 	for i := range earlier {
@@ -93,12 +93,12 @@ func forecast(in *Input, earlier []Earlier, cost decimal.Decimal) *Forecast {
 	expected, deviation := predict(x, y, 1)
 	off := quantiles90[n-fewestPeriods] * deviation
 	return &Forecast{
-		Cost: money(expected, in), Low: money(expected-off, in), High: money(expected+off, in), Periods: n,
+		Cost: roundMoney(expected, in), Low: roundMoney(expected-off, in), High: roundMoney(expected+off, in), Periods: n,
 	}
 }
 
-// money is a guess as it is paid; nothing costs less than nothing.
-func money(guess float64, in *Input) decimal.Decimal {
+// roundMoney is a guess as it is paid; nothing costs less than nothing.
+func roundMoney(guess float64, in *Input) decimal.Decimal {
 	return Round(decimal.NewFromFloat(max(guess, 0)), in.Prices.Currency)
 }
 

@@ -170,7 +170,7 @@ func TestTwoPartsOfAPeriodAddUp(t *testing.T) {
 		cost := func(r *Report, dimension Dimension, key Key) decimal.Decimal {
 			for i := range r.By[dimension] {
 				row := &r.By[dimension][i]
-				if row.Key.named(dimension) == key.named(dimension) {
+				if row.Key.withoutDetails(dimension) == key.withoutDetails(dimension) {
 					return row.Cost
 				}
 			}

@@ -7,9 +7,9 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// lose counts what was lost, and charges it to those for whom room was made: what they cost others is in their rows, and not in
-// those of whom it was taken from.
-func (c *counter) lose() {
+// chargeLosses counts what was lost, and charges it to those for whom room was made: what they cost others is in their rows,
+// and not in those of whom it was taken from.
+func (c *counter) chargeLosses() {
 	type loss struct {
 		*Loss
 		cost decimal.Decimal
@@ -31,7 +31,7 @@ func (c *counter) lose() {
 		return cmp.Or(Key(a.Of).compare(Key(b.Of)), Key(*a.For).compare(Key(*b.For)))
 	})
 	for _, l := range losses {
-		c.move(l.cost, l.Of, *l.For)
+		c.moveCost(l.cost, l.Of, *l.For)
 	}
 }
 
@@ -46,25 +46,25 @@ func (c *counter) lossOf(l *Loss) decimal.Decimal {
 
 func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 	p := c.in.Period
-	within := Period{From: later(pods.Since, p.From).In(c.zone), To: earlier(pods.Until, p.To).In(c.zone)}
+	within := Period{From: laterOf(pods.Since, p.From).In(c.zone), To: earlierOf(pods.Until, p.To).In(c.zone)}
 	lost := decimal.Zero
 	if !within.From.Before(within.To) {
 		return lost
 	}
 	cuts := within.Cuts()
 	for i, from := range cuts[:len(cuts)-1] {
-		devices, base := c.devicesOf(pods.Resources, pods.Model, pods.Surplus, c.in.Prices.at(from))
+		devices, base := c.devicesOf(pods.Resources, pods.Model, pods.Surplus, c.in.Prices.validAt(from))
 		cores, gib := baseLines(pods.Resources, base)
 		var s sums
-		s.price(append(devices, cores, gib)...)
-		s.times((cuts[i+1].Unix() - from.Unix()) * pods.Number)
+		s.priceLines(append(devices, cores, gib)...)
+		s.multiplyBy((cuts[i+1].Unix() - from.Unix()) * pods.Number)
 		addTo(&lost, s.cost)
 	}
 	return lost
 }
 
-// move charges what was paid for pods of somebody to somebody else, as far as it was paid.
-func (c *counter) move(cost decimal.Decimal, from, to Owner) {
+// moveCost charges what was paid for pods of somebody to somebody else, as far as it was paid.
+func (c *counter) moveCost(cost decimal.Decimal, from, to Owner) {
 	for _, dimension := range Dimensions {
 		if r := c.rows[dimension][keyOf(dimension, from)]; r == nil {
 			return
@@ -72,6 +72,6 @@ func (c *counter) move(cost decimal.Decimal, from, to Owner) {
 			cost = r.cost
 		}
 	}
-	c.count(from, &sums{cost: cost.Neg()})
-	c.count(to, &sums{cost: cost})
+	c.addToOwner(from, &sums{cost: cost.Neg()})
+	c.addToOwner(to, &sums{cost: cost})
 }

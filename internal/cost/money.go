@@ -60,8 +60,8 @@ type price struct {
 	core, gib *decimal.Decimal
 }
 
-// at are the prices at a time, by the day of its zone; nil before the first ones.
-func (p *Prices) at(t time.Time) *validity {
+// validAt are the prices at a time, by the day of its zone; nil before the first ones.
+func (p *Prices) validAt(t time.Time) *validity {
 	y, m, d := t.Date()
 	day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	var last *validity
@@ -73,8 +73,8 @@ func (p *Prices) at(t time.Time) *validity {
 	return last
 }
 
-// of is the price of a device: that of its model, or else of the resource.
-func (v *validity) of(resource, model string) (price, bool) {
+// priceOf is the price of a device: that of its model, or else of the resource.
+func (v *validity) priceOf(resource, model string) (price, bool) {
 	for _, d := range []device{{resource, model}, {resource: resource}} {
 		if p, known := v.devices[d]; known {
 			return p, true

@@ -10,19 +10,19 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// notes say what is uncertain or unknown.
-func (c *counter) notes(r *Report) []string {
+// writeNotes say what is uncertain or unknown.
+func (c *counter) writeNotes(r *Report) []string {
 	notes := slices.Clone(c.in.Notes)
 	add := func(format string, a ...any) { notes = append(notes, fmt.Sprintf(format, a...)) }
 	if c.before > 0 {
 		add("Pods were there for %s h before %s, when the first prices of the list hold: that is counted in hours and costs nothing. "+
-			"Add prices from an earlier day on.", hours(c.before), c.in.Prices.validities[0].from.Format(time.DateOnly))
+			"Add prices from an earlier day on.", formatHours(c.before), c.in.Prices.validities[0].from.Format(time.DateOnly))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(c.unpriced)) {
 		add("Pods held %s for %s h of which the price list does not say what it costs: it cost nothing. Add a price.",
-			resource, hours(c.unpriced[resource]))
+			resource, formatHours(c.unpriced[resource]))
 	}
-	for _, of := range c.unseen() {
+	for _, of := range c.unseenOwners() {
 		add("What was used of %s is known for %s %% of what was held. The rest counts neither as used nor as wasted.",
 			of.resources, of.percent)
 	}
@@ -40,7 +40,7 @@ func (c *counter) notes(r *Report) []string {
 // same part, in percent.
 type unseen struct{ resources, percent string }
 
-func (c *counter) unseen() []unseen {
+func (c *counter) unseenOwners() []unseen {
 	var list []unseen
 	for _, of := range []struct {
 		name string
@@ -60,7 +60,7 @@ func (c *counter) unseen() []unseen {
 	return list
 }
 
-// hours are so many seconds in words.
-func hours(seconds int64) string {
+// formatHours are so many seconds in words.
+func formatHours(seconds int64) string {
 	return decimal.New(seconds, 0).DivRound(decimal.New(3600, 0), 1).StringFixed(1)
 }

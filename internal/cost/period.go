@@ -32,18 +32,18 @@ func (p Period) Cuts() []time.Time {
 // dayOf is when the day of a time begins in its zone.
 func dayOf(t time.Time) time.Time {
 	y, m, d := t.Date()
-	return begin(y, m, d, t.Location())
+	return beginOfDay(y, m, d, t.Location())
 }
 
 // nextDay is when the day after that of a time begins in its zone.
 func nextDay(t time.Time) time.Time {
 	y, m, d := t.Date()
-	return begin(y, m, d+1, t.Location())
+	return beginOfDay(y, m, d+1, t.Location())
 }
 
-// begin is when a day begins: at midnight, of two midnights at the first, and where a clock is set forward over midnight, then.
-// Of such days time.Date knows no midnight, or either.
-func begin(year int, month time.Month, day int, zone *time.Location) time.Time {
+// beginOfDay is when a day begins: at midnight, of two midnights at the first, and where a clock is set forward over
+// midnight, then. Of such days time.Date knows no midnight, or either.
+func beginOfDay(year int, month time.Month, day int, zone *time.Location) time.Time {
 	noon := time.Date(year, month, day, 12, 0, 0, 0, zone)
 	midnight := noon.Add(-wholeDay / 2)
 	set, _ := noon.ZoneBounds()
@@ -58,14 +58,14 @@ func begin(year int, month time.Month, day int, zone *time.Location) time.Time {
 	return set
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

@@ -88,13 +88,13 @@ func ParsePrices(content []byte) (*Prices, error) {
 	var f faults
 	p := &Prices{Currency: list.Currency}
 	if _, err := currency.ParseISO(list.Currency); err != nil || !threeCapitals.MatchString(list.Currency) {
-		f.value("currency", list.Currency, "it must be a currency by its three letters of ISO 4217, as CNY or EUR")
+		f.addValue("currency", list.Currency, "it must be a currency by its three letters of ISO 4217, as CNY or EUR")
 	}
 	if len(list.Prices) == 0 {
 		f.add("prices", "lists nothing: say from when on what costs how much")
 	}
 	for i := range list.Prices {
-		p.validities = append(p.validities, f.validity(fmt.Sprintf("prices[%d]", i), &list.Prices[i], list.Prices[:i]))
+		p.validities = append(p.validities, f.readValidity(fmt.Sprintf("prices[%d]", i), &list.Prices[i], list.Prices[:i]))
 	}
 	if err := f.err(); err != nil {
 		return nil, err
@@ -108,16 +108,17 @@ var (
 	aDecimal      = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 )
 
-// validity reads what things cost from a day on, behind those before it.
-func (f *faults) validity(path string, w *writtenValidity, before []writtenValidity) validity {
+// readValidity reads what things cost from a day on, behind those before it.
+func (f *faults) readValidity(path string, w *writtenValidity, before []writtenValidity) validity {
 	v := validity{devices: map[device]price{}}
 	from, err := time.Parse(time.DateOnly, w.ValidFrom)
 	if err != nil {
-		f.value(path+".validFrom", w.ValidFrom, "it must be a day, as 2026-01-01")
+		f.addValue(path+".validFrom", w.ValidFrom, "it must be a day, as 2026-01-01")
 	}
 	v.from = from
 	if i := slices.IndexFunc(before, func(o writtenValidity) bool { return o.ValidFrom == w.ValidFrom }); err == nil && i >= 0 {
-		f.value(path+".validFrom", w.ValidFrom, fmt.Sprintf("prices[%d] holds from that day on too: leave one, or change its day", i))
+		f.addValue(path+".validFrom", w.ValidFrom, fmt.Sprintf("prices[%d] holds from that day on too: leave one, or change its "+
+			"day", i))
 	}
 	for _, field := range []struct {
 		name, value string
@@ -125,7 +126,7 @@ func (f *faults) validity(path string, w *writtenValidity, before []writtenValid
 	}{{".cpuCoreHour", w.CPUCoreHour, &v.core}, {".memoryGiBHour", w.MemoryGiBHour, &v.gib}} {
 		switch {
 		case field.value != "":
-			hourly := f.price(path+field.name, field.value)
+			hourly := f.readPrice(path+field.name, field.value)
 			*field.into = &hourly
 		case len(w.Nodes) == 0:
 			f.add(path+field.name, `is missing: say what it costs, "0" for nothing, or under nodes what whole nodes cost`)
@@ -134,42 +135,42 @@ func (f *faults) validity(path string, w *writtenValidity, before []writtenValid
 	known := map[device]string{}
 	for i := range w.Accelerators {
 		a, at := &w.Accelerators[i], fmt.Sprintf("%s.accelerators[%d]", path, i)
-		v.devices[f.device(at, a.Resource, a.Model, known)] = f.accelerator(at, a.Hourly, a.SurplusDiscount)
+		v.devices[f.readDevice(at, a.Resource, a.Model, known)] = f.readAccelerator(at, a.Hourly, a.SurplusDiscount)
 	}
 	for i := range w.Nodes {
 		n, at := &w.Nodes[i], fmt.Sprintf("%s.nodes[%d]", path, i)
-		v.devices[f.device(at, n.Resource, n.Model, known)] = f.node(at, n)
+		v.devices[f.readDevice(at, n.Resource, n.Model, known)] = f.readNode(at, n)
 	}
 	return v
 }
 
-// device reads what an accelerator or a node is of, which none of those that are known may be.
-func (f *faults) device(path, resource, model string, known map[device]string) device {
+// readDevice reads what an accelerator or a node is of, which none of those that are known may be.
+func (f *faults) readDevice(path, resource, model string, known map[device]string) device {
 	d := device{resource, model}
 	name := corev1.ResourceName(resource)
 	if len(validation.IsQualifiedName(resource)) > 0 || name == corev1.ResourceCPU || name == corev1.ResourceMemory {
-		f.value(path+".resource", resource, "it must name the resource of an accelerator as nodes do, for example nvidia.com/gpu")
+		f.addValue(path+".resource", resource, "it must name the resource of an accelerator as nodes do, for example nvidia.com/gpu")
 		return d
 	}
 	if other, twice := known[d]; twice {
-		f.value(path+".resource", resource, fmt.Sprintf("%s has the price of this resource and model %.60q already: leave one",
+		f.addValue(path+".resource", resource, fmt.Sprintf("%s has the price of this resource and model %.60q already: leave one",
 			other, model))
 	}
 	known[d] = path
 	return d
 }
 
-// accelerator reads the price of a device.
-func (f *faults) accelerator(path, hourly, discount string) price {
-	return price{hourly: f.price(path+".hourly", hourly), kept: f.kept(path+".surplusDiscount", discount)}
+// readAccelerator reads the price of a device.
+func (f *faults) readAccelerator(path, hourly, discount string) price {
+	return price{hourly: f.readPrice(path+".hourly", hourly), kept: f.readDiscount(path+".surplusDiscount", discount)}
 }
 
 // The shares of a node's price that devices, cores and memory have.
 var ofDevices, ofCores, ofMemory = decimal.New(95, -2), decimal.New(3, -2), decimal.New(2, -2)
 
-// node derives from the price of a node those of what it has.
-func (f *faults) node(path string, n *writtenNode) price {
-	p := f.accelerator(path, n.Hourly, n.SurplusDiscount)
+// readNode derives from the price of a node those of what it has.
+func (f *faults) readNode(path string, n *writtenNode) price {
+	p := f.readAccelerator(path, n.Hourly, n.SurplusDiscount)
 	share := func(name string, of decimal.Decimal, amount int32) decimal.Decimal {
 		if amount < 1 || amount > maxNode {
 			f.add(path+name, fmt.Sprintf("is %d: it must be from 1 to %d, what the node has", amount, maxNode))
@@ -182,43 +183,43 @@ func (f *faults) node(path string, n *writtenNode) price {
 	return price{hourly: devices, kept: p.kept, core: &core, gib: &gib}
 }
 
-// kept reads a discount, and returns the share that is left to pay.
-func (f *faults) kept(path, text string) decimal.Decimal {
+// readDiscount reads a discount, and returns the share that is left to pay.
+func (f *faults) readDiscount(path, text string) decimal.Decimal {
 	one := decimal.NewFromInt(1)
 	if text == "" {
 		return one
 	}
-	discount := f.decimal(path, text)
+	discount := f.readDecimal(path, text)
 	if discount.IsNegative() || discount.GreaterThan(one) {
-		f.value(path, text, "a discount is a share from 0 to 1")
+		f.addValue(path, text, "a discount is a share from 0 to 1")
 	}
 	return one.Sub(discount)
 }
 
-func (f *faults) price(path, text string) decimal.Decimal {
+func (f *faults) readPrice(path, text string) decimal.Decimal {
 	if text == "" {
 		f.add(path, `is missing: say what an hour costs, "0" for nothing`)
 		return decimal.Zero
 	}
-	d := f.decimal(path, text)
+	d := f.readDecimal(path, text)
 	switch {
 	case d.IsNegative():
-		f.value(path, text, "it is negative: a price is 0 or more")
+		f.addValue(path, text, "it is negative: a price is 0 or more")
 	case d.GreaterThan(decimal.NewFromInt(maxPrice)):
-		f.value(path, text, fmt.Sprintf("a price is %d at most: see whether the currency and the point are right", maxPrice))
+		f.addValue(path, text, fmt.Sprintf("a price is %d at most: see whether the currency and the point are right", maxPrice))
 	}
 	return d
 }
 
-func (f *faults) decimal(path, text string) decimal.Decimal {
+func (f *faults) readDecimal(path, text string) decimal.Decimal {
 	d := decimal.Zero
 	if aDecimal.MatchString(text) {
 		d, _ = decimal.NewFromString(text) // of such a text it has no error
 	} else {
-		f.value(path, text, `it must be a decimal, as "8.50"`)
+		f.addValue(path, text, `it must be a decimal, as "8.50"`)
 	}
 	if -d.Exponent() > maxPlaces {
-		f.value(path, text, fmt.Sprintf("it may have %d digits behind the point", maxPlaces))
+		f.addValue(path, text, fmt.Sprintf("it may have %d digits behind the point", maxPlaces))
 	}
 	return d
 }
@@ -228,8 +229,8 @@ type faults []error
 
 func (f *faults) add(path, says string) { *f = append(*f, fmt.Errorf("%s %s", path, says)) }
 
-// value adds a value that breaks a rule.
-func (f *faults) value(path, value, rule string) {
+// addValue adds a value that breaks a rule.
+func (f *faults) addValue(path, value, rule string) {
 	f.add(path, fmt.Sprintf("is %.60q: %s", value, rule))
 }
 

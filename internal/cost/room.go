@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// room is how much was free in the period; nil if nobody looked.
-func (in *Input) room() *Room {
+// freeRoom is how much was free in the period; nil if nobody looked.
+func (in *Input) freeRoom() *Room {
 	if len(in.Rooms) == 0 {
 		return nil
 	}
 	r := &Room{Mix: in.Mix}
-	r.Free, r.Unusable = mean(in.Rooms, in.Period.From, in.Period.To)
+	r.Free, r.Unusable = meanRoom(in.Rooms, in.Period.From, in.Period.To)
 	return r
 }
 
-// mean is what was free in the mean of those times at which somebody looked, and which share of that nobody could use.
-func mean(rooms []Measured, from, to time.Time) (free float64, unusable Ratio) {
+// meanRoom is what was free in the mean of those times at which somebody looked, and which share of that nobody could use.
+func meanRoom(rooms []Measured, from, to time.Time) (free float64, unusable Ratio) {
 	rooms = slices.DeleteFunc(slices.Clone(rooms), func(m Measured) bool { return m.At.Before(from) || !m.At.Before(to) })
 	slices.SortFunc(rooms, func(a, b Measured) int { // so that the sum is the same whatever their order
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Free, b.Free), cmp.Compare(a.Unusable.Value, b.Unusable.Value))
@@ -39,8 +39,8 @@ func mean(rooms []Measured, from, to time.Time) (free float64, unusable Ratio) {
 	return sum / float64(len(rooms)), unusable
 }
 
-// waits sums up how long gangs waited.
-func waits(all []Wait) Waits {
+// sumWaits sums up how long gangs waited.
+func sumWaits(all []Wait) Waits {
 	if len(all) == 0 {
 		return Waits{}
 	}

@@ -50,11 +50,11 @@ func (u *use) add(container string, seen *sizing.Usage) {
 	if seen.RunSeconds <= 0 || seen.SeenSeconds <= 0 {
 		return
 	}
-	share := func(of int64) int64 { return part(of, min(seen.SeenSeconds, seen.RunSeconds), seen.RunSeconds) }
+	share := func(of int64) int64 { return proportion(of, min(seen.SeenSeconds, seen.RunSeconds), seen.RunSeconds) }
 	if container == "" {
 		if held := seen.Accelerators.HeldSeconds * 1000; held > 0 {
 			u.devicesSeen = share(billion)
-			u.devicesActive = part(u.devicesSeen, min(max(seen.Accelerators.ActiveMilliseconds, 0), held), held)
+			u.devicesActive = proportion(u.devicesSeen, min(max(seen.Accelerators.ActiveMilliseconds, 0), held), held)
 		}
 		return
 	}
@@ -68,8 +68,8 @@ func (u *use) add(container string, seen *sizing.Usage) {
 	}
 }
 
-// part is amount × some ÷ all, rounded down. Some is not more than all, and none is negative.
-func part(amount, some, all int64) int64 {
+// proportion is amount × some ÷ all, rounded down. Some is not more than all, and none is negative.
+func proportion(amount, some, all int64) int64 {
 	high, low := bits.Mul64(uint64(amount), uint64(some))
 	quotient, _ := bits.Div64(high, low, uint64(all))
 	return int64(quotient)

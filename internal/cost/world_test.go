@@ -46,7 +46,7 @@ func inputOf(p Period, prices *Prices, pods []pod) *Input {
 		}
 		like := fmt.Sprint(pod.Held)
 		for j, from := range cuts[:len(cuts)-1] {
-			begin, end := later(from, pod.begin), earlier(cuts[j+1], pod.end)
+			begin, end := laterOf(from, pod.begin), earlierOf(cuts[j+1], pod.end)
 			if !begin.Before(end) {
 				continue
 			}
@@ -98,7 +98,7 @@ func nearly(want decimal.Decimal) OmegaMatcher {
 // rowOf is that of a key.
 func rowOf(r *Report, dimension Dimension, key Key) *Row {
 	i := slices.IndexFunc(r.By[dimension], func(row Row) bool {
-		return row.Key.named(dimension) == key.named(dimension) // the rest only says more of it
+		return row.Key.withoutDetails(dimension) == key.withoutDetails(dimension) // the rest only says more of it
 	})
 	ExpectWithOffset(1, i).To(BeNumerically(">=", 0), "there is %v", key)
 	return &r.By[dimension][i]

@@ -59,15 +59,15 @@ func (p *planner) planMails() {
 	if len(d.Send) > 0 && m.Problem != "" {
 		d.Problem, p.mail.again = m.Problem, p.now.Add(again)
 	}
-	p.mail.reason, p.mail.message = d.unfinished()
+	p.mail.reason, p.mail.message = d.whyUnfinished()
 	p.d.Mails = d
 }
 
-// unfinished says why some mails are not sent yet; empty where all are done.
-func (d *MailsDecision) unfinished() (reason, message string) {
+// whyUnfinished says why some mails are not sent yet; empty where all are done.
+func (d *MailsDecision) whyUnfinished() (reason, message string) {
 	retry := ""
 	if !d.Retry.IsZero() {
-		retry = " The next try is at " + said(d.Retry) + "."
+		retry = " The next try is at " + formatTime(d.Retry) + "."
 	}
 	switch {
 	case d.Problem != "":
@@ -75,14 +75,14 @@ func (d *MailsDecision) unfinished() (reason, message string) {
 	case len(d.Send) > 0:
 		return v1alpha1.ReasonMailing, fmt.Sprintf("%d are being sent.", len(d.Send))
 	case len(d.Held) > 0:
-		return v1alpha1.ReasonInvalidMailServer, sentence(d.Held[0].Error) + retry
+		return v1alpha1.ReasonInvalidMailServer, asSentence(d.Held[0].Error) + retry
 	case len(d.Waiting) > 0:
-		return v1alpha1.ReasonMailServerUnavailable, sentence(d.Waiting[0].Error) + retry
+		return v1alpha1.ReasonMailServerUnavailable, asSentence(d.Waiting[0].Error) + retry
 	}
 	return "", ""
 }
 
-func sentence(said string) string {
+func asSentence(said string) string {
 	if said == "" {
 		return ""
 	}

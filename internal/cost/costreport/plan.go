@@ -111,11 +111,11 @@ func Plan(o Observed, now time.Time) Decision {
 	}
 	p.planMails()
 	p.review()
-	p.d.Due = p.earliest()
+	p.d.Due = p.earliestDue()
 	p.planRest()
-	p.say()
+	p.writeStatus()
 	if !p.isTold() {
-		p.announce()
+		p.announceWork()
 	}
 	return p.d
 }
@@ -147,8 +147,8 @@ func (p *planner) planRest() {
 	}
 }
 
-// announce leaves all that is to be done to the next round, which finds it in the status.
-func (p *planner) announce() {
+// announceWork leaves all that is to be done to the next round, which finds it in the status.
+func (p *planner) announceWork() {
 	begins := p.d.Mails != nil && p.d.Mails.Begin
 	if p.d.Make == nil && p.d.ForgetBefore.IsZero() && !p.d.Publish && !begins {
 		return
@@ -187,7 +187,7 @@ func (p *planner) review() {
 		return
 	}
 	p.findMissed()
-	p.wake(p.mail.again)
+	p.wakeAt(p.mail.again)
 	switch {
 	case p.spec.Suspend:
 		return
@@ -198,12 +198,12 @@ func (p *planner) review() {
 	if m := p.takeRequest(); m != nil {
 		p.making = m
 	} else if len(p.due) > 0 {
-		p.making = &Making{Period: p.period(p.due[0]), Revision: 1}
+		p.making = &Making{Period: p.periodUntil(p.due[0]), Revision: 1}
 	}
-	p.wake(p.next)
+	p.wakeAt(p.next)
 	if p.obstacle == nil {
 		if p.beingRecorded() {
-			p.wake(p.now.Add(recordingAgain))
+			p.wakeAt(p.now.Add(recordingAgain))
 			return
 		}
 		p.d.Make = p.making
@@ -226,11 +226,11 @@ func (p *planner) tryAgain() {
 	if p.obstacle != nil && p.obstacle.Again > 0 {
 		after = p.obstacle.Again
 	}
-	p.wake(p.now.Add(after))
+	p.wakeAt(p.now.Add(after))
 }
 
-// wake has it looked at again at a time, if that is earlier.
-func (p *planner) wake(at time.Time) {
+// wakeAt has it looked at again at a time, if that is earlier.
+func (p *planner) wakeAt(at time.Time) {
 	if !at.IsZero() && (p.d.Again.IsZero() || at.Before(p.d.Again)) {
 		p.d.Again = at
 	}
@@ -242,14 +242,14 @@ func Outdated(r *v1alpha1.CostReport, to time.Time) bool {
 	return r.Status.Last != nil && to.Before(r.Status.Last.To.Time)
 }
 
-// lost is until when the last report was that was told of, and that the ledger does not have: it was begun anew, or is an old
-// copy. Zero for a ledger that has it.
-func (p *planner) lost() time.Time {
+// lostUntil is until when the last report was that was told of, and that the ledger does not have: it was begun anew, or is
+// an old copy. Zero for a ledger that has it.
+func (p *planner) lostUntil() time.Time {
 	told := p.o.Report.Status.Last
 	if p.o.Unknown || told == nil {
 		return time.Time{}
 	}
-	if last := p.last(); last != nil && !Outdated(p.o.Report, last.To) {
+	if last := p.lastKept(); last != nil && !Outdated(p.o.Report, last.To) {
 		return time.Time{}
 	}
 	return told.To.Time
@@ -259,7 +259,7 @@ func (p *planner) lost() time.Time {
 // object. What a ledger had that was lost is not made anew of one that does not know of it.
 func (p *planner) findMissed() {
 	after := p.o.Report.CreationTimestamp.Time
-	if lost := p.lost(); lost.After(after) {
+	if lost := p.lostUntil(); lost.After(after) {
 		after = lost
 	}
 	made := map[int64]bool{}
@@ -275,15 +275,15 @@ func (p *planner) findMissed() {
 		if !made[at.Unix()] {
 			p.due = append(p.due, at)
 		}
-		if len(p.due) > min(mostMissed, int(p.limit())) {
+		if len(p.due) > min(mostMissed, int(p.keptLimit())) {
 			p.due = p.due[1:]
 		}
 	}
 }
 
-// earliest is when the earliest report is due that is not made. While nobody knows which are kept, the status says which was
+// earliestDue is when the earliest report is due that is not made. While nobody knows which are kept, the status says which was
 // last.
-func (p *planner) earliest() time.Time {
+func (p *planner) earliestDue() time.Time {
 	switch {
 	case !p.valid || p.spec.Suspend:
 		return time.Time{}
@@ -299,7 +299,7 @@ func (p *planner) earliest() time.Time {
 	return p.line.Next(after)
 }
 
-func (p *planner) limit() int32 {
+func (p *planner) keptLimit() int32 {
 	if p.spec.HistoryLimit == nil {
 		return 12
 	}
@@ -313,7 +313,7 @@ func (p *planner) takeRequest() *Making {
 	to, err := time.Parse(time.RFC3339, value)
 	if err != nil || to.After(p.now) {
 		st.AskedUntil, st.AskedRevision = "", 0
-		p.wake(to) // by a clock that is a little ahead of ours it is now
+		p.wakeAt(to) // by a clock that is a little ahead of ours it is now
 		return nil
 	}
 	last := int32(0)
@@ -322,30 +322,30 @@ func (p *planner) takeRequest() *Making {
 			last = max(last, k.Revision)
 		}
 	}
-	period := p.period(to)
+	period := p.periodUntil(to)
 	if st.AskedUntil != value {
 		st.AskedUntil, st.AskedRevision = value, last+1
-	} else if !to.After(p.lost()) && p.o.Report.Status.Message != beingMade(period) {
+	} else if !to.After(p.lostUntil()) && p.o.Report.Status.Message != beingMade(period) {
 		return nil // It was made, and is in the ledger that was lost.
 	}
-	if last >= st.AskedRevision || p.forgotten(to) {
+	if last >= st.AskedRevision || p.isForgotten(to) {
 		return nil
 	}
 	return &Making{Period: period, Revision: st.AskedRevision, Asked: value}
 }
 
-// forgotten tells whether a report until a time would be one of those that are kept no longer.
-func (p *planner) forgotten(to time.Time) bool {
+// isForgotten tells whether a report until a time would be one of those that are kept no longer.
+func (p *planner) isForgotten(to time.Time) bool {
 	later := map[int64]bool{}
 	for i := range p.o.Kept {
 		if k := &p.o.Kept[i]; k.To.After(to) {
 			later[k.To.Unix()] = true
 		}
 	}
-	return len(later) >= int(p.limit())
+	return len(later) >= int(p.keptLimit())
 }
 
-func (p *planner) period(to time.Time) cost.Period {
+func (p *planner) periodUntil(to time.Time) cost.Period {
 	zone, err := time.LoadLocation(p.spec.TimeZone)
 	if err != nil { // The schedule has been read in it.
 		zone = time.UTC
@@ -365,13 +365,13 @@ func (p *planner) findForgettable() {
 	}
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
-	if more := len(ends) - int(p.limit()); more > 0 {
+	if more := len(ends) - int(p.keptLimit()); more > 0 {
 		p.d.ForgetBefore = time.Unix(ends[more], 0)
 	}
 }
 
-// last is the report that is told of: of the last period, the last revision.
-func (p *planner) last() *Kept {
+// lastKept is the report that is told of: of the last period, the last revision.
+func (p *planner) lastKept() *Kept {
 	var last *Kept
 	for i := range p.o.Kept {
 		k := &p.o.Kept[i]

@@ -12,17 +12,17 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// say writes what the status says.
-func (p *planner) say() {
+// writeStatus writes what the status says.
+func (p *planner) writeStatus() {
 	st := &p.d.Status
 	st.NextTime = nil
 	if p.valid && !p.spec.Suspend {
 		st.NextTime = timeOf(p.next)
 	}
-	if last := p.last(); last != nil && p.lost().IsZero() {
+	if last := p.lastKept(); last != nil && p.lostUntil().IsZero() {
 		st.Last = last.Summary.DeepCopy()
 	}
-	reason, message := p.summary()
+	reason, message := p.summarize()
 	st.Reason, st.Message = reason, text.Clip(message, conditions.MessageLimit)
 	p.sayMails()
 	w := conditions.Writer{List: &st.Conditions, Generation: p.o.Report.Generation, Now: metav1.NewTime(p.now).Rfc3339Copy()}
@@ -34,27 +34,27 @@ func (p *planner) say() {
 	w.Settle(p.o.Report.Status.Conditions)
 }
 
-// summary says in one sentence or two how the report stands.
-func (p *planner) summary() (reason, message string) {
-	switch o := p.hindrance(); {
+// summarize says in one sentence or two how the report stands.
+func (p *planner) summarize() (reason, message string) {
+	switch o := p.whatHinders(); {
 	case p.spec.Suspend:
 		return v1alpha1.ReasonSuspended, "No report is made while spec.suspend is true; those that were due meanwhile are made " +
 			"afterwards."
 	case o != nil && len(p.due) > 0:
-		return o.Reason, o.Message + fmt.Sprintf(" %s.", waiting(p.due))
+		return o.Reason, o.Message + fmt.Sprintf(" %s.", waitingReports(p.due))
 	case o != nil:
 		return o.Reason, o.Message
 	case p.making != nil:
 		return v1alpha1.ReasonReportDue, beingMade(p.making.Period)
 	case p.d.Status.Last == nil:
 		return v1alpha1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. Annotation %s makes one of the time until "+
-			"then.", said(p.next), v1alpha1.AnnotationReportUntil)
+			"then.", formatTime(p.next), v1alpha1.AnnotationReportUntil)
 	}
-	return v1alpha1.ReasonReportMade, p.made()
+	return v1alpha1.ReasonReportMade, p.describeLast()
 }
 
-// hindrance is the obstacle that keeps reports from being made; nil for none, and while none is to be made.
-func (p *planner) hindrance() *Obstacle {
+// whatHinders is the obstacle that keeps reports from being made; nil for none, and while none is to be made.
+func (p *planner) whatHinders() *Obstacle {
 	if p.spec.Suspend {
 		return nil
 	}
@@ -64,13 +64,13 @@ func (p *planner) hindrance() *Obstacle {
 // beingMade is the message of a status while the report of a period is made. [planner.takeRequest] knows by it that it was not
 // made before.
 func beingMade(period cost.Period) string {
-	return fmt.Sprintf("The report of %s to %s is being made.", said(period.From), said(period.To))
+	return fmt.Sprintf("The report of %s to %s is being made.", formatTime(period.From), formatTime(period.To))
 }
 
 // setReady says whether reports can be made.
 func (p *planner) setReady(w conditions.Writer) {
 	ready := metav1.ConditionTrue
-	if p.hindrance() != nil {
+	if p.whatHinders() != nil {
 		ready = metav1.ConditionFalse
 	}
 	w.Set(v1alpha1.ConditionReady, ready, p.d.Status.Reason, p.d.Status.Message)
@@ -78,7 +78,7 @@ func (p *planner) setReady(w conditions.Writer) {
 
 // setReconciling says that a report is being made, or will be without anybody's doing.
 func (p *planner) setReconciling(w conditions.Writer) {
-	o := p.hindrance()
+	o := p.whatHinders()
 	switch {
 	case o != nil && !o.Stalled:
 		w.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, o.Reason, o.Message)
@@ -91,7 +91,7 @@ func (p *planner) setReconciling(w conditions.Writer) {
 
 // setStalled says what somebody must change before reports are made.
 func (p *planner) setStalled(w conditions.Writer) {
-	if o := p.hindrance(); o != nil && o.Stalled {
+	if o := p.whatHinders(); o != nil && o.Stalled {
 		w.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, o.Reason, o.Message)
 		return
 	}
@@ -107,10 +107,10 @@ func (p *planner) setSuspended(w conditions.Writer) {
 	w.Remove(v1alpha1.ConditionSuspended)
 }
 
-// made says what the last report said.
-func (p *planner) made() string {
+// describeLast says what the last report said.
+func (p *planner) describeLast() string {
 	l := p.d.Status.Last
-	text := fmt.Sprintf("From %s to %s it cost %s", said(l.From.Time), said(l.To.Time), l.Total)
+	text := fmt.Sprintf("From %s to %s it cost %s", formatTime(l.From.Time), formatTime(l.To.Time), l.Total)
 	if l.Waste != "" {
 		text += fmt.Sprintf(", of which %s was not used", l.Waste)
 		if l.Recoverable != "" {
@@ -120,10 +120,10 @@ func (p *planner) made() string {
 	if l.Revision > 1 {
 		text += fmt.Sprintf(" (revision %d)", l.Revision)
 	}
-	if !p.lost().IsZero() {
+	if !p.lostUntil().IsZero() {
 		text += ". The ledger does not have that report any more"
 	}
-	text += fmt.Sprintf(". The next report is due at %s.", said(p.next))
+	text += fmt.Sprintf(". The next report is due at %s.", formatTime(p.next))
 	value := p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
 	if to, err := time.Parse(time.RFC3339, value); value != "" && (err != nil || to.After(p.now)) {
 		text += fmt.Sprintf(" Annotation %s is %.40q: write a time in the past, as in 2026-11-16T09:00:00Z.",
@@ -133,7 +133,9 @@ func (p *planner) made() string {
 }
 
 // mailsKnown tells whether it is known who got the last report.
-func (p *planner) mailsKnown() bool { return !p.o.Unknown && !p.o.MailUnknown && p.lost().IsZero() }
+func (p *planner) mailsKnown() bool {
+	return !p.o.Unknown && !p.o.MailUnknown && p.lostUntil().IsZero()
+}
 
 // sayMails counts who got the last report, if that is known; else what was said stays.
 func (p *planner) sayMails() {
@@ -166,12 +168,12 @@ func (p *planner) setMailed(w conditions.Writer) {
 	}
 }
 
-// waiting says which reports wait.
-func waiting(due []time.Time) string {
+// waitingReports says which reports wait.
+func waitingReports(due []time.Time) string {
 	if len(due) == 1 {
-		return "The report that was due at " + said(due[0]) + " waits for that"
+		return "The report that was due at " + formatTime(due[0]) + " waits for that"
 	}
-	return fmt.Sprintf("%d reports wait for that, the first of which was due at %s", len(due), said(due[0]))
+	return fmt.Sprintf("%d reports wait for that, the first of which was due at %s", len(due), formatTime(due[0]))
 }
 
-func said(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -99,19 +99,19 @@ func Plan(r Round, now time.Time) *Decision {
 	}
 	d := &Decision{Again: r.Again}
 	late := !r.Next.IsZero() && !now.Before(r.Next)
-	for _, delivery := range r.current() {
-		d.sort(r, delivery, late, now)
+	for _, delivery := range r.currentDeliveries() {
+		d.sortDelivery(r, delivery, late, now)
 	}
 	return d
 }
 
-// current is the delivery of each recipient, also of those for whom none was begun.
-func (r Round) current() []ledger.Delivery {
+// currentDeliveries is the delivery of each recipient, also of those for whom none was begun.
+func (r Round) currentDeliveries() []ledger.Delivery {
 	known := make(map[Recipient]ledger.Delivery, len(r.Deliveries))
 	paged := map[string]ledger.Delivery{} // of users who have their page, or may have it, whatever their address was
 	for _, delivery := range r.Deliveries {
 		known[Recipient{delivery.Kind, delivery.User, delivery.Address}] = delivery
-		if delivery.Kind == ledger.DeliverPersonal && !r.open(delivery) && delivery.State != ledger.DeliveryRefused {
+		if delivery.Kind == ledger.DeliverPersonal && !r.mayBegin(delivery) && delivery.State != ledger.DeliveryRefused {
 			paged[delivery.User] = delivery
 		}
 	}
@@ -133,10 +133,10 @@ func (r Round) current() []ledger.Delivery {
 }
 
 // Settled tells whether no mail is to be sent any more, now or later, unless the round changes.
-func (r Round) Settled() bool { return !slices.ContainsFunc(r.current(), r.open) }
+func (r Round) Settled() bool { return !slices.ContainsFunc(r.currentDeliveries(), r.mayBegin) }
 
-// open tells of a delivery that may be begun.
-func (r Round) open(d ledger.Delivery) bool {
+// mayBegin tells of a delivery that may be begun.
+func (r Round) mayBegin(d ledger.Delivery) bool {
 	switch d.State {
 	case ledger.DeliverySent, ledger.DeliveryRefused:
 		return false
@@ -147,15 +147,15 @@ func (r Round) open(d ledger.Delivery) bool {
 	}
 }
 
-// sort puts a delivery where it belongs.
-func (d *Decision) sort(r Round, delivery ledger.Delivery, late bool, now time.Time) {
+// sortDelivery puts a delivery where it belongs.
+func (d *Decision) sortDelivery(r Round, delivery ledger.Delivery, late bool, now time.Time) {
 	due := delivery.At.Add(r.backOff(delivery))
 	switch {
 	case delivery.State == ledger.DeliverySent:
 		d.Sent++
 	case delivery.State == ledger.DeliveryRefused:
 		d.Refused = append(d.Refused, delivery)
-	case !r.open(delivery):
+	case !r.mayBegin(delivery):
 		d.Unconfirmed = append(d.Unconfirmed, delivery)
 	case late:
 		d.Missed = append(d.Missed, delivery)

@@ -30,7 +30,7 @@ type gatherer struct {
 // profiles, or in all if there are none, what sizing would have granted by the rules of the tiers, and how much was free.
 func From(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []string, tiers config.Tiers) error {
 	g := &gatherer{l, in, profiles, tiers}
-	for _, read := range []func(context.Context) error{g.held, g.use, g.happened, g.rooms} {
+	for _, read := range []func(context.Context) error{g.readHeld, g.readUse, g.readHappened, g.readRooms} {
 		if err := read(ctx); err != nil {
 			return err
 		}
@@ -38,15 +38,15 @@ func From(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []stri
 	return nil
 }
 
-func (g *gatherer) counts(profile string) bool {
+func (g *gatherer) countsProfile(profile string) bool {
 	return len(g.profiles) == 0 || slices.Contains(g.profiles, profile)
 }
 
-// held reads what pods held, and how many runs there were.
-func (g *gatherer) held(ctx context.Context) error {
+// readHeld reads what pods held, and how many runs there were.
+func (g *gatherer) readHeld(ctx context.Context) error {
 	p := g.in.Period
 	err := g.ledger.Held(ctx, p.Cuts(), func(h ledger.Held) error {
-		if g.counts(h.Profile) {
+		if g.countsProfile(h.Profile) {
 			g.in.Held = append(g.in.Held, heldOf(&h))
 		}
 		return nil
@@ -56,7 +56,7 @@ func (g *gatherer) held(ctx context.Context) error {
 	}
 	runs, err := g.ledger.Runs(ctx, p.From, p.To)
 	for i := range runs {
-		if of := &runs[i]; g.counts(of.Profile) {
+		if of := &runs[i]; g.countsProfile(of.Profile) {
 			owner := cost.Owner{Team: of.Profile, User: of.User, Namespace: of.Namespace, Kind: of.Kind, Task: of.Task}
 			g.in.Runs = append(g.in.Runs, cost.Runs{Owner: owner, Runs: of.Runs})
 		}
@@ -64,7 +64,7 @@ func (g *gatherer) held(ctx context.Context) error {
 	return err
 }
 
-func (g *gatherer) rooms(ctx context.Context) error {
+func (g *gatherer) readRooms(ctx context.Context) error {
 	rooms, err := g.ledger.Rooms(ctx, g.in.Period.From, g.in.Period.To)
 	g.in.Rooms, g.in.Mix = measuredOf(rooms)
 	return err
@@ -85,8 +85,8 @@ func heldOf(h *ledger.Held) cost.Held {
 	return held
 }
 
-// use reads what was used on the days of the period, and what sizing would grant by that.
-func (g *gatherer) use(ctx context.Context) error {
+// readUse reads what was used on the days of the period, and what sizing would grant by that.
+func (g *gatherer) readUse(ctx context.Context) error {
 	in := g.in
 	histories := map[sizing.Key]*sizing.History{}
 	err := g.ledger.PartDays(ctx, ledger.PartQuery{From: in.Period.From, To: in.Period.To}, func(d ledger.PartDay) error {
@@ -105,13 +105,13 @@ func (g *gatherer) use(ctx context.Context) error {
 		histories[task].Add(sizing.Part{Role: key.Role, Container: key.Container}, d.Day, u)
 		return nil
 	})
-	in.Granted = grants(histories, g.tiers)
+	in.Granted = computeGrants(histories, g.tiers)
 	return err
 }
 
-// grants tells what sizing would have granted. Sizing looks at weeks, and is asked for each span of each day: it answers once for
-// each role and tier.
-func grants(histories map[sizing.Key]*sizing.History, tiers config.Tiers) func(sizing.Key, string) (cost.Granted, bool) {
+// computeGrants tells what sizing would have granted. Sizing looks at weeks, and is asked for each span of each day: it
+// answers once for each role and tier.
+func computeGrants(histories map[sizing.Key]*sizing.History, tiers config.Tiers) func(sizing.Key, string) (cost.Granted, bool) {
 	type question struct {
 		role sizing.Key
 		tier string
@@ -125,21 +125,21 @@ func grants(histories map[sizing.Key]*sizing.History, tiers config.Tiers) func(s
 		q := question{role, tier}
 		a, asked := answers[q]
 		if !asked {
-			a.granted, a.known = granted(histories[taskOf(role)], role.Role, tiers, tier)
+			a.granted, a.known = grantedTo(histories[taskOf(role)], role.Role, tiers, tier)
 			answers[q] = a
 		}
 		return a.granted, a.known
 	}
 }
 
-// happened reads who waited how long, and what was lost when gangs were stopped.
-func (g *gatherer) happened(ctx context.Context) error {
+// readHappened reads who waited how long, and what was lost when gangs were stopped.
+func (g *gatherer) readHappened(ctx context.Context) error {
 	var told happened
 	in := g.in
 	asked := ledger.DecisionQuery{From: in.Period.From, To: in.Period.To, Kinds: telling}
 	err := g.ledger.EachDecision(ctx, asked, func(d *ledger.Decision) {
-		if g.counts(d.Figures[decisionlog.Profile]) {
-			told.tell(d)
+		if g.countsProfile(d.Figures[decisionlog.Profile]) {
+			told.addDecision(d)
 		}
 	})
 	if err != nil {
@@ -152,11 +152,11 @@ func (g *gatherer) happened(ctx context.Context) error {
 	}
 	for i := range told.stops {
 		s := &told.stops[i]
-		by, err := g.other(ctx, s)
+		by, err := g.findBeneficiary(ctx, s)
 		if err != nil {
 			return err
 		}
-		in.Losses = append(in.Losses, lossOf(s, pods[s.gang()], by))
+		in.Losses = append(in.Losses, lossOf(s, pods[s.gangKey()], by))
 	}
 	return nil
 }
@@ -177,8 +177,8 @@ func (g *gatherer) podsOf(ctx context.Context, stops []stop) (map[gang][]ledger.
 	return pods, err
 }
 
-// other is who answers for the job that a gang made room for; nil for a gang that made room for nobody.
-func (g *gatherer) other(ctx context.Context, s *stop) (*cost.Owner, error) {
+// findBeneficiary is who answers for the job that a gang made room for; nil for a gang that made room for nobody.
+func (g *gatherer) findBeneficiary(ctx context.Context, s *stop) (*cost.Owner, error) {
 	namespace, name, found := strings.Cut(s.by, "/")
 	if !found {
 		return nil, nil
@@ -201,8 +201,8 @@ func taskOf(key sizing.Key) sizing.Key {
 	return sizing.Key{Namespace: key.Namespace, Kind: key.Kind, Task: key.Task}
 }
 
-// granted is what sizing would have granted a pod of a role of a tier.
-func granted(h *sizing.History, role sizing.Role, tiers config.Tiers, tier string) (g cost.Granted, known bool) {
+// grantedTo is what sizing would have granted a pod of a role of a tier.
+func grantedTo(h *sizing.History, role sizing.Role, tiers config.Tiers, tier string) (g cost.Granted, known bool) {
 	t, found := tiers.Find(tier)
 	if h == nil || !found {
 		return g, false

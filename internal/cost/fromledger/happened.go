@@ -37,11 +37,11 @@ type stop struct {
 // gang tells the pods of a run from others.
 type gang struct{ namespace, kind, task, run string }
 
-func (s *stop) gang() gang { return gang{s.of.Namespace, s.of.Kind, s.of.Task, s.run} }
+func (s *stop) gangKey() gang { return gang{s.of.Namespace, s.of.Kind, s.of.Task, s.run} }
 
-// tell takes in a decision of one of the kinds of telling, in the order in which they were made. What was lost before it was lost
-// again is not lost twice.
-func (h *happened) tell(d *ledger.Decision) {
+// addDecision takes in a decision of one of the kinds of telling, in the order in which they were made. What was lost before
+// it was lost again is not lost twice.
+func (h *happened) addDecision(d *ledger.Decision) {
 	if d.Kind == decisionlog.Ran {
 		if waited, err := strconv.ParseInt(d.Figures[decisionlog.WaitedSeconds], 10, 64); err == nil && waited >= 0 {
 			h.waits = append(h.waits, cost.Wait{Job: d.Namespace + "/" + d.Name, Time: time.Duration(waited) * time.Second})

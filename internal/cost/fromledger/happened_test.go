@@ -47,7 +47,7 @@ func TestWhatDecisionsSayOfAPeriod(t *testing.T) {
 		told("04 12:00", decisionlog.Restarted, since("04 10:00")...), told("04 13:00", decisionlog.Restarted),
 		told("04 14:00", decisionlog.Restarted, since("04 13:30")...), preempted, again,
 	} {
-		h.tell(d)
+		h.addDecision(d)
 	}
 	g.Expect(h.waits).To(Equal([]cost.Wait{{Job: "ads/ctr-2", Time: 90 * time.Second}}))
 	of := cost.Owner{Team: "ads", User: "alice", Namespace: "ads", Kind: "ElasticTrainingJob", Task: "ctr"}

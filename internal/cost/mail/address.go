@@ -16,7 +16,7 @@ const longestAddress = 254
 // ParseAddress returns the one form of an address: its domain in lower case, as DNS writes it. It takes plain addresses only, as
 // in ann@example.com: no name before it, no quotes, nothing that could become another command or header.
 func ParseAddress(s string) (string, error) {
-	if _, err := mail.ParseAddress(s); err != nil || strings.ContainsFunc(s, unfit) {
+	if _, err := mail.ParseAddress(s); err != nil || strings.ContainsFunc(s, isUnfit) {
 		return "", fmt.Errorf("%q is no address: write it as in ann@example.com", clip(s))
 	}
 	at := strings.LastIndexByte(s, '@')
@@ -30,5 +30,5 @@ func ParseAddress(s string) (string, error) {
 	return s, nil
 }
 
-// unfit characters are in no address that is used, and mean something in SMTP or a header.
-func unfit(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>()[]\\,;:\"", r) }
+// isUnfit characters are in no address that is used, and mean something in SMTP or a header.
+func isUnfit(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>()[]\\,;:\"", r) }

@@ -27,9 +27,9 @@ type loginError struct{ error }
 
 func (e loginError) Unwrap() error { return e.error }
 
-// open connects to the server, secures the connection, and authenticates. End closes it, in any case; the end of the context
-// wakes whoever waits for the server.
-func (s Server) open(ctx context.Context) (client *smtp.Client, end func(), err error) {
+// openSession connects to the server, secures the connection, and authenticates. End closes it, in any case; the end of the
+// context wakes whoever waits for the server.
+func (s Server) openSession(ctx context.Context) (client *smtp.Client, end func(), err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.String())
 	if err != nil {
 		return nil, func() {}, err
@@ -39,14 +39,14 @@ func (s Server) open(ctx context.Context) (client *smtp.Client, end func(), err 
 		stop()
 		_ = conn.Close()
 	}
-	client, err = s.greet(ctx, conn)
+	client, err = s.beginSession(ctx, conn)
 	return client, end, err
 }
 
-// greet begins a session on a connection.
-func (s Server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, error) {
+// beginSession begins a session on a connection.
+func (s Server) beginSession(ctx context.Context, conn net.Conn) (*smtp.Client, error) {
 	if s.encryption == implicitTLS {
-		secured := tls.Client(conn, s.tls())
+		secured := tls.Client(conn, s.tlsConfig())
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (s Server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, error) 
 		if offered, _ := client.Extension("STARTTLS"); !offered {
 			return nil, errNoStartTLS
 		}
-		if err := client.StartTLS(s.tls()); err != nil {
+		if err := client.StartTLS(s.tlsConfig()); err != nil {
 			return nil, err
 		}
 	}
@@ -122,9 +122,9 @@ func (s Server) explainOpening(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %s does not accept the user or the password (%d): correct keys %s and %s of the Secret",
 			ErrSettings, s, answer.Code, keyUsername, keyPassword)
 	case replied:
-		return fmt.Errorf("%w: %s answers %d%s", ErrUnreachable, s, answer.Code, ended(ctx))
+		return fmt.Errorf("%w: %s answers %d%s", ErrUnreachable, s, answer.Code, timeoutNote(ctx))
 	case loggingIn:
-		return fmt.Errorf("%w: %s ended the connection while the user was to be accepted%s", ErrUnreachable, s, ended(ctx))
+		return fmt.Errorf("%w: %s ended the connection while the user was to be accepted%s", ErrUnreachable, s, timeoutNote(ctx))
 	}
-	return fmt.Errorf("%w: %s: %s%s", ErrUnreachable, s, clip(serverurl.Trouble(err)), ended(ctx))
+	return fmt.Errorf("%w: %s: %s%s", ErrUnreachable, s, clip(serverurl.Trouble(err)), timeoutNote(ctx))
 }

@@ -41,7 +41,7 @@ func Deliver(
 		}
 		err = down
 		if err == nil {
-			err = deliver(ctx, to, d, compose)
+			err = deliverOne(ctx, to, d, compose)
 		}
 		d.State, d.At = StateOf(err), now()
 		if err != nil {
@@ -52,14 +52,14 @@ func Deliver(
 		} else if errors.Is(err, ErrUnreachable) || errors.Is(err, ErrSettings) {
 			down = err
 		}
-		if err := mark(ctx, l, d); err != nil {
+		if err := markDelivery(ctx, l, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func deliver(ctx context.Context, to Server, d ledger.Delivery, compose func(ledger.Delivery) (Message, error)) error {
+func deliverOne(ctx context.Context, to Server, d ledger.Delivery, compose func(ledger.Delivery) (Message, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, to.Timeout)
 	defer cancel()
 	m, err := compose(d)
@@ -69,8 +69,8 @@ func deliver(ctx context.Context, to Server, d ledger.Delivery, compose func(led
 	return Send(ctx, to, m)
 }
 
-// mark records what became of a mail, also when the context has ended meanwhile.
-func mark(ctx context.Context, l Ledger, d ledger.Delivery) error {
+// markDelivery records what became of a mail, also when the context has ended meanwhile.
+func markDelivery(ctx context.Context, l Ledger, d ledger.Delivery) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	return l.MarkDelivery(ctx, d)

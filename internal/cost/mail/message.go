@@ -61,8 +61,8 @@ func MessageID(reportUID string, period time.Time, revision int, r delivery.Reci
 	return hex.EncodeToString(sum[:16])
 }
 
-// compose makes what is sent of a message. Its errors are ErrSettings and ErrRefused.
-func (m Message) compose() (*gomail.Msg, error) {
+// composeMessage makes what is sent of a message. Its errors are ErrSettings and ErrRefused.
+func (m Message) composeMessage() (*gomail.Msg, error) {
 	from, err := ParseAddress(m.From)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the sender: %w", ErrSettings, err)
@@ -71,7 +71,7 @@ func (m Message) compose() (*gomail.Msg, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the recipient: %w", ErrRefused, err)
 	}
-	if err := m.check(); err != nil {
+	if err := m.checkHeaders(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
@@ -96,8 +96,8 @@ func (m Message) compose() (*gomail.Msg, error) {
 	return msg, nil
 }
 
-// check finds what must not stand in a header.
-func (m Message) check() error {
+// checkHeaders finds what must not stand in a header.
+func (m Message) checkHeaders() error {
 	if strings.ContainsFunc(m.Subject, unicode.IsControl) || m.Subject == "" {
 		return fmt.Errorf("the subject %q is not one line of text", clip(m.Subject))
 	}

@@ -36,33 +36,33 @@ const (
 
 // Send sends a message. It ends with its context: whatever the server had not wholly taken by then is not delivered.
 func Send(ctx context.Context, to Server, m Message) error {
-	msg, err := m.compose()
+	msg, err := m.composeMessage()
 	if err != nil {
 		return err
 	}
-	client, end, err := to.open(ctx)
+	client, end, err := to.openSession(ctx)
 	defer end()
 	if err != nil {
 		return to.explainOpening(ctx, err)
 	}
-	if err := hand(client, msg, m); err != nil {
-		return fmt.Errorf("%w%s", err, ended(ctx))
+	if err := sendMessage(client, msg, m); err != nil {
+		return fmt.Errorf("%w%s", err, timeoutNote(ctx))
 	}
 	_ = client.Quit() // it has the mail
 	return nil
 }
 
-// hand hands a message over.
-func hand(client *smtp.Client, msg *gomail.Msg, m Message) error {
+// sendMessage hands a message over.
+func sendMessage(client *smtp.Client, msg *gomail.Msg, m Message) error {
 	if err := client.Mail("<" + msg.GetFrom()[0].Address + ">"); err != nil {
-		return explain("the sender "+m.From, err, ErrSettings)
+		return explainFailure("the sender "+m.From, err, ErrSettings)
 	}
 	if err := client.Rcpt("<" + msg.GetTo()[0].Address + ">"); err != nil {
-		return explain("the recipient "+m.To, err, ErrRefused)
+		return explainFailure("the recipient "+m.To, err, ErrRefused)
 	}
 	writer, err := client.Data()
 	if err != nil {
-		return explain("the mail", err, ErrRefused)
+		return explainFailure("the mail", err, ErrRefused)
 	}
 	if _, err := msg.WriteTo(writer); err != nil {
 		// Without the line that ends it nothing is delivered.
@@ -73,11 +73,11 @@ func hand(client *smtp.Client, msg *gomail.Msg, m Message) error {
 	if err != nil && !errors.As(err, &answer) {
 		return fmt.Errorf("%w: %s", ErrUnconfirmed, clip(serverurl.Trouble(err)))
 	}
-	return explain("the mail", err, ErrRefused)
+	return explainFailure("the mail", err, ErrRefused)
 }
 
-// explain says what a server thinks of what it was told. What it says is its own words, of no password.
-func explain(what string, err, forGood error) error {
+// explainFailure says what a server thinks of what it was told. What it says is its own words, of no password.
+func explainFailure(what string, err, forGood error) error {
 	var answer *textproto.Error
 	switch {
 	case err == nil:
@@ -93,8 +93,8 @@ func explain(what string, err, forGood error) error {
 	return fmt.Errorf("%w: the server does not take %s: %s", ErrLater, clip(what), clip(answer.Error()))
 }
 
-// ended says that there was no more time, where that is so.
-func ended(ctx context.Context) string {
+// timeoutNote says that there was no more time, where that is so.
+func timeoutNote(ctx context.Context) string {
 	if ctx.Err() != nil {
 		return " (it took too long, or the operator ends)"
 	}

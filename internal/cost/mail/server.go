@@ -112,7 +112,7 @@ func ParseServer(data map[string][]byte, allowPlain bool) (Server, error) {
 	return s, nil
 }
 
-// tls is how the server is to prove who it is.
-func (s Server) tls() *tls.Config {
+// tlsConfig is how the server is to prove who it is.
+func (s Server) tlsConfig() *tls.Config {
 	return &tls.Config{ServerName: s.host, RootCAs: s.authorities, MinVersion: tls.VersionTLS12}
 }

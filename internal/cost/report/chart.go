@@ -40,8 +40,8 @@ type tick struct {
 // Line is whether it is a line, and not bars.
 func (c chart) Line() bool { return c.Part == "" }
 
-// charts are of days: a personal page has none.
-func (v *viewer) charts() []chart {
+// dailyCharts are of days: a personal page has none.
+func (v *viewer) dailyCharts() []chart {
 	if len(v.report.Days) == 0 {
 		return nil
 	}
@@ -50,27 +50,27 @@ func (v *viewer) charts() []chart {
 	free := chart{
 		ID: "fragmentation", Title: "Free accelerators", Unit: "accelerators, on average", Whole: "free", Part: "of no use",
 	}
-	labels := labels(v.report.Days)
+	labels := dayLabels(v.report.Days)
 	for i, day := range v.report.Days {
 		label := labels[i]
-		used.Points = append(used.Points, point{Label: label, Value: 100 * day.Utilization.Value, Known: known(day.Utilization)})
+		used.Points = append(used.Points, point{Label: label, Value: 100 * day.Utilization.Value, Known: isKnown(day.Utilization)})
 		paid.Points = append(paid.Points, point{
 			Label: label, Value: day.Cost.InexactFloat64(), Known: true,
 			Part: min(day.Waste.InexactFloat64(), day.Cost.InexactFloat64()), PartKnown: true,
 		})
 		free.Points = append(free.Points, point{
-			Label: label, Value: day.Free, Known: true, Part: day.Free * width(day.Unusable) / 100, PartKnown: known(day.Unusable),
+			Label: label, Value: day.Free, Known: true, Part: day.Free * barWidth(day.Unusable) / 100, PartKnown: isKnown(day.Unusable),
 		})
 	}
-	used.Ticks = ticks(100)
-	paid.Ticks = ticks(highest(paid.Points))
-	free.Ticks = ticks(highest(free.Points))
-	used.Alt = inWords(v.report.Days, func(d cost.Day) string { return percent(d.Utilization) })
+	used.Ticks = axisTicks(100)
+	paid.Ticks = axisTicks(highestValue(paid.Points))
+	free.Ticks = axisTicks(highestValue(free.Points))
+	used.Alt = inWords(v.report.Days, func(d cost.Day) string { return formatPercent(d.Utilization) })
 	paid.Alt = inWords(v.report.Days, func(d cost.Day) string {
-		return v.money.round(d.Cost) + ", of it waste " + v.money.round(d.Waste)
+		return v.money.roundAmount(d.Cost) + ", of it waste " + v.money.roundAmount(d.Waste)
 	})
 	free.Alt = inWords(v.report.Days, func(d cost.Day) string {
-		return strconv.FormatFloat(d.Free, 'f', 1, 64) + " free, " + percent(d.Unusable) + " of them of no use"
+		return strconv.FormatFloat(d.Free, 'f', 1, 64) + " free, " + formatPercent(d.Unusable) + " of them of no use"
 	})
 	list := []chart{used, paid}
 	if v.report.Room != nil {
@@ -88,8 +88,8 @@ func inWords(days []cost.Day, say func(cost.Day) string) string {
 	return strings.Join(said, "; ") + "."
 }
 
-// labels are short names of days: of a week they are days of the week, of more their numbers.
-func labels(days []cost.Day) []string {
+// dayLabels are short names of days: of a week they are days of the week, of more their numbers.
+func dayLabels(days []cost.Day) []string {
 	list := make([]string, 0, len(days))
 	for _, day := range days {
 		layout := "Mon 2"
@@ -101,7 +101,7 @@ func labels(days []cost.Day) []string {
 	return list
 }
 
-func highest(points []point) float64 {
+func highestValue(points []point) float64 {
 	found := 0.0
 	for _, p := range points {
 		found = max(found, p.Value)
@@ -109,8 +109,8 @@ func highest(points []point) float64 {
 	return found
 }
 
-// ticks are four or five even steps from zero to a round number that is not below the largest.
-func ticks(largest float64) []tick {
+// axisTicks are four or five even steps from zero to a round number that is not below the largest.
+func axisTicks(largest float64) []tick {
 	if largest <= 0 || math.IsNaN(largest) || math.IsInf(largest, 0) {
 		largest = 1
 	}
@@ -126,24 +126,24 @@ func ticks(largest float64) []tick {
 	}
 	var list []tick
 	for n := 0.0; n == 0 || list[len(list)-1].Value < largest; n++ {
-		list = append(list, tick{short(n * step), n * step})
+		list = append(list, tick{shortNumber(n * step), n * step})
 	}
 	return list
 }
 
-// short is a number for an axis: 12,000, 1.2 M.
-func short(value float64) string {
+// shortNumber is a number for an axis: 12,000, 1.2 M.
+func shortNumber(value float64) string {
 	if value >= 1e6 {
 		return strconv.FormatFloat(value/1e6, 'f', -1, 64) + blank + "M"
 	}
-	return thousands(strconv.FormatFloat(math.Round(value*1e6)/1e6, 'f', -1, 64))
+	return groupThousands(strconv.FormatFloat(math.Round(value*1e6)/1e6, 'f', -1, 64))
 }
 
-// every is of how many labels one is shown, so that they do not run into each other.
-func every(points, room int) int { return max(1, int(math.Ceil(float64(points)/float64(room)))) }
+// labelStep is of how many labels one is shown, so that they do not run into each other.
+func labelStep(points, room int) int { return max(1, int(math.Ceil(float64(points)/float64(room)))) }
 
-// runs are stretches of points that are known: a line has a gap where nothing is.
-func runs(points []point) [][2]int {
+// knownRuns are stretches of points that are known: a line has a gap where nothing is.
+func knownRuns(points []point) [][2]int {
 	var list [][2]int
 	for i, p := range points {
 		switch {

@@ -19,15 +19,15 @@ type Figures struct {
 // FiguresOf are the figures of a report.
 func FiguresOf(r *cost.Report) Figures {
 	m := moneyOf(r.Currency)
-	f := Figures{Total: narrow(m.amount(r.Total.Cost))}
-	if seen(r.Total) {
-		f.Waste, f.Recoverable = narrow(m.amount(r.Total.Waste)), narrow(m.amount(r.Total.Recoverable))
+	f := Figures{Total: plainBlanks(m.withCurrency(r.Total.Cost))}
+	if hasKnownUse(r.Total) {
+		f.Waste, f.Recoverable = plainBlanks(m.withCurrency(r.Total.Waste)), plainBlanks(m.withCurrency(r.Total.Recoverable))
 	}
 	if r.Total.Utilization.Known {
-		f.Utilization = narrow(percent(r.Total.Utilization))
+		f.Utilization = plainBlanks(formatPercent(r.Total.Utilization))
 	}
 	if r.Room != nil && r.Room.Unusable.Known {
-		f.Unusable = narrow(percent(r.Room.Unusable))
+		f.Unusable = plainBlanks(formatPercent(r.Room.Unusable))
 	}
 	return f
 }
@@ -47,13 +47,13 @@ type Numbers struct {
 func NumbersOf(r *cost.Report) Numbers {
 	amount := func(d decimal.Decimal) float64 { return cost.Round(d, r.Currency).InexactFloat64() }
 	share := func(s cost.Ratio) *float64 {
-		if !known(s) {
+		if !isKnown(s) {
 			return nil
 		}
 		return &s.Value
 	}
 	n := Numbers{Currency: r.Currency, Cost: amount(r.Total.Cost), Utilization: share(r.Total.Utilization)}
-	if seen(r.Total) {
+	if hasKnownUse(r.Total) {
 		waste, recoverable := amount(r.Total.Waste), amount(r.Total.Recoverable)
 		n.Waste, n.Recoverable = &waste, &recoverable
 	}
@@ -63,5 +63,5 @@ func NumbersOf(r *cost.Report) Numbers {
 	return n
 }
 
-// narrow has blanks as terminals know them.
-func narrow(s string) string { return strings.ReplaceAll(s, blank, " ") }
+// plainBlanks has blanks as terminals know them.
+func plainBlanks(s string) string { return strings.ReplaceAll(s, blank, " ") }

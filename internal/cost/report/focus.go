@@ -28,34 +28,34 @@ const provider = "Tideline"
 // all what the price list says. The sub account is the namespace; team and user are tags, which keep their values as users wrote
 // them, in JSON.
 func FOCUS(r cost.Report, o Options) ([]byte, error) {
-	r, o = settle(r, o)
+	r, o = applyOptions(r, o)
 	m := moneyOf(r.Currency)
 	from, to := r.Period.From.UTC().Format(time.RFC3339), r.Period.To.UTC().Format(time.RFC3339)
 	records := [][]string{focusColumns}
 	for _, row := range r.By[cost.ByTask] {
-		tags, err := tags(row.Key)
+		tags, err := focusTags(row.Key)
 		if err != nil {
 			return nil, err
 		}
-		said, _ := name(cost.ByTask, row.Key)
-		quantity, unit := consumed(row)
-		paid := m.plain(row.Cost)
-		waste, recoverable := m.wasted(row)
+		said, _ := rowName(cost.ByTask, row.Key)
+		quantity, unit := consumedQuantity(row)
+		paid := m.plainAmount(row.Cost)
+		waste, recoverable := m.wastedAmounts(row)
 		records = append(records, []string{
-			paid, provider, cell(provider + " " + o.Name), cell(r.Currency), to, from,
-			"Usage", "", cell("Accelerators, processors and memory held by " + said), to, from, quantity, unit,
+			paid, provider, textCell(provider + " " + o.Name), textCell(r.Currency), to, from,
+			"Usage", "", textCell("Accelerators, processors and memory held by " + said), to, from, quantity, unit,
 			paid, paid, provider, paid, quantity, unit, provider,
-			provider, cell(resource(row.Key)), cell(row.Key.Task), cell(row.Key.Kind), "AI and Machine Learning", "Training",
-			cell(row.Key.Namespace), cell(row.Key.Namespace),
+			provider, textCell(resourceID(row.Key)), textCell(row.Key.Task), textCell(row.Key.Kind), "AI and Machine Learning", "Training",
+			textCell(row.Key.Namespace), textCell(row.Key.Namespace),
 			tags, row.CPUHours.StringFixedBank(3), row.MemoryGiBHours.StringFixedBank(3), recoverable,
-			ratio(row.Utilization), waste,
+			formatRatio(row.Utilization), waste,
 		})
 	}
-	return write(records)
+	return writeCSV(records)
 }
 
-// consumed is what a charge is for: accelerators, or processors where none were held.
-func consumed(row cost.Row) (quantity, unit string) {
+// consumedQuantity is what a charge is for: accelerators, or processors where none were held.
+func consumedQuantity(row cost.Row) (quantity, unit string) {
 	held := func(hours decimal.Decimal) string { return hours.StringFixedBank(3) }
 	if row.AcceleratorHours.IsPositive() {
 		return held(row.AcceleratorHours), "Accelerator-Hours"
@@ -63,13 +63,13 @@ func consumed(row cost.Row) (quantity, unit string) {
 	return held(row.CPUHours), "Core-Hours"
 }
 
-// resource names a task among all.
-func resource(k cost.Key) string {
-	return strings.Join([]string{show(k.Namespace), show(k.Kind), show(k.Task)}, "/")
+// resourceID names a task among all.
+func resourceID(k cost.Key) string {
+	return strings.Join([]string{clipName(k.Namespace), clipName(k.Kind), clipName(k.Task)}, "/")
 }
 
-// tags are the team and the user, under a prefix of ours, as the specification asks of tags that users did not define.
-func tags(k cost.Key) (string, error) {
+// focusTags are the team and the user, under a prefix of ours, as the specification asks of tags that users did not define.
+func focusTags(k cost.Key) (string, error) {
 	set := map[string]string{}
 	for tag, value := range map[string]string{"tideline.io/team": k.Team, "tideline.io/user": k.User} {
 		if value != "" {
@@ -77,5 +77,5 @@ func tags(k cost.Key) (string, error) {
 		}
 	}
 	content, err := json.Marshal(set)
-	return string(escape(content)), err
+	return string(escapeJSON(content)), err
 }

@@ -31,37 +31,39 @@ func moneyOf(currency string) money {
 	return money{text.Clip(currency, 12), cost.MinorUnits(strings.ToUpper(currency))}
 }
 
-// plain is an amount for programs: 12345.60.
-func (m money) plain(d decimal.Decimal) string { return d.StringFixedBank(m.places) }
+// plainAmount is an amount for programs: 12345.60.
+func (m money) plainAmount(d decimal.Decimal) string { return d.StringFixedBank(m.places) }
 
-// wasted is what was wasted of a row, and could have been saved; empty where nobody knows.
-func (m money) wasted(row cost.Row) (waste, recoverable string) {
-	if !seen(row) {
+// wastedAmounts is what was wasted of a row, and could have been saved; empty where nobody knows.
+func (m money) wastedAmounts(row cost.Row) (waste, recoverable string) {
+	if !hasKnownUse(row) {
 		return "", ""
 	}
-	return m.plain(row.Waste), m.plain(row.Recoverable)
+	return m.plainAmount(row.Waste), m.plainAmount(row.Recoverable)
 }
 
-// number is an amount where its currency is in a heading: 12,345.60.
-func (m money) number(d decimal.Decimal) string { return thousands(m.plain(d)) }
+// bareAmount is an amount where its currency is in a heading: 12,345.60.
+func (m money) bareAmount(d decimal.Decimal) string { return groupThousands(m.plainAmount(d)) }
 
-// amount is an amount with its currency: CNY 12,345.60.
-func (m money) amount(d decimal.Decimal) string { return m.coded(m.number(d)) }
+// withCurrency is an amount with its currency: CNY 12,345.60.
+func (m money) withCurrency(d decimal.Decimal) string { return m.addCurrency(m.bareAmount(d)) }
 
-// round is an amount in whole units, for subjects and sentences in which hundredths say nothing.
-func (m money) round(d decimal.Decimal) string { return m.coded(thousands(d.StringFixedBank(0))) }
+// roundAmount is an amount in whole units, for subjects and sentences in which hundredths say nothing.
+func (m money) roundAmount(d decimal.Decimal) string {
+	return m.addCurrency(groupThousands(d.StringFixedBank(0)))
+}
 
-// coded puts the currency before a number, if there is one.
-func (m money) coded(number string) string {
+// addCurrency puts the currency before a number, if there is one.
+func (m money) addCurrency(number string) string {
 	if m.code == "" {
 		return number
 	}
 	return m.code + blank + number
 }
 
-// change is an amount with its sign: +1,200.00.
-func (m money) change(d decimal.Decimal) string {
-	s := m.number(d)
+// signedAmount is an amount with its sign: +1,200.00.
+func (m money) signedAmount(d decimal.Decimal) string {
+	s := m.bareAmount(d)
 	if strings.Trim(s, "-0.") == "" {
 		return "±0"
 	}
@@ -71,8 +73,8 @@ func (m money) change(d decimal.Decimal) string {
 	return "−" + strings.TrimPrefix(s, "-")
 }
 
-// thousands separates a decimal number's.
-func thousands(s string) string {
+// groupThousands separates a decimal number's.
+func groupThousands(s string) string {
 	sign := ""
 	if rest, negative := strings.CutPrefix(s, "-"); negative {
 		sign, s = "-", rest
@@ -87,30 +89,30 @@ func thousands(s string) string {
 	return sign + whole + fraction
 }
 
-func count(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
+func formatCount(n int64) string { return groupThousands(strconv.FormatInt(n, 10)) }
 
-// hours of devices: one decimal place where there are few.
-func hours(d decimal.Decimal) string {
+// formatHours of devices: one decimal place where there are few.
+func formatHours(d decimal.Decimal) string {
 	if d.Abs().LessThan(decimal.NewFromInt(100)) {
-		return thousands(d.StringFixedBank(1)) + blank + "h"
+		return groupThousands(d.StringFixedBank(1)) + blank + "h"
 	}
-	return thousands(d.StringFixedBank(0)) + blank + "h"
+	return groupThousands(d.StringFixedBank(0)) + blank + "h"
 }
 
-// known says whether a share is one that can be shown.
-func known(s cost.Ratio) bool { return s.Known && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) }
+// isKnown says whether a share is one that can be shown.
+func isKnown(s cost.Ratio) bool { return s.Known && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) }
 
-// percent is a share in whole percent. What is little is not nothing, and what is unknown is neither.
-func percent(s cost.Ratio) string {
+// formatPercent is a share in whole percent. What is little is not nothing, and what is unknown is neither.
+func formatPercent(s cost.Ratio) string {
 	switch p := s.Value * 100; {
-	case !known(s):
+	case !isKnown(s):
 		return unknown
 	case p > 0 && p <= 0.5:
 		return "<1" + blank + "%"
 	case p < 100 && p >= 99.5:
 		return ">99" + blank + "%"
 	default:
-		return thousands(strconv.FormatFloat(math.RoundToEven(p), 'f', 0, 64)) + blank + "%"
+		return groupThousands(strconv.FormatFloat(math.RoundToEven(p), 'f', 0, 64)) + blank + "%"
 	}
 }
 
@@ -122,16 +124,16 @@ func ratioOf(part, whole decimal.Decimal) cost.Ratio {
 	return cost.Ratio{Value: part.Div(whole).InexactFloat64(), Known: true}
 }
 
-// width of a bar in percent, of at most 100.
-func width(s cost.Ratio) float64 {
-	if !known(s) {
+// barWidth of a bar in percent, of at most 100.
+func barWidth(s cost.Ratio) float64 {
+	if !isKnown(s) {
 		return 0
 	}
 	return math.Round(1000*min(max(s.Value, 0), 1)) / 10
 }
 
-// length of a time in its two largest units.
-func length(d time.Duration) string {
+// formatDuration of a time in its two largest units.
+func formatDuration(d time.Duration) string {
 	d = d.Round(time.Second)
 	units := func(n time.Duration, large string, m time.Duration, small string) string {
 		s := strconv.FormatInt(int64(n), 10) + blank + large
@@ -152,11 +154,11 @@ func length(d time.Duration) string {
 	}
 }
 
-// moment is a time of day of the report's zone.
-func moment(t time.Time) string { return t.Format("Mon 2 Jan 2006 15:04") }
+// formatMoment is a time of day of the report's zone.
+func formatMoment(t time.Time) string { return t.Format("Mon 2 Jan 2006 15:04") }
 
-// days are those of a period, from the first to the last.
-func days(p cost.Period) string {
+// formatDays are those of a period, from the first to the last.
+func formatDays(p cost.Period) string {
 	last := p.To
 	if last.After(p.From) {
 		last = last.Add(-time.Nanosecond)
@@ -173,8 +175,8 @@ func days(p cost.Period) string {
 	}
 }
 
-// zone is the name of a period's time zone, with what it is ahead of UTC.
-func zone(p cost.Period) string {
+// zoneName is the name of a period's time zone, with what it is ahead of UTC.
+func zoneName(p cost.Period) string {
 	from, to := p.From.Format("UTC-07:00"), p.To.Format("UTC-07:00")
 	if from != to {
 		from += ", then " + to
@@ -186,34 +188,34 @@ func zone(p cost.Period) string {
 	return name + " (" + from + ")"
 }
 
-// name is what a row is called, and detail what is said beside it.
-func name(dimension cost.Dimension, k cost.Key) (name, detail string) {
+// rowName is what a row is called, and detail what is said beside it.
+func rowName(dimension cost.Dimension, k cost.Key) (name, detail string) {
 	switch dimension {
 	case cost.ByUser:
-		return show(cmp.Or(k.User, "unattributed")), show(k.Team)
+		return clipName(cmp.Or(k.User, "unattributed")), clipName(k.Team)
 	case cost.ByTeam:
-		return show(cmp.Or(k.Team, "no team")), ""
+		return clipName(cmp.Or(k.Team, "no team")), ""
 	default:
 		task := cmp.Or(k.Task, "no task")
 		if k.Namespace != "" {
 			// Each by itself, so that a long namespace does not hide the task.
-			return show(k.Namespace) + "/" + show(task), kind(k)
+			return clipName(k.Namespace) + "/" + clipName(task), taskKind(k)
 		}
-		return show(task), kind(k)
+		return clipName(task), taskKind(k)
 	}
 }
 
-// kind says what a task is where it is not a job for training, and whose it is.
-func kind(k cost.Key) string {
+// taskKind says what a task is where it is not a job for training, and whose it is.
+func taskKind(k cost.Key) string {
 	parts := make([]string, 0, 2)
 	if k.Kind != "" && k.Kind != "ElasticTrainingJob" {
-		parts = append(parts, show(k.Kind))
+		parts = append(parts, clipName(k.Kind))
 	}
 	if k.User != "" {
-		parts = append(parts, show(k.User))
+		parts = append(parts, clipName(k.User))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// show is what people see of what users wrote.
-func show(s string) string { return text.Clip(s, longestName) }
+// clipName is what people see of what users wrote.
+func clipName(s string) string { return text.Clip(s, longestName) }

@@ -122,79 +122,79 @@ type waits struct {
 // JSON is the report for programs, of [Schema]. Names are as users wrote them, but for what is no UTF-8; what cannot be printed
 // is escaped, so that who looks at the file in a terminal sees it as well.
 func JSON(r cost.Report, o Options) ([]byte, error) {
-	r, o = settle(r, o)
+	r, o = applyOptions(r, o)
 	m := moneyOf(r.Currency)
 	d := document{
 		Schema: Schema, Report: o.Name, Revision: o.Revision, Person: o.Person, From: r.Period.From, To: r.Period.To,
-		TimeZone: r.Period.From.Location().String(), Currency: r.Currency, Total: m.entry("", r.Total),
+		TimeZone: r.Period.From.Location().String(), Currency: r.Currency, Total: m.toEntry("", r.Total),
 		Rows: []entry{}, Outcomes: []outcome{}, Days: []day{}, Notes: append([]string{}, r.Notes...),
-		Lost:   losses{m.plain(r.Lost.Preemptions), m.plain(r.Lost.Restarts), r.Lost.Incidents},
-		Merges: merges{r.Merges.Runs, m.plain(r.Merges.Cost), nullable(r.Merges.Utilization)},
+		Lost:   losses{m.plainAmount(r.Lost.Preemptions), m.plainAmount(r.Lost.Restarts), r.Lost.Incidents},
+		Merges: merges{r.Merges.Runs, m.plainAmount(r.Merges.Cost), nullableShare(r.Merges.Utilization)},
 		Waits:  waits{r.Waits.Gangs, int64(r.Waits.Median / time.Second), int64(r.Waits.Longest / time.Second), r.Waits.LongestOf},
 	}
 	for _, dimension := range o.GroupBy {
 		for _, row := range r.By[dimension] {
-			d.Rows = append(d.Rows, m.entry(dimension, row))
+			d.Rows = append(d.Rows, m.toEntry(dimension, row))
 		}
 	}
 	for _, of := range r.Outcomes {
-		d.Outcomes = append(d.Outcomes, outcome{of.Name, m.plain(of.Cost), nullable(of.Share), of.Pods})
+		d.Outcomes = append(d.Outcomes, outcome{of.Name, m.plainAmount(of.Cost), nullableShare(of.Share), of.Pods})
 	}
 	for _, of := range r.Days {
 		d.Days = append(d.Days, day{
-			of.From, m.plain(of.Cost), nullable(of.Utilization), m.plain(of.Waste), of.Free, nullable(of.Unusable),
+			of.From, m.plainAmount(of.Cost), nullableShare(of.Utilization), m.plainAmount(of.Waste), of.Free, nullableShare(of.Unusable),
 		})
 	}
 	if b := r.Before; b != nil {
-		d.Before = &totals{m.plain(b.Cost), nullable(b.Utilization), m.plain(b.Waste), nullable(b.Unusable)}
+		d.Before = &totals{m.plainAmount(b.Cost), nullableShare(b.Utilization), m.plainAmount(b.Waste), nullableShare(b.Unusable)}
 	}
 	if of := r.Room; of != nil {
-		d.Room = &room{of.Free, nullable(of.Unusable), of.Mix}
+		d.Room = &room{of.Free, nullableShare(of.Unusable), of.Mix}
 	}
 	if f := r.Forecast; f != nil {
-		d.Forecast = &forecast{m.plain(f.Cost), m.plain(f.Low), m.plain(f.High), f.Periods}
+		d.Forecast = &forecast{m.plainAmount(f.Cost), m.plainAmount(f.Low), m.plainAmount(f.High), f.Periods}
 	}
 	content, err := json.MarshalIndent(d, "", "  ")
-	return escape(append(content, '\n')), err
+	return escapeJSON(append(content, '\n')), err
 }
 
-func (m money) entry(dimension cost.Dimension, row cost.Row) entry {
+func (m money) toEntry(dimension cost.Dimension, row cost.Row) entry {
 	k := row.Key
 	var waste, recoverable *string
-	if seen(row) {
-		waste, recoverable = m.optional(&row.Waste), m.optional(&row.Recoverable)
+	if hasKnownUse(row) {
+		waste, recoverable = m.optionalAmount(&row.Waste), m.optionalAmount(&row.Recoverable)
 	}
 	return entry{
 		Dimension: dimension, Team: k.Team, User: k.User, Namespace: k.Namespace, Kind: k.Kind, Task: k.Task,
-		Cost: m.plain(row.Cost), CostBefore: m.optional(row.Before), CostShare: nullable(row.Share),
+		Cost: m.plainAmount(row.Cost), CostBefore: m.optionalAmount(row.Before), CostShare: nullableShare(row.Share),
 		Waste: waste, Recoverable: recoverable,
-		Utilization: nullable(row.Utilization), CPUUtilization: nullable(row.CPUUtilization),
-		MemoryUtilization: nullable(row.MemoryUtilization),
+		Utilization: nullableShare(row.Utilization), CPUUtilization: nullableShare(row.CPUUtilization),
+		MemoryUtilization: nullableShare(row.MemoryUtilization),
 		AcceleratorHours:  row.AcceleratorHours.StringFixedBank(3), CPUHours: row.CPUHours.StringFixedBank(3),
 		MemoryGiBHours: row.MemoryGiBHours.StringFixedBank(3),
-		Runs:           row.Runs, Pods: row.Pods, Uncertain: nullable(row.Uncertain),
+		Runs:           row.Runs, Pods: row.Pods, Uncertain: nullableShare(row.Uncertain),
 	}
 }
 
-func (m money) optional(d *decimal.Decimal) *string {
+func (m money) optionalAmount(d *decimal.Decimal) *string {
 	if d == nil {
 		return nil
 	}
-	s := m.plain(*d)
+	s := m.plainAmount(*d)
 	return &s
 }
 
-// nullable is a share, or nil for one that is unknown.
-func nullable(s cost.Ratio) *float64 {
-	if !known(s) {
+// nullableShare is a share, or nil for one that is unknown.
+func nullableShare(s cost.Ratio) *float64 {
+	if !isKnown(s) {
 		return nil
 	}
 	return &s.Value
 }
 
-// escape escapes in JSON what cannot be printed, but for its own line ends and blanks. It is in strings, where both mean the
+// escapeJSON escapes in JSON what cannot be printed, but for its own line ends and blanks. It is in strings, where both mean the
 // same.
-func escape(content []byte) []byte {
+func escapeJSON(content []byte) []byte {
 	if !bytes.ContainsFunc(content, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 		return content
 	}

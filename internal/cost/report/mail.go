@@ -52,11 +52,11 @@ type image struct {
 // Compose makes a mail of a report. Rankings in its HTML are as long as mail programs show them whole; the attached CSV has all.
 func Compose(r cost.Report, o Options) (Mail, error) {
 	m := Mail{Subject: Subject(r, o)}
-	w := look(r, o)
-	m.Text = plain(w)
+	w := makeView(r, o)
+	m.Text = plainText(w)
 	images := make([]image, 0, len(w.Charts))
 	for _, c := range w.Charts {
-		content, err := picture(c)
+		content, err := drawPNG(c)
 		if err != nil {
 			return Mail{}, err
 		}
@@ -89,14 +89,14 @@ func mailHTML(r cost.Report, o Options, w view, images []image) (string, error) 
 			return b.String(), err
 		}
 		o.Top = (o.Top + 1) / 2
-		w = look(r, o)
+		w = makeView(r, o)
 		w.Notes = append(w.Notes, "Rankings are shortened, so that mail programs show this mail whole. The attachment has every row.")
 	}
 }
 
 // Subject is one line for the header of a mail: whose report, what it cost, how far it was used, what can be saved, when.
 func Subject(r cost.Report, o Options) string {
-	r, o = settle(r, o)
+	r, o = applyOptions(r, o)
 	m := moneyOf(r.Currency)
 	begin := "Tideline " + text.Clip(o.Name, 40)
 	if o.Person != "" {
@@ -105,9 +105,9 @@ func Subject(r cost.Report, o Options) string {
 	if o.Revision > 1 {
 		begin += " (corrected)"
 	}
-	said := begin + ": " + m.round(r.Total.Cost) + ", " + percent(r.Total.Utilization) + " in use, "
-	if seen(r.Total) {
-		said += m.round(r.Total.Recoverable) + " recoverable, "
+	said := begin + ": " + m.roundAmount(r.Total.Cost) + ", " + formatPercent(r.Total.Utilization) + " in use, "
+	if hasKnownUse(r.Total) {
+		said += m.roundAmount(r.Total.Recoverable) + " recoverable, "
 	}
-	return text.Clip(strings.ReplaceAll(said+days(r.Period), blank, " "), subjectBytes)
+	return text.Clip(strings.ReplaceAll(said+formatDays(r.Period), blank, " "), subjectBytes)
 }

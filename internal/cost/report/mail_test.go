@@ -69,7 +69,7 @@ func TestMailIsShort(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(len(records)).To(BeNumerically(">", 1000))
 	o := Options{Name: "weekly"}
-	short, err := mailHTML(week.Report(), o, look(week.Report(), o), nil)
+	short, err := mailHTML(week.Report(), o, makeView(week.Report(), o), nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(short).NotTo(ContainSubstring("shortened"))
 }
@@ -80,11 +80,11 @@ func TestMailHasAText(t *testing.T) {
 	for _, r := range []cost.Report{week.Report(), week.Named(week.Names, hostileCurrency), week.Named([]string{
 		strings.Repeat("训练任务", 40), "日本語のタスク", "한국어", "e\u0301\u0301", "🚀🚀",
 	}, "CNY")} {
-		for _, line := range strings.Split(plain(look(r, Options{Name: "weekly"})), "\n") {
-			g.Expect(span(line)).To(BeNumerically("<=", 72), line)
+		for _, line := range strings.Split(plainText(makeView(r, Options{Name: "weekly"})), "\n") {
+			g.Expect(textColumns(line)).To(BeNumerically("<=", 72), line)
 		}
 	}
-	text := plain(look(week.Report(), Options{Name: "weekly", Top: 2}))
+	text := plainText(makeView(week.Report(), Options{Name: "weekly", Top: 2}))
 	g.Expect(text).To(ContainSubstring(`
 By user: cost most
 ------------------
@@ -97,7 +97,7 @@ all                                          555,461.97       +60,541.90
 	g.Expect(text).To(ContainSubstring(
 		"\n* Most can be saved with yuki: CNY 37,194. CNY 29,827 of it with\n  vision/notebook-yuki."))
 	page := read(parse(t, pageOf(g, week.Report(), Options{Name: "weekly"})))
-	for _, f := range look(week.Report(), Options{Name: "weekly"}).Findings {
+	for _, f := range makeView(week.Report(), Options{Name: "weekly"}).Findings {
 		said := strings.Join(strings.Fields(f.Do), " ")
 		g.Expect(strings.Join(strings.Fields(text), " ")).To(ContainSubstring(said))
 		g.Expect(page).To(ContainSubstring(said))

@@ -53,18 +53,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// settle is what may be shown, and with what options.
-func settle(r cost.Report, o Options) (cost.Report, Options) {
+// applyOptions is what may be shown, and with what options.
+func applyOptions(r cost.Report, o Options) (cost.Report, Options) {
 	o = o.withDefaults()
 	if o.Person != "" {
-		r = personal(r, o.Person)
+		r = personalReport(r, o.Person)
 	}
 	return r, o
 }
 
-// personal is what a report says of one person. It is made of what is theirs, and nothing is taken away from the whole: what a
-// report learns to say later is not in it by itself. Tasks are in it that only they have.
-func personal(r cost.Report, user string) cost.Report {
+// personalReport is what a report says of one person. It is made of what is theirs, and nothing is taken away from the whole:
+// what a report learns to say later is not in it by itself. Tasks are in it that only they have.
+func personalReport(r cost.Report, user string) cost.Report {
 	mine := cost.Report{Period: r.Period, Currency: r.Currency, By: map[cost.Dimension][]cost.Row{}}
 	rest := cost.Row{Key: cost.Key{User: user}}
 	for _, row := range r.By[cost.ByUser] {
@@ -73,9 +73,9 @@ func personal(r cost.Report, user string) cost.Report {
 			mine.Total, rest = row, row
 		}
 	}
-	mine.By[cost.ByTask] = owned(r.By[cost.ByTask], user)
+	mine.By[cost.ByTask] = ownedBy(r.By[cost.ByTask], user)
 	for _, row := range mine.By[cost.ByTask] {
-		rest = without(rest, row)
+		rest = subtractPart(rest, row)
 	}
 	if rest.Cost.IsPositive() {
 		rest.Key = cost.Key{User: user, Task: sharedTasks}
@@ -97,8 +97,8 @@ func personal(r cost.Report, user string) cost.Report {
 // sharedTasks is the row of a person's part in tasks that are not theirs alone.
 const sharedTasks = "tasks with others"
 
-// without is a row less a part of it; what is not a sum is unknown.
-func without(row, part cost.Row) cost.Row {
+// subtractPart is a row less a part of it; what is not a sum is unknown.
+func subtractPart(row, part cost.Row) cost.Row {
 	return cost.Row{
 		Key:  row.Key,
 		Cost: row.Cost.Sub(part.Cost), Waste: row.Waste.Sub(part.Waste), Recoverable: row.Recoverable.Sub(part.Recoverable),

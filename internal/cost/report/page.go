@@ -26,7 +26,7 @@ var (
 
 // Page is the report as HTML that stands alone: nothing is loaded, and no script is in it.
 func Page(r cost.Report, o Options) ([]byte, error) {
-	w := look(r, o)
+	w := makeView(r, o)
 	drawings := make([]drawing, 0, len(w.Charts))
 	for _, c := range w.Charts {
 		drawings = append(drawings, layOut(c))

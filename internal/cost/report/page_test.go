@@ -268,7 +268,7 @@ func TestPersonalPageHasNobodyElse(t *testing.T) {
 			if row.Key.User == "chen" {
 				for _, d := range []decimal.Decimal{row.Cost, row.Waste, row.Recoverable} {
 					if dimension == cost.ByTask {
-						g.Expect(outputs["page"]).To(ContainSubstring(m.number(d)))
+						g.Expect(outputs["page"]).To(ContainSubstring(m.bareAmount(d)))
 					}
 				}
 				continue
@@ -278,11 +278,12 @@ func TestPersonalPageHasNobodyElse(t *testing.T) {
 				others = append(others, row.Key.User, row.Key.Task)
 			}
 			for _, d := range []decimal.Decimal{row.Cost, row.Waste, row.Recoverable, *row.Before} {
-				others = append(others, m.number(d), m.plain(d))
+				others = append(others, m.bareAmount(d), m.plainAmount(d))
 			}
 		}
 	}
-	others = append(others, m.number(r.Total.Cost), m.number(r.Total.Waste), m.number(r.Before.Cost), r.Waits.LongestOf, r.Room.Mix)
+	others = append(others, m.bareAmount(r.Total.Cost), m.bareAmount(r.Total.Waste), m.bareAmount(r.Before.Cost),
+		r.Waits.LongestOf, r.Room.Mix)
 	// What chen paid and chen's share would tell what all paid.
 	var d document
 	g.Expect(json.Unmarshal([]byte(outputs["JSON"]), &d)).To(Succeed())

@@ -29,8 +29,8 @@ const (
 	pictureDensity              = 192
 )
 
-// picture draws a chart as PNG.
-func picture(c chart) ([]byte, error) {
+// drawPNG draws a chart as PNG.
+func drawPNG(c chart) ([]byte, error) {
 	p := plot.New()
 	p.BackgroundColor = ground
 	for _, text := range []*draw.TextStyle{
@@ -47,9 +47,9 @@ func picture(c chart) ([]byte, error) {
 	grid := plotter.NewGrid()
 	grid.Vertical.Width, grid.Horizontal.Color = 0, rule
 	p.Add(grid)
-	add := bars
+	add := drawBars
 	if c.Line() {
-		add = lines
+		add = drawLines
 	}
 	if err := add(p, c); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func picture(c chart) ([]byte, error) {
 func placesOfDays(c chart) plot.ConstantTicks {
 	var list plot.ConstantTicks
 	for i, point := range c.Points {
-		if i%every(len(c.Points), mostLabels) == 0 {
+		if i%labelStep(len(c.Points), mostLabels) == 0 {
 			list = append(list, plot.Tick{Value: float64(i), Label: strings.Replace(point.Label, " ", "\n", 1)})
 		}
 	}
@@ -81,8 +81,8 @@ func placesOfTicks(c chart) plot.ConstantTicks {
 	return list
 }
 
-// bars draws the whole of each day, and before it its part.
-func bars(p *plot.Plot, c chart) error {
+// drawBars draws the whole of each day, and before it its part.
+func drawBars(p *plot.Plot, c chart) error {
 	var whole, part plotter.Values
 	for _, point := range c.Points {
 		whole, part = append(whole, point.Value), append(part, point.Part)
@@ -102,9 +102,9 @@ func bars(p *plot.Plot, c chart) error {
 	return nil
 }
 
-// lines draws a line with a gap where nothing is known.
-func lines(p *plot.Plot, c chart) error {
-	for _, run := range runs(c.Points) {
+// drawLines draws a line with a gap where nothing is known.
+func drawLines(p *plot.Plot, c chart) error {
+	for _, run := range knownRuns(c.Points) {
 		var points plotter.XYs
 		for i := run[0]; i < run[1]; i++ {
 			points = append(points, plotter.XY{X: float64(i), Y: c.Points[i].Value})

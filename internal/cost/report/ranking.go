@@ -13,19 +13,19 @@ import (
 // worthwhile is the share of the total from which on a low utilization matters: at a hundredth, a full ranking is of what counts.
 var worthwhile = decimal.New(1, -2)
 
-// seen tells whether it is known what was used of anything that a row held: else nobody knows what of it was wasted, which is not
-// nothing.
-func seen(row cost.Row) bool {
-	return known(row.Utilization) || known(row.CPUUtilization) || known(row.MemoryUtilization) || row.Waste.IsPositive()
+// hasKnownUse tells whether it is known what was used of anything that a row held: else nobody knows what of it was wasted,
+// which is not nothing.
+func hasKnownUse(row cost.Row) bool {
+	return isKnown(row.Utilization) || isKnown(row.CPUUtilization) || isKnown(row.MemoryUtilization) || row.Waste.IsPositive()
 }
 
-// rank puts rows in the order of a ranking. What is not in it is in others: who cost too little for their utilization to matter,
-// and of whom it is not known what they used.
-func rank(rows []cost.Row, by Ranking, total decimal.Decimal) (ranked, others []*cost.Row) {
+// rankRows puts rows in the order of a ranking. What is not in it is in others: who cost too little for their utilization to
+// matter, and of whom it is not known what they used.
+func rankRows(rows []cost.Row, by Ranking, total decimal.Decimal) (ranked, others []*cost.Row) {
 	least := total.Mul(worthwhile)
 	for i := range rows {
 		row := &rows[i]
-		if by == Utilization && (!known(row.Utilization) || row.Cost.LessThan(least)) || by == Waste && !seen(*row) {
+		if by == Utilization && (!isKnown(row.Utilization) || row.Cost.LessThan(least)) || by == Waste && !hasKnownUse(*row) {
 			others = append(others, row)
 		} else {
 			ranked = append(ranked, row)
@@ -53,8 +53,8 @@ func compareKeys(a, b cost.Key) int {
 		strings.Compare(a.Kind, b.Kind), strings.Compare(a.Task, b.Task))
 }
 
-// sum adds rows up. Utilization is of the time that accelerators were held of which it is known.
-func sum(rows []*cost.Row) cost.Row {
+// sumRows adds rows up. Utilization is of the time that accelerators were held of which it is known.
+func sumRows(rows []*cost.Row) cost.Row {
 	var s cost.Row
 	var used, held float64
 	before := decimal.Zero
@@ -64,8 +64,8 @@ func sum(rows []*cost.Row) cost.Row {
 			before = before.Add(*row.Before)
 			s.Before = &before
 		}
-		s.MemoryUtilization.Known = s.MemoryUtilization.Known || seen(*row) // of some, which is enough to speak of waste
-		if known(row.Utilization) {
+		s.MemoryUtilization.Known = s.MemoryUtilization.Known || hasKnownUse(*row) // of some, which is enough to speak of waste
+		if isKnown(row.Utilization) {
 			h := row.AcceleratorHours.InexactFloat64()
 			used, held = used+h*row.Utilization.Value, held+h
 		}
@@ -108,13 +108,13 @@ var captions = map[Ranking]struct{ caption, main, second string }{
 // tabulate makes a ranking of the rows of a dimension, of which top are shown.
 func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 	rows := v.report.By[dimension]
-	ranked, others := rank(rows, by, v.report.Total.Cost)
+	ranked, others := rankRows(rows, by, v.report.Total.Cost)
 	shown := ranked[:min(v.options.Top, len(ranked))]
 	others = slices.Concat(ranked[len(shown):], others)
 
 	words := captions[by]
 	t := table{
-		ID: strings.ToLower(string(by)) + "-" + string(dimension), Caption: words.caption, Of: heading(dimension),
+		ID: strings.ToLower(string(by)) + "-" + string(dimension), Caption: words.caption, Of: dimensionHeading(dimension),
 		Main: words.main, Second: words.second,
 	}
 	switch by {
@@ -130,32 +130,32 @@ func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 	}
 	scale := decimal.Zero
 	for _, row := range shown {
-		scale = decimal.Max(scale, bar(*row, by))
+		scale = decimal.Max(scale, barAmount(*row, by))
 	}
 	for _, row := range shown {
-		l, key := v.line(*row, by, scale), row.Key
+		l, key := v.tableLine(*row, by, scale), row.Key
 		if v.options.Person != "" {
 			key.User = ""
 		}
-		l.Name, l.Detail = name(dimension, key)
+		l.Name, l.Detail = rowName(dimension, key)
 		t.Lines = append(t.Lines, l)
 	}
 	if len(others) > 0 {
-		l := v.line(sum(others), by, decimal.Zero)
-		l.Name, l.Sum = "the other "+count(int64(len(others))), "others"
+		l := v.tableLine(sumRows(others), by, decimal.Zero)
+		l.Name, l.Sum = "the other "+formatCount(int64(len(others))), "others"
 		if len(others) == 1 { // as long as its name
-			l.Name, l.Detail = name(dimension, others[0].Key)
+			l.Name, l.Detail = rowName(dimension, others[0].Key)
 		}
 		t.Lines = append(t.Lines, l)
 	}
-	all := v.line(v.report.Total, by, decimal.Zero)
+	all := v.tableLine(v.report.Total, by, decimal.Zero)
 	all.Name, all.Sum = "all", "all"
 	t.Lines = append(t.Lines, all)
 	return t
 }
 
-// bar is the amount that the bar of a row is of.
-func bar(row cost.Row, by Ranking) decimal.Decimal {
+// barAmount is the amount that the bar of a row is of.
+func barAmount(row cost.Row, by Ranking) decimal.Decimal {
 	switch by {
 	case Cost:
 		return row.Cost
@@ -166,38 +166,38 @@ func bar(row cost.Row, by Ranking) decimal.Decimal {
 	}
 }
 
-// line writes the figures of a row; bars are of scale, and there are none where it is zero.
-func (v *viewer) line(row cost.Row, by Ranking, scale decimal.Decimal) line {
+// tableLine writes the figures of a row; bars are of scale, and there are none where it is zero.
+func (v *viewer) tableLine(row cost.Row, by Ranking, scale decimal.Decimal) line {
 	l := line{Barred: scale.IsPositive()}
 	switch by {
 	case Utilization:
-		l.Main, l.Second = percent(row.Utilization), v.money.number(row.Cost)
-		l.Barred, l.Part = known(row.Utilization), width(row.Utilization)
+		l.Main, l.Second = formatPercent(row.Utilization), v.money.bareAmount(row.Cost)
+		l.Barred, l.Part = isKnown(row.Utilization), barWidth(row.Utilization)
 		l.Whole = l.Part
 	case Cost:
-		l.Main, l.Second = v.money.number(row.Cost), v.since(row)
-		l.Part = width(ratioOf(row.Cost, scale))
+		l.Main, l.Second = v.money.bareAmount(row.Cost), v.changeSince(row)
+		l.Part = barWidth(ratioOf(row.Cost, scale))
 		l.Whole = l.Part
 	case Waste:
 		l.Main, l.Second = unknown, unknown
-		if seen(row) {
-			l.Main, l.Second = v.money.number(row.Waste), v.money.number(row.Recoverable)
+		if hasKnownUse(row) {
+			l.Main, l.Second = v.money.bareAmount(row.Waste), v.money.bareAmount(row.Recoverable)
 		}
-		l.Whole, l.Part = width(ratioOf(row.Waste, scale)), width(ratioOf(row.Recoverable, scale))
+		l.Whole, l.Part = barWidth(ratioOf(row.Waste, scale)), barWidth(ratioOf(row.Recoverable, scale))
 	}
 	return l
 }
 
-// since says how the cost of a row changed.
-func (v *viewer) since(row cost.Row) string {
+// changeSince says how the cost of a row changed.
+func (v *viewer) changeSince(row cost.Row) string {
 	if row.Before == nil {
 		return "new or " + unknown
 	}
-	return v.money.change(row.Cost.Sub(*row.Before))
+	return v.money.signedAmount(row.Cost.Sub(*row.Before))
 }
 
-// heading names a dimension.
-func heading(dimension cost.Dimension) string {
+// dimensionHeading names a dimension.
+func dimensionHeading(dimension cost.Dimension) string {
 	switch dimension {
 	case cost.ByUser:
 		return "User"

@@ -25,33 +25,34 @@ var csvColumns = []string{
 // currency's minor units, shares are from 0 to 1, and what is unknown is empty. A text that a spreadsheet would take for a
 // formula begins with an apostrophe, and what cannot be printed is shown as in \x00.
 func CSV(r cost.Report, o Options) ([]byte, error) {
-	r, o = settle(r, o)
+	r, o = applyOptions(r, o)
 	m := moneyOf(r.Currency)
 	records := [][]string{csvColumns}
 	for _, dimension := range o.GroupBy {
 		for i, row := range r.By[dimension] {
 			k := row.Key
-			said, _ := name(dimension, k)
+			said, _ := rowName(dimension, k)
 			before := ""
 			if row.Before != nil {
-				before = m.plain(*row.Before)
+				before = m.plainAmount(*row.Before)
 			}
-			waste, recoverable := m.wasted(row)
+			waste, recoverable := m.wastedAmounts(row)
 			records = append(records, []string{
-				cell(o.Name), strconv.Itoa(o.Revision), r.Period.From.Format(time.RFC3339), r.Period.To.Format(time.RFC3339),
-				cell(string(dimension)), strconv.Itoa(i + 1), cell(said), cell(k.Team), cell(k.User), cell(k.Namespace), cell(k.Kind),
-				cell(k.Task), cell(r.Currency), m.plain(row.Cost), before, ratio(row.Share), waste, recoverable,
-				ratio(row.Utilization), ratio(row.CPUUtilization), ratio(row.MemoryUtilization),
+				textCell(o.Name), strconv.Itoa(o.Revision), r.Period.From.Format(time.RFC3339), r.Period.To.Format(time.RFC3339),
+				textCell(string(dimension)), strconv.Itoa(i + 1), textCell(said), textCell(k.Team), textCell(k.User),
+				textCell(k.Namespace), textCell(k.Kind),
+				textCell(k.Task), textCell(r.Currency), m.plainAmount(row.Cost), before, formatRatio(row.Share), waste, recoverable,
+				formatRatio(row.Utilization), formatRatio(row.CPUUtilization), formatRatio(row.MemoryUtilization),
 				row.AcceleratorHours.StringFixedBank(3), row.CPUHours.StringFixedBank(3), row.MemoryGiBHours.StringFixedBank(3),
-				strconv.FormatInt(row.Runs, 10), strconv.FormatInt(row.Pods, 10), ratio(row.Uncertain),
+				strconv.FormatInt(row.Runs, 10), strconv.FormatInt(row.Pods, 10), formatRatio(row.Uncertain),
 			})
 		}
 	}
-	return write(records)
+	return writeCSV(records)
 }
 
-// write writes records with the line ends of RFC 4180.
-func write(records [][]string) ([]byte, error) {
+// writeCSV writes records with the line ends of RFC 4180.
+func writeCSV(records [][]string) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	w.UseCRLF = true
@@ -59,9 +60,9 @@ func write(records [][]string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// cell is a text for a spreadsheet, in which it stays a text. Wide forms of the signs count as the signs in some languages'
+// textCell is a text for a spreadsheet, in which it stays a text. Wide forms of the signs count as the signs in some languages'
 // spreadsheets (https://owasp.org/www-community/attacks/CSV_Injection).
-func cell(s string) string {
+func textCell(s string) string {
 	line := text.Clip(s, longestCell)
 	if strings.IndexAny(s, "=+-@\t\r\n＝＋－＠") == 0 || strings.IndexAny(strings.TrimLeft(line, " "), "=+-@＝＋－＠") == 0 {
 		return "'" + line
@@ -69,9 +70,9 @@ func cell(s string) string {
 	return line
 }
 
-// ratio is a share for programs, from 0 to 1; empty where it is unknown.
-func ratio(s cost.Ratio) string {
-	if !known(s) {
+// formatRatio is a share for programs, from 0 to 1; empty where it is unknown.
+func formatRatio(s cost.Ratio) string {
+	if !isKnown(s) {
 		return ""
 	}
 	return strconv.FormatFloat(s.Value, 'f', 4, 64)

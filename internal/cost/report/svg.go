@@ -39,18 +39,18 @@ func layOut(c chart) drawing {
 	d := drawing{chart: c}
 	top := c.Ticks[len(c.Ticks)-1].Value
 	y := func(value float64) float64 {
-		return tenth(planeBottom - (planeBottom-planeTop)*min(max(value, 0), top)/top)
+		return roundTenth(planeBottom - (planeBottom-planeTop)*min(max(value, 0), top)/top)
 	}
 	place := (planeRight - planeLeft) / float64(len(c.Points))
-	x := func(i int) float64 { return tenth(planeLeft + place*(float64(i)+0.5)) }
+	x := func(i int) float64 { return roundTenth(planeLeft + place*(float64(i)+0.5)) }
 	for _, t := range c.Ticks {
 		d.Rules = append(d.Rules, mark{planeLeft, y(t.Value), t.Label})
 	}
-	wide := tenth(min(widestBar, place*partOfPlace))
+	wide := roundTenth(min(widestBar, place*partOfPlace))
 	box := func(i int, value float64) rectangle {
-		return rectangle{tenth(x(i) - wide/2), y(value), wide, tenth(planeBottom - y(value))}
+		return rectangle{roundTenth(x(i) - wide/2), y(value), wide, roundTenth(planeBottom - y(value))}
 	}
-	step := every(len(c.Points), mostLabels)
+	step := labelStep(len(c.Points), mostLabels)
 	for i, p := range c.Points {
 		if i%step == 0 {
 			first, second, _ := strings.Cut(p.Label, " ")
@@ -71,16 +71,16 @@ func layOut(c chart) drawing {
 	if !c.Line() {
 		return d
 	}
-	for _, run := range runs(c.Points) {
+	for _, run := range knownRuns(c.Points) {
 		var points []string
 		for i := run[0]; i < run[1]; i++ {
-			points = append(points, number(x(i))+","+number(y(c.Points[i].Value)))
+			points = append(points, formatFloat(x(i))+","+formatFloat(y(c.Points[i].Value)))
 		}
 		d.Lines = append(d.Lines, strings.Join(points, " "))
 	}
 	return d
 }
 
-func tenth(v float64) float64 { return math.Round(v*10) / 10 }
+func roundTenth(v float64) float64 { return math.Round(v*10) / 10 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

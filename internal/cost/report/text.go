@@ -9,45 +9,45 @@ import (
 // columns is how wide the text of a mail is.
 const columns = 72
 
-// plain is a view as a text of at most 72 columns, for those who read mail as text.
-func plain(w view) string {
+// plainText is a view as a text of at most 72 columns, for those who read mail as text.
+func plainText(w view) string {
 	var p page
-	p.wrap("", w.Title)
-	p.wrap("", w.Period+", "+w.Zone)
+	p.addWrapped("", w.Title)
+	p.addWrapped("", w.Period+", "+w.Zone)
 	if w.Revision != "" {
-		p.wrap("", w.Revision)
+		p.addWrapped("", w.Revision)
 	}
-	p.blank()
+	p.addBlank()
 	for _, f := range w.Figures {
-		p.wrap("  ", f.Label+": "+f.Value+" ("+f.Note+")")
+		p.addWrapped("  ", f.Label+": "+f.Value+" ("+f.Note+")")
 	}
-	p.heading("What stands out")
+	p.addHeading("What stands out")
 	for _, f := range w.Findings {
-		p.wrap("  ", "* "+f.What+" "+f.Do)
+		p.addWrapped("  ", "* "+f.What+" "+f.Do)
 	}
 	for _, g := range w.Groups {
 		for _, t := range g.Tables {
-			p.heading(g.Heading + ": " + strings.ToLower(t.Caption))
-			p.table(t)
+			p.addHeading(g.Heading + ": " + strings.ToLower(t.Caption))
+			p.addTable(t)
 		}
 	}
 	if w.Outcomes != nil {
-		p.heading(w.Outcomes.Caption)
-		p.table(*w.Outcomes)
+		p.addHeading(w.Outcomes.Caption)
+		p.addTable(*w.Outcomes)
 	}
 	if len(w.Facts) > 0 {
-		p.heading("Waiting, losses, and what comes next")
+		p.addHeading("Waiting, losses, and what comes next")
 		for _, f := range w.Facts {
-			p.wrap("  ", f.Label+": "+f.Value+". "+f.Note)
+			p.addWrapped("  ", f.Label+": "+f.Value+". "+f.Note)
 		}
 	}
 	for _, c := range w.Charts {
-		p.heading(c.Title + " by day")
-		p.wrap("  ", c.Alt)
+		p.addHeading(c.Title + " by day")
+		p.addWrapped("  ", c.Alt)
 	}
-	p.heading("Notes")
+	p.addHeading("Notes")
 	for _, note := range w.Notes {
-		p.wrap("  ", "* "+note)
+		p.addWrapped("  ", "* "+note)
 	}
 	return strings.ReplaceAll(strings.Join(p.lines, "\n"), blank, " ") + "\n"
 }
@@ -55,19 +55,19 @@ func plain(w view) string {
 // page is a text that grows.
 type page struct{ lines []string }
 
-func (p *page) blank() { p.lines = append(p.lines, "") }
+func (p *page) addBlank() { p.lines = append(p.lines, "") }
 
-func (p *page) heading(s string) {
-	p.blank()
-	p.wrap("", s)
-	p.lines = append(p.lines, strings.Repeat("-", span(p.lines[len(p.lines)-1])))
+func (p *page) addHeading(s string) {
+	p.addBlank()
+	p.addWrapped("", s)
+	p.lines = append(p.lines, strings.Repeat("-", textColumns(p.lines[len(p.lines)-1])))
 }
 
-// wrap breaks a paragraph into lines, all but the first of which begin with indent. A word that is too long is broken.
-func (p *page) wrap(indent, paragraph string) {
+// addWrapped breaks a paragraph into lines, all but the first of which begin with indent. A word that is too long is broken.
+func (p *page) addWrapped(indent, paragraph string) {
 	line := ""
 	for _, word := range strings.Fields(strings.ReplaceAll(paragraph, blank, " ")) {
-		if line != "" && span(line)+1+span(word) > columns {
+		if line != "" && textColumns(line)+1+textColumns(word) > columns {
 			p.lines = append(p.lines, line)
 			line = indent
 		}
@@ -75,7 +75,7 @@ func (p *page) wrap(indent, paragraph string) {
 			line += " "
 		}
 		for _, r := range word {
-			if span(line)+wide(r) > columns {
+			if textColumns(line)+runeColumns(r) > columns {
 				p.lines = append(p.lines, line)
 				line = indent
 			}
@@ -85,8 +85,8 @@ func (p *page) wrap(indent, paragraph string) {
 	p.lines = append(p.lines, line)
 }
 
-// table writes a name and two figures in columns, which are as wide as they must be; names take the rest.
-func (p *page) table(t table) {
+// addTable writes a name and two figures in columns, which are as wide as they must be; names take the rest.
+func (p *page) addTable(t table) {
 	rows := [][3]string{{t.Of, t.Main, t.Second}}
 	for _, l := range t.Lines {
 		said := l.Name
@@ -98,36 +98,38 @@ func (p *page) table(t table) {
 	width := [3]int{}
 	for _, row := range rows {
 		for i, s := range row {
-			width[i] = max(width[i], span(s))
+			width[i] = max(width[i], textColumns(s))
 		}
 	}
 	width[0] = max(8, columns-width[1]-width[2]-4)
 	for _, row := range rows {
-		p.lines = append(p.lines, left(row[0], width[0])+"  "+right(row[1], width[1])+"  "+right(row[2], width[2]))
+		p.lines = append(p.lines, alignLeft(row[0], width[0])+"  "+alignRight(row[1], width[1])+"  "+alignRight(row[2], width[2]))
 	}
 }
 
-func left(s string, width int) string {
-	if span(s) > width {
+func alignLeft(s string, width int) string {
+	if textColumns(s) > width {
 		var cut strings.Builder
 		for _, r := range s {
-			if span(cut.String())+wide(r) > width-3 {
+			if textColumns(cut.String())+runeColumns(r) > width-3 {
 				break
 			}
 			cut.WriteRune(r)
 		}
 		s = cut.String() + "..."
 	}
-	return s + strings.Repeat(" ", max(0, width-span(s)))
+	return s + strings.Repeat(" ", max(0, width-textColumns(s)))
 }
 
-func right(s string, width int) string { return strings.Repeat(" ", max(0, width-span(s))) + s }
+func alignRight(s string, width int) string {
+	return strings.Repeat(" ", max(0, width-textColumns(s))) + s
+}
 
-// span is how many columns a text takes.
-func span(s string) int {
+// textColumns is how many columns a text takes.
+func textColumns(s string) int {
 	n := 0
 	for _, r := range s {
-		n += wide(r)
+		n += runeColumns(r)
 	}
 	return n
 }
@@ -135,8 +137,8 @@ func span(s string) int {
 // wideScripts are those whose characters take two columns.
 var wideScripts = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana}
 
-// wide is how many columns a character takes.
-func wide(r rune) int {
+// runeColumns is how many columns a character takes.
+func runeColumns(r rune) int {
 	switch {
 	case unicode.Is(unicode.Mn, r):
 		return 0

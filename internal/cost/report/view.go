@@ -45,13 +45,13 @@ type viewer struct {
 	money   money
 }
 
-// look makes the view of a report.
-func look(r cost.Report, o Options) view {
-	r, o = settle(r, o)
+// makeView makes the view of a report.
+func makeView(r cost.Report, o Options) view {
+	r, o = applyOptions(r, o)
 	v := &viewer{report: r, options: o, money: moneyOf(r.Currency)}
 	w := view{
-		Title: v.title(), Period: moment(r.Period.From) + " to " + moment(r.Period.To), Zone: zone(r.Period),
-		Figures: v.figures(), Findings: v.findings(), Charts: v.charts(), Facts: v.facts(), Notes: v.notes(),
+		Title: v.title(), Period: formatMoment(r.Period.From) + " to " + formatMoment(r.Period.To), Zone: zoneName(r.Period),
+		Figures: v.keyFigures(), Findings: v.findings(), Charts: v.dailyCharts(), Facts: v.clusterFacts(), Notes: v.viewNotes(),
 	}
 	if o.Revision > 1 {
 		w.Revision = fmt.Sprintf("Revision %d. It takes the place of what was sent before for the same period.", o.Revision)
@@ -60,50 +60,51 @@ func look(r cost.Report, o Options) view {
 		if len(r.By[dimension]) == 0 {
 			continue
 		}
-		g := group{ID: string(dimension), Heading: "By " + strings.ToLower(heading(dimension))}
+		g := group{ID: string(dimension), Heading: "By " + strings.ToLower(dimensionHeading(dimension))}
 		for _, by := range o.Rankings {
 			g.Tables = append(g.Tables, v.tabulate(dimension, by))
 		}
 		w.Groups = append(w.Groups, g)
 	}
 	if len(r.Outcomes) > 0 {
-		w.Outcomes = v.outcomes()
+		w.Outcomes = v.outcomeTable()
 	}
 	return w
 }
 
 func (v *viewer) title() string {
 	if v.options.Person != "" {
-		return "What " + show(v.options.Person) + " used"
+		return "What " + clipName(v.options.Person) + " used"
 	}
 	if v.options.Name == "" {
 		return "What the cluster cost"
 	}
-	return "What the cluster cost: " + show(v.options.Name)
+	return "What the cluster cost: " + clipName(v.options.Name)
 }
 
-// figures are what the period comes to.
-func (v *viewer) figures() []figure {
+// keyFigures are what the period comes to.
+func (v *viewer) keyFigures() []figure {
 	total := v.report.Total
-	list := []figure{{"Cost", v.money.amount(total.Cost), v.changed()}}
-	used := figure{"In use", percent(total.Utilization), "of the time that accelerators were held"}
+	list := []figure{{"Cost", v.money.withCurrency(total.Cost), v.totalChangeNote()}}
+	used := figure{"In use", formatPercent(total.Utilization), "of the time that accelerators were held"}
 	waste := figure{"Waste", unknown, "what was used of what was held was not seen"}
-	if seen(total) {
-		waste.Value, waste.Note = v.money.amount(total.Waste), v.money.amount(total.Recoverable)+" of it recoverable"
-		if s := ratioOf(total.Waste, total.Cost); known(s) {
-			waste.Note = percent(s) + " of the cost; " + waste.Note
+	if hasKnownUse(total) {
+		waste.Value, waste.Note = v.money.withCurrency(total.Waste), v.money.withCurrency(total.Recoverable)+" of it recoverable"
+		if s := ratioOf(total.Waste, total.Cost); isKnown(s) {
+			waste.Note = formatPercent(s) + " of the cost; " + waste.Note
 		}
 	}
 	if before := v.report.Before; before != nil && v.options.Person == "" {
-		used.Note += "; " + percent(before.Utilization) + " last time"
+		used.Note += "; " + formatPercent(before.Utilization) + " last time"
 	}
 	list = append(list, used, waste)
 	if v.options.Person != "" {
-		return append(list, figure{"Held", hours(total.AcceleratorHours), "of accelerators, in " + count(total.Pods) + " pods"})
+		return append(list, figure{"Held", formatHours(total.AcceleratorHours), "of accelerators, in " + formatCount(total.Pods) +
+			" pods"})
 	}
 	if room := v.report.Room; room != nil {
 		list = append(list, figure{
-			"Free, but of no use", percent(room.Unusable),
+			"Free, but of no use", formatPercent(room.Unusable),
 			fmt.Sprintf("of %.1f accelerators that were free on average", room.Free),
 		})
 	} else {
@@ -112,34 +113,34 @@ func (v *viewer) figures() []figure {
 	return list
 }
 
-// changed says how the total changed since the last report.
-func (v *viewer) changed() string {
+// totalChangeNote says how the total changed since the last report.
+func (v *viewer) totalChangeNote() string {
 	before := v.report.Before
 	if before == nil {
 		return "there is no report before this one"
 	}
 	change := v.report.Total.Cost.Sub(before.Cost)
-	said := v.money.change(change) + " since last time"
-	if s := ratioOf(change.Abs(), before.Cost); known(s) {
-		said += ", " + percent(s)
+	said := v.money.signedAmount(change) + " since last time"
+	if s := ratioOf(change.Abs(), before.Cost); isKnown(s) {
+		said += ", " + formatPercent(s)
 	}
 	return said
 }
 
-func (v *viewer) outcomes() *table {
+func (v *viewer) outcomeTable() *table {
 	t := &table{ID: "outcomes", Caption: "What became of it", Of: "Outcome", Main: "Cost, " + v.money.code, Second: "Pods"}
 	for _, o := range v.report.Outcomes {
-		l := line{Name: show(o.Name), Main: v.money.number(o.Cost), Second: count(o.Pods), Barred: known(o.Share)}
-		l.Part = width(o.Share)
+		l := line{Name: clipName(o.Name), Main: v.money.bareAmount(o.Cost), Second: formatCount(o.Pods), Barred: isKnown(o.Share)}
+		l.Part = barWidth(o.Share)
 		l.Whole = l.Part
-		l.Detail = percent(o.Share)
+		l.Detail = formatPercent(o.Share)
 		t.Lines = append(t.Lines, l)
 	}
 	return t
 }
 
-// facts are of the whole cluster: a personal page has none.
-func (v *viewer) facts() []fact {
+// clusterFacts are of the whole cluster: a personal page has none.
+func (v *viewer) clusterFacts() []fact {
 	if v.options.Person != "" {
 		return nil
 	}
@@ -147,66 +148,67 @@ func (v *viewer) facts() []fact {
 	var list []fact
 	if f := r.Forecast; f != nil {
 		list = append(list, fact{
-			"Forecast of the next period", v.money.round(f.Cost),
+			"Forecast of the next period", v.money.roundAmount(f.Cost),
 			fmt.Sprintf("In four of five times between %s and %s, told by %s periods.",
-				v.money.round(f.Low), v.money.round(f.High), count(int64(f.Periods))),
+				v.money.roundAmount(f.Low), v.money.roundAmount(f.High), formatCount(int64(f.Periods))),
 		})
 	} else {
 		list = append(list, fact{"Forecast of the next period", unknown, "There are too few periods to tell by."})
 	}
 	lost := r.Lost.Preemptions.Add(r.Lost.Restarts)
-	list = append(list, waiting(r.Waits), fact{"Work that was lost", v.money.amount(lost), fmt.Sprintf(
+	list = append(list, waitingFact(r.Waits), fact{"Work that was lost", v.money.withCurrency(lost), fmt.Sprintf(
 		"%s to preemption, charged to whom it made room for, and %s to restarts; %s incidents. It is what was done since the last "+
 			"checkpoint that was told of: tell of each (tideline.io/checkpoint-done), and save more often where it is much.",
-		v.money.amount(r.Lost.Preemptions), v.money.amount(r.Lost.Restarts), count(r.Lost.Incidents))})
+		v.money.withCurrency(r.Lost.Preemptions), v.money.withCurrency(r.Lost.Restarts), formatCount(r.Lost.Incidents))})
 	if room := r.Room; room != nil {
 		f := fact{"Room", fmt.Sprintf("%.1f accelerators free", room.Free), "On average."}
 		if room.Unusable.Known {
-			f.Note += fmt.Sprintf(" %s of them could not be used by %s.", percent(room.Unusable), show(room.Mix))
+			f.Note += fmt.Sprintf(" %s of them could not be used by %s.", formatPercent(room.Unusable), clipName(room.Mix))
 		}
 		list = append(list, f)
 	}
 	if r.Merges.Runs > 0 {
-		list = append(list, fact{"Merges", v.money.amount(r.Merges.Cost), fmt.Sprintf(
-			"%s runs in the pools, whose accelerators were in use %s of the time.", count(r.Merges.Runs), percent(r.Merges.Utilization))})
+		list = append(list, fact{"Merges", v.money.withCurrency(r.Merges.Cost), fmt.Sprintf(
+			"%s runs in the pools, whose accelerators were in use %s of the time.", formatCount(r.Merges.Runs),
+			formatPercent(r.Merges.Utilization))})
 	}
 	return list
 }
 
-func waiting(w cost.Waits) fact {
+func waitingFact(w cost.Waits) fact {
 	if w.Gangs == 0 {
 		return fact{"Waiting", "none", "No gang was placed in this time."}
 	}
-	f := fact{"Waiting", length(w.Median), ""}
-	f.Note = "Half of " + count(w.Gangs) + " gangs waited less. The longest wait was " + length(w.Longest)
+	f := fact{"Waiting", formatDuration(w.Median), ""}
+	f.Note = "Half of " + formatCount(w.Gangs) + " gangs waited less. The longest wait was " + formatDuration(w.Longest)
 	if w.LongestOf != "" {
-		f.Note += ", of " + show(w.LongestOf)
+		f.Note += ", of " + clipName(w.LongestOf)
 	}
 	f.Note += "."
 	return f
 }
 
-// notes are the report's, which a personal one has none of, and what is to be known of what is shown.
-func (v *viewer) notes() []string {
+// viewNotes are the report's, which a personal one has none of, and what is to be known of what is shown.
+func (v *viewer) viewNotes() []string {
 	var list []string
 	for _, note := range v.report.Notes {
 		list = append(list, clipNote(note))
 	}
-	if partial := v.parts(); partial != "" {
+	if partial := v.partialDays(); partial != "" {
 		list = append(list, partial)
 	}
 	if v.options.Person != "" {
-		if u := v.report.Total.Uncertain; known(u) && u.Value > 0 {
-			list = append(list, percent(u)+" of the time is of days on which a pod ended at a guess, because nobody saw its end.")
+		if u := v.report.Total.Uncertain; isKnown(u) && u.Value > 0 {
+			list = append(list, formatPercent(u)+" of the time is of days on which a pod ended at a guess, because nobody saw its end.")
 		}
 		list = append(list, "This page has your figures only. Nobody else's are in it.")
 	}
 	return append(list, "Every amount is rounded once, by itself: a sum of rounded amounts may differ in its last digits.")
 }
 
-// parts says which days of the charts are not whole. A day is whole if it lasts until the next midnight of the zone and began at
-// one.
-func (v *viewer) parts() string {
+// partialDays says which days of the charts are not whole. A day is whole if it lasts until the next midnight of the zone and
+// began at one.
+func (v *viewer) partialDays() string {
 	var names []string
 	for i, day := range v.report.Days {
 		end := v.report.Period.To
@@ -230,8 +232,8 @@ func (v *viewer) parts() string {
 	}
 }
 
-// largest is the row with the largest amount; of those that are equal, the first; nil where nobody has any.
-func largest(rows []cost.Row, amount func(cost.Row) decimal.Decimal) *cost.Row {
+// largestRow is the row with the largest amount; of those that are equal, the first; nil where nobody has any.
+func largestRow(rows []cost.Row, amount func(cost.Row) decimal.Decimal) *cost.Row {
 	var found *cost.Row
 	for i := range rows {
 		if a := amount(rows[i]); a.IsPositive() && (found == nil || a.GreaterThan(amount(*found))) {

@@ -64,7 +64,7 @@ func TestOneThatNobodySawHasItsName(t *testing.T) {
 	g.Expect(teams).To(HaveLen(5))
 	teams[4] = unseen(teams[4])
 	root := parse(t, pageOf(g, r, Options{Name: "weekly", Top: 10}))
-	said, _ := name(cost.ByTeam, teams[4].Key)
+	said, _ := rowName(cost.ByTeam, teams[4].Key)
 	g.Expect(rows(byID(t, root, "waste-team"))[4]).To(Equal([]string{said, "unknown", "unknown"}))
 	g.Expect(read(all(root, "header")[0])).To(ContainSubstring("Waste CNY"))
 }
@@ -80,7 +80,7 @@ func TestAllThatCanBeSaved(t *testing.T) {
 	}
 	for i, row := range r.By[cost.ByUser] {
 		if row.Key.User == "yuki" {
-			r.By[cost.ByUser][i].Recoverable = largest(r.By[cost.ByTask], recoverable).Recoverable
+			r.By[cost.ByUser][i].Recoverable = largestRow(r.By[cost.ByTask], recoverableOf).Recoverable
 		}
 	}
 	root := parse(t, pageOf(g, r, Options{Name: "weekly"}))
@@ -92,7 +92,7 @@ func TestAllThatCanBeSaved(t *testing.T) {
 func TestBarsAreAsLongAsTheirFigures(t *testing.T) {
 	g := NewWithT(t)
 	r := week.Report()
-	user := largest(r.By[cost.ByUser], func(row cost.Row) decimal.Decimal { return row.Waste })
+	user := largestRow(r.By[cost.ByUser], func(row cost.Row) decimal.Decimal { return row.Waste })
 	user.Recoverable = user.Waste.Div(decimal.NewFromInt(4))
 	root := parse(t, pageOf(g, r, Options{Name: "weekly"}))
 	var bars []string

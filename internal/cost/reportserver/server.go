@@ -54,7 +54,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), serveTimeout)
 	defer cancel()
-	content, there, err := s.read(ctx, parts[0], parts[1], parts[2])
+	content, there, err := s.findFile(ctx, parts[0], parts[1], parts[2])
 	switch {
 	case err != nil:
 		s.log.Error(err, "Cannot serve a report", "report", parts[0])
@@ -71,8 +71,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// read finds a file of the last revision of a report.
-func (s *Server) read(ctx context.Context, name, until, file string) (content string, there bool, err error) {
+// findFile finds a file of the last revision of a report.
+func (s *Server) findFile(ctx context.Context, name, until, file string) (content string, there bool, err error) {
 	l, err := s.open(ctx)
 	if err != nil {
 		return "", false, err

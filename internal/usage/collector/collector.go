@@ -119,7 +119,7 @@ func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	c.collect = asked.Collect
 	c.profiles = func(ctx context.Context) (*windows, error) { return readWindows(ctx, mgr.GetClient()) }
-	if err := c.register(ctx, mgr); err != nil {
+	if err := c.registerMetrics(ctx, mgr); err != nil {
 		return err
 	}
 	if err := mgr.Add(c); err != nil {
@@ -128,8 +128,8 @@ func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// register has Prometheus read the metrics.
-func (c *Collector) register(ctx context.Context, mgr ctrl.Manager) error {
+// registerMetrics has Prometheus read the metrics.
+func (c *Collector) registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
 	trainings, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (c *Collector) register(ctx context.Context, mgr ctrl.Manager) error {
 // Collects tells whether there is anything to do, so that History may know something.
 func (c *Collector) Collects() bool { return c.config.Prometheus.Asked() && c.config.Ledger.Kept() }
 
-func (c *Collector) interval() time.Duration {
+func (c *Collector) roundInterval() time.Duration {
 	return config.Seconds(c.config.Prometheus.IntervalSeconds)
 }
 
@@ -164,7 +164,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			c.last()
+			c.recordRemaining()
 			return nil
 		case <-turns.C:
 		}
@@ -175,37 +175,37 @@ func (c *Collector) Start(ctx context.Context) error {
 // doRound does what is due.
 func (c *Collector) doRound(ctx context.Context) {
 	c.turns++
-	c.reading.pass()
-	c.asking.pass()
-	if c.reading.left > 0 || !c.due() {
+	c.reading.passTurn()
+	c.asking.passTurn()
+	if c.reading.left > 0 || !c.isDue() {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	l, err := c.open(limited)
 	if err != nil {
-		c.fail(ctx, err, &c.reading)
+		c.noteFailure(ctx, err, &c.reading)
 		return
 	}
 	defer func() { _ = l.Close() }()
 	if err := c.readAndRecord(ctx, l); err != nil {
-		c.fail(ctx, err, &c.reading)
+		c.noteFailure(ctx, err, &c.reading)
 		return
 	}
 	c.reading = rest{}
 	if !c.roundDue() {
 		return
 	}
-	unanswered, err := c.round(ctx, l)
+	unanswered, err := c.runRound(ctx, l)
 	if ctx.Err() != nil {
 		return
 	}
 	if err == nil {
-		c.metrics.round(unanswered == nil)
+		c.metrics.setRound(unanswered == nil)
 		err = unanswered
 	}
 	if c.failed = err != nil; c.failed {
-		c.fail(ctx, err, &c.asking)
+		c.noteFailure(ctx, err, &c.asking)
 		return
 	}
 	c.asking = rest{}
@@ -213,27 +213,27 @@ func (c *Collector) doRound(ctx context.Context) {
 
 // readAndRecord does what needs no Prometheus.
 func (c *Collector) readAndRecord(ctx context.Context, l Ledger) error {
-	if err := c.recordKills(ctx, l); err != nil || c.knows() {
+	if err := c.recordKills(ctx, l); err != nil || c.isLoaded() {
 		return err
 	}
-	err := c.load(ctx, l)
+	err := c.loadMemory(ctx, l)
 	if err == nil {
-		c.recall()
+		c.recallKills()
 	}
 	return err
 }
 
-// fail makes a failure known, and rests.
-func (c *Collector) fail(ctx context.Context, err error, r *rest) {
+// noteFailure makes a failure known, and rests.
+func (c *Collector) noteFailure(ctx context.Context, err error, r *rest) {
 	if ctx.Err() != nil {
 		return
 	}
 	c.metrics.failures.Inc()
-	c.log.Error(err, "Cannot collect what tasks used; what is known stays, and it is tried again", "after", r.begin().String())
+	c.log.Error(err, "Cannot collect what tasks used; what is known stays, and it is tried again", "after", r.beginPause().String())
 }
 
-// due tells whether there is anything to do in this turn.
-func (c *Collector) due() bool {
+// isDue tells whether there is anything to do in this turn.
+func (c *Collector) isDue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.memory == nil || len(c.waiting) > 0 || c.roundDue()
@@ -245,29 +245,29 @@ func (c *Collector) roundDue() bool {
 }
 
 // roundOver tells whether the next round is due, whatever became of the last.
-func (c *Collector) roundOver() bool { return c.turns >= int(c.interval()/turnLength) }
+func (c *Collector) roundOver() bool { return c.turns >= int(c.roundInterval()/turnLength) }
 
 // rest is a pause after failures, in turns. Each is twice the one before.
 type rest struct{ left, next int }
 
-func (r *rest) pass() { r.left = max(r.left-1, 0) }
+func (r *rest) passTurn() { r.left = max(r.left-1, 0) }
 
-// begin begins the next pause, and says how long it is.
-func (r *rest) begin() time.Duration {
+// beginPause begins the next pause, and says how long it is.
+func (r *rest) beginPause() time.Duration {
 	r.left = max(r.next, 1)
 	r.next = min(2*r.left, lastRest)
 	return time.Duration(r.left) * turnLength
 }
 
-// knows tells whether the ledger was read.
-func (c *Collector) knows() bool {
+// isLoaded tells whether the ledger was read.
+func (c *Collector) isLoaded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.memory != nil
 }
 
-// last records the kills that wait when the operator ends.
-func (c *Collector) last() {
+// recordRemaining records the kills that wait when the operator ends.
+func (c *Collector) recordRemaining() {
 	c.mu.Lock()
 	waiting := slices.Clone(c.waiting)
 	c.mu.Unlock()

@@ -69,8 +69,8 @@ type OOMKill struct {
 	LimitBytes int64
 }
 
-// entry is the kill as the ledger takes it.
-func (k *OOMKill) entry() ledger.OOMKill {
+// toLedger is the kill as the ledger takes it.
+func (k *OOMKill) toLedger() ledger.OOMKill {
 	return ledger.OOMKill{
 		ID: fmt.Sprintf("%s/%s/%d", k.Pod, k.Key.Container, k.Restarts), Part: partOf(k.Key), At: k.At, LimitBytes: k.LimitBytes,
 	}
@@ -91,14 +91,14 @@ func (c *Collector) OOMKilled(k OOMKill) {
 	if k.At.IsZero() || k.At.After(now) {
 		k.At = now
 	}
-	kill := k.entry()
+	kill := k.toLedger()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	days := sizing.DefaultWindowDays
 	if c.memory != nil {
-		days = c.memory.windows.of(kill.Namespace)
+		days = c.memory.windows.ofNamespace(kill.Namespace)
 	}
-	if first, _ := window(now, days); kill.At.Before(first) {
+	if first, _ := windowOf(now, days); kill.At.Before(first) {
 		return
 	}
 	if c.told.has(kill) || c.memory != nil && c.memory.kills.has(kill) || len(c.waiting) >= mostKills {
@@ -112,14 +112,14 @@ func (c *Collector) OOMKilled(k OOMKill) {
 func (c *Collector) History(namespace, kind, name string) sizing.History {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := sizing.History{WindowDays: sizing.DefaultWindowDays, Unavailable: c.unavailable()}
+	h := sizing.History{WindowDays: sizing.DefaultWindowDays, Unavailable: c.whyUnavailable()}
 	of := task{namespace, kind, name}
 	var known map[string]ledger.OOMKill
 	if c.memory != nil {
 		if used := c.memory.used[of]; used != nil {
 			h.Usage, h.Days = used.Usage, used.Days
 		}
-		h.WindowDays, known = c.memory.windows.of(namespace), c.memory.kills[of]
+		h.WindowDays, known = c.memory.windows.ofNamespace(namespace), c.memory.kills[of]
 	}
 	if told := c.told[of]; len(known)+len(told) > 0 {
 		h.Usage = withKills(h.Usage, known, told)
@@ -145,8 +145,8 @@ func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOM
 	return all
 }
 
-// unavailable says in words for users why what was used lately is not known; empty where it is. The lock is held.
-func (c *Collector) unavailable() string {
+// whyUnavailable says in words for users why what was used lately is not known; empty where it is. The lock is held.
+func (c *Collector) whyUnavailable() string {
 	const what = "What the task used is not known: "
 	switch {
 	case !c.config.Prometheus.Asked():
@@ -155,22 +155,25 @@ func (c *Collector) unavailable() string {
 		return what + "the operator keeps no ledger to collect it in. An administrator says in its configuration where to keep one " +
 			"(ledger.file or ledger.postgresDSNFile)."
 	case c.memory == nil:
-		return what + "since the operator started at " + instant(c.began) + " it has not read its ledger. It does so in seconds; if " +
+		return what + "since the operator started at " + formatTime(c.began) + " it has not read its ledger. It does so in " +
+			"seconds; if " +
 			"it cannot, its log says why, and so does alert TidelineLedgerFails."
 	case c.memory.upTo.IsZero():
-		return what + "since the operator started at " + instant(c.began) + " Prometheus has not told it. It asks again and again; " +
+		return what + "since the operator started at " + formatTime(c.began) + " Prometheus has not told it. It asks again and " +
+			"again; " +
 			"its log says why it fails, and so does alert TidelinePrometheusFails."
-	case c.now().Sub(c.memory.upTo) > 2*c.interval()+lateness:
-		return "What the task used since " + instant(c.memory.upTo) + " is not known: Prometheus has not told it. The operator asks " +
+	case c.now().Sub(c.memory.upTo) > 2*c.roundInterval()+lateness:
+		return "What the task used since " + formatTime(c.memory.upTo) + " is not known: Prometheus has not told it. The " +
+			"operator asks " +
 			"again and again; its log says why it fails, and so does alert TidelinePrometheusFails."
 	}
 	return ""
 }
 
-func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// load makes the memory anew of what the ledger has of the window. Readers see the old one or the new one.
-func (c *Collector) load(ctx context.Context, l Ledger) error {
+// loadMemory makes the memory anew of what the ledger has of the window. Readers see the old one or the new one.
+func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 	limited, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	now := c.now()
@@ -178,11 +181,11 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 	if c.windows, err = c.profiles(limited); err != nil {
 		return err
 	}
-	from, to := window(now, c.windows.longest())
+	from, to := windowOf(now, c.windows.longestWindow())
 	m := &memory{used: map[task]*sizing.History{}, kills: kills{}, windows: c.windows}
 	unread := 0
 	err = l.PartDays(limited, ledger.PartQuery{From: from, To: to}, func(d ledger.PartDay) error {
-		if first, _ := window(now, m.windows.learn(limited, d.Namespace)); d.Day.Before(first) {
+		if first, _ := windowOf(now, m.windows.learnWindow(limited, d.Namespace)); d.Day.Before(first) {
 			return nil
 		}
 		var u sizing.Usage
@@ -190,7 +193,7 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 			unread++
 			return nil //nolint:nilerr // the other days are known
 		}
-		m.add(d, u)
+		m.addDay(d, u)
 		return nil
 	})
 	if err != nil {
@@ -201,7 +204,7 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 		return err
 	}
 	for i := range seen {
-		if first, _ := window(now, m.windows.learn(limited, seen[i].Namespace)); !seen[i].At.Before(first) {
+		if first, _ := windowOf(now, m.windows.learnWindow(limited, seen[i].Namespace)); !seen[i].At.Before(first) {
 			m.kills.add(seen[i])
 		}
 	}
@@ -217,12 +220,12 @@ func (c *Collector) load(ctx context.Context, l Ledger) error {
 	if unread > 0 {
 		c.log.Info("What the ledger has of some days is nothing that this operator reads: it counts as not seen", "days", unread)
 	}
-	c.remember(m)
+	c.replaceMemory(m)
 	return nil
 }
 
-// add adds the usage of a day to a memory that is being made.
-func (m *memory) add(d ledger.PartDay, u sizing.Usage) {
+// addDay adds the usage of a day to a memory that is being made.
+func (m *memory) addDay(d ledger.PartDay, u sizing.Usage) {
 	of := task{d.Namespace, d.Kind, d.Task}
 	if m.used[of] == nil {
 		m.used[of] = &sizing.History{}
@@ -230,8 +233,8 @@ func (m *memory) add(d ledger.PartDay, u sizing.Usage) {
 	m.used[of].Add(sizing.Part{Role: sizing.Role(d.Role), Container: d.Container}, d.Day, u)
 }
 
-// remember puts a memory in the place of the one before, and forgets the kills that are in it.
-func (c *Collector) remember(m *memory) {
+// replaceMemory puts a memory in the place of the one before, and forgets the kills that are in it.
+func (c *Collector) replaceMemory(m *memory) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.memory = m
@@ -239,7 +242,7 @@ func (c *Collector) remember(m *memory) {
 		c.told.remove(c.recorded[i])
 	}
 	c.recorded = nil
-	c.metrics.remember(len(m.used), m.upTo)
+	c.metrics.setKnown(len(m.used), m.upTo)
 }
 
 // recordKills records the kills that wait. Those that are told meanwhile wait for the next time.
@@ -248,7 +251,7 @@ func (c *Collector) recordKills(ctx context.Context, l Ledger) error {
 	waiting := c.waiting
 	c.mu.Unlock()
 	for part := range slices.Chunk(waiting, batch) {
-		if err := c.record(ctx, l, ledger.Entries{OOMKills: part}); err != nil {
+		if err := c.recordEntries(ctx, l, ledger.Entries{OOMKills: part}); err != nil {
 			return err
 		}
 		c.mu.Lock()

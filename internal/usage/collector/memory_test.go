@@ -162,7 +162,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 		w.Expect(w.ledger.Record(t.Context(), ledger.Entries{PartDays: days})).To(Succeed())
 	}
 	generation(1)
-	w.Expect(w.load(t.Context(), l)).To(Succeed())
+	w.Expect(w.loadMemory(t.Context(), l)).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
 	for range 2 {
@@ -180,7 +180,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 	}
 	for n := 2; n < 20; n++ {
 		generation(n)
-		w.Expect(w.load(t.Context(), l)).To(Succeed())
+		w.Expect(w.loadMemory(t.Context(), l)).To(Succeed())
 	}
 	cancel()
 	readers.Wait()
@@ -219,7 +219,7 @@ func TestMemoryOfManyTasks(t *testing.T) {
 					u.CPU.Add(1.05*float64(day+1)/8+float64(bucket)/10, 9)
 				}
 				for _, container := range []string{"sidecar", "pytorch"} {
-					m.add(ledger.PartDay{Day: at("15 00:00:00").AddDate(0, 0, day), Part: ledger.Part{
+					m.addDay(ledger.PartDay{Day: at("15 00:00:00").AddDate(0, 0, day), Part: ledger.Part{
 						Namespace: "team", Kind: training, Task: fmt.Sprintf("task-%d", i), Role: string(role), Container: container,
 					}}, u)
 				}

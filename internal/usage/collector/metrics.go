@@ -59,8 +59,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// round says whether Prometheus told all that it was asked in a round.
-func (m *metrics) round(told bool) {
+// setRound says whether Prometheus told all that it was asked in a round.
+func (m *metrics) setRound(told bool) {
 	up := 0.0
 	if told {
 		up = 1
@@ -69,8 +69,8 @@ func (m *metrics) round(told bool) {
 	m.asked.Store(true)
 }
 
-// remember says how much is known, and until when; zero for never.
-func (m *metrics) remember(tasks int, upTo time.Time) {
+// setKnown says how much is known, and until when; zero for never.
+func (m *metrics) setKnown(tasks int, upTo time.Time) {
 	m.tasks.Set(float64(tasks))
 	if !upTo.IsZero() {
 		m.upTo.Set(float64(upTo.Unix()))

@@ -38,8 +38,8 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	m := newMetrics()
 	g.Expect(gathered(t, m)).To(HaveLen(4), "one that stands by says not whether Prometheus is there, nor until when it told")
-	m.round(true)
-	m.remember(7, at("22 12:00:00"))
+	m.setRound(true)
+	m.setKnown(7, at("22 12:00:00"))
 	m.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse).Inc()
 	explained := map[string]string{}
 	rows := regexp.MustCompile("(?m)^\\| `(tideline_(?:usage|prometheus|sizing)_[a-z_]+)` \\| ([a-z]+) \\| " +

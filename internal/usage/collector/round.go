@@ -26,17 +26,17 @@ type progress struct {
 	tried map[task]bool
 }
 
-// window are so many days and today, which is not over: from a midnight until the next.
-func window(now time.Time, days int) (from, to time.Time) {
+// windowOf are so many days and today, which is not over: from a midnight until the next.
+func windowOf(now time.Time, days int) (from, to time.Time) {
 	today := now.UTC().Truncate(24 * time.Hour)
 	return today.AddDate(0, 0, -days), today.AddDate(0, 0, 1)
 }
 
-// finished tells whether a day that was looked at until a time is never looked at again.
-func finished(day, upTo time.Time) bool { return !upTo.Before(day.AddDate(0, 0, 1).Add(lateness)) }
+// isFinished tells whether a day that was looked at until a time is never looked at again.
+func isFinished(day, upTo time.Time) bool { return !upTo.Before(day.AddDate(0, 0, 1).Add(lateness)) }
 
-// left are those of the tasks of the day that were not answered, those last that were asked about in vain.
-func (p *progress) left(tasks []ledger.TaskDay) []ledger.TaskDay {
+// leftToAsk are those of the tasks of the day that were not answered, those last that were asked about in vain.
+func (p *progress) leftToAsk(tasks []ledger.TaskDay) []ledger.TaskDay {
 	var untried, failed []ledger.TaskDay
 	for i := range tasks {
 		switch answered, tried := p.tried[taskOf(&tasks[i])]; {
@@ -71,22 +71,23 @@ func (f *failures) count(err error) {
 // tooMany tells that the rest is not asked in this round.
 func (f *failures) tooMany() bool { return f.inARow >= mostFailures }
 
-// round looks at the days of the window that are not finished, the newest first. Unanswered says why Prometheus did not tell all.
-func (c *Collector) round(ctx context.Context, l Ledger) (unanswered, err error) {
+// runRound looks at the days of the window that are not finished, the newest first. Unanswered says why Prometheus did not
+// tell all.
+func (c *Collector) runRound(ctx context.Context, l Ledger) (unanswered, err error) {
 	upTo := c.complete()
 	if c.roundOver() {
 		c.turns = 0
-		maps.DeleteFunc(c.days, func(day time.Time, p *progress) bool { return !finished(day, p.upTo) }) // there is more of it now
+		maps.DeleteFunc(c.days, func(day time.Time, p *progress) bool { return !isFinished(day, p.upTo) }) // there is more of it now
 	}
-	days, err := c.unfinished(ctx, l, upTo)
+	days, err := c.unfinishedDays(ctx, l, upTo)
 	if err != nil {
 		return nil, err
 	}
 	failed := failures{}
 	for _, day := range days {
-		changed, err := c.day(ctx, l, day, upTo, &failed)
+		changed, err := c.askDay(ctx, l, day, upTo, &failed)
 		if err == nil && changed {
-			err = c.load(ctx, l)
+			err = c.loadMemory(ctx, l)
 		}
 		if err != nil {
 			return nil, err
@@ -98,18 +99,18 @@ func (c *Collector) round(ctx context.Context, l Ledger) (unanswered, err error)
 	return failed.first, nil
 }
 
-// unfinished are the days to look at, the newest first.
-func (c *Collector) unfinished(ctx context.Context, l Ledger, upTo time.Time) ([]time.Time, error) {
+// unfinishedDays are the days to look at, the newest first.
+func (c *Collector) unfinishedDays(ctx context.Context, l Ledger, upTo time.Time) ([]time.Time, error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	from, to := window(upTo, c.windows.longest())
+	from, to := windowOf(upTo, c.windows.longestWindow())
 	collected, err := l.CollectedDays(limited, from, to)
 	if err != nil {
 		return nil, err
 	}
 	done := map[time.Time]bool{}
 	for _, d := range collected {
-		done[d.Day] = finished(d.Day, d.Until)
+		done[d.Day] = isFinished(d.Day, d.Until)
 	}
 	maps.DeleteFunc(c.days, func(day time.Time, _ *progress) bool { return done[day] || day.Before(from) })
 	var days []time.Time
@@ -121,8 +122,8 @@ func (c *Collector) unfinished(ctx context.Context, l Ledger, upTo time.Time) ([
 	return days, nil
 }
 
-// day asks about the tasks of a day, and says whether anything was recorded. Its error is that of the ledger.
-func (c *Collector) day(ctx context.Context, l Ledger, day, upTo time.Time, failed *failures) (changed bool, err error) {
+// askDay asks about the tasks of a day, and says whether anything was recorded. Its error is that of the ledger.
+func (c *Collector) askDay(ctx context.Context, l Ledger, day, upTo time.Time, failed *failures) (changed bool, err error) {
 	p := c.days[day]
 	if p == nil {
 		p = &progress{upTo: upTo, tried: map[task]bool{}}
@@ -135,11 +136,11 @@ func (c *Collector) day(ctx context.Context, l Ledger, day, upTo time.Time, fail
 		return false, err
 	}
 	whole := true
-	for _, some := range batches(p.left(tasks), c.mostPods) {
+	for _, some := range makeBatches(p.leftToAsk(tasks), c.mostPods) {
 		if failed.tooMany() {
 			return changed, nil
 		}
-		unanswered, err := c.some(ctx, l, day, upTo, some)
+		unanswered, err := c.askBatch(ctx, l, day, upTo, some)
 		if err != nil {
 			return changed, err
 		}
@@ -156,7 +157,7 @@ func (c *Collector) day(ctx context.Context, l Ledger, day, upTo time.Time, fail
 	if !whole {
 		return changed, nil
 	}
-	if err := c.record(ctx, l, ledger.Entries{Collected: []ledger.Collected{{Day: day, Until: p.upTo}}}); err != nil {
+	if err := c.recordEntries(ctx, l, ledger.Entries{Collected: []ledger.Collected{{Day: day, Until: p.upTo}}}); err != nil {
 		return changed, err
 	}
 	delete(c.days, day)
@@ -164,9 +165,9 @@ func (c *Collector) day(ctx context.Context, l Ledger, day, upTo time.Time, fail
 	return true, nil
 }
 
-// batches puts tasks together that are asked about at a time. All pods of a task are asked about together, because what counts is
-// the busiest of them.
-func batches(tasks []ledger.TaskDay, mostPods int64) [][]ledger.TaskDay {
+// makeBatches puts tasks together that are asked about at a time. All pods of a task are asked about together, because what
+// counts is the busiest of them.
+func makeBatches(tasks []ledger.TaskDay, mostPods int64) [][]ledger.TaskDay {
 	var all [][]ledger.TaskDay
 	var pods int64
 	for i := range tasks {
@@ -181,8 +182,8 @@ func batches(tasks []ledger.TaskDay, mostPods int64) [][]ledger.TaskDay {
 	return all
 }
 
-// some asks about some tasks, and records what was answered. Unanswered says why not all was.
-func (c *Collector) some(ctx context.Context, l Ledger, day, upTo time.Time, tasks []ledger.TaskDay) (unanswered, err error) {
+// askBatch asks about some tasks, and records what was answered. Unanswered says why not all was.
+func (c *Collector) askBatch(ctx context.Context, l Ledger, day, upTo time.Time, tasks []ledger.TaskDay) (unanswered, err error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	stays, err := l.StaysOf(limited, tasks...)
@@ -201,7 +202,7 @@ func (c *Collector) some(ctx context.Context, l Ledger, day, upTo time.Time, tas
 		}
 		seen = append(seen, ledger.PartDay{Part: partOf(key), Day: day, SeenSeconds: u.SeenSeconds, Content: string(content)})
 	}
-	return unanswered, c.record(ctx, l, ledger.Entries{PartDays: seen})
+	return unanswered, c.recordEntries(ctx, l, ledger.Entries{PartDays: seen})
 }
 
 // asked are stays as they are asked about.
@@ -226,7 +227,7 @@ func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 	return asked
 }
 
-func (c *Collector) record(ctx context.Context, l Ledger, e ledger.Entries) error {
+func (c *Collector) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	return l.Record(limited, e)

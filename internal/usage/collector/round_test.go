@@ -62,8 +62,8 @@ func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
 
 func TestDayIsFinishedTenMinutesAfterItsEnd(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(finished(at("22 00:00:00"), at("23 00:09:59"))).To(BeFalse())
-	g.Expect(finished(at("22 00:00:00"), at("23 00:10:00"))).To(BeTrue())
+	g.Expect(isFinished(at("22 00:00:00"), at("23 00:09:59"))).To(BeFalse())
+	g.Expect(isFinished(at("22 00:00:00"), at("23 00:10:00"))).To(BeTrue())
 }
 
 // What the ledger does not have yet cannot be asked about, and a day is not finished before it has all of it.
@@ -123,9 +123,9 @@ func TestPartsOfAcceleratorsCountOnce(t *testing.T) {
 
 func TestBatches(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(batches(nil, 500)).To(BeEmpty())
+	g.Expect(makeBatches(nil, 500)).To(BeEmpty())
 	var sizes [][]int64
-	for _, b := range batches([]ledger.TaskDay{{Pods: 200}, {Pods: 300}, {Pods: 1}, {Pods: 4096}, {Pods: 499}, {Pods: 1}}, 500) {
+	for _, b := range makeBatches([]ledger.TaskDay{{Pods: 200}, {Pods: 300}, {Pods: 1}, {Pods: 4096}, {Pods: 499}, {Pods: 1}}, 500) {
 		var pods []int64
 		for i := range b {
 			pods = append(pods, b[i].Pods)
@@ -347,7 +347,7 @@ func TestWindowMovesOn(t *testing.T) {
 	w.clock = at("23 12:00:00")
 	w.pass(time.Hour)
 	w.Expect(w.History("ads", training, "ctr").Usage).To(BeEmpty())
-	from, to := window(at("22 23:59:59"), sizing.DefaultWindowDays)
+	from, to := windowOf(at("22 23:59:59"), sizing.DefaultWindowDays)
 	w.Expect([]time.Time{from, to}).To(Equal([]time.Time{at("15 00:00:00"), at("23 00:00:00")}))
 }
 

@@ -39,9 +39,9 @@ func (c *Collector) Count(kind, namespace, task string, before, after *v1alpha1.
 	}
 }
 
-// recall counts the kills of which jobs tell, and that an operator which was killed did not bring to the ledger. At which limit
-// they were, nobody knows any more: their containers are given what they ask for.
-func (c *Collector) recall() {
+// recallKills counts the kills of which jobs tell, and that an operator which was killed did not bring to the ledger. At
+// which limit they were, nobody knows any more: their containers are given what they ask for.
+func (c *Collector) recallKills() {
 	for _, store := range c.jobs {
 		for _, o := range store.List() {
 			switch job := o.(type) {
@@ -128,12 +128,12 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 	sums := map[[4]string]float64{}
 	for _, o := range s.trainings.List() {
 		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok && job.Status.RunningSince != nil {
-			add(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Replicas)
+			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Replicas)
 		}
 	}
 	for _, o := range s.merges.List() {
 		if job, ok := o.(*v1alpha1.MergeJob); ok && job.Status.Run != nil && job.Status.Run.RunTime != nil {
-			add(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Run.MinReplicas)
+			addSlack(sums, job.Status.Sizing, job.Status.Profile, job.Status.Tier, job.Status.Run.MinReplicas)
 		}
 	}
 	for labels, sum := range sums {
@@ -141,8 +141,8 @@ func (s *slack) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// add adds the slack of a job with so many pods.
-func add(sums map[[4]string]float64, st *v1alpha1.SizingStatus, profile, tier string, pods int32) {
+// addSlack adds the slack of a job with so many pods.
+func addSlack(sums map[[4]string]float64, st *v1alpha1.SizingStatus, profile, tier string, pods int32) {
 	if st == nil {
 		return
 	}

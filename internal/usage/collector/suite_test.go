@@ -101,7 +101,7 @@ func (w *fixture) record(stays ...ledger.Stay) {
 // days are those that the ledger has as collected, and until when.
 func (w *fixture) days() map[string]string {
 	w.THelper()
-	from, to := window(w.clock, sizing.DefaultWindowDays)
+	from, to := windowOf(w.clock, sizing.DefaultWindowDays)
 	list, err := w.ledger.CollectedDays(w.t.Context(), from, to)
 	w.Expect(err).NotTo(HaveOccurred())
 	found := map[string]string{}

@@ -34,11 +34,11 @@ func readWindows(ctx context.Context, reader client.Reader) (*windows, error) {
 	return w, nil
 }
 
-// learn is the window of a namespace, which of knows from then on. One that is gone has the default, as one that belongs to
+// learnWindow is the window of a namespace, which of knows from then on. One that is gone has the default, as one that belongs to
 // nobody.
-func (w *windows) learn(ctx context.Context, namespace string) int {
+func (w *windows) learnWindow(ctx context.Context, namespace string) int {
 	if _, known := w.days[namespace]; known || w.profiles == nil {
-		return w.of(namespace)
+		return w.ofNamespace(namespace)
 	}
 	days := sizing.DefaultWindowDays
 	if _, profile, err := w.profiles.Of(ctx, namespace); err == nil {
@@ -48,13 +48,13 @@ func (w *windows) learn(ctx context.Context, namespace string) int {
 	return days
 }
 
-// of is the window of a namespace that was learnt, and the default for others.
-func (w *windows) of(namespace string) int {
+// ofNamespace is the window of a namespace that was learnt, and the default for others.
+func (w *windows) ofNamespace(namespace string) int {
 	if days, known := w.days[namespace]; known {
 		return days
 	}
 	return sizing.DefaultWindowDays
 }
 
-// longest is the longest of all.
-func (w *windows) longest() int { return max(w.most, sizing.DefaultWindowDays) }
+// longestWindow is the longest of all.
+func (w *windows) longestWindow() int { return max(w.most, sizing.DefaultWindowDays) }

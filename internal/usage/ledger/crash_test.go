@@ -49,11 +49,11 @@ func crash() {
 
 // tell opens a ledger and records a story.
 func tell(ctx context.Context, o Options, story string, b *bomb) error {
-	kind, writer, reader, err := connect(o)
+	kind, writer, reader, err := connectDatabase(o)
 	if err != nil {
 		return err
 	}
-	l, err := open(ctx, kind, fused{writer, b}, fused{reader, b}, migrations)
+	l, err := openLedger(ctx, kind, fused{writer, b}, fused{reader, b}, migrations)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ type podDay struct {
 // span is a part of one day. A span of no length is of the day that it begins on.
 type span struct{ day, begin, end int64 }
 
-// split cuts a time at midnights. What does not end after it begins is one span of no length.
-func split(begin, end int64) []span {
+// splitAtMidnights cuts a time at midnights. What does not end after it begins is one span of no length.
+func splitAtMidnights(begin, end int64) []span {
 	last := begin / secondsOfDay
 	if end > begin {
 		last = (end - 1) / secondsOfDay
@@ -52,10 +52,10 @@ type sighting struct {
 	final  bool
 }
 
-// extend returns the days of a pod after a sighting of it, given those before: all of them, or the last ones, which begin at a
-// midnight. Days only grow, until one is final; the end that is known for good may be earlier than what was written, when a clock
-// was ahead, and days after it are gone.
-func extend(days []podDay, s sighting) []podDay {
+// extendDays returns the days of a pod after a sighting of it, given those before: all of them, or the last ones, which begin
+// at a midnight. Days only grow, until one is final; the end that is known for good may be earlier than what was written,
+// when a clock was ahead, and days after it are gone.
+func extendDays(days []podDay, s sighting) []podDay {
 	begin, end := s.begin, s.end
 	if len(days) > 0 {
 		last := days[len(days)-1]
@@ -64,7 +64,7 @@ func extend(days []podDay, s sighting) []podDay {
 		}
 		begin = days[0].begin
 	}
-	spans := split(begin, end)
+	spans := splitAtMidnights(begin, end)
 	next := make([]podDay, len(spans))
 	for i, span := range spans {
 		next[i] = s.podDay
@@ -97,8 +97,8 @@ type cell struct {
 	resource    string
 }
 
-// count adds the amounts of a day of a pod, or takes them away with sign -1.
-func (d podDay) count(sums map[cell]amountSum, resources Resources, sign int64) {
+// addAmounts adds the amounts of a day of a pod, or takes them away with sign -1.
+func (d podDay) addAmounts(sums map[cell]amountSum, resources Resources, sign int64) {
 	seconds := sign * (d.end - d.begin)
 	if seconds == 0 {
 		return

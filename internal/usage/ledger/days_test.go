@@ -9,11 +9,12 @@ import (
 func TestSplit(t *testing.T) {
 	g := NewWithT(t)
 	const day = secondsOfDay
-	g.Expect(split(day+10, day+20)).To(Equal([]span{{1, day + 10, day + 20}}))
-	g.Expect(split(day+10, 3*day+5)).To(Equal([]span{{1, day + 10, 2 * day}, {2, 2 * day, 3 * day}, {3, 3 * day, 3*day + 5}}))
-	g.Expect(split(day, 2*day)).To(Equal([]span{{1, day, 2 * day}}), "midnight is of the day that ends")
-	g.Expect(split(day, day)).To(Equal([]span{{1, day, day}}))
-	g.Expect(split(2*day+7, day)).To(Equal([]span{{2, 2*day + 7, 2*day + 7}}), "never negative")
+	g.Expect(splitAtMidnights(day+10, day+20)).To(Equal([]span{{1, day + 10, day + 20}}))
+	g.Expect(splitAtMidnights(day+10, 3*day+5)).To(Equal([]span{{1, day + 10, 2 * day}, {2, 2 * day, 3 * day}, {3, 3 * day,
+		3*day + 5}}))
+	g.Expect(splitAtMidnights(day, 2*day)).To(Equal([]span{{1, day, 2 * day}}), "midnight is of the day that ends")
+	g.Expect(splitAtMidnights(day, day)).To(Equal([]span{{1, day, day}}))
+	g.Expect(splitAtMidnights(2*day+7, day)).To(Equal([]span{{2, 2*day + 7, 2*day + 7}}), "never negative")
 }
 
 func TestDaysOfARange(t *testing.T) {
@@ -37,7 +38,7 @@ func TestDaysOfARange(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := NewWithT(t)
-			whole, partial := Query{From: at(c.from), To: at(c.to)}.days()
+			whole, partial := Query{From: at(c.from), To: at(c.to)}.splitRange()
 			first := at("14 00:00:00").Unix() / day
 			for i := range partial {
 				partial[i].day -= first
@@ -53,6 +54,6 @@ func TestDaysOfARange(t *testing.T) {
 func TestResourcesAreTheSameTextAndBounded(t *testing.T) {
 	g := NewWithT(t)
 	r := Resources{"nvidia.com/gpu": 250, "cpu": MaxAmount + 1, "memory": 0, "ephemeral-storage": -3, "a\x00\xff": 1}
-	g.Expect(r.canonical()).To(Equal("{\"a\uFFFD\uFFFD\":1,\"cpu\":10000000000,\"nvidia.com/gpu\":250}"))
-	g.Expect(Resources(nil).canonical()).To(Equal("{}"))
+	g.Expect(r.canonicalText()).To(Equal("{\"a\uFFFD\uFFFD\":1,\"cpu\":10000000000,\"nvidia.com/gpu\":250}"))
+	g.Expect(Resources(nil).canonicalText()).To(Equal("{}"))
 }

@@ -49,15 +49,15 @@ func recordDecisions(ctx context.Context, tx transaction, decisions []Decision) 
 		if err != nil {
 			return err
 		}
-		at, kind, namespace, name := d.At.UnixMicro(), clean(d.Kind), clean(d.Namespace), clean(d.Name)
+		at, kind, namespace, name := d.At.UnixMicro(), cleanText(d.Kind), cleanText(d.Namespace), cleanText(d.Name)
 		seq++
 		known := digest(strconv.FormatInt(at, 10), kind, namespace, name, string(text))
 		if d.ID != "" {
-			known = digest(kind, namespace, name, clean(d.UID), clean(d.ID))
+			known = digest(kind, namespace, name, cleanText(d.UID), cleanText(d.ID))
 		}
 		rows[i] = []any{seq, known, at, kind, namespace, name, string(text)}
 	}
-	return tx.insert(ctx, "INSERT INTO decision (seq, digest, at, kind, namespace, name, content)", rows,
+	return tx.insertRows(ctx, "INSERT INTO decision (seq, digest, at, kind, namespace, name, content)", rows,
 		" ON CONFLICT (digest) DO NOTHING")
 }
 
@@ -69,7 +69,7 @@ func (l *Ledger) Decisions(ctx context.Context, q DecisionQuery) ([]Decision, er
 		limit = MostDecisions
 	}
 	var found []Decision
-	err := l.decisions(ctx, statement+fmt.Sprintf(" ORDER BY at DESC, seq DESC LIMIT %d", limit), args, func(d *Decision) {
+	err := l.queryDecisions(ctx, statement+fmt.Sprintf(" ORDER BY at DESC, seq DESC LIMIT %d", limit), args, func(d *Decision) {
 		found = append(found, *d)
 	})
 	slices.Reverse(found)
@@ -79,12 +79,12 @@ func (l *Ledger) Decisions(ctx context.Context, q DecisionQuery) ([]Decision, er
 // EachDecision hands out decisions in the order of Decisions, all of them: the limit plays no part. It keeps none.
 func (l *Ledger) EachDecision(ctx context.Context, q DecisionQuery, each func(*Decision)) error {
 	statement, args := q.statement()
-	return l.decisions(ctx, statement+" ORDER BY at, seq", args, each)
+	return l.queryDecisions(ctx, statement+" ORDER BY at, seq", args, each)
 }
 
-func (l *Ledger) decisions(ctx context.Context, statement string, args []any, each func(*Decision)) error {
-	return l.read(ctx, "read decisions from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, statement, args, func(scan func(...any) error) error {
+func (l *Ledger) queryDecisions(ctx context.Context, statement string, args []any, each func(*Decision)) error {
+	return l.readTransaction(ctx, "read decisions from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, statement, args, func(scan func(...any) error) error {
 			var d Decision
 			var at int64
 			var text string
@@ -111,10 +111,10 @@ func (q DecisionQuery) statement() (statement string, args []any) {
 		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
 	}
 	if q.Namespace != "" {
-		where("namespace = $%d", clean(q.Namespace))
+		where("namespace = $%d", cleanText(q.Namespace))
 	}
 	if q.Name != "" {
-		where("name = $%d", clean(q.Name))
+		where("name = $%d", cleanText(q.Name))
 	}
 	if !q.From.IsZero() {
 		where("at >= $%d", q.From.UnixMicro())
@@ -123,9 +123,9 @@ func (q DecisionQuery) statement() (statement string, args []any) {
 		where("at < $%d", q.To.UnixMicro())
 	}
 	if len(q.Kinds) > 0 {
-		conditions = append(conditions, "kind IN "+placeholders(len(args)+1, len(q.Kinds)))
+		conditions = append(conditions, "kind IN "+parameterList(len(args)+1, len(q.Kinds)))
 		for _, kind := range q.Kinds {
-			args = append(args, clean(kind))
+			args = append(args, cleanText(kind))
 		}
 	}
 	statement = "SELECT at, kind, namespace, name, content FROM decision"

@@ -56,7 +56,8 @@ type Delivery struct {
 
 // key tells deliveries apart. Names may be longer than what PostgreSQL indexes.
 func (d *Delivery) key() string {
-	return digest(clean(d.Report), strconv.FormatInt(d.Period.Unix(), 10), clean(string(d.Kind)), clean(d.User), clean(d.Address))
+	return digest(cleanText(d.Report), strconv.FormatInt(d.Period.Unix(), 10), cleanText(string(d.Kind)), cleanText(d.User),
+		cleanText(d.Address))
 }
 
 func (d *Delivery) check() error {
@@ -75,15 +76,16 @@ func (d *Delivery) check() error {
 func (l *Ledger) ClaimDelivery(ctx context.Context, d Delivery, begunBefore time.Time) (bool, error) {
 	const doing = "claim a mail in the ledger"
 	if err := d.check(); err != nil {
-		return false, l.explain(ctx, doing, err)
+		return false, l.explainFailure(ctx, doing, err)
 	}
 	claimed := false
-	err := l.write(ctx, doing, func(ctx context.Context, tx transaction) error {
+	err := l.writeTransaction(ctx, doing, func(ctx context.Context, tx transaction) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO delivery
-				(digest, report, period_end, kind, user_name, address, state, at, tries, error) `+values(1, 10)+`
+				(digest, report, period_end, kind, user_name, address, state, at, tries, error) `+rowParameters(1, 10)+`
 			ON CONFLICT (digest) DO UPDATE SET state = excluded.state, at = excluded.at, tries = excluded.tries, error = excluded.error
 			WHERE delivery.state IN ('Deferred', 'Held') OR (delivery.state = 'Sending' AND delivery.at < $11)`,
-			d.key(), clean(d.Report), d.Period.Unix(), clean(string(d.Kind)), clean(d.User), clean(d.Address), string(DeliverySending),
+			d.key(), cleanText(d.Report), d.Period.Unix(), cleanText(string(d.Kind)), cleanText(d.User), cleanText(d.Address),
+			string(DeliverySending),
 			d.At.UnixMicro(), d.Tries, "", max(begunBefore.UnixMicro(), 0))
 		if err != nil {
 			return err
@@ -99,12 +101,12 @@ func (l *Ledger) ClaimDelivery(ctx context.Context, d Delivery, begunBefore time
 func (l *Ledger) MarkDelivery(ctx context.Context, d Delivery) error {
 	const doing = "record in the ledger what became of a mail"
 	if err := d.check(); err != nil {
-		return l.explain(ctx, doing, err)
+		return l.explainFailure(ctx, doing, err)
 	}
-	return l.write(ctx, doing, func(ctx context.Context, tx transaction) error {
+	return l.writeTransaction(ctx, doing, func(ctx context.Context, tx transaction) error {
 		_, err := tx.ExecContext(ctx, "UPDATE delivery SET state = $1, at = $2, tries = $3, error = $4 "+
 			"WHERE digest = $5 AND state = 'Sending'",
-			string(d.State), d.At.UnixMicro(), d.Tries, clean(d.Error), d.key())
+			string(d.State), d.At.UnixMicro(), d.Tries, cleanText(d.Error), d.key())
 		return err
 	})
 }
@@ -112,9 +114,9 @@ func (l *Ledger) MarkDelivery(ctx context.Context, d Delivery) error {
 // Deliveries are those of a period of a report, by kind, user and address.
 func (l *Ledger) Deliveries(ctx context.Context, report string, period time.Time) ([]Delivery, error) {
 	var found []Delivery
-	err := l.read(ctx, "read mails from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, `SELECT report, period_end, kind, user_name, address, state, at, tries, error FROM delivery
-			WHERE report = $1 AND period_end = $2`, []any{clean(report), period.Unix()},
+	err := l.readTransaction(ctx, "read mails from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, `SELECT report, period_end, kind, user_name, address, state, at, tries, error FROM delivery
+			WHERE report = $1 AND period_end = $2`, []any{cleanText(report), period.Unix()},
 			func(scan func(...any) error) error {
 				var d Delivery
 				var end, at int64

@@ -106,7 +106,7 @@ type Entries struct {
 	Rooms     []FreeRoom
 }
 
-func (e Entries) none() bool {
+func (e Entries) isEmpty() bool {
 	return len(e.Stays)+len(e.Decisions)+len(e.PartDays)+len(e.OOMKills)+len(e.Collected)+len(e.Rooms) == 0
 }
 
@@ -159,17 +159,17 @@ func (s *Stay) check() error {
 	return nil
 }
 
-// clean makes a text what both databases take: PostgreSQL has no zero character, nor what is not UTF-8.
-func clean(s string) string {
+// cleanText makes a text what both databases take: PostgreSQL has no zero character, nor what is not UTF-8.
+func cleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// canonical writes resources so that the same ones are the same text.
-func (r Resources) canonical() string {
+// canonicalText writes resources so that the same ones are the same text.
+func (r Resources) canonicalText() string {
 	bounded := make(Resources, len(r))
 	for name, amount := range r {
 		if amount > 0 {
-			bounded[clean(name)] = min(amount, MaxAmount)
+			bounded[cleanText(name)] = min(amount, MaxAmount)
 		}
 	}
 	b, _ := json.Marshal(bounded) // of such a map it has no error; its keys are in order

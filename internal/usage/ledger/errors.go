@@ -35,12 +35,12 @@ func problemf(kind error, format string, args ...any) error {
 // writeError is an error of who takes an export.
 type writeError struct{ error }
 
-// explain says what came of doing something with the database. A context that was cancelled is no fault of the database's.
-func (l *Ledger) explain(ctx context.Context, doing string, err error) error {
-	return explain(ctx, l.kind, doing, err)
+// explainFailure says what came of doing something with the database. A context that was cancelled is no fault of the database's.
+func (l *Ledger) explainFailure(ctx context.Context, doing string, err error) error {
+	return explainError(ctx, l.kind, doing, err)
 }
 
-func explain(ctx context.Context, in database, doing string, err error) error {
+func explainError(ctx context.Context, in database, doing string, err error) error {
 	var own *problem
 	var write writeError
 	switch {

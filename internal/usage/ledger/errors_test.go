@@ -69,7 +69,7 @@ func TestFileThatIsNoDatabase(t *testing.T) {
 // lock has another connection keep writers out until it is called.
 func lock(t *testing.T, g *WithT, l *Ledger, where Options) (unlock func() error) {
 	t.Helper()
-	_, connector, _, err := connect(where)
+	_, connector, _, err := connectDatabase(where)
 	g.Expect(err).NotTo(HaveOccurred())
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })

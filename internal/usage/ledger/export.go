@@ -14,7 +14,7 @@ import (
 // column, in the unit of Resources. Cells that a spreadsheet would calculate begin with an apostrophe. It does not keep what
 // it has written, and sees the ledger as it was when it began.
 func (l *Ledger) Export(ctx context.Context, w io.Writer, from, to time.Time) error {
-	return l.read(ctx, "export the ledger", func(ctx context.Context, tx transaction) error {
+	return l.readTransaction(ctx, "export the ledger", func(ctx context.Context, tx transaction) error {
 		begin, end := from.Unix(), max(from.Unix(), to.Unix())
 		resources, err := resourcesOf(ctx, tx, begin, end)
 		if err != nil {
@@ -26,7 +26,7 @@ func (l *Ledger) Export(ctx context.Context, w io.Writer, from, to time.Time) er
 			"begin", "end", "seconds", "outcome", "uncertain",
 		}
 		for _, resource := range resources {
-			header = append(header, harmless(resource+unit(resource)))
+			header = append(header, defuseFormula(resource+unitOf(resource)))
 		}
 		if err := out.Write(header); err != nil {
 			return writeError{err}
@@ -52,7 +52,8 @@ func (l *Ledger) Export(ctx context.Context, w io.Writer, from, to time.Time) er
 // resourcesOf are the names of resources that pods had within a range of time.
 func resourcesOf(ctx context.Context, tx transaction, begin, end int64) ([]string, error) {
 	var names []string
-	err := tx.each(ctx, "SELECT DISTINCT resource FROM task_day WHERE day >= $1 AND day <= $2 AND pod_seconds > 0 ORDER BY resource",
+	err := tx.eachRow(ctx, "SELECT DISTINCT resource FROM task_day WHERE day >= $1 AND day <= $2 AND pod_seconds > 0 ORDER "+
+		"BY resource",
 		[]any{begin / secondsOfDay, end / secondsOfDay}, func(scan func(...any) error) error {
 			var name string
 			err := scan(&name)
@@ -62,7 +63,7 @@ func resourcesOf(ctx context.Context, tx transaction, begin, end int64) ([]strin
 	return names, err
 }
 
-func unit(resource string) string {
+func unitOf(resource string) string {
 	if resource == "memory" || resource == "ephemeral-storage" || strings.HasPrefix(resource, "hugepages-") {
 		return " (MiB)"
 	}
@@ -72,7 +73,7 @@ func unit(resource string) string {
 // daysOf are those on which pods were there within a range of time.
 func daysOf(ctx context.Context, tx transaction, begin, end int64) ([]int64, error) {
 	var days []int64
-	err := tx.each(ctx, "SELECT DISTINCT day FROM pod_day WHERE day >= $1 AND day <= $2 ORDER BY day",
+	err := tx.eachRow(ctx, "SELECT DISTINCT day FROM pod_day WHERE day >= $1 AND day <= $2 ORDER BY day",
 		[]any{begin / secondsOfDay, end / secondsOfDay}, func(scan func(...any) error) error {
 			var day int64
 			err := scan(&day)
@@ -86,17 +87,17 @@ func daysOf(ctx context.Context, tx transaction, begin, end int64) ([]int64, err
 func exportDay(
 	ctx context.Context, tx transaction, out *csv.Writer, within span, resources []string, parsed parser,
 ) error {
-	return tx.each(ctx, "SELECT p."+strings.ReplaceAll(podDayColumns, ", ", ", p.")+", "+seriesColumns+`
+	return tx.eachRow(ctx, "SELECT p."+strings.ReplaceAll(podDayColumns, ", ", ", p.")+", "+seriesColumns+`
 		FROM pod_day p JOIN series s ON s.id = p.series
 		WHERE p.day = $1 AND p.begin_at < $2 AND p.end_at > $3 ORDER BY p.pod_uid`,
 		[]any{within.day, within.end, within.begin},
 		func(scan func(...any) error) error {
 			var s series
-			d, err := scanPodDay(func(into ...any) error { return scan(append(into, s.fields()...)...) })
+			d, err := scanPodDay(func(into ...any) error { return scan(append(into, s.scanTargets()...)...) })
 			if err != nil {
 				return err
 			}
-			held, err := parsed.resources(d.resources)
+			held, err := parsed.parseResources(d.resources)
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,7 @@ func exportDay(
 				record = append(record, strconv.FormatInt(held[resource], 10))
 			}
 			for i := range record {
-				record[i] = harmless(record[i])
+				record[i] = defuseFormula(record[i])
 			}
 			if err := out.Write(record); err != nil {
 				return writeError{err}
@@ -121,8 +122,8 @@ func exportDay(
 
 func timeText(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
 
-// harmless marks a text that a spreadsheet would take for a formula (https://owasp.org/www-community/attacks/CSV_Injection).
-func harmless(cell string) string {
+// defuseFormula marks a text that a spreadsheet would take for a formula (https://owasp.org/www-community/attacks/CSV_Injection).
+func defuseFormula(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
 		return "'" + cell
 	}

@@ -29,7 +29,7 @@ type Held struct {
 // The outcome is how a pod ended, also if that was after the last cut.
 func (l *Ledger) Held(ctx context.Context, cuts []time.Time, each func(Held) error) error {
 	cuts = slices.CompactFunc(slices.Clone(cuts), time.Time.Equal)
-	return l.read(ctx, "read from the ledger what pods held", func(ctx context.Context, tx transaction) error {
+	return l.readTransaction(ctx, "read from the ledger what pods held", func(ctx context.Context, tx transaction) error {
 		parsed := parser{}
 		for i := 1; i < len(cuts); i++ {
 			from, to := cuts[i-1].Unix(), cuts[i].Unix()
@@ -63,18 +63,19 @@ func heldIn(ctx context.Context, tx transaction, part span, last bool, parsed pa
 			SUM(CASE WHEN ` + wasLast + ` THEN 1 ELSE 0 END) AS pods
 		FROM pod_day p WHERE p.day = $1 AND ` + isWithin + `
 		GROUP BY p.series, p.resources, 3, 4) t JOIN series s ON s.id = t.series`
-	return tx.each(ctx, question, []any{part.day, part.end, part.begin}, func(scan func(...any) error) error {
+	return tx.eachRow(ctx, question, []any{part.day, part.end, part.begin}, func(scan func(...any) error) error {
 		var h Held
 		var of series
 		var text string
 		var first int64
-		if err := scan(append(of.fields(), &text, &h.Outcome, &first, &h.PodSeconds, &h.UncertainSeconds, &h.Pods)...); err != nil {
+		if err := scan(append(of.scanTargets(), &text, &h.Outcome, &first, &h.PodSeconds, &h.UncertainSeconds,
+			&h.Pods)...); err != nil {
 			return err
 		}
-		of.describe(&h.Pod)
+		of.describePod(&h.Pod)
 		h.First = first != 0
 		var err error
-		if h.Resources, err = parsed.resources(text); err != nil {
+		if h.Resources, err = parsed.parseResources(text); err != nil {
 			return err
 		}
 		if err := each(h); err != nil {
@@ -104,8 +105,8 @@ type Runs struct {
 func (l *Ledger) Runs(ctx context.Context, from, to time.Time) ([]Runs, error) {
 	first, end := daysWithin(from, to)
 	var runs []Runs
-	err := l.read(ctx, "count runs in the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, `SELECT s.profile, s.user_name, s.namespace, s.kind, s.task, COUNT(*)
+	err := l.readTransaction(ctx, "count runs in the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, `SELECT s.profile, s.user_name, s.namespace, s.kind, s.task, COUNT(*)
 			FROM (SELECT MIN(p.series) AS series FROM pod_day p JOIN series o ON o.id = p.series
 				WHERE p.day >= $1 AND p.day < $4 AND `+isWithin+`
 				GROUP BY o.namespace, o.kind, o.task, p.run, CASE WHEN p.run = '' THEN p.pod_uid ELSE '' END) r

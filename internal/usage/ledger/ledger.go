@@ -59,14 +59,14 @@ type database struct {
 // Open opens a ledger, and creates its tables or brings them up to date. A database of a newer version is refused with
 // ErrUnusable, and left as it is.
 func Open(ctx context.Context, o Options) (*Ledger, error) {
-	kind, writer, reader, err := connect(o)
+	kind, writer, reader, err := connectDatabase(o)
 	if err != nil {
-		return nil, explain(ctx, kind, opening, err)
+		return nil, explainError(ctx, kind, opening, err)
 	}
-	return open(ctx, kind, writer, reader, migrations)
+	return openLedger(ctx, kind, writer, reader, migrations)
 }
 
-func connect(o Options) (kind database, writer, reader driver.Connector, err error) {
+func connectDatabase(o Options) (kind database, writer, reader driver.Connector, err error) {
 	switch {
 	case (o.File == "") == (o.PostgresDSN == ""):
 		return database{}, nil, nil, problemf(ErrInvalid, "it is in a file or in PostgreSQL: give one of both")
@@ -77,12 +77,12 @@ func connect(o Options) (kind database, writer, reader driver.Connector, err err
 	return kind, writer, writer, err
 }
 
-// open makes a ledger of what connects to a database, with the tables that migrations make.
-func open(ctx context.Context, kind database, writer, reader driver.Connector, migrations [][]string) (*Ledger, error) {
+// openLedger makes a ledger of what connects to a database, with the tables that migrations make.
+func openLedger(ctx context.Context, kind database, writer, reader driver.Connector, migrations [][]string) (*Ledger, error) {
 	l := &Ledger{kind: kind, writer: sql.OpenDB(writer), reader: sql.OpenDB(reader)}
 	l.writer.SetMaxOpenConns(1)
 	l.reader.SetMaxOpenConns(readers)
-	err := l.write(ctx, opening, func(ctx context.Context, tx transaction) error { return migrate(ctx, tx, migrations) })
+	err := l.writeTransaction(ctx, opening, func(ctx context.Context, tx transaction) error { return migrate(ctx, tx, migrations) })
 	if err != nil {
 		_ = l.Close()
 		return nil, err
@@ -95,26 +95,26 @@ func (l *Ledger) Close() error {
 	return errors.Join(l.reader.Close(), l.writer.Close())
 }
 
-// write runs a transaction that nobody else's writes come between.
-func (l *Ledger) write(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
-	tx, err := l.begin(ctx)
+// writeTransaction runs a transaction that nobody else's writes come between.
+func (l *Ledger) writeTransaction(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
+	tx, err := l.beginTransaction(ctx)
 	if err != nil {
-		return l.explain(ctx, doing, err)
+		return l.explainFailure(ctx, doing, err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if l.kind.lock != "" {
 		if _, err := tx.ExecContext(ctx, l.kind.lock); err != nil {
-			return l.explain(ctx, doing, err)
+			return l.explainFailure(ctx, doing, err)
 		}
 	}
 	if err := do(ctx, transaction{tx, l.kind}); err != nil {
-		return l.explain(ctx, doing, err)
+		return l.explainFailure(ctx, doing, err)
 	}
-	return l.explain(ctx, doing, tx.Commit())
+	return l.explainFailure(ctx, doing, tx.Commit())
 }
 
-// begin waits for locks here and not in SQLite, which would not hear that the context has ended.
-func (l *Ledger) begin(ctx context.Context) (*sql.Tx, error) {
+// beginTransaction waits for locks here and not in SQLite, which would not hear that the context has ended.
+func (l *Ledger) beginTransaction(ctx context.Context) (*sql.Tx, error) {
 	enough := time.NewTimer(l.kind.patience)
 	defer enough.Stop()
 	for {
@@ -135,12 +135,12 @@ func (l *Ledger) begin(ctx context.Context) (*sql.Tx, error) {
 	}
 }
 
-// read runs a transaction that sees one state of the database.
-func (l *Ledger) read(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
+// readTransaction runs a transaction that sees one state of the database.
+func (l *Ledger) readTransaction(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
 	tx, err := l.reader.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
-		return l.explain(ctx, doing, err)
+		return l.explainFailure(ctx, doing, err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	return l.explain(ctx, doing, do(ctx, transaction{tx, l.kind}))
+	return l.explainFailure(ctx, doing, do(ctx, transaction{tx, l.kind}))
 }

@@ -32,7 +32,7 @@ func (l *Ledger) HeldAt(ctx context.Context, q HeldQuery) (stays []Stay, more bo
 	var condition strings.Builder
 	for _, chosen := range []struct{ column, value string }{{"s.queue", q.Queue}, {"s.profile", q.Profile}} {
 		if chosen.value != "" {
-			args = append(args, clean(chosen.value))
+			args = append(args, cleanText(chosen.value))
 			fmt.Fprintf(&condition, " AND %s = $%d", chosen.column, len(args))
 		}
 	}
@@ -41,8 +41,8 @@ func (l *Ledger) HeldAt(ctx context.Context, q HeldQuery) (stays []Stay, more bo
 		WHERE p.day = $1 AND p.begin_at <= $2 AND (p.end_at > $2 OR p.state = $3)` + condition.String() +
 		fmt.Sprintf(" ORDER BY p.begin_at, p.pod_uid LIMIT %d", q.Limit+1)
 	parsed := parser{}
-	err = l.read(ctx, "read from the ledger who held what", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, question, args, func(scan func(...any) error) error {
+	err = l.readTransaction(ctx, "read from the ledger who held what", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, question, args, func(scan func(...any) error) error {
 			s, err := scanStay(scan, parsed)
 			stays = append(stays, s)
 			return err
@@ -64,7 +64,7 @@ func (l *Ledger) RunStays(ctx context.Context, from, to time.Time, runs []string
 	}
 	names := make([]string, len(runs))
 	for i, run := range runs {
-		names[i] = clean(run)
+		names[i] = cleanText(run)
 	}
 	slices.Sort(names)
 	first, end := daysWithin(from, to)
@@ -74,7 +74,7 @@ func (l *Ledger) RunStays(ctx context.Context, from, to time.Time, runs []string
 		WHERE p.day >= %d AND p.day < %d AND p.begin_at < %d AND p.end_at > %d`, first, end, to.Unix(), from.Unix()) +
 		" AND p.run IN %s ORDER BY p.day"
 	found, parsed := map[string]*Stay{}, parser{}
-	err := l.read(ctx, "read the pods of runs from the ledger", func(ctx context.Context, tx transaction) error {
+	err := l.readTransaction(ctx, "read the pods of runs from the ledger", func(ctx context.Context, tx transaction) error {
 		return eachOf(ctx, tx, question, slices.Compact(names), func(scan func(...any) error) error {
 			s, err := scanStay(scan, parsed)
 			if err != nil {

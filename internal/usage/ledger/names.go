@@ -14,9 +14,9 @@ type names[K comparable] struct {
 	values func(K) []string
 }
 
-// ids finds the ids of names, and adds those that are new. They are known by a digest, because what a user writes may be longer
-// than what PostgreSQL indexes.
-func (n names[K]) ids(ctx context.Context, tx transaction, keys []K) (map[K]int64, error) {
+// ensureIDs finds the ids of names, and adds those that are new. They are known by a digest, because what a user writes may
+// be longer than what PostgreSQL indexes.
+func (n names[K]) ensureIDs(ctx context.Context, tx transaction, keys []K) (map[K]int64, error) {
 	ids, known := make(map[K]int64, len(keys)), map[string]K{}
 	var missing []string
 	for _, key := range keys {
@@ -56,5 +56,5 @@ func (n names[K]) ids(ctx context.Context, tx transaction, keys []K) (map[K]int6
 			rows[i] = append(rows[i], value)
 		}
 	}
-	return ids, tx.insert(ctx, "INSERT INTO "+n.table+" (id, digest, "+strings.Join(n.columns, ", ")+")", rows, "")
+	return ids, tx.insertRows(ctx, "INSERT INTO "+n.table+" (id, digest, "+strings.Join(n.columns, ", ")+")", rows, "")
 }

@@ -79,8 +79,8 @@ const partColumns = "p.namespace, p.kind, p.task, p.role, p.container"
 // partFields are where these columns are read to.
 func partFields(p *Part) []any { return []any{&p.Namespace, &p.Kind, &p.Task, &p.Role, &p.Container} }
 
-func (p Part) clean() Part {
-	return Part{clean(p.Namespace), clean(p.Kind), clean(p.Task), clean(p.Role), clean(p.Container)}
+func (p Part) withCleanNames() Part {
+	return Part{cleanText(p.Namespace), cleanText(p.Kind), cleanText(p.Task), cleanText(p.Role), cleanText(p.Container)}
 }
 
 func recordParts(ctx context.Context, tx transaction, days []PartDay, kills []OOMKill) error {
@@ -89,20 +89,21 @@ func recordParts(ctx context.Context, tx transaction, days []PartDay, kills []OO
 	}
 	parts := make([]Part, 0, len(days)+len(kills))
 	for i := range days {
-		parts = append(parts, days[i].clean())
+		parts = append(parts, days[i].withCleanNames())
 	}
 	for i := range kills {
-		parts = append(parts, kills[i].clean())
+		parts = append(parts, kills[i].withCleanNames())
 	}
-	ids, err := partNames.ids(ctx, tx, parts)
+	ids, err := partNames.ensureIDs(ctx, tx, parts)
 	if err != nil {
 		return err
 	}
 	var rows [][]any
-	for _, d := range most(days) {
-		rows = append(rows, []any{ids[d.clean()], dayOf(d.Day), d.SeenSeconds, clean(d.Content)})
+	for _, d := range mostPerPart(days) {
+		rows = append(rows, []any{ids[d.withCleanNames()], dayOf(d.Day), d.SeenSeconds, cleanText(d.Content)})
 	}
-	if err := tx.insert(ctx, "INSERT INTO part_day (part, day, seen_seconds, content)", rows, " ON CONFLICT (part, day) DO UPDATE "+
+	if err := tx.insertRows(ctx, "INSERT INTO part_day (part, day, seen_seconds, content)", rows, " ON CONFLICT (part, day) "+
+		"DO UPDATE "+
 		"SET seen_seconds = excluded.seen_seconds, content = excluded.content WHERE excluded.seen_seconds >= part_day.seen_seconds",
 	); err != nil {
 		return err
@@ -110,13 +111,13 @@ func recordParts(ctx context.Context, tx transaction, days []PartDay, kills []OO
 	rows = nil
 	for i := range kills {
 		k := &kills[i]
-		rows = append(rows, []any{clean(k.ID), ids[k.clean()], k.At.Unix(), max(k.LimitBytes, 0)})
+		rows = append(rows, []any{cleanText(k.ID), ids[k.withCleanNames()], k.At.Unix(), max(k.LimitBytes, 0)})
 	}
-	return tx.insert(ctx, "INSERT INTO oom_kill (id, part, at, limit_bytes)", rows, " ON CONFLICT (id) DO NOTHING")
+	return tx.insertRows(ctx, "INSERT INTO oom_kill (id, part, at, limit_bytes)", rows, " ON CONFLICT (id) DO NOTHING")
 }
 
-// most are the days of parts that saw most, one of each: PostgreSQL changes a row once in a statement.
-func most(days []PartDay) []PartDay {
+// mostPerPart are the days of parts that saw most, one of each: PostgreSQL changes a row once in a statement.
+func mostPerPart(days []PartDay) []PartDay {
 	type key struct {
 		Part
 		day int64
@@ -124,7 +125,7 @@ func most(days []PartDay) []PartDay {
 	at := make(map[key]int, len(days))
 	var best []PartDay
 	for i := range days {
-		k := key{days[i].clean(), dayOf(days[i].Day)}
+		k := key{days[i].withCleanNames(), dayOf(days[i].Day)}
 		switch j, known := at[k]; {
 		case !known:
 			at[k] = len(best)
@@ -138,7 +139,7 @@ func most(days []PartDay) []PartDay {
 
 func recordCollected(ctx context.Context, tx transaction, collected []Collected) error {
 	for _, c := range collected { // there are few
-		if err := tx.insert(ctx, "INSERT INTO collected_day (day, until_at)", [][]any{{dayOf(c.Day), c.Until.Unix()}},
+		if err := tx.insertRows(ctx, "INSERT INTO collected_day (day, until_at)", [][]any{{dayOf(c.Day), c.Until.Unix()}},
 			" ON CONFLICT (day) DO UPDATE SET until_at = excluded.until_at WHERE excluded.until_at > collected_day.until_at"); err != nil {
 			return err
 		}
@@ -164,12 +165,12 @@ func (l *Ledger) PartDays(ctx context.Context, q PartQuery, each func(PartDay) e
 		{"p.namespace", q.Namespace}, {"p.kind", q.Kind}, {"p.task", q.Task},
 	} {
 		if chosen.value != "" {
-			args = append(args, clean(chosen.value))
+			args = append(args, cleanText(chosen.value))
 			fmt.Fprintf(&condition, " AND %s = $%d", chosen.column, len(args))
 		}
 	}
-	return l.read(ctx, "read what containers used from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT d.day, d.seen_seconds, d.content, "+partColumns+`
+	return l.readTransaction(ctx, "read what containers used from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT d.day, d.seen_seconds, d.content, "+partColumns+`
 			FROM part_day d JOIN part p ON p.id = d.part WHERE d.day >= $1 AND d.day < $2`+condition.String()+" ORDER BY d.day", args,
 			func(scan func(...any) error) error {
 				var d PartDay
@@ -177,7 +178,7 @@ func (l *Ledger) PartDays(ctx context.Context, q PartQuery, each func(PartDay) e
 				if err := scan(append([]any{&day, &d.SeenSeconds, &d.Content}, partFields(&d.Part)...)...); err != nil {
 					return err
 				}
-				d.Day = midnight(day)
+				d.Day = midnightOf(day)
 				if err := each(d); err != nil {
 					return writeError{err}
 				}
@@ -190,8 +191,8 @@ func (l *Ledger) PartDays(ctx context.Context, q PartQuery, each func(PartDay) e
 func (l *Ledger) OOMKills(ctx context.Context, from, to time.Time) ([]OOMKill, error) {
 	first, end := daysWithin(from, to)
 	var kills []OOMKill
-	err := l.read(ctx, "read kills from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT k.id, k.at, k.limit_bytes, "+partColumns+` FROM oom_kill k JOIN part p ON p.id = k.part
+	err := l.readTransaction(ctx, "read kills from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT k.id, k.at, k.limit_bytes, "+partColumns+` FROM oom_kill k JOIN part p ON p.id = k.part
 			WHERE k.at >= $1 AND k.at < $2 ORDER BY k.at, k.id`, []any{first * secondsOfDay, end * secondsOfDay},
 			func(scan func(...any) error) error {
 				var k OOMKill
@@ -210,12 +211,12 @@ func (l *Ledger) OOMKills(ctx context.Context, from, to time.Time) ([]OOMKill, e
 func (l *Ledger) CollectedDays(ctx context.Context, from, to time.Time) ([]Collected, error) {
 	first, end := daysWithin(from, to)
 	var days []Collected
-	err := l.read(ctx, "read from the ledger which days were collected", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT day, until_at FROM collected_day WHERE day >= $1 AND day < $2 ORDER BY day", []any{first, end},
+	err := l.readTransaction(ctx, "read from the ledger which days were collected", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT day, until_at FROM collected_day WHERE day >= $1 AND day < $2 ORDER BY day", []any{first, end},
 			func(scan func(...any) error) error {
 				var day, until int64
 				err := scan(&day, &until)
-				days = append(days, Collected{midnight(day), time.Unix(until, 0).UTC()})
+				days = append(days, Collected{midnightOf(day), time.Unix(until, 0).UTC()})
 				return err
 			})
 	})
@@ -225,8 +226,8 @@ func (l *Ledger) CollectedDays(ctx context.Context, from, to time.Time) ([]Colle
 // dayOf is the day of a time, in UTC.
 func dayOf(t time.Time) int64 { return t.Unix() / secondsOfDay }
 
-// midnight is when a day begins.
-func midnight(day int64) time.Time { return time.Unix(day*secondsOfDay, 0).UTC() }
+// midnightOf is when a day begins.
+func midnightOf(day int64) time.Time { return time.Unix(day*secondsOfDay, 0).UTC() }
 
 // daysWithin are the days of which a moment is in a range: from the first one until before the end.
 func daysWithin(from, to time.Time) (first, end int64) { return dayOf(from), dayOf(to.Add(-1)) + 1 }

@@ -72,7 +72,7 @@ func TestPartsOfARangeOfDays(t *testing.T) {
 		}
 		g.Expect(l.Record(t.Context(), Entries{PartDays: days})).To(Succeed())
 		g.Expect(l.Record(t.Context(), Entries{PartDays: days})).To(Succeed())
-		days[4].Container, days[4].Content = clean(days[4].Container), clean(days[4].Content)
+		days[4].Container, days[4].Content = cleanText(days[4].Container), cleanText(days[4].Content)
 		ask := func(q PartQuery) []PartDay { return partDays(t, g, l, q) }
 		g.Expect(ask(PartQuery{From: at("01 00:00:00"), To: at("30 00:00:00")})).To(Equal(days))
 		g.Expect(ask(PartQuery{From: at("14 23:00:00"), To: at("16 00:00:00")})).To(Equal(days[1:3]), "whole days")

@@ -57,7 +57,7 @@ func explainPostgres(err error) (said string, kind error) {
 	case errors.As(err, &connecting), errors.As(err, &network), errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, pgconn.ErrConnClosed):
 		return fmt.Sprintf("it cannot be reached (%s): see whether it is up, and whether host, port and TLS of the DSN are right; "+
-			"it is tried again", silence(err)), ErrUnavailable
+			"it is tried again", whyNoAnswer(err)), ErrUnavailable
 	}
 	return err.Error(), nil
 }
@@ -87,8 +87,8 @@ func explainAnswer(e *pgconn.PgError) (said string, kind error) {
 	return fmt.Sprintf("%s (SQLSTATE %s)", e.Message, e.Code), nil
 }
 
-// silence says why there was no answer, without an address.
-func silence(err error) string {
+// whyNoAnswer says why there was no answer, without an address.
+func whyNoAnswer(err error) string {
 	var lookup *net.DNSError
 	var operation *net.OpError
 	switch {

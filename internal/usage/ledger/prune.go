@@ -11,7 +11,7 @@ import (
 func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 	var pruned int64
 	day := dayOf(before)
-	err := l.write(ctx, "prune the ledger", func(ctx context.Context, tx transaction) error {
+	err := l.writeTransaction(ctx, "prune the ledger", func(ctx context.Context, tx transaction) error {
 		pruned = 0
 		for _, old := range []struct {
 			statement string
@@ -54,16 +54,17 @@ func sumAnew(ctx context.Context, tx transaction, before int64) error {
 	}
 	sums := map[cell]amountSum{}
 	parsed := parser{}
-	err := tx.each(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE day < $1", []any{before}, func(scan func(...any) error) error {
+	err := tx.eachRow(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE day < "+
+		"$1", []any{before}, func(scan func(...any) error) error {
 		d, err := scanPodDay(scan)
 		if err != nil {
 			return err
 		}
-		resources, err := parsed.resources(d.resources)
+		resources, err := parsed.parseResources(d.resources)
 		if err != nil {
 			return err
 		}
-		d.count(sums, resources, 1)
+		d.addAmounts(sums, resources, 1)
 		return nil
 	})
 	if err != nil {

@@ -16,12 +16,12 @@ const podDayColumns = "pod_uid, day, begin_at, end_at, state, outcome, uncertain
 func (l *Ledger) Record(ctx context.Context, e Entries) error {
 	const doing = "record in the ledger"
 	if err := e.check(); err != nil {
-		return l.explain(ctx, doing, err)
+		return l.explainFailure(ctx, doing, err)
 	}
-	if e.none() {
+	if e.isEmpty() {
 		return nil
 	}
-	return l.write(ctx, doing, func(ctx context.Context, tx transaction) error {
+	return l.writeTransaction(ctx, doing, func(ctx context.Context, tx transaction) error {
 		if err := recordStays(ctx, tx, e.Stays); err != nil {
 			return err
 		}
@@ -52,25 +52,25 @@ func recordStays(ctx context.Context, tx transaction, stays []Stay) error {
 	}
 	after := maps.Clone(before)
 	for i := range stays {
-		s := sight(stays[i], ids)
+		s := toSighting(stays[i], ids)
 		if needsAll(after[s.uid], s) {
 			if before[s.uid], after[s.uid], err = withEarlierDays(ctx, tx, before[s.uid], after[s.uid]); err != nil {
 				return err
 			}
 		}
-		after[s.uid] = extend(after[s.uid], s)
+		after[s.uid] = extendDays(after[s.uid], s)
 	}
-	return replace(ctx, tx, before, after)
+	return replaceDays(ctx, tx, before, after)
 }
 
-// sight reads a stay.
-func sight(s Stay, ids map[series]int64) sighting {
+// toSighting reads a stay.
+func toSighting(s Stay, ids map[series]int64) sighting {
 	day := podDay{
-		uid: clean(s.UID), begin: s.Begin.Unix(), end: s.End.Unix(), series: ids[seriesOf(s.Pod)],
-		name: clean(s.Name), node: clean(s.Node), run: clean(s.Run), resources: s.Resources.canonical(),
+		uid: cleanText(s.UID), begin: s.Begin.Unix(), end: s.End.Unix(), series: ids[seriesOf(s.Pod)],
+		name: cleanText(s.Name), node: cleanText(s.Node), run: cleanText(s.Run), resources: s.Resources.canonicalText(),
 	}
 	if s.Final {
-		day.outcome, day.uncertain = Outcome(clean(string(s.Outcome))), s.Uncertain
+		day.outcome, day.uncertain = Outcome(cleanText(string(s.Outcome))), s.Uncertain
 	}
 	return sighting{day, s.Final}
 }
@@ -79,7 +79,7 @@ func sight(s Stay, ids map[series]int64) sighting {
 func lastDays(ctx context.Context, tx transaction, stays []Stay) (map[string][]podDay, error) {
 	uids := make([]string, len(stays))
 	for i := range stays {
-		uids[i] = clean(stays[i].UID)
+		uids[i] = cleanText(stays[i].UID)
 	}
 	slices.Sort(uids)
 	found := make(map[string][]podDay, len(stays))
@@ -98,7 +98,7 @@ func withEarlierDays(ctx context.Context, tx transaction, before, after []podDay
 		return before, after, nil // all days are of these entries
 	}
 	var earlier []podDay
-	err = tx.each(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE pod_uid = $1 AND day < $2 ORDER BY day",
+	err = tx.eachRow(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE pod_uid = $1 AND day < $2 ORDER BY day",
 		[]any{before[0].uid, before[0].day}, func(scan func(...any) error) error {
 			d, err := scanPodDay(scan)
 			earlier = append(earlier, d)
@@ -116,8 +116,8 @@ func scanPodDay(scan func(...any) error) (podDay, error) {
 	return d, err
 }
 
-// replace writes what differs between the days of pods before and after, and by how much sums do.
-func replace(ctx context.Context, tx transaction, before, after map[string][]podDay) error {
+// replaceDays writes what differs between the days of pods before and after, and by how much sums do.
+func replaceDays(ctx context.Context, tx transaction, before, after map[string][]podDay) error {
 	sums := map[cell]amountSum{}
 	parsed := parser{}
 	var rows [][]any
@@ -127,35 +127,35 @@ func replace(ctx context.Context, tx transaction, before, after map[string][]pod
 			if i < len(was) && was[i] == d {
 				continue
 			}
-			rows = append(rows, d.row())
-			resources, err := parsed.resources(d.resources)
+			rows = append(rows, d.toRow())
+			resources, err := parsed.parseResources(d.resources)
 			if err != nil {
 				return err
 			}
-			d.count(sums, resources, 1)
+			d.addAmounts(sums, resources, 1)
 			if i < len(was) {
-				was[i].count(sums, resources, -1)
+				was[i].addAmounts(sums, resources, -1)
 			}
 		}
 		for _, d := range was[min(len(is), len(was)):] {
-			resources, err := parsed.resources(d.resources)
+			resources, err := parsed.parseResources(d.resources)
 			if err != nil {
 				return err
 			}
-			d.count(sums, resources, -1)
+			d.addAmounts(sums, resources, -1)
 			if _, err := tx.ExecContext(ctx, "DELETE FROM pod_day WHERE pod_uid = $1 AND day = $2", d.uid, d.day); err != nil {
 				return err
 			}
 		}
 	}
-	if err := tx.insert(ctx, "INSERT INTO pod_day ("+podDayColumns+")", rows, " ON CONFLICT (pod_uid, day) DO UPDATE SET "+
+	if err := tx.insertRows(ctx, "INSERT INTO pod_day ("+podDayColumns+")", rows, " ON CONFLICT (pod_uid, day) DO UPDATE SET "+
 		"end_at = excluded.end_at, state = excluded.state, outcome = excluded.outcome, uncertain = excluded.uncertain"); err != nil {
 		return err
 	}
 	return addSums(ctx, tx, sums)
 }
 
-func (d podDay) row() []any {
+func (d podDay) toRow() []any {
 	uncertain := int64(0)
 	if d.uncertain {
 		uncertain = 1
@@ -176,7 +176,7 @@ func addSums(ctx context.Context, tx transaction, sums map[cell]amountSum) error
 		sum := sums[c]
 		rows[i] = []any{c.day, c.series, c.resource, sum.amountSeconds, sum.podSeconds, sum.uncertainSeconds}
 	}
-	return tx.insert(ctx, "INSERT INTO task_day (day, series, resource, amount_seconds, pod_seconds, uncertain_seconds)", rows,
+	return tx.insertRows(ctx, "INSERT INTO task_day (day, series, resource, amount_seconds, pod_seconds, uncertain_seconds)", rows,
 		" ON CONFLICT (day, series, resource) DO UPDATE SET amount_seconds = task_day.amount_seconds + excluded.amount_seconds, "+
 			"pod_seconds = task_day.pod_seconds + excluded.pod_seconds, "+
 			"uncertain_seconds = task_day.uncertain_seconds + excluded.uncertain_seconds")
@@ -185,7 +185,7 @@ func addSums(ctx context.Context, tx transaction, sums map[cell]amountSum) error
 // parser reads resources. There are few different ones.
 type parser map[string]Resources
 
-func (p parser) resources(text string) (Resources, error) {
+func (p parser) parseResources(text string) (Resources, error) {
 	if r, ok := p[text]; ok {
 		return r, nil
 	}
@@ -201,8 +201,8 @@ func (p parser) resources(text string) (Resources, error) {
 func (l *Ledger) OpenStays(ctx context.Context) ([]Stay, error) {
 	var stays []Stay
 	parsed := parser{}
-	err := l.read(ctx, "read open stays from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT "+stayColumns("p.")+" FROM pod_day p JOIN series s ON s.id = p.series "+
+	err := l.readTransaction(ctx, "read open stays from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT "+stayColumns("p.")+" FROM pod_day p JOIN series s ON s.id = p.series "+
 			"WHERE p.state = 1 ORDER BY p.pod_uid", nil, func(scan func(...any) error) error {
 			s, err := scanStay(scan, parsed)
 			stays = append(stays, s)

@@ -36,12 +36,12 @@ func (r *KeptReport) check() error {
 func (l *Ledger) KeepReport(ctx context.Context, r KeptReport, files map[string]string) error {
 	const doing = "keep a report in the ledger"
 	if err := r.check(); err != nil {
-		return l.explain(ctx, doing, err)
+		return l.explainFailure(ctx, doing, err)
 	}
-	return l.write(ctx, doing, func(ctx context.Context, tx transaction) error {
+	return l.writeTransaction(ctx, doing, func(ctx context.Context, tx transaction) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO report
-				(report, period_end, revision, name, period_begin, made_at, summary) `+values(1, 7)+` ON CONFLICT DO NOTHING`,
-			clean(r.Report), r.To.Unix(), r.Revision, clean(r.Name), r.From.Unix(), r.MadeAt.UnixMicro(), clean(r.Summary))
+				(report, period_end, revision, name, period_begin, made_at, summary) `+rowParameters(1, 7)+` ON CONFLICT DO NOTHING`,
+			cleanText(r.Report), r.To.Unix(), r.Revision, cleanText(r.Name), r.From.Unix(), r.MadeAt.UnixMicro(), cleanText(r.Summary))
 		if err != nil {
 			return err
 		}
@@ -50,9 +50,9 @@ func (l *Ledger) KeepReport(ctx context.Context, r KeptReport, files map[string]
 		}
 		rows := make([][]any, 0, len(files))
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			rows = append(rows, []any{clean(r.Report), r.To.Unix(), r.Revision, clean(name), clean(files[name])})
+			rows = append(rows, []any{cleanText(r.Report), r.To.Unix(), r.Revision, cleanText(name), cleanText(files[name])})
 		}
-		return tx.insert(ctx, "INSERT INTO report_file (report, period_end, revision, name, content)", rows, "")
+		return tx.insertRows(ctx, "INSERT INTO report_file (report, period_end, revision, name, content)", rows, "")
 	})
 }
 
@@ -64,9 +64,9 @@ func (l *Ledger) Reports(ctx context.Context, report, name string) ([]KeptReport
 		of, value = "name", name
 	}
 	var found []KeptReport
-	err := l.read(ctx, "read reports from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT report, name, period_begin, period_end, revision, made_at, summary FROM report WHERE "+of+
-			" = $1 ORDER BY period_end DESC, revision DESC, made_at DESC", []any{clean(value)}, func(scan func(...any) error) error {
+	err := l.readTransaction(ctx, "read reports from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT report, name, period_begin, period_end, revision, made_at, summary FROM report WHERE "+of+
+			" = $1 ORDER BY period_end DESC, revision DESC, made_at DESC", []any{cleanText(value)}, func(scan func(...any) error) error {
 			var r KeptReport
 			var from, to, at int64
 			err := scan(&r.Report, &r.Name, &from, &to, &r.Revision, &at, &r.Summary)
@@ -80,9 +80,9 @@ func (l *Ledger) Reports(ctx context.Context, report, name string) ([]KeptReport
 
 // ReportFile is a file of a report that is kept; false if there is none of that name.
 func (l *Ledger) ReportFile(ctx context.Context, r KeptReport, name string) (content string, there bool, err error) {
-	err = l.read(ctx, "read a report from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT content FROM report_file WHERE report = $1 AND period_end = $2 AND revision = $3 AND name = $4",
-			[]any{clean(r.Report), r.To.Unix(), r.Revision, clean(name)}, func(scan func(...any) error) error {
+	err = l.readTransaction(ctx, "read a report from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT content FROM report_file WHERE report = $1 AND period_end = $2 AND revision = $3 AND name = $4",
+			[]any{cleanText(r.Report), r.To.Unix(), r.Revision, cleanText(name)}, func(scan func(...any) error) error {
 				there = true
 				return scan(&content)
 			})
@@ -93,12 +93,12 @@ func (l *Ledger) ReportFile(ctx context.Context, r KeptReport, name string) (con
 // ForgetReports deletes reports of a CostReport, by its UID, whose periods ended before a time, and says how many those were.
 func (l *Ledger) ForgetReports(ctx context.Context, report string, before time.Time) (int64, error) {
 	var forgotten int64
-	err := l.write(ctx, "forget old reports", func(ctx context.Context, tx transaction) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM report_file WHERE report = $1 AND period_end < $2", clean(report), before.Unix())
+	err := l.writeTransaction(ctx, "forget old reports", func(ctx context.Context, tx transaction) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM report_file WHERE report = $1 AND period_end < $2", cleanText(report), before.Unix())
 		if err != nil {
 			return err
 		}
-		result, err := tx.ExecContext(ctx, "DELETE FROM report WHERE report = $1 AND period_end < $2", clean(report), before.Unix())
+		result, err := tx.ExecContext(ctx, "DELETE FROM report WHERE report = $1 AND period_end < $2", cleanText(report), before.Unix())
 		if err != nil {
 			return err
 		}

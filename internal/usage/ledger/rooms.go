@@ -30,14 +30,14 @@ func recordRooms(ctx context.Context, tx transaction, rooms []FreeRoom) error {
 	for i, r := range rooms {
 		rows[i] = []any{r.At.Unix(), r.Free, r.Unusable, r.Gangs}
 	}
-	return tx.insert(ctx, "INSERT INTO room (at, free, unusable, gangs)", rows, " ON CONFLICT (at) DO NOTHING")
+	return tx.insertRows(ctx, "INSERT INTO room (at, free, unusable, gangs)", rows, " ON CONFLICT (at) DO NOTHING")
 }
 
 // Rooms are those in a range of time, to excluded, in their order.
 func (l *Ledger) Rooms(ctx context.Context, from, to time.Time) ([]FreeRoom, error) {
 	var rooms []FreeRoom
-	err := l.read(ctx, "read from the ledger how much was free", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, "SELECT at, free, unusable, gangs FROM room WHERE at >= $1 AND at < $2 ORDER BY at",
+	err := l.readTransaction(ctx, "read from the ledger how much was free", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, "SELECT at, free, unusable, gangs FROM room WHERE at >= $1 AND at < $2 ORDER BY at",
 			[]any{from.Unix(), to.Unix()}, func(scan func(...any) error) error {
 				var r FreeRoom
 				var at int64

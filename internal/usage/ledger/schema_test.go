@@ -14,9 +14,9 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 		ctx := t.Context()
 		g.Expect(migrations).To(HaveLen(3), "what is to be kept is recorded by statements of each version")
 		version := func(n int) *Ledger {
-			kind, writer, reader, err := connect(where)
+			kind, writer, reader, err := connectDatabase(where)
 			g.Expect(err).NotTo(HaveOccurred())
-			old, err := open(ctx, kind, writer, reader, migrations[:n])
+			old, err := openLedger(ctx, kind, writer, reader, migrations[:n])
 			g.Expect(err).NotTo(HaveOccurred())
 			return old
 		}

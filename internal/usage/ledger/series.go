@@ -12,8 +12,9 @@ type series struct {
 
 func seriesOf(p Pod) series {
 	return series{
-		clean(p.Namespace), clean(p.Profile), clean(p.Queue), clean(p.User), clean(p.Tier), clean(p.Kind), clean(p.Task), clean(p.Role),
-		clean(p.Model),
+		cleanText(p.Namespace), cleanText(p.Profile), cleanText(p.Queue), cleanText(p.User), cleanText(p.Tier), cleanText(p.Kind),
+		cleanText(p.Task), cleanText(p.Role),
+		cleanText(p.Model),
 	}
 }
 
@@ -23,16 +24,16 @@ var seriesNames = []string{"namespace", "profile", "queue", "user_name", "tier",
 // seriesColumns are the columns of table s.
 var seriesColumns = "s." + strings.Join(seriesNames, ", s.")
 
-// fields are where the columns are read to.
-func (s *series) fields() []any {
+// scanTargets are where the columns are read to.
+func (s *series) scanTargets() []any {
 	return []any{&s.namespace, &s.profile, &s.queue, &s.user, &s.tier, &s.kind, &s.task, &s.role, &s.model}
 }
 
-func (s *series) values() []string {
+func (s *series) columnValues() []string {
 	return []string{s.namespace, s.profile, s.queue, s.user, s.tier, s.kind, s.task, s.role, s.model}
 }
 
-func (s *series) describe(p *Pod) {
+func (s *series) describePod(p *Pod) {
 	p.Namespace, p.Profile, p.Queue, p.User, p.Tier, p.Kind, p.Task, p.Role, p.Model =
 		s.namespace, s.profile, s.queue, s.user, s.tier, s.kind, s.task, s.role, s.model
 }
@@ -43,5 +44,5 @@ func seriesIDs(ctx context.Context, tx transaction, stays []Stay) (map[series]in
 	for i := range stays {
 		all[i] = seriesOf(stays[i].Pod)
 	}
-	return names[series]{"series", seriesNames, func(s series) []string { return s.values() }}.ids(ctx, tx, all)
+	return names[series]{"series", seriesNames, func(s series) []string { return s.columnValues() }}.ensureIDs(ctx, tx, all)
 }

@@ -22,12 +22,12 @@ type TaskDay struct {
 func (l *Ledger) TasksOf(ctx context.Context, day time.Time, kinds ...string) ([]TaskDay, error) {
 	args := []any{dayOf(day)}
 	for _, kind := range kinds {
-		args = append(args, clean(kind))
+		args = append(args, cleanText(kind))
 	}
 	var tasks []TaskDay
-	err := l.read(ctx, "read the tasks of a day from the ledger", func(ctx context.Context, tx transaction) error {
-		return tx.each(ctx, `SELECT s.namespace, s.kind, s.task, s.id, COUNT(*) FROM pod_day p JOIN series s ON s.id = p.series
-			WHERE p.day = $1 AND s.kind IN `+placeholders(2, len(kinds))+`
+	err := l.readTransaction(ctx, "read the tasks of a day from the ledger", func(ctx context.Context, tx transaction) error {
+		return tx.eachRow(ctx, `SELECT s.namespace, s.kind, s.task, s.id, COUNT(*) FROM pod_day p JOIN series s ON s.id = p.series
+			WHERE p.day = $1 AND s.kind IN `+parameterList(2, len(kinds))+`
 			GROUP BY s.namespace, s.kind, s.task, s.id ORDER BY s.namespace, s.kind, s.task, s.id`, args,
 			func(scan func(...any) error) error {
 				t := TaskDay{day: dayOf(day)}
@@ -63,7 +63,7 @@ func (l *Ledger) StaysOf(ctx context.Context, tasks ...TaskDay) ([]Stay, error) 
 		WHERE p.day = ` + strconv.FormatInt(tasks[0].day, 10) + " AND p.series IN %s"
 	var stays []Stay
 	parsed := parser{}
-	err := l.read(ctx, "read the stays of a day from the ledger", func(ctx context.Context, tx transaction) error {
+	err := l.readTransaction(ctx, "read the stays of a day from the ledger", func(ctx context.Context, tx transaction) error {
 		return eachOf(ctx, tx, question, series, func(scan func(...any) error) error {
 			s, err := scanStay(scan, parsed)
 			stays = append(stays, s)
@@ -87,14 +87,14 @@ func scanStay(scan func(...any) error, parsed parser) (Stay, error) {
 	var resources string
 	var begin, end, uncertain int64
 	var last state
-	into := append([]any{&s.UID, &s.Name, &s.Node, &s.Run, &resources}, of.fields()...)
+	into := append([]any{&s.UID, &s.Name, &s.Node, &s.Run, &resources}, of.scanTargets()...)
 	if err := scan(append(into, &begin, &end, &last, &s.Outcome, &uncertain)...); err != nil {
 		return s, err
 	}
-	of.describe(&s.Pod)
+	of.describePod(&s.Pod)
 	s.Begin, s.End = time.Unix(begin, 0).UTC(), time.Unix(end, 0).UTC()
 	s.Final, s.Uncertain = last == ended, uncertain != 0
-	held, err := parsed.resources(resources)
+	held, err := parsed.parseResources(resources)
 	s.Resources = maps.Clone(held)
 	return s, err
 }

@@ -15,8 +15,8 @@ type transaction struct {
 	database
 }
 
-// each hands out the rows of a question.
-func (t transaction) each(ctx context.Context, question string, args []any, row func(scan func(...any) error) error) error {
+// eachRow hands out the rows of a question.
+func (t transaction) eachRow(ctx context.Context, question string, args []any, row func(scan func(...any) error) error) error {
 	rows, err := t.QueryContext(ctx, question, args...)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func eachOf[T any](
 		for i, value := range values[:n] {
 			args[i] = value
 		}
-		if err := t.each(ctx, fmt.Sprintf(question, placeholders(1, n)), args, row); err != nil {
+		if err := t.eachRow(ctx, fmt.Sprintf(question, parameterList(1, n)), args, row); err != nil {
 			return err
 		}
 		values = values[n:]
@@ -48,11 +48,11 @@ func eachOf[T any](
 	return nil
 }
 
-// insert inserts rows, many with one statement: head, the rows' values, tail.
-func (t transaction) insert(ctx context.Context, head string, rows [][]any, tail string) error {
+// insertRows inserts rows, many with one statement: head, the rows' values, tail.
+func (t transaction) insertRows(ctx context.Context, head string, rows [][]any, tail string) error {
 	for len(rows) > 0 {
 		n := min(len(rows), max(t.parameters/len(rows[0]), 1))
-		if _, err := t.ExecContext(ctx, head+values(n, len(rows[0]))+tail, slices.Concat(rows[:n]...)...); err != nil {
+		if _, err := t.ExecContext(ctx, head+rowParameters(n, len(rows[0]))+tail, slices.Concat(rows[:n]...)...); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -60,8 +60,8 @@ func (t transaction) insert(ctx context.Context, head string, rows [][]any, tail
 	return nil
 }
 
-// placeholders are n parameters in brackets, the first one with a number. Both databases read $1.
-func placeholders(first, n int) string {
+// parameterList are n parameters in brackets, the first one with a number. Both databases read $1.
+func parameterList(first, n int) string {
 	b := []byte{'('}
 	for i := range n {
 		if i > 0 {
@@ -72,11 +72,11 @@ func placeholders(first, n int) string {
 	return string(append(b, ')'))
 }
 
-// values are the parameters of rows.
-func values(rows, columns int) string {
+// rowParameters are the parameters of rows.
+func rowParameters(rows, columns int) string {
 	each := make([]string, rows)
 	for i := range each {
-		each[i] = placeholders(1+i*columns, columns)
+		each[i] = parameterList(1+i*columns, columns)
 	}
 	return " VALUES " + strings.Join(each, ",")
 }

@@ -65,11 +65,11 @@ type Total struct {
 func (l *Ledger) Usage(ctx context.Context, q Query) ([]Total, error) {
 	const doing = "read usage from the ledger"
 	if err := q.check(); err != nil {
-		return nil, l.explain(ctx, doing, err)
+		return nil, l.explainFailure(ctx, doing, err)
 	}
-	whole, partial := q.days()
+	whole, partial := q.splitRange()
 	sums := totals{}
-	err := l.read(ctx, doing, func(ctx context.Context, tx transaction) error {
+	err := l.readTransaction(ctx, doing, func(ctx context.Context, tx transaction) error {
 		if whole.begin < whole.end {
 			if err := q.wholeDays(ctx, tx, whole, sums); err != nil {
 				return err
@@ -86,7 +86,7 @@ func (l *Ledger) Usage(ctx context.Context, q Query) ([]Total, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sums.list(), nil
+	return sums.sortedList(), nil
 }
 
 func (q Query) check() error {
@@ -106,8 +106,8 @@ func (q Query) check() error {
 	return nil
 }
 
-// days cuts the range into whole days, from day begin until before day end, and at most two parts of days.
-func (q Query) days() (whole span, partial []span) {
+// splitRange cuts the range into whole days, from day begin until before day end, and at most two parts of days.
+func (q Query) splitRange() (whole span, partial []span) {
 	from, to := q.From.Unix(), q.To.Unix()
 	if to <= from {
 		return span{}, nil
@@ -125,8 +125,8 @@ func (q Query) days() (whole span, partial []span) {
 	return whole, partial
 }
 
-// chosen is the condition of Where, behind conditions with n parameters. Resources are chosen by the column, or not here.
-func (q Query) chosen(n int, resource string) (condition string, args []any) {
+// whereClause is the condition of Where, behind conditions with n parameters. Resources are chosen by the column, or not here.
+func (q Query) whereClause(n int, resource string) (condition string, args []any) {
 	var b strings.Builder
 	for _, field := range slices.Sorted(maps.Keys(q.Where)) {
 		column := fieldColumns[field]
@@ -138,17 +138,17 @@ func (q Query) chosen(n int, resource string) (condition string, args []any) {
 		case len(values) == 0:
 			b.WriteString(" AND 1 = 0")
 		default:
-			fmt.Fprintf(&b, " AND %s IN %s", column, placeholders(n+len(args)+1, len(values)))
+			fmt.Fprintf(&b, " AND %s IN %s", column, parameterList(n+len(args)+1, len(values)))
 			for _, value := range values {
-				args = append(args, clean(value))
+				args = append(args, cleanText(value))
 			}
 		}
 	}
 	return b.String(), args
 }
 
-// grouped are the columns to group by: those of series, and others.
-func (q Query) grouped(others ...string) string {
+// groupColumns are the columns to group by: those of series, and others.
+func (q Query) groupColumns(others ...string) string {
 	columns := others
 	for _, field := range q.GroupBy {
 		if column := fieldColumns[field]; column != "" {
@@ -158,8 +158,8 @@ func (q Query) grouped(others ...string) string {
 	return strings.Join(columns, ", ")
 }
 
-// group puts together the values of GroupBy from those of its columns.
-func (q Query) group(columns []string, day int64, resource string) []string {
+// groupValues puts together the values of GroupBy from those of its columns.
+func (q Query) groupValues(columns []string, day int64, resource string) []string {
 	group := make([]string, len(q.GroupBy))
 	next := 0
 	for i, field := range q.GroupBy {
@@ -176,8 +176,8 @@ func (q Query) group(columns []string, day int64, resource string) []string {
 	return group
 }
 
-// columns are where the values of columns of series are read to.
-func (q Query) columns() (values []string, into []any) {
+// scanColumns are where the values of columns of series are read to.
+func (q Query) scanColumns() (values []string, into []any) {
 	for _, field := range q.GroupBy {
 		if fieldColumns[field] != "" {
 			values = append(values, "")
@@ -190,7 +190,7 @@ func (q Query) columns() (values []string, into []any) {
 }
 
 func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, into totals) error {
-	condition, args := q.chosen(2, "t.resource")
+	condition, args := q.whereClause(2, "t.resource")
 	// The many rows are summed by numbers, before the few sums are told apart by texts; by day there would be as many.
 	others, sums := []string{"t.resource"}, `SELECT series, resource, SUM(amount_seconds) AS amount_seconds,
 			SUM(pod_seconds) AS pod_seconds, SUM(uncertain_seconds) AS uncertain_seconds
@@ -198,7 +198,7 @@ func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, into t
 	if slices.Contains(q.GroupBy, Day) {
 		others, sums = append(others, "t.day"), "SELECT * FROM task_day WHERE day >= $1 AND day < $2"
 	}
-	values, columns := q.columns()
+	values, columns := q.scanColumns()
 	var t Total
 	var day int64
 	read := []any{&t.Resource}
@@ -206,33 +206,34 @@ func (q Query) wholeDays(ctx context.Context, tx transaction, whole span, into t
 		read = append(read, &day)
 	}
 	read = append(append(read, columns...), &t.AmountSeconds, &t.PodSeconds, &t.UncertainSeconds)
-	by := q.grouped(others...)
-	return tx.each(ctx, "SELECT "+by+`, CAST(SUM(t.amount_seconds) AS BIGINT), CAST(SUM(t.pod_seconds) AS BIGINT),
+	by := q.groupColumns(others...)
+	return tx.eachRow(ctx, "SELECT "+by+`, CAST(SUM(t.amount_seconds) AS BIGINT), CAST(SUM(t.pod_seconds) AS BIGINT),
 			CAST(SUM(t.uncertain_seconds) AS BIGINT)
 		FROM (`+sums+") t JOIN series s ON s.id = t.series WHERE 1 = 1"+condition+" GROUP BY "+by,
 		append([]any{whole.begin, whole.end}, args...), func(scan func(...any) error) error {
 			if err := scan(read...); err != nil {
 				return err
 			}
-			into.add(q.group(values, day, t.Resource), t)
+			into.add(q.groupValues(values, day, t.Resource), t)
 			return nil
 		})
 }
 
 func (q Query) partOfDay(ctx context.Context, tx transaction, part span, parsed parser, sums totals) error {
-	condition, args := q.chosen(3, "")
-	values, into := q.columns()
+	condition, args := q.whereClause(3, "")
+	values, into := q.scanColumns()
 	var text string
 	var podSeconds, uncertain int64
 	read := append(append([]any{&text}, into...), &podSeconds, &uncertain)
-	by := q.grouped("p.resources")
-	return tx.each(ctx, "SELECT "+by+", CAST(SUM("+secondsWithin+") AS BIGINT), CAST(SUM(p.uncertain * "+secondsWithin+`) AS BIGINT)
+	by := q.groupColumns("p.resources")
+	return tx.eachRow(ctx, "SELECT "+by+", CAST(SUM("+secondsWithin+") AS BIGINT), CAST(SUM(p.uncertain * "+
+		""+secondsWithin+`) AS BIGINT)
 		FROM pod_day p JOIN series s ON s.id = p.series WHERE p.day = $1 AND p.begin_at < $2 AND p.end_at > $3`+condition+
 		" GROUP BY "+by, append([]any{part.day, part.end, part.begin}, args...), func(scan func(...any) error) error {
 		if err := scan(read...); err != nil {
 			return err
 		}
-		resources, err := parsed.resources(text)
+		resources, err := parsed.parseResources(text)
 		if err != nil {
 			return err
 		}
@@ -240,7 +241,7 @@ func (q Query) partOfDay(ctx context.Context, tx transaction, part span, parsed 
 			if only, ok := q.Where[Resource]; ok && !slices.Contains(only, resource) {
 				continue
 			}
-			sums.add(q.group(values, part.day, resource), Total{
+			sums.add(q.groupValues(values, part.day, resource), Total{
 				Resource: resource, AmountSeconds: amount * podSeconds, PodSeconds: podSeconds, UncertainSeconds: uncertain,
 			})
 		}
@@ -261,7 +262,7 @@ func (t totals) add(group []string, more Total) {
 	t[key] = sum
 }
 
-func (t totals) list() []Total {
+func (t totals) sortedList() []Total {
 	list := slices.Collect(maps.Values(t))
 	list = slices.DeleteFunc(list, func(t Total) bool { return t.PodSeconds == 0 })
 	slices.SortFunc(list, func(a, b Total) int {

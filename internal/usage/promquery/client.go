@@ -73,18 +73,18 @@ func NewClient(c config.Prometheus) (*Client, error) {
 	}, nil
 }
 
-// query asks a question about all slots between two times.
-func (c *Client) query(ctx context.Context, q Query, from, to time.Time) ([]Series, error) {
+// queryRange asks a question about all slots between two times.
+func (c *Client) queryRange(ctx context.Context, q Query, from, to time.Time) ([]Series, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	asked := v1.Range{Start: from, End: to, Step: slotLength}
 	// Infos are remarks on how the question is put: unlike with warnings, nothing is missing in the answer.
 	value, warnings, _, err := c.api.QueryRange(ctx, q.Expr, asked, v1.WithTimeout(c.timeout))
 	if err != nil {
-		return nil, c.explain(ctx, err)
+		return nil, c.explainFailure(ctx, err)
 	}
 	if len(warnings) > 0 {
-		return nil, c.incomplete(warnings)
+		return nil, c.checkWarnings(warnings)
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {
@@ -127,7 +127,7 @@ var (
 // RoundTrip sends a request with the token as it is now.
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.tokenFile != "" {
-		token, err := s.token()
+		token, err := s.readToken()
 		if err != nil {
 			if r.Body != nil {
 				_ = r.Body.Close()
@@ -146,8 +146,8 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// token reads the token. It is renewed while the operator runs.
-func (s *sender) token() (string, error) {
+// readToken reads the token. It is renewed while the operator runs.
+func (s *sender) readToken() (string, error) {
 	content, err := os.ReadFile(s.tokenFile) //nolint:gosec // the operator's own configuration names it
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errToken, err)

@@ -32,7 +32,7 @@ func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now t
 			d.Forget(b)
 			continue
 		}
-		answers, err := c.ask(ctx, d, b)
+		answers, err := c.askBatch(ctx, d, b)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("collect what pods used: %w", context.Cause(ctx))
@@ -47,12 +47,12 @@ func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now t
 	return d.Usage(), failed.err()
 }
 
-// ask asks all questions about a batch. One that fails makes the rest of no use.
-func (c *Client) ask(ctx context.Context, d *Day, b Batch) (Answers, error) {
+// askBatch asks all questions about a batch. One that fails makes the rest of no use.
+func (c *Client) askBatch(ctx context.Context, d *Day, b Batch) (Answers, error) {
 	answers := Answers{}
 	from, to, _ := d.Range()
 	for _, q := range Queries(b) {
-		series, err := c.query(ctx, q, from, to)
+		series, err := c.queryRange(ctx, q, from, to)
 		if err != nil {
 			return nil, err
 		}

@@ -51,15 +51,15 @@ func NewDay(day time.Time, stays []Stay, now time.Time) *Day {
 	}
 	for name, stays := range d.pods {
 		sortStays(stays, now)
-		if touches := d.record(stays); !touches {
+		if touches := d.recordStays(stays); !touches {
 			delete(d.pods, name)
 		}
 	}
 	return d
 }
 
-// record writes down when the roles of a pod's stays ran, and how their runs went. It tells whether any did on the day.
-func (d *Day) record(stays []Stay) bool {
+// recordStays writes down when the roles of a pod's stays ran, and how their runs went. It tells whether any did on the day.
+func (d *Day) recordStays(stays []Stay) bool {
 	touches := false
 	for i := range stays {
 		s := &stays[i]
@@ -68,17 +68,17 @@ func (d *Day) record(stays []Stay) bool {
 			if d.runs[name] == nil {
 				d.runs[name] = &run{}
 			}
-			d.runs[name].add(s, d.begin)
+			d.runs[name].addStay(s, d.begin)
 		}
-		ran := d.ran(s)
+		ran := d.slotsRan(s)
 		if ran == (slots{}) {
 			continue
 		}
 		touches = true
-		r := d.roles[s.key()]
+		r := d.roles[s.roleKey()]
 		if r == nil {
 			r = &role{runs: map[string]slots{}, containers: map[string]*container{}}
-			d.roles[s.key()] = r
+			d.roles[s.roleKey()] = r
 		}
 		r.ran.addAll(ran)
 		if s.Accelerators > 0 {
@@ -93,8 +93,8 @@ func (d *Day) record(stays []Stay) bool {
 	return touches
 }
 
-// add has another stay of the run.
-func (r *run) add(s *Stay, day time.Time) {
+// addStay has another stay of the run.
+func (r *run) addStay(s *Stay, day time.Time) {
 	if !s.Final || s.Begin.Before(day) || s.End.After(day.Add(24*time.Hour)) {
 		r.apart = true
 	}
@@ -139,8 +139,8 @@ func (d *Day) Range() (from, to time.Time, some bool) {
 	return d.begin.Add(slotLength), d.begin.Add(time.Duration(d.passed) * slotLength), d.passed > 0
 }
 
-// slot is the one of which a sample at that time speaks, and false for a time that is none of the Range.
-func (d *Day) slot(at time.Time) (int, bool) {
+// slotAt is the one of which a sample at that time speaks, and false for a time that is none of the Range.
+func (d *Day) slotAt(at time.Time) (int, bool) {
 	after := at.Sub(d.begin)
 	slot := int(after/slotLength) - 1
 	return slot, after%slotLength == 0 && slot >= 0 && slot < d.passed
@@ -151,7 +151,7 @@ func (d *Day) slot(at time.Time) (int, bool) {
 func (d *Day) Forget(b Batch) {
 	for _, name := range b.Pods {
 		for i := range d.pods[pod{b.Namespace, name}] {
-			if r := d.roles[d.pods[pod{b.Namespace, name}][i].key()]; r != nil {
+			if r := d.roles[d.pods[pod{b.Namespace, name}][i].roleKey()]; r != nil {
 				r.forgotten = true
 			}
 		}
@@ -173,11 +173,11 @@ func (d *Day) Usage() map[sizing.Key]sizing.Usage {
 		}
 		for name, c := range r.containers {
 			key.Container = name
-			usage[key] = c.usage(r.ran, well)
+			usage[key] = c.toUsage(r.ran, well)
 		}
 		if r.accelerated != (slots{}) {
 			key.Container = ""
-			usage[key] = r.devices.usage(r.accelerated, well)
+			usage[key] = r.devices.toUsage(r.accelerated, well)
 		}
 	}
 	return usage

@@ -16,8 +16,8 @@ import (
 // mostSaid bounds how much of the words of a server is repeated, in bytes.
 const mostSaid = 200
 
-// explain says in words for users why a query failed.
-func (c *Client) explain(ctx context.Context, err error) error {
+// explainFailure says in words for users why a query failed.
+func (c *Client) explainFailure(ctx context.Context, err error) error {
 	var answer *v1.Error
 	var request *url.Error
 	switch {
@@ -33,14 +33,14 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the Prometheus at %s was not asked, because %w: correct prometheus.tokenFile", c.server, request.Err)
 	case errors.As(err, &request):
 		return fmt.Errorf("the Prometheus at %s cannot be reached (%s): see whether it is up, and whether prometheus.url and "+
-			"prometheus.caFile are right", c.server, c.said(serverurl.Trouble(request.Err)))
+			"prometheus.caFile are right", c.server, c.cleanWords(serverurl.Trouble(request.Err)))
 	}
 	return c.noPrometheus(err.Error())
 }
 
 // explainAnswer is for answers that say what is wrong, by their status or in words.
 func (c *Client) explainAnswer(answer *v1.Error) error {
-	said := c.said(string(answer.Type) + ": " + answer.Msg)
+	said := c.cleanWords(string(answer.Type) + ": " + answer.Msg)
 	switch {
 	case answer.Type == v1.ErrClient && (strings.HasSuffix(answer.Msg, " 401") || strings.HasSuffix(answer.Msg, " 403")):
 		return fmt.Errorf("the Prometheus at %s refuses the operator (%s): correct the token in prometheus.tokenFile, or let it read",
@@ -53,17 +53,17 @@ func (c *Client) explainAnswer(answer *v1.Error) error {
 
 // noPrometheus is for answers that Prometheus would not give, redirects among them.
 func (c *Client) noPrometheus(said string) error {
-	return fmt.Errorf("what is at %s did not answer as Prometheus does (%s): correct prometheus.url", c.server, c.said(said))
+	return fmt.Errorf("what is at %s did not answer as Prometheus does (%s): correct prometheus.url", c.server, c.cleanWords(said))
 }
 
-// incomplete is for answers with warnings: something is missing in them, and nobody knows what.
-func (c *Client) incomplete(warnings []string) error {
+// checkWarnings is for answers with warnings: something is missing in them, and nobody knows what.
+func (c *Client) checkWarnings(warnings []string) error {
 	return fmt.Errorf("the Prometheus at %s answered in part only (%s): see whether all that it reads from is well", c.server,
-		c.said(warnings[0]))
+		c.cleanWords(warnings[0]))
 }
 
-// said is what somebody else said, on one line, not endless, and without the token that was sent to them.
-func (c *Client) said(words string) string {
+// cleanWords is what somebody else said, on one line, not endless, and without the token that was sent to them.
+func (c *Client) cleanWords(words string) string {
 	if sent := c.sender.sent.Load(); sent != nil {
 		words = strings.ReplaceAll(words, *sent, "[token]")
 	}

@@ -57,14 +57,14 @@ func (v values) at(slot int) (float64, bool) {
 	return v[slot], true
 }
 
-// table has the values of series by what they are of: the highest, if there are several. A value below zero or above the most
+// tableOf has the values of series by what they are of: the highest, if there are several. A value below zero or above the most
 // that is believed is not known.
-func (d *Day) table(series []Series, most float64) map[source]values {
+func (d *Day) tableOf(series []Series, most float64) map[source]values {
 	table := map[source]values{}
 	for _, s := range series {
 		of := source{s.Pod, s.Container, s.Part}
 		for _, p := range s.Points {
-			slot, ok := d.slot(p.At)
+			slot, ok := d.slotAt(p.At)
 			if !ok || !(p.Value >= 0 && p.Value <= most) { // also what is no number
 				continue
 			}
@@ -83,14 +83,15 @@ func (d *Day) table(series []Series, most float64) map[source]values {
 func (d *Day) Fold(b Batch, answers Answers) {
 	owners := make(map[string][]*Stay, len(b.Pods))
 	for _, name := range b.Pods {
-		owners[name] = d.owners(d.pods[pod{b.Namespace, name}])
+		owners[name] = d.ownersBySlot(d.pods[pod{b.Namespace, name}])
 	}
 	f := folding{d, owners}
-	f.processors(d.table(answers[CPU], mostProcessors), d.table(answers[ThrottledShare], math.MaxFloat64))
-	limits := d.table(answers[MemoryLimit], mostBytes)
-	f.memory(d.table(answers[WorkingSet], mostBytes), limits)
-	f.kills(d.table(answers[OOMEvents], mostBytes), limits)
-	f.devices(d.table(answers[EngineActive], 1), d.table(answers[Utilization], 100), d.table(answers[FramebufferUsed], mostMemory-1))
+	f.foldProcessors(d.tableOf(answers[CPU], mostProcessors), d.tableOf(answers[ThrottledShare], math.MaxFloat64))
+	limits := d.tableOf(answers[MemoryLimit], mostBytes)
+	f.foldMemory(d.tableOf(answers[WorkingSet], mostBytes), limits)
+	f.countKills(d.tableOf(answers[OOMEvents], mostBytes), limits)
+	f.foldDevices(d.tableOf(answers[EngineActive], 1), d.tableOf(answers[Utilization], 100), d.tableOf(answers[FramebufferUsed],
+		mostMemory-1))
 }
 
 // folding is a batch that is added to a day.
@@ -99,33 +100,33 @@ type folding struct {
 	owners map[string][]*Stay
 }
 
-// owner is the stay to which a sample of a slot belongs; nil for one that belongs to none.
-func (f folding) owner(pod string, slot int) *Stay {
+// ownerOf is the stay to which a sample of a slot belongs; nil for one that belongs to none.
+func (f folding) ownerOf(pod string, slot int) *Stay {
 	if owners := f.owners[pod]; len(owners) > slot {
 		return owners[slot]
 	}
 	return nil
 }
 
-// container is where a sample of a slot belongs; nil for a sample that belongs nowhere.
-func (f folding) container(of source, slot int) *container {
-	owner := f.owner(of.pod, slot)
+// containerOf is where a sample of a slot belongs; nil for a sample that belongs nowhere.
+func (f folding) containerOf(of source, slot int) *container {
+	owner := f.ownerOf(of.pod, slot)
 	if owner == nil || of.container == "" {
 		return nil
 	}
-	r := f.day.roles[owner.key()]
+	r := f.day.roles[owner.roleKey()]
 	if r.containers[of.container] == nil {
 		r.containers[of.container] = &container{}
 	}
 	return r.containers[of.container]
 }
 
-// each calls do for each value that is known and belongs somewhere.
-func (f folding) each(table map[source]values, do func(of source, slot int, value float64, c *container)) {
+// eachValue calls do for each value that is known and belongs somewhere.
+func (f folding) eachValue(table map[source]values, do func(of source, slot int, value float64, c *container)) {
 	for of, values := range table {
 		for slot := range values {
 			if value, ok := values.at(slot); ok {
-				if c := f.container(of, slot); c != nil {
+				if c := f.containerOf(of, slot); c != nil {
 					do(of, slot, value, c)
 				}
 			}
@@ -133,20 +134,20 @@ func (f folding) each(table map[source]values, do func(of source, slot int, valu
 	}
 }
 
-func (f folding) processors(used, throttled map[source]values) {
-	f.each(used, func(of source, slot int, value float64, c *container) {
+func (f folding) foldProcessors(used, throttled map[source]values) {
+	f.eachValue(used, func(of source, slot int, value float64, c *container) {
 		c.seen.add(slot)
-		if f.throughout(of.pod, used[of], slot) {
+		if f.wasThroughout(of.pod, used[of], slot) {
 			share, _ := throttled[of].at(slot)
-			c.sample(slot, value, share >= heldProcessor)
+			c.addSample(slot, value, share >= heldProcessor)
 		}
 	})
 }
 
-// throughout tells whether a container was there, and scraped, for all of a slot. Of another slot its rate is too low, because
+// wasThroughout tells whether a container was there, and scraped, for all of a slot. Of another slot its rate is too low, because
 // rate() divides by the whole of its range: it says that the container was seen, and no more. By our record a pod begins before
 // its containers, so the slots beside must have a rate too.
-func (f folding) throughout(pod string, values values, slot int) bool {
+func (f folding) wasThroughout(pod string, values values, slot int) bool {
 	for _, beside := range []int{slot - 1, slot + 1} {
 		if beside < 0 || beside >= len(values) {
 			continue
@@ -156,12 +157,12 @@ func (f folding) throughout(pod string, values values, slot int) bool {
 		}
 	}
 	begin := f.day.begin.Add(time.Duration(slot) * slotLength)
-	owner := f.owner(pod, slot)
+	owner := f.ownerOf(pod, slot)
 	return !owner.Begin.After(begin) && !owner.End.Before(begin.Add(slotLength))
 }
 
-func (f folding) memory(used, limits map[source]values) {
-	f.each(used, func(of source, slot int, value float64, c *container) {
+func (f folding) foldMemory(used, limits map[source]values) {
+	f.eachValue(used, func(of source, slot int, value float64, c *container) {
 		if limit, _ := limits[of].at(slot); limit > 0 && value >= heldMemory*limit {
 			c.other.MemoryHeld = max(c.other.MemoryHeld, int64(value))
 		} else {
@@ -170,9 +171,9 @@ func (f folding) memory(used, limits map[source]values) {
 	})
 }
 
-// kills counts by how much counters rose. One that falls began anew, and so did one of a container that was not there before: it
-// began at 0 if its pod began on the day, or had another one under that name.
-func (f folding) kills(counters, limits map[source]values) {
+// countKills counts by how much counters rose. One that falls began anew, and so did one of a container that was not there
+// before: it began at 0 if its pod began on the day, or had another one under that name.
+func (f folding) countKills(counters, limits map[source]values) {
 	first := firstSlots(counters)
 	for of, values := range counters {
 		name := source{pod: of.pod, container: of.container}
@@ -182,7 +183,7 @@ func (f folding) kills(counters, limits map[source]values) {
 			if !ok {
 				continue
 			}
-			owner := f.owner(of.pod, slot)
+			owner := f.ownerOf(of.pod, slot)
 			fresh := slot > first[name] || owner != nil && !owner.Begin.Before(f.day.begin)
 			rose := value - before
 			switch {
@@ -192,9 +193,9 @@ func (f folding) kills(counters, limits map[source]values) {
 				rose = value
 			}
 			before, began = value, true
-			if c := f.container(of, slot); c != nil && rose > 0 {
+			if c := f.containerOf(of, slot); c != nil && rose > 0 {
 				c.other.OOMKills += int64(rose)
-				c.other.OOMLimit = max(c.other.OOMLimit, nearest(limits[name], slot))
+				c.other.OOMLimit = max(c.other.OOMLimit, nearestKnown(limits[name], slot))
 			}
 		}
 	}
@@ -213,9 +214,9 @@ func firstSlots(table map[source]values) map[source]int {
 	return first
 }
 
-// nearest is the value of a slot, or of the nearest one before it of which one is known, or after it: what is killed is not seen
-// any more.
-func nearest(v values, slot int) int64 {
+// nearestKnown is the value of a slot, or of the nearest one before it of which one is known, or after it: what is killed is
+// not seen any more.
+func nearestKnown(v values, slot int) int64 {
 	for i := range v {
 		for _, other := range []int{slot - i, slot + i} {
 			if other < 0 || other >= len(v) {
@@ -229,9 +230,9 @@ func nearest(v values, slot int) int64 {
 	return 0
 }
 
-// devices adds what devices of pods did. A device that is shared says what all do on it: as much of it is counted as the pod
+// foldDevices adds what devices of pods did. A device that is shared says what all do on it: as much of it is counted as the pod
 // holds.
-func (f folding) devices(active, utilization, memory map[source]values) {
+func (f folding) foldDevices(active, utilization, memory map[source]values) {
 	for of, values := range utilization {
 		if active[of] == nil {
 			active[of] = slices.Repeat([]float64{math.NaN()}, len(values))
@@ -250,14 +251,14 @@ func (f folding) devices(active, utilization, memory map[source]values) {
 	for pod, devices := range byPod {
 		for slot, owner := range f.owners[pod] {
 			if owner != nil {
-				f.day.roles[owner.key()].devices.sample(slot, owner.Accelerators, devices)
+				f.day.roles[owner.roleKey()].devices.addSample(slot, owner.Accelerators, devices)
 			}
 		}
 	}
 	for of, values := range memory {
 		for slot, owner := range f.owners[of.pod] {
 			if value, ok := values.at(slot); ok && owner != nil {
-				peak := &f.day.roles[owner.key()].devices.memoryPeak
+				peak := &f.day.roles[owner.roleKey()].devices.memoryPeak
 				*peak = max(*peak, int64(value))
 			}
 		}
@@ -285,8 +286,8 @@ type container struct {
 	other sizing.Usage
 }
 
-// sample has another container's CPU in a slot. Of equal ones that which is held decides, because it may have needed more.
-func (c *container) sample(slot int, processors float64, held bool) {
+// addSample has another container's CPU in a slot. Of equal ones that which is held decides, because it may have needed more.
+func (c *container) addSample(slot int, processors float64, held bool) {
 	known := c.sampled.has(slot)
 	if known && processors < c.busiest[slot] {
 		return
@@ -301,7 +302,7 @@ func (c *container) sample(slot int, processors float64, held bool) {
 	c.busiest[slot] = processors
 }
 
-func (c *container) usage(ran slots, well []slots) sizing.Usage {
+func (c *container) toUsage(ran slots, well []slots) sizing.Usage {
 	u := c.other
 	for slot := range slotsPerDay {
 		switch {
@@ -312,16 +313,17 @@ func (c *container) usage(ran slots, well []slots) sizing.Usage {
 			u.CPU.Add(c.busiest[slot], 1)
 		}
 	}
-	u.RunSeconds, u.SeenSeconds = ran.seconds(), c.seen.seconds()
-	u.EvidenceSeconds = evidence(u.SeenSeconds-c.held.seconds(), c.seen, well)
+	u.RunSeconds, u.SeenSeconds = ran.totalSeconds(), c.seen.totalSeconds()
+	u.EvidenceSeconds = dayEvidence(u.SeenSeconds-c.held.totalSeconds(), c.seen, well)
 	return u
 }
 
-// evidence is what a day is worth of which so many seconds were seen as they are: a whole day if a run that ended well was seen.
-func evidence(seconds int64, seen slots, well []slots) int64 {
+// dayEvidence is what a day is worth of which so many seconds were seen as they are: a whole day if a run that ended well was
+// seen.
+func dayEvidence(seconds int64, seen slots, well []slots) int64 {
 	for _, ran := range well {
-		both := ran.among(&seen)
-		if both.seconds()*100 >= ran.seconds()*seenPercent {
+		both := ran.intersect(&seen)
+		if both.totalSeconds()*100 >= ran.totalSeconds()*seenPercent {
 			return wholeDay
 		}
 	}
@@ -336,8 +338,8 @@ type devices struct {
 	memoryPeak   int64
 }
 
-// sample has what a pod's devices did in a slot, of which it holds so many thousandths.
-func (d *devices) sample(slot int, thousandths int64, devices []values) {
+// addSample has what a pod's devices did in a slot, of which it holds so many thousandths.
+func (d *devices) addSample(slot int, thousandths int64, devices []values) {
 	n := int64(0)
 	for _, device := range devices {
 		if _, ok := device.at(slot); ok {
@@ -356,12 +358,12 @@ func (d *devices) sample(slot int, thousandths int64, devices []values) {
 	d.sampled.add(slot)
 }
 
-func (d *devices) usage(ran slots, well []slots) sizing.Usage {
-	seen := d.sampled.seconds()
+func (d *devices) toUsage(ran slots, well []slots) sizing.Usage {
+	seen := d.sampled.totalSeconds()
 	return sizing.Usage{
-		RunSeconds:      ran.seconds(),
+		RunSeconds:      ran.totalSeconds(),
 		SeenSeconds:     seen,
-		EvidenceSeconds: evidence(seen, d.sampled, well),
+		EvidenceSeconds: dayEvidence(seen, d.sampled, well),
 		Accelerators: sizing.AcceleratorUsage{
 			HeldSeconds: d.held / 1000, ActiveMilliseconds: d.active, MemoryPeakMiB: d.memoryPeak,
 		},

@@ -30,8 +30,8 @@ type Stay struct {
 	Accelerators int64
 }
 
-// key is that of the pod's role.
-func (s Stay) key() sizing.Key {
+// roleKey is that of the pod's role.
+func (s Stay) roleKey() sizing.Key {
 	return sizing.Key{Namespace: s.Namespace, Kind: s.Kind, Task: s.Task, Role: s.Role}
 }
 
@@ -57,8 +57,8 @@ func (s *slots) addAll(other slots) {
 	}
 }
 
-// among are those of the slots that are among others too.
-func (s *slots) among(others *slots) slots {
+// intersect are those of the slots that are among others too.
+func (s *slots) intersect(others *slots) slots {
 	both := slots{}
 	for i := range s {
 		both[i] = s[i] & others[i]
@@ -66,8 +66,8 @@ func (s *slots) among(others *slots) slots {
 	return both
 }
 
-// seconds is how long they are together.
-func (s *slots) seconds() int64 {
+// totalSeconds is how long they are together.
+func (s *slots) totalSeconds() int64 {
 	n := 0
 	for _, part := range s {
 		n += bits.OnesCount64(part)
@@ -93,19 +93,19 @@ func sortStays(stays []Stay, now time.Time) {
 	}
 }
 
-// owners are, by slot, the stay to which a sample belongs that bears the name of the stays' pod: the last one that began before
-// the slot was over. It is nil where there is none, and where the slot is shared with another role: nobody knows whose the sample
-// is.
-func (d *Day) owners(stays []Stay) []*Stay {
+// ownersBySlot are, by slot, the stay to which a sample belongs that bears the name of the stays' pod: the last one that
+// began before the slot was over. It is nil where there is none, and where the slot is shared with another role: nobody knows
+// whose the sample is.
+func (d *Day) ownersBySlot(stays []Stay) []*Stay {
 	owners := make([]*Stay, d.passed)
 	shared := slots{}
 	for i := range stays {
 		s := &stays[i]
-		ran := d.ran(s)
+		ran := d.slotsRan(s)
 		for slot := range owners {
 			switch {
 			case !ran.has(slot):
-			case owners[slot] != nil && owners[slot].key() != s.key():
+			case owners[slot] != nil && owners[slot].roleKey() != s.roleKey():
 				shared.add(slot)
 			default:
 				owners[slot] = s
@@ -120,8 +120,8 @@ func (d *Day) owners(stays []Stay) []*Stay {
 	return owners
 }
 
-// ran are the slots of the day, as far as it has passed, in which a pod was there for some time.
-func (d *Day) ran(s *Stay) slots {
+// slotsRan are the slots of the day, as far as it has passed, in which a pod was there for some time.
+func (d *Day) slotsRan(s *Stay) slots {
 	ran := slots{}
 	for slot := range d.passed {
 		begin := d.begin.Add(time.Duration(slot) * slotLength)

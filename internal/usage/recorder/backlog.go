@@ -29,14 +29,14 @@ type backlog struct {
 	decisions []ledger.Decision
 }
 
-// lead has the backlog keep what it is told from now on.
-func (b *backlog) lead() {
+// beginLeading has the backlog keep what it is told from now on.
+func (b *backlog) beginLeading() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leading, b.stays, b.open = true, map[types.UID]ledger.Stay{}, map[types.UID]struct{}{}
 }
 
-func (b *backlog) leads() bool {
+func (b *backlog) isLeading() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.leading
@@ -48,8 +48,8 @@ func (b *backlog) size() int {
 	return len(b.stays) + len(b.decisions)
 }
 
-// known tells of a pod whose begin is recorded, or waits for it.
-func (b *backlog) known(pod types.UID) bool {
+// isKnown tells of a pod whose begin is recorded, or waits for it.
+func (b *backlog) isKnown(pod types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, open := b.open[pod]
@@ -57,8 +57,8 @@ func (b *backlog) known(pod types.UID) bool {
 	return open || waits
 }
 
-// begin keeps a stay that has begun. One that finds no room is recorded with all that run.
-func (b *backlog) begin(pod types.UID, s ledger.Stay) {
+// keepBegin keeps a stay that has begun. One that finds no room is recorded with all that run.
+func (b *backlog) keepBegin(pod types.UID, s ledger.Stay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, known := b.stays[pod]; !known && len(b.stays) < mostStays {
@@ -66,9 +66,9 @@ func (b *backlog) begin(pod types.UID, s ledger.Stay) {
 	}
 }
 
-// end keeps the end of a stay. The first one holds, unless it was a guess. What the pod was said to be at its begin stays: of one
-// that is being deleted less may be known.
-func (b *backlog) end(pod types.UID, s ledger.Stay) {
+// keepEnd keeps the end of a stay. The first one holds, unless it was a guess. What the pod was said to be at its begin
+// stays: of one that is being deleted less may be known.
+func (b *backlog) keepEnd(pod types.UID, s ledger.Stay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, known := b.stays[pod]
@@ -99,8 +99,8 @@ func (b *backlog) dropOldest() {
 	b.metrics.stays.Inc()
 }
 
-// decide keeps a decision.
-func (b *backlog) decide(decisions ...ledger.Decision) {
+// keepDecisions keeps a decision.
+func (b *backlog) keepDecisions(decisions ...ledger.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.leading {
@@ -125,8 +125,8 @@ func (b *backlog) trimDecisions() {
 	}
 }
 
-// waiting are the stays that wait, in no order.
-func (b *backlog) waiting() []ledger.Stay {
+// waitingStays are the stays that wait, in no order.
+func (b *backlog) waitingStays() []ledger.Stay {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := make([]ledger.Stay, 0, len(b.stays))
@@ -145,8 +145,8 @@ func (b *backlog) takeDecisions() []ledger.Decision {
 	return taken
 }
 
-// recorded forgets what waited of stays that are recorded now.
-func (b *backlog) recorded(stays []ledger.Stay) {
+// forgetRecorded forgets what waited of stays that are recorded now.
+func (b *backlog) forgetRecorded(stays []ledger.Stay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range stays {
@@ -163,8 +163,8 @@ func (b *backlog) recorded(stays []ledger.Stay) {
 	}
 }
 
-// opened notes a pod that the ledger has as running.
-func (b *backlog) opened(pod types.UID) {
+// noteOpened notes a pod that the ledger has as running.
+func (b *backlog) noteOpened(pod types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open[pod] = struct{}{}

@@ -14,30 +14,30 @@ import (
 func TestBacklogIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	b := &backlog{metrics: newMetrics(func() float64 { return 0 })}
-	b.lead()
+	b.beginLeading()
 	end := func(i int) {
 		name := strconv.Itoa(i)
-		b.end(newPod(name).UID, lost(ledger.Stay{Pod: ledger.Pod{UID: name}, End: noon.Add(time.Duration(i) * time.Second)}))
+		b.keepEnd(newPod(name).UID, lostStay(ledger.Stay{Pod: ledger.Pod{UID: name}, End: noon.Add(time.Duration(i) * time.Second)}))
 	}
-	b.begin("first", ledger.Stay{})
+	b.keepBegin("first", ledger.Stay{})
 	for i := range mostStays + 3 {
 		end(i)
 	}
-	b.begin("last", ledger.Stay{})
+	b.keepBegin("last", ledger.Stay{})
 	g.Expect(b.size()).To(Equal(mostStays))
-	g.Expect(b.known("first")).To(BeFalse(), "a begin is recorded later in any case")
-	g.Expect(b.known("last")).To(BeFalse())
-	g.Expect(b.known("uid-2")).To(BeFalse(), "the oldest go")
-	g.Expect(b.known("uid-3")).To(BeTrue())
+	g.Expect(b.isKnown("first")).To(BeFalse(), "a begin is recorded later in any case")
+	g.Expect(b.isKnown("last")).To(BeFalse())
+	g.Expect(b.isKnown("uid-2")).To(BeFalse(), "the oldest go")
+	g.Expect(b.isKnown("uid-3")).To(BeTrue())
 	g.Expect(testutil.ToFloat64(b.metrics.stays)).To(Equal(3.0), "ends that are lost")
 
 	b = &backlog{metrics: newMetrics(func() float64 { return 0 })}
-	b.lead()
+	b.beginLeading()
 	for i := range mostDecisions {
-		b.decide(ledger.Decision{Name: strconv.Itoa(i)})
+		b.keepDecisions(ledger.Decision{Name: strconv.Itoa(i)})
 	}
 	taken := b.takeDecisions()
-	b.decide(ledger.Decision{Name: "new"})
+	b.keepDecisions(ledger.Decision{Name: "new"})
 	b.giveBack(taken)
 	g.Expect(b.size()).To(Equal(mostDecisions))
 	g.Expect(b.decisions[0].Name).To(Equal("1"), "the oldest goes")
@@ -48,19 +48,20 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestFirstEndHoldsUnlessItWasAGuess(t *testing.T) {
 	g := NewWithT(t)
 	b := &backlog{metrics: newMetrics(func() float64 { return 0 })}
-	b.lead()
+	b.beginLeading()
 	at := func(n int) ledger.Stay {
 		return ledger.Stay{Pod: ledger.Pod{Queue: strconv.Itoa(n)}, Final: true, End: noon.Add(time.Duration(n) * time.Second)}
 	}
-	b.begin("a", ledger.Stay{Pod: ledger.Pod{Queue: "begin"}})
-	b.end("a", lost(at(1)))
-	b.end("a", at(2))
-	b.end("a", at(3))
-	b.end("a", lost(at(4)))
-	g.Expect(b.waiting()).To(ConsistOf(And(HaveField("End", at(2).End), HaveField("Queue", "begin"), HaveField("Uncertain", false))))
+	b.keepBegin("a", ledger.Stay{Pod: ledger.Pod{Queue: "begin"}})
+	b.keepEnd("a", lostStay(at(1)))
+	b.keepEnd("a", at(2))
+	b.keepEnd("a", at(3))
+	b.keepEnd("a", lostStay(at(4)))
+	g.Expect(b.waitingStays()).To(ConsistOf(And(HaveField("End", at(2).End), HaveField("Queue", "begin"), HaveField("Uncertain",
+		false))))
 	begun := ledger.Stay{Pod: ledger.Pod{UID: "a"}}
-	b.recorded([]ledger.Stay{begun})
-	g.Expect(b.waiting()).To(HaveLen(1), "the end came while the begin was recorded")
-	b.recorded(b.waiting())
-	g.Expect(b.known("a")).To(BeTrue(), "of another UID")
+	b.forgetRecorded([]ledger.Stay{begun})
+	g.Expect(b.waitingStays()).To(HaveLen(1), "the end came while the begin was recorded")
+	b.forgetRecorded(b.waitingStays())
+	g.Expect(b.isKnown("a")).To(BeTrue(), "of another UID")
 }

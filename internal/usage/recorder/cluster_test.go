@@ -232,9 +232,9 @@ func (c *cluster) set(pod *corev1.Pod) {
 		c.t.Fatal(err)
 	}
 	if known {
-		c.recorder.handler(c.t.Context()).OnUpdate(old, pod)
+		c.recorder.podHandler(c.t.Context()).OnUpdate(old, pod)
 	} else {
-		c.recorder.handler(c.t.Context()).OnAdd(pod, false)
+		c.recorder.podHandler(c.t.Context()).OnAdd(pod, false)
 	}
 }
 
@@ -245,7 +245,7 @@ func (c *cluster) drop(pod *corev1.Pod, seen bool) {
 		c.t.Fatal(err)
 	}
 	if seen {
-		c.recorder.handler(c.t.Context()).OnDelete(pod)
+		c.recorder.podHandler(c.t.Context()).OnDelete(pod)
 	}
 }
 

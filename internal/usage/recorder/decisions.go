@@ -25,7 +25,7 @@ func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1
 		j.Decided(d)
 	}
 	if a := after.Attempt; before.Attempt == nil && a != nil && a.Number == 1 {
-		began(j, job, a.ID(), after.Profile, after.Tier, a.StartTime.Time)
+		noteApproval(j, job, a.ID(), after.Profile, after.Tier, a.StartTime.Time)
 	}
 }
 
@@ -35,13 +35,13 @@ func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJ
 		j.Decided(d)
 	}
 	if run := after.Run; run != nil && run.Attempt == 1 && (before.Run == nil || before.Run.ID != run.ID) {
-		began(j, job, run.ID, after.Profile, after.Tier, run.AskTime.Time)
+		noteApproval(j, job, run.ID, after.Profile, after.Tier, run.AskTime.Time)
 	}
 }
 
-// began tells of an approval by which a job began. It tells it by what the job itself says, so that it is the same decision
-// whoever tells it, and when.
-func began(j Journal, job client.Object, attempt, profile, tier string, at time.Time) {
+// noteApproval tells of an approval by which a job began. It tells it by what the job itself says, so that it is the same
+// decision whoever tells it, and when.
+func noteApproval(j Journal, job client.Object, attempt, profile, tier string, at time.Time) {
 	a, err := approval.Parse(job.GetAnnotations()[v1alpha1.AnnotationApproval])
 	if err != nil {
 		return
@@ -65,9 +65,9 @@ type list []ledger.Decision
 // Decided keeps a decision.
 func (l *list) Decided(d ledger.Decision) { *l = append(*l, d) }
 
-// recall records what the statuses of all jobs tell of: of some nobody may have told, because the operator was killed at that
-// moment, or the ledger was down. What is known is not recorded again.
-func (r *Recorder) recall(ctx context.Context, l Ledger) error {
+// recallDecisions records what the statuses of all jobs tell of: of some nobody may have told, because the operator was
+// killed at that moment, or the ledger was down. What is known is not recorded again.
+func (r *Recorder) recallDecisions(ctx context.Context, l Ledger) error {
 	all := list{}
 	for _, o := range r.trainings.List() {
 		if job, ok := o.(*v1alpha1.ElasticTrainingJob); ok {
@@ -80,7 +80,7 @@ func (r *Recorder) recall(ctx context.Context, l Ledger) error {
 		}
 	}
 	for part := range slices.Chunk(all, batch) {
-		if err := r.record(ctx, l, ledger.Entries{Decisions: part}); err != nil {
+		if err := r.recordEntries(ctx, l, ledger.Entries{Decisions: part}); err != nil {
 			return err
 		}
 	}

@@ -52,8 +52,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// done says that all that waited is recorded.
-func (m *metrics) done(at time.Time) {
+// setRecorded says that all that waited is recorded.
+func (m *metrics) setRecorded(at time.Time) {
 	m.written.Set(float64(at.Unix()))
 	m.wrote.Store(true)
 }

@@ -26,7 +26,7 @@ func TestMetricsKeepPrometheusRules(t *testing.T) {
 	m := newMetrics(func() float64 { return 3 })
 	const last = "tideline_ledger_last_write_timestamp_seconds"
 	g.Expect(testutil.GatherAndCount(served(t, m), last)).To(BeZero(), "an operator that stands by has written nothing")
-	m.done(noon)
+	m.setRecorded(noon)
 	registry := served(t, m)
 	g.Expect(testutil.GatherAndCount(registry, last)).To(Equal(1))
 	g.Expect(testutil.ToFloat64(m.written)).To(BeEquivalentTo(noon.Unix()))
@@ -41,7 +41,7 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 	content, err := os.ReadFile("../../../docs/metrics.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	m := newMetrics(func() float64 { return 0 })
-	m.done(noon)
+	m.setRecorded(noon)
 	families, err := served(t, m).Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	types := map[string]string{}

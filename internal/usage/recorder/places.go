@@ -32,9 +32,9 @@ type places struct {
 	of       map[string]string
 }
 
-// find is where a pod is. What cannot be read is left out.
-func (p *places) find(ctx context.Context, pod *corev1.Pod) Place {
-	place := Place{Profile: p.profile(ctx, pod.Namespace), Queue: p.queue(ctx, pod)}
+// findPlace is where a pod is. What cannot be read is left out.
+func (p *places) findPlace(ctx context.Context, pod *corev1.Pod) Place {
+	place := Place{Profile: p.profileOf(ctx, pod.Namespace), Queue: p.queueOf(ctx, pod)}
 	if o, exists, err := p.nodes.GetByKey(pod.Spec.NodeName); err == nil && exists {
 		if node, ok := o.(*corev1.Node); ok {
 			place.Node = node.Labels
@@ -43,7 +43,7 @@ func (p *places) find(ctx context.Context, pod *corev1.Pod) Place {
 	return place
 }
 
-func (p *places) profile(ctx context.Context, namespace string) string {
+func (p *places) profileOf(ctx context.Context, namespace string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if age := p.now().Sub(p.read); p.profiles == nil || age < 0 || age >= profilesInterval {
@@ -65,7 +65,7 @@ func (p *places) profile(ctx context.Context, namespace string) string {
 	return name
 }
 
-func (p *places) queue(ctx context.Context, pod *corev1.Pod) string {
+func (p *places) queueOf(ctx context.Context, pod *corev1.Pod) string {
 	name := gang.GroupOf(pod)
 	if name == "" || p.volcano.Missing() != "" {
 		return ""

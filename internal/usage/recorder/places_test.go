@@ -47,18 +47,18 @@ func TestWhereAPodIs(t *testing.T) {
 	}
 	in := func(namespace string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Namespace = namespace } }
 	member := annotated("scheduling.k8s.io/group-name", "ctr")
-	g.Expect(p.find(t.Context(), newPod("a", member))).To(Equal(Place{Profile: "team-ads", Queue: "night", Node: labels}))
-	g.Expect(p.find(t.Context(), newPod("a", in("alone"), member))).To(Equal(Place{Node: labels}), "its PodGroup is gone")
-	g.Expect(p.find(t.Context(), newPod("a", in("gone"), waiting))).To(Equal(Place{}))
+	g.Expect(p.findPlace(t.Context(), newPod("a", member))).To(Equal(Place{Profile: "team-ads", Queue: "night", Node: labels}))
+	g.Expect(p.findPlace(t.Context(), newPod("a", in("alone"), member))).To(Equal(Place{Node: labels}), "its PodGroup is gone")
+	g.Expect(p.findPlace(t.Context(), newPod("a", in("gone"), waiting))).To(Equal(Place{}))
 
 	g.Expect(reader.Delete(t.Context(), profile)).To(Succeed())
 	now = now.Add(profilesInterval - time.Second)
-	g.Expect(p.find(t.Context(), newPod("a")).Profile).To(Equal("team-ads"), "it is not looked at for each pod")
+	g.Expect(p.findPlace(t.Context(), newPod("a")).Profile).To(Equal("team-ads"), "it is not looked at for each pod")
 	now = now.Add(time.Second)
-	g.Expect(p.find(t.Context(), newPod("a")).Profile).To(BeEmpty())
+	g.Expect(p.findPlace(t.Context(), newPod("a")).Profile).To(BeEmpty())
 	g.Expect(reader.Create(t.Context(), cleared(profile))).To(Succeed())
 	now = noon
-	g.Expect(p.find(t.Context(), newPod("a")).Profile).To(Equal("team-ads"), "a clock that is set back keeps nothing for long")
+	g.Expect(p.findPlace(t.Context(), newPod("a")).Profile).To(Equal("team-ads"), "a clock that is set back keeps nothing for long")
 }
 
 func cleared(profile *v1alpha1.ResourceQuotaProfile) client.Object {
@@ -71,5 +71,5 @@ func TestWithoutVolcanoThereAreNoQueues(t *testing.T) {
 	volcano := kube.NewKinds(meta.NewDefaultRESTMapper(nil), logr.Discard(), gang.Kinds()...)
 	g.Expect(volcano.Look()).To(Succeed())
 	p := &places{volcano: volcano} // it has no reader that could be asked
-	g.Expect(p.queue(t.Context(), newPod("a", annotated("scheduling.k8s.io/group-name", "ctr")))).To(BeEmpty())
+	g.Expect(p.queueOf(t.Context(), newPod("a", annotated("scheduling.k8s.io/group-name", "ctr")))).To(BeEmpty())
 }

@@ -114,7 +114,7 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 	}
 	where := &places{reader: mgr.GetClient(), nodes: nodes, volcano: volcano, now: r.now}
 	r.open = func(ctx context.Context) (Ledger, error) { return OpenLedger(ctx, cfg.Ledger) }
-	r.place = where.find
+	r.place = where.findPlace
 	r.measure = func(ctx context.Context) (room capacity.Fragmentation, there bool, err error) {
 		if volcano.Missing() != "" {
 			return room, false, nil
@@ -127,7 +127,7 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 	if err != nil {
 		return fmt.Errorf("cache pods for the ledger: %w", err)
 	}
-	registration, err := informer.AddEventHandler(r.handler(ctx))
+	registration, err := informer.AddEventHandler(r.podHandler(ctx))
 	if err != nil {
 		return fmt.Errorf("watch pods for the ledger: %w", err)
 	}
@@ -168,13 +168,13 @@ func (*Recorder) NeedLeaderElection() bool { return true }
 
 // Start keeps the ledger until ctx ends. It has no error: whatever is wrong with the ledger, the operator goes on.
 func (r *Recorder) Start(ctx context.Context) error {
-	r.lead()
+	r.beginLeading()
 	r.unpruned = pruneTurns // due at once
 	if !toolscache.WaitForCacheSync(ctx.Done(), r.synced) {
 		return nil
 	}
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
-		wrote, err := r.session(ctx)
+		wrote, err := r.runSession(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the operator is ending
 		}
@@ -192,9 +192,9 @@ func (r *Recorder) Start(ctx context.Context) error {
 	}
 }
 
-// session opens the ledger, closes the gap since it was last written, and keeps it until something fails or ctx ends. It says
+// runSession opens the ledger, closes the gap since it was last written, and keeps it until something fails or ctx ends. It says
 // whether it wrote anything.
-func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
+func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	l, err := r.open(limited)
@@ -203,7 +203,7 @@ func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
 	}
 	defer func() {
 		if ctx.Err() != nil { // also one that ended in the middle of a write
-			r.last(l)
+			r.recordRemaining(l)
 		}
 		_ = l.Close()
 	}()
@@ -220,13 +220,13 @@ func (r *Recorder) session(ctx context.Context) (wrote bool, err error) {
 		case <-turns.C:
 		}
 		all := turn%int(seenInterval/endsInterval) == 0
-		if err := r.write(ctx, l, all); err != nil {
+		if err := r.writeWaiting(ctx, l, all); err != nil {
 			return wrote, err
 		}
 		wrote = true
 		if r.unpruned++; r.unpruned >= pruneTurns {
 			r.unpruned = 0
-			r.prune(ctx, l)
+			r.pruneLedger(ctx, l)
 		}
 		r.readSpendings(ctx, l, all)
 		if err := r.recordRoom(ctx, l); err != nil {
@@ -247,26 +247,26 @@ func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 	sighted := make(map[types.UID]time.Time, len(stays))
 	for i := range stays {
 		pod := types.UID(stays[i].UID)
-		r.opened(pod)
+		r.noteOpened(pod)
 		sighted[pod] = stays[i].End
 	}
 	there := map[types.UID]bool{}
-	for _, pod := range r.all() {
+	for _, pod := range r.allPods() {
 		there[pod.UID] = true
 		if pod.Spec.NodeName != "" && hasEnded(pod) {
-			r.ended(ctx, pod, past(sighted[pod.UID]))
+			r.keepEnded(ctx, pod, pastEnd(sighted[pod.UID]))
 		}
 	}
 	for i := range stays {
 		if pod := types.UID(stays[i].UID); !there[pod] {
-			r.end(pod, lost(stays[i]))
+			r.keepEnd(pod, lostStay(stays[i]))
 		}
 	}
-	return r.recall(ctx, l)
+	return r.recallDecisions(ctx, l)
 }
 
-// all are the pods that are there. They are not to be changed.
-func (r *Recorder) all() []*corev1.Pod {
+// allPods are the pods that are there. They are not to be changed.
+func (r *Recorder) allPods() []*corev1.Pod {
 	list := r.pods.List()
 	pods := make([]*corev1.Pod, 0, len(list))
 	for _, o := range list {
@@ -277,38 +277,38 @@ func (r *Recorder) all() []*corev1.Pod {
 	return pods
 }
 
-// ended keeps the end of a pod that counts, or that the ledger has as running.
-func (r *Recorder) ended(ctx context.Context, pod *corev1.Pod, how end) {
+// keepEnded keeps the end of a pod that counts, or that the ledger has as running.
+func (r *Recorder) keepEnded(ctx context.Context, pod *corev1.Pod, how end) {
 	place := r.place(ctx, pod)
-	if Counts(pod, place, r.config) || r.known(pod.UID) {
-		r.end(pod.UID, how(pod, place, r.config, r.now()))
+	if Counts(pod, place, r.config) || r.isKnown(pod.UID) {
+		r.keepEnd(pod.UID, how(pod, place, r.config, r.now()))
 	}
 }
 
-// write records what waits, and, if all is true, all that run.
-func (r *Recorder) write(ctx context.Context, l Ledger, all bool) error {
+// writeWaiting records what waits, and, if all is true, all that run.
+func (r *Recorder) writeWaiting(ctx context.Context, l Ledger, all bool) error {
 	began := r.now()
 	decisions := r.takeDecisions()
 	for part := range slices.Chunk(decisions, batch) {
-		if err := r.record(ctx, l, ledger.Entries{Decisions: part}); err != nil {
+		if err := r.recordEntries(ctx, l, ledger.Entries{Decisions: part}); err != nil {
 			r.giveBack(decisions)
 			return err
 		}
 	}
-	for part := range slices.Chunk(r.waiting(), batch) {
+	for part := range slices.Chunk(r.waitingStays(), batch) {
 		if err := r.recordStays(ctx, l, part); err != nil {
 			return err
 		}
 	}
 	if all {
-		for part := range slices.Chunk(r.all(), batch) {
-			if err := r.recordStays(ctx, l, r.running(ctx, part)); err != nil {
+		for part := range slices.Chunk(r.allPods(), batch) {
+			if err := r.recordStays(ctx, l, r.runningStays(ctx, part)); err != nil {
 				return err
 			}
 		}
 		r.complete.Store(&began)
 	}
-	r.metrics.done(r.now())
+	r.metrics.setRecorded(r.now())
 	return nil
 }
 
@@ -320,14 +320,14 @@ func (r *Recorder) Complete() time.Time {
 	return time.Time{}
 }
 
-// running are the stays of those pods that go on.
-func (r *Recorder) running(ctx context.Context, pods []*corev1.Pod) []ledger.Stay {
+// runningStays are the stays of those pods that go on.
+func (r *Recorder) runningStays(ctx context.Context, pods []*corev1.Pod) []ledger.Stay {
 	stays := make([]ledger.Stay, 0, len(pods))
 	for _, pod := range pods {
 		if pod.Spec.NodeName == "" || hasEnded(pod) {
 			continue
 		}
-		if place := r.place(ctx, pod); Counts(pod, place, r.config) || r.known(pod.UID) {
+		if place := r.place(ctx, pod); Counts(pod, place, r.config) || r.isKnown(pod.UID) {
 			stays = append(stays, StayOf(pod, place, r.config, r.now()))
 		}
 	}
@@ -335,15 +335,15 @@ func (r *Recorder) running(ctx context.Context, pods []*corev1.Pod) []ledger.Sta
 }
 
 func (r *Recorder) recordStays(ctx context.Context, l Ledger, stays []ledger.Stay) error {
-	if err := r.record(ctx, l, ledger.Entries{Stays: stays}); err != nil {
+	if err := r.recordEntries(ctx, l, ledger.Entries{Stays: stays}); err != nil {
 		return err
 	}
-	r.recorded(stays)
+	r.forgetRecorded(stays)
 	return nil
 }
 
-// record records stays or decisions, without those that no ledger takes: one of them must not hold up all others.
-func (r *Recorder) record(ctx context.Context, l Ledger, e ledger.Entries) error {
+// recordEntries records stays or decisions, without those that no ledger takes: one of them must not hold up all others.
+func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	err := l.Record(limited, e)
@@ -355,10 +355,10 @@ func (r *Recorder) record(ctx context.Context, l Ledger, e ledger.Entries) error
 		return err
 	case stays+decisions > 1:
 		first := ledger.Entries{Stays: e.Stays[:stays/2], Decisions: e.Decisions[:decisions/2]}
-		if err := r.record(ctx, l, first); err != nil {
+		if err := r.recordEntries(ctx, l, first); err != nil {
 			return err
 		}
-		return r.record(ctx, l, ledger.Entries{Stays: e.Stays[stays/2:], Decisions: e.Decisions[decisions/2:]})
+		return r.recordEntries(ctx, l, ledger.Entries{Stays: e.Stays[stays/2:], Decisions: e.Decisions[decisions/2:]})
 	default:
 		r.metrics.stays.Add(float64(stays))
 		r.metrics.decisions.Add(float64(decisions))
@@ -367,7 +367,7 @@ func (r *Recorder) record(ctx context.Context, l Ledger, e ledger.Entries) error
 	}
 }
 
-func (r *Recorder) prune(ctx context.Context, l Ledger) {
+func (r *Recorder) pruneLedger(ctx context.Context, l Ledger) {
 	if r.config.Ledger.RetentionDays == 0 {
 		return
 	}
@@ -379,14 +379,14 @@ func (r *Recorder) prune(ctx context.Context, l Ledger) {
 	}
 }
 
-// last records what waits when the operator ends. What runs is seen by the next one.
-func (r *Recorder) last(l Ledger) {
+// recordRemaining records what waits when the operator ends. What runs is seen by the next one.
+func (r *Recorder) recordRemaining(l Ledger) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
-	if err := r.write(ctx, l, false); err != nil {
+	if err := r.writeWaiting(ctx, l, false); err != nil {
 		r.log.Error(err, "Cannot record the last in the ledger; the next operator closes the gap")
 	}
 }
 
 // Decided has a decision recorded soon. It never waits, and does nothing in an operator that keeps no ledger or does not lead.
-func (r *Recorder) Decided(d ledger.Decision) { r.decide(d) }
+func (r *Recorder) Decided(d ledger.Decision) { r.keepDecisions(d) }

@@ -159,7 +159,7 @@ func TestPodsThatWereThereWhenTheWatchBeganDoNotEndNow(t *testing.T) {
 		pass(3 * 24 * time.Hour)
 		c.start()
 		ended := newPod("a", boundOn(bound), phase(corev1.PodFailed, time.Time{}))
-		c.recorder.handler(c.t.Context()).OnAdd(ended, true)
+		c.recorder.podHandler(c.t.Context()).OnAdd(ended, true)
 		pass(time.Minute)
 		g.Expect(m.stays).To(BeEmpty())
 		c.set(newPod("b", boundOn(now())))
@@ -300,7 +300,7 @@ func TestWhatWasMissedOfPods(t *testing.T) {
 		c.set(other)
 		c.drop(newPod("b", boundOn(began)), false)
 		missed := toolscache.DeletedFinalStateUnknown{Key: "ads/b", Obj: newPod("b", boundOn(began))}
-		c.recorder.handler(c.t.Context()).OnDelete(missed)
+		c.recorder.podHandler(c.t.Context()).OnDelete(missed)
 		pass(endsInterval)
 		for _, name := range []string{"a", "b"} {
 			g.Expect(m.get(name)).To(And(HaveField("Outcome", ledger.Lost), HaveField("Uncertain", true)), name)
@@ -379,9 +379,9 @@ func TestLedgerInAFile(t *testing.T) {
 		for _, pod := range pods {
 			c.set(pod)
 		}
-		c.recorder.lead()
+		c.recorder.beginLeading()
 		g.Expect(c.recorder.closeGap(t.Context(), l)).To(Succeed())
-		g.Expect(c.recorder.write(t.Context(), l, true)).To(Succeed())
+		g.Expect(c.recorder.writeWaiting(t.Context(), l, true)).To(Succeed())
 		_, _ = c.recorder.Spent("ads", 2*time.Hour)
 		c.recorder.readSpendings(t.Context(), l, true)
 		return c

@@ -28,7 +28,7 @@ func (r *Recorder) recordRoom(ctx context.Context, l Ledger) error {
 		r.log.Error(err, "Cannot measure how much is free; it is left out of reports", "after", roomInterval.String())
 	}
 	if err == nil && there {
-		if err := r.record(ctx, l, ledger.Entries{Rooms: []ledger.FreeRoom{{
+		if err := r.recordEntries(ctx, l, ledger.Entries{Rooms: []ledger.FreeRoom{{
 			At: slot, Free: float64(room.Free), Unusable: min(1, max(0, room.Unusable)), Gangs: int64(room.Weight),
 		}}}); err != nil {
 			return err

@@ -72,7 +72,7 @@ func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 	for _, window := range r.toRead(r.now(), all) {
 		now := r.now()
-		used, err := r.used(ctx, l, now.Add(-window), now)
+		used, err := r.usedByUser(ctx, l, now.Add(-window), now)
 		if ctx.Err() != nil {
 			return
 		}
@@ -80,7 +80,7 @@ func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 			r.metrics.failures.Inc()
 			r.log.Error(err, "Cannot read from the ledger what was used; it is tried again", "window", window.String(),
 				"after", seenInterval.String())
-			r.failed(window)
+			r.noteFailed(window)
 			continue
 		}
 		r.spendings.mu.Lock()
@@ -91,8 +91,8 @@ func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 	}
 }
 
-// failed notes that a window could not be read.
-func (s *spendings) failed(window time.Duration) {
+// noteFailed notes that a window could not be read.
+func (s *spendings) noteFailed(window time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.windows[window]; w != nil {
@@ -100,8 +100,8 @@ func (s *spendings) failed(window time.Duration) {
 	}
 }
 
-// used is what was used of accelerators, by profile and user.
-func (r *Recorder) used(ctx context.Context, l Ledger, from, to time.Time) (map[string]map[string]int64, error) {
+// usedByUser is what was used of accelerators, by profile and user.
+func (r *Recorder) usedByUser(ctx context.Context, l Ledger, from, to time.Time) (map[string]map[string]int64, error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	totals, err := l.Usage(limited, ledger.Query{

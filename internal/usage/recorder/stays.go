@@ -49,7 +49,7 @@ func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.T
 		},
 		Begin: boundAt(pod), End: seen,
 	}
-	describe(&s.Pod, pod, cfg)
+	describePod(&s.Pod, pod, cfg)
 	if accelerator := acceleratorOf(asked, cfg); accelerator != "" {
 		s.Model = place.Node[cfg.Accelerators[accelerator]]
 	}
@@ -77,9 +77,9 @@ func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	return pod.Annotations[v1alpha1.AnnotationOwner]
 }
 
-// describe says whose the pod is. Labels and annotations of ours say nothing on a pod of somebody else: whoever may create pods
-// writes them.
-func describe(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
+// describePod says whose the pod is. Labels and annotations of ours say nothing on a pod of somebody else: whoever may create
+// pods writes them.
+func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 	p.User = UserOf(pod, cfg)
 	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
 		p.Kind, p.Task = controllerOf(pod)
@@ -117,21 +117,21 @@ func Gone(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time
 // end makes the end of a stay of what is known of a pod.
 type end func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay
 
-// lost is the end of a stay that nobody saw: when it was last seen is all that is known.
-func lost(s ledger.Stay) ledger.Stay {
+// lostStay is the end of a stay that nobody saw: when it was last seen is all that is known.
+func lostStay(s ledger.Stay) ledger.Stay {
 	s.Final, s.Outcome, s.Uncertain = true, ledger.Lost, true
 	return s
 }
 
-// missed is the end of the stay of a pod that ran when the watch last saw it: when and how it ended, nobody knows.
-func missed(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
-	return lost(StayOf(pod, place, cfg, now))
+// missedStay is the end of the stay of a pod that ran when the watch last saw it: when and how it ended, nobody knows.
+func missedStay(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+	return lostStay(StayOf(pod, place, cfg, now))
 }
 
-// past is the end of the stay of a pod that has ended while nobody looked. If it does not say when, it is uncertain: it was when
-// the ledger last saw it run, or, where the ledger does not have it as running and sighted is zero, the last time that the pod
-// tells of. It is never now, because that may have been days ago.
-func past(sighted time.Time) end {
+// pastEnd is the end of the stay of a pod that has ended while nobody looked. If it does not say when, it is uncertain: it
+// was when the ledger last saw it run, or, where the ledger does not have it as running and sighted is zero, the last time
+// that the pod tells of. It is never now, because that may have been days ago.
+func pastEnd(sighted time.Time) end {
 	return func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
 		s := StayOf(pod, place, cfg, now)
 		if _, known := endedAt(pod); known {

@@ -7,25 +7,25 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// handler keeps begins and ends of stays, as an informer tells them. Before the operator leads it keeps nothing, nor of the pods
-// that were there when it began to watch: who begins to lead looks at all pods that are there.
-func (r *Recorder) handler(ctx context.Context) toolscache.ResourceEventHandler {
+// podHandler keeps begins and ends of stays, as an informer tells them. Before the operator leads it keeps nothing, nor of
+// the pods that were there when it began to watch: who begins to lead looks at all pods that are there.
+func (r *Recorder) podHandler(ctx context.Context) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			if pod, ok := o.(*corev1.Pod); ok && !initial && r.leads() {
-				r.changed(ctx, nil, pod)
+			if pod, ok := o.(*corev1.Pod); ok && !initial && r.isLeading() {
+				r.podChanged(ctx, nil, pod)
 			}
 		},
 		UpdateFunc: func(before, o any) {
 			old, was := before.(*corev1.Pod)
 			pod, is := o.(*corev1.Pod)
 			switch {
-			case !was || !is || !r.leads():
+			case !was || !is || !r.isLeading():
 			case old.UID != pod.UID: // The watch missed how one went and another of the same name came.
-				r.gone(ctx, old, true)
-				r.changed(ctx, nil, pod)
+				r.podGone(ctx, old, true)
+				r.podChanged(ctx, nil, pod)
 			default:
-				r.changed(ctx, old, pod)
+				r.podChanged(ctx, old, pod)
 			}
 		},
 		DeleteFunc: func(o any) {
@@ -33,36 +33,36 @@ func (r *Recorder) handler(ctx context.Context) toolscache.ResourceEventHandler 
 			if unseen {
 				o = missed.Obj
 			}
-			if pod, ok := o.(*corev1.Pod); ok && r.leads() {
-				r.gone(ctx, pod, unseen)
+			if pod, ok := o.(*corev1.Pod); ok && r.isLeading() {
+				r.podGone(ctx, pod, unseen)
 			}
 		},
 	}
 }
 
-// changed keeps the begin of a pod that was not bound before, and the end of one that had not ended. Old is nil for a new pod.
-func (r *Recorder) changed(ctx context.Context, old, pod *corev1.Pod) {
+// podChanged keeps the begin of a pod that was not bound before, and the end of one that had not ended. Old is nil for a new pod.
+func (r *Recorder) podChanged(ctx context.Context, old, pod *corev1.Pod) {
 	switch {
 	case pod.Spec.NodeName == "":
 	case hasEnded(pod):
 		if old == nil || !hasEnded(old) {
-			r.ended(ctx, pod, StayOf)
+			r.keepEnded(ctx, pod, StayOf)
 		}
 	case old == nil || old.Spec.NodeName == "":
 		if place := r.place(ctx, pod); Counts(pod, place, r.config) {
-			r.begin(pod.UID, StayOf(pod, place, r.config, r.now()))
+			r.keepBegin(pod.UID, StayOf(pod, place, r.config, r.now()))
 		}
 	}
 }
 
-// gone keeps the end of a pod that is not there any more, which the watch may not have seen.
-func (r *Recorder) gone(ctx context.Context, pod *corev1.Pod, unseen bool) {
+// podGone keeps the end of a pod that is not there any more, which the watch may not have seen.
+func (r *Recorder) podGone(ctx context.Context, pod *corev1.Pod, unseen bool) {
 	if pod.Spec.NodeName == "" {
 		return
 	}
 	how := end(Gone)
 	if unseen && !hasEnded(pod) {
-		how = missed
+		how = missedStay
 	}
-	r.ended(ctx, pod, how)
+	r.keepEnded(ctx, pod, how)
 }

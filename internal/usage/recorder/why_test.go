@@ -83,11 +83,11 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 		} {
 			c.set(pod)
 		}
-		c.recorder.lead()
+		c.recorder.beginLeading()
 		decided(c.recorder)
 		g.Expect(c.trainings.Add(job)).To(Succeed())
 		g.Expect(c.recorder.closeGap(t.Context(), l)).To(Succeed())
-		g.Expect(c.recorder.write(t.Context(), l, true)).To(Succeed())
+		g.Expect(c.recorder.writeWaiting(t.Context(), l, true)).To(Succeed())
 		g.Expect(l.Close()).To(Succeed())
 	}
 	operate(func(r *Recorder) {

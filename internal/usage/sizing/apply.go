@@ -24,7 +24,7 @@ func Apply(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) 
 		}
 		c, name := &containers[at].Resources, corev1.ResourceName(r.Resource)
 		if limit, limited := c.Limits[name]; limited {
-			c.Limits[name] = quantity(proportion(amount(limit, r.Resource), r), r.Resource)
+			c.Limits[name] = toQuantity(proportionalLimit(wholeAmount(limit, r.Resource), r), r.Resource)
 		}
 		if _, requested := c.Requests[name]; requested {
 			c.Requests[name] = r.Sized
@@ -32,9 +32,9 @@ func Apply(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) 
 	}
 }
 
-// proportion is a limit in proportion to what became of the request.
-func proportion(limit int64, r *v1alpha1.SizedResource) int64 {
-	requested, sized := amount(r.Requested, r.Resource), amount(r.Sized, r.Resource)
+// proportionalLimit is a limit in proportion to what became of the request.
+func proportionalLimit(limit int64, r *v1alpha1.SizedResource) int64 {
+	requested, sized := wholeAmount(r.Requested, r.Resource), wholeAmount(r.Sized, r.Resource)
 	if limit == requested {
 		return sized
 	}

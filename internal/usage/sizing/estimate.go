@@ -50,7 +50,7 @@ type Estimate struct {
 func (h History) Estimate(part Part, resource string, rule config.Sizing) Estimate {
 	u := h.Usage[part]
 	e := Estimate{
-		WindowDays: h.WindowDays, Wider: 1, Growth: growth(h.Days[part], resource), BufferPercent: rule.CPUBufferPercent,
+		WindowDays: h.WindowDays, Wider: 1, Growth: growthFactor(h.Days[part], resource), BufferPercent: rule.CPUBufferPercent,
 		Coverage: 100, Reason: v1alpha1.SizedByUse,
 	}
 	if u.RunSeconds > 0 {
@@ -77,13 +77,13 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 		e.Wider = max(1+1/e.Days-1/float64(h.WindowDays), 1)
 	}
 	if e.Reason == v1alpha1.SizedByUse {
-		e.Cap = e.widened(resource)
+		e.Cap = e.withMargins(resource)
 	}
 	return e
 }
 
-// widened is what was used, with the tier's buffer and what a short history and a trend add, in whole millicores or MiB.
-func (e Estimate) widened(resource string) int64 {
+// withMargins is what was used, with the tier's buffer and what a short history and a trend add, in whole millicores or MiB.
+func (e Estimate) withMargins(resource string) int64 {
 	// What rounding leaves behind the comma must not add a whole unit.
 	wanted := float64(e.Used) * float64(e.BufferPercent) / 100 * e.Wider * e.Growth * (1 - 1e-12)
 	if resource == CPU {
@@ -103,7 +103,7 @@ func (h History) Granted(role Role, resource string, rule config.Sizing) (amount
 		if e.Reason != v1alpha1.SizedByUse || resource == Memory && u.OOMKills > 0 {
 			return 0, false
 		}
-		amount += max(e.Cap, floor(resource, rule))
+		amount += max(e.Cap, tierFloor(resource, rule))
 	}
 	return amount, amount > 0
 }

@@ -36,20 +36,20 @@ func dayOf(at time.Time, u Usage) Day {
 	return Day{Number: at.Unix() / day, CPU: int64(math.Ceil(enough * 1000)), Memory: u.MemoryPeak}
 }
 
-// of is the amount of a resource.
-func (d Day) of(resource string) int64 {
+// amountOf is the amount of a resource.
+func (d Day) amountOf(resource string) int64 {
 	if resource == CPU {
 		return d.CPU
 	}
 	return d.Memory
 }
 
-// growth is the factor, from 1 to mostGrowth, by which more of a resource is likely to be needed in the days ahead than on the
-// last of those given, which may come in any order, each once. The test of Mann (1945) and Kendall (1975) says whether there is a
-// trend, and the slope of Theil (1950) and Sen (1968), which a day that is unlike the others does not turn, says which: that of
-// all days or of their second half, whichever is less, so that a step is not taken for a slope.
-func growth(days []Day, resource string) float64 {
-	of := func(d Day) int64 { return d.of(resource) }
+// growthFactor is the factor, from 1 to mostGrowth, by which more of a resource is likely to be needed in the days ahead than
+// on the last of those given, which may come in any order, each once. The test of Mann (1945) and Kendall (1975) says whether
+// there is a trend, and the slope of Theil (1950) and Sen (1968), which a day that is unlike the others does not turn, says
+// which: that of all days or of their second half, whichever is less, so that a step is not taken for a slope.
+func growthFactor(days []Day, resource string) float64 {
+	of := func(d Day) int64 { return d.amountOf(resource) }
 	days = slices.DeleteFunc(slices.Clone(days), func(d Day) bool { return of(d) <= 0 })
 	n := float64(len(days))
 	if n < fewestDays {
@@ -65,7 +65,7 @@ func growth(days []Day, resource string) float64 {
 	if float64(rises-1) < certain*math.Sqrt(n*(n-1)*(2*n+5)/18) {
 		return 1
 	}
-	perDay := min(slope(days, of), slope(days[len(days)/2:], of))
+	perDay := min(medianSlope(days, of), medianSlope(days[len(days)/2:], of))
 	last := days[len(days)-1].Number
 	levels := make([]float64, 0, len(days))
 	for _, d := range days {
@@ -74,8 +74,8 @@ func growth(days []Day, resource string) float64 {
 	return min(max(1+ahead*perDay/median(levels), 1), mostGrowth)
 }
 
-// slope is the median of those between any two days.
-func slope(days []Day, of func(Day) int64) float64 {
+// medianSlope is the median of those between any two days.
+func medianSlope(days []Day, of func(Day) int64) float64 {
 	var all []float64
 	for i, early := range days {
 		for _, late := range days[i+1:] {

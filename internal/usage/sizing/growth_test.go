@@ -42,8 +42,8 @@ func TestGrowth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			h := trainer(c.days...)
-			g.Expect(growth(h.Days[Part{Worker, "trainer"}], Memory)).To(BeNumerically("~", c.want, 1e-9))
-			g.Expect(growth(h.Days[Part{Worker, "trainer"}], CPU)).To(BeEquivalentTo(1))
+			g.Expect(growthFactor(h.Days[Part{Worker, "trainer"}], Memory)).To(BeNumerically("~", c.want, 1e-9))
+			g.Expect(growthFactor(h.Days[Part{Worker, "trainer"}], CPU)).To(BeEquivalentTo(1))
 		})
 	}
 }
@@ -80,13 +80,13 @@ func TestLawsOfGrowth(t *testing.T) {
 		for i := range days {
 			days[i] = Day{Number: int64(i), Memory: c.Int64N(1 << 30)}
 		}
-		grows := growth(days, Memory)
+		grows := growthFactor(days, Memory)
 		g.Expect(grows).To(And(BeNumerically(">=", 1), BeNumerically("<=", mostGrowth)), "seed %d", seed)
 		later := make([]Day, len(days))
 		for to, from := range c.Perm(len(days)) {
 			later[to] = Day{Number: days[from].Number + 1000, Memory: 4 * days[from].Memory}
 		}
-		g.Expect(growth(later, Memory)).To(BeNumerically("~", grows, 1e-9), "seed %d: order, date and scale are no trend's", seed)
+		g.Expect(growthFactor(later, Memory)).To(BeNumerically("~", grows, 1e-9), "seed %d: order, date and scale are no trend's", seed)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestWithinABucket(t *testing.T) {
 	g := NewWithT(t)
 	u := Usage{}
 	u.CPU.Add(2, 100)
-	upper := processors(bucketOf(2))
+	upper := bucketBound(bucketOf(2))
 	for share, want := range map[float64]float64{1: upper, 0.5: upper * math.Pow(step, -0.5), 0.01: upper * math.Pow(step, -0.99)} {
 		enough, known := u.Quantile(share)
 		g.Expect(known).To(BeTrue())

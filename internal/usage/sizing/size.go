@@ -51,12 +51,12 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 			for _, name := range []string{CPU, Memory} {
 				s := sizer{h: h, rules: r, now: now, part: Part{ask.Role, c.Name}, resource: name}
 				if s.requested, s.limit = requestAndLimit(c.Resources, name); s.requested > 0 && len(st.Resources) < most {
-					st.Resources = append(st.Resources, s.size())
+					st.Resources = append(st.Resources, s.sizeResource())
 				}
 			}
 		}
 	}
-	st.Summary = summary(st)
+	st.Summary = summaryLine(st)
 	st.Accelerators = h.Accelerators()
 	return st
 }
@@ -65,23 +65,23 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 // in for a request that is missing, as the API server has it.
 func requestAndLimit(r corev1.ResourceRequirements, name string) (requested, limit int64) {
 	if q, ok := r.Limits[corev1.ResourceName(name)]; ok {
-		limit = amount(q, name)
+		limit = wholeAmount(q, name)
 	}
 	if q, ok := r.Requests[corev1.ResourceName(name)]; ok {
-		return amount(q, name), limit
+		return wholeAmount(q, name), limit
 	}
 	return limit, limit
 }
 
-func amount(q resource.Quantity, name string) int64 {
+func wholeAmount(q resource.Quantity, name string) int64 {
 	if name == CPU {
 		return q.MilliValue()
 	}
 	return q.Value()
 }
 
-// quantity is an amount as people write it.
-func quantity(amount int64, name string) resource.Quantity {
+// toQuantity is an amount as people write it.
+func toQuantity(amount int64, name string) resource.Quantity {
 	if name == CPU {
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
 	}
@@ -99,45 +99,45 @@ type sizer struct {
 	limit     int64
 }
 
-func (s *sizer) size() v1alpha1.SizedResource {
+func (s *sizer) sizeResource() v1alpha1.SizedResource {
 	rule := s.rules.Tier.Sizing
 	e := s.h.Estimate(s.part, s.resource, rule)
 	sized := v1alpha1.SizedResource{
 		Role: string(s.part.Role), Container: s.part.Container, Resource: s.resource,
-		Requested: quantity(s.requested, s.resource),
+		Requested: toQuantity(s.requested, s.resource),
 	}
 	granted := s.requested
-	before := s.before()
-	if before != nil && before.OOMKilledTime != nil && s.now.Sub(before.OOMKilledTime.Time) < s.window() {
+	before := s.sizedBefore()
+	if before != nil && before.OOMKilledTime != nil && s.now.Sub(before.OOMKilledTime.Time) < s.windowLength() {
 		sized.OOMKilledTime = before.OOMKilledTime
 	}
 	switch killed := s.resource == Memory && (s.h.Usage[s.part].OOMKills > 0 || sized.OOMKilledTime != nil); {
 	case killed:
 		sized.Reason = v1alpha1.SizedByOOM
-		granted = s.raised(e)
+		granted = s.raisedRequest(e)
 	case s.h.Unavailable != "":
 		sized.Reason = v1alpha1.SizedByMetrics
 		if before != nil && s.rules.Before.Mode == v1alpha1.SizingEnforce {
-			granted = min(granted, amount(before.Sized, s.resource))
+			granted = min(granted, wholeAmount(before.Sized, s.resource))
 		}
 	case e.Reason != v1alpha1.SizedByUse:
 		sized.Reason = e.Reason
 	default:
 		sized.Reason = v1alpha1.SizedByUse
-		if granted = min(s.requested, max(e.Cap, floor(s.resource, rule))); granted == s.requested {
+		if granted = min(s.requested, max(e.Cap, tierFloor(s.resource, rule))); granted == s.requested {
 			sized.Reason = v1alpha1.SizedFits
 		}
 	}
-	sized.Sized = quantity(granted, s.resource)
+	sized.Sized = toQuantity(granted, s.resource)
 	if granted == s.requested {
 		sized.Sized = sized.Requested
 	}
-	sized.Message = s.explain(e, sized)
+	sized.Message = s.explainSizing(e, sized)
 	return sized
 }
 
-// before is what the last attempt was given.
-func (s *sizer) before() *v1alpha1.SizedResource {
+// sizedBefore is what the last attempt was given.
+func (s *sizer) sizedBefore() *v1alpha1.SizedResource {
 	if s.rules.Before == nil {
 		return nil
 	}
@@ -151,10 +151,12 @@ func (s *sizer) before() *v1alpha1.SizedResource {
 	return &all[i]
 }
 
-func (s *sizer) window() time.Duration { return time.Duration(s.h.WindowDays) * day * time.Second }
+func (s *sizer) windowLength() time.Duration {
+	return time.Duration(s.h.WindowDays) * day * time.Second
+}
 
-// floor is what the tier cuts nothing of a resource below.
-func floor(name string, rule config.Sizing) int64 {
+// tierFloor is what the tier cuts nothing of a resource below.
+func tierFloor(name string, rule config.Sizing) int64 {
 	least := rule.MinCPU
 	if name == Memory {
 		least = rule.MinMemory
@@ -163,24 +165,24 @@ func floor(name string, rule config.Sizing) int64 {
 	if err != nil {
 		return 0
 	}
-	return amount(q, name)
+	return wholeAmount(q, name)
 }
 
 // killedAtLimit tells whether a container was killed at the limit that it would have now, or at a higher one.
 func (s *sizer) killedAtLimit() bool { return s.h.Usage[s.part].OOMLimit*100 >= s.limit*nearly }
 
-// raised is the request of a container that ran out of memory: not less than was asked, whatever it was given then, and what it
-// may need, as Vertical Pod Autoscaler guesses that. If it was killed at the limit that it would have now, the tier's buffer
-// comes on top, because it is a guess, and it is what its peak calls for at least. Its limit follows its request, so that it is
-// the limit that is raised.
-func (s *sizer) raised(e Estimate) int64 {
+// raisedRequest is the request of a container that ran out of memory: not less than was asked, whatever it was given then,
+// and what it may need, as Vertical Pod Autoscaler guesses that. If it was killed at the limit that it would have now, the
+// tier's buffer comes on top, because it is a guess, and it is what its peak calls for at least. Its limit follows its
+// request, so that it is the limit that is raised.
+func (s *sizer) raisedRequest(e Estimate) int64 {
 	killedAt := s.h.Usage[s.part].OOMLimit
 	if s.limit <= 0 || killedAt <= 0 {
 		return s.requested
 	}
 	enough := max(killedAt*oomPercent/100, killedAt+oomBytes)
 	if s.killedAtLimit() {
-		enough = max(enough*int64(e.BufferPercent)/100, e.widened(Memory))
+		enough = max(enough*int64(e.BufferPercent)/100, e.withMargins(Memory))
 	}
 	if enough <= s.limit {
 		return s.requested

@@ -269,8 +269,8 @@ func drawnAsk(c *rand.Rand) Ask {
 	a := asking("1", "1Gi")
 	r := a.Containers[0].Resources
 	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
-		list[corev1.ResourceCPU] = quantity(1+c.Int64N(64000), CPU)
-		list[corev1.ResourceMemory] = quantity((1+c.Int64N(64*1024))*mib, Memory)
+		list[corev1.ResourceCPU] = toQuantity(1+c.Int64N(64000), CPU)
+		list[corev1.ResourceMemory] = toQuantity((1+c.Int64N(64*1024))*mib, Memory)
 	}
 	if c.IntN(3) == 0 {
 		delete(r.Limits, corev1.ResourceMemory)
@@ -348,7 +348,7 @@ func TestMoreImportantTiersGetMore(t *testing.T) {
 func TestBuckets(t *testing.T) {
 	g := NewWithT(t)
 	for k := range lastBucket + 1 {
-		g.Expect(bucketOf(processors(k))).To(Equal(k), "a bucket holds its own upper bound")
+		g.Expect(bucketOf(bucketBound(k))).To(Equal(k), "a bucket holds its own upper bound")
 	}
 	for _, none := range []float64{math.NaN(), -1, 0} {
 		g.Expect(bucketOf(none)).To(BeZero())

@@ -122,8 +122,8 @@ func bucketOf(processors float64) int {
 	return min(int(math.Ceil(math.Log(processors/0.001)/math.Log(step)-1e-9)), lastBucket)
 }
 
-// processors are the upper bound of a bucket.
-func processors(bucket int) float64 { return 0.001 * math.Pow(step, float64(bucket)) }
+// bucketBound are the upper bound of a bucket.
+func bucketBound(bucket int) float64 { return 0.001 * math.Pow(step, float64(bucket)) }
 
 // Add counts samples of so many processors, and makes the histogram if it is nil.
 func (h *Histogram) Add(processors float64, samples int64) {
@@ -171,7 +171,7 @@ func quantile(exact, held Histogram, share float64) (enough float64, known bool)
 			above *= 1 - float64(n)/atRisk
 			if above <= 1-share+1e-12 {
 				within := min((before-(1-share))/(before-above), 1)
-				return processors(bucket) * math.Pow(step, within-1), true
+				return bucketBound(bucket) * math.Pow(step, within-1), true
 			}
 		}
 		atRisk -= float64(exact[bucket] + held[bucket])
@@ -190,7 +190,7 @@ func (u Usage) MeanCPU() (millicores int64, known bool) {
 	all := u.CPU.Merge(u.Throttled)
 	sum := 0.0
 	for _, bucket := range slices.Sorted(maps.Keys(all)) { // so that the sum is the same whenever it is asked for
-		sum += float64(all[bucket]) * processors(bucket) * (1 + 1/step) / 2
+		sum += float64(all[bucket]) * bucketBound(bucket) * (1 + 1/step) / 2
 	}
 	n := all.Samples()
 	if n == 0 {

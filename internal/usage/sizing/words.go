@@ -13,11 +13,11 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// explain says how it came about, with the figures.
-func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
+// explainSizing says how it came about, with the figures.
+func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 	switch sized.Reason {
 	case v1alpha1.SizedByUse:
-		if amount(sized.Sized, s.resource) > e.Cap {
+		if wholeAmount(sized.Sized, s.resource) > e.Cap {
 			return fmt.Sprintf("%s; tier %s cuts nothing below %s.", e.Formula(s.resource), s.rules.Tier.Name, sized.Sized.String())
 		}
 		return e.Formula(s.resource) + "."
@@ -31,13 +31,14 @@ func (s *sizer) explain(e Estimate, sized v1alpha1.SizedResource) string {
 	u := s.h.Usage[s.part]
 	said := "A container that had been given less than was requested was killed for want of memory"
 	if u.OOMKills > 0 {
-		said = fmt.Sprintf("%s killed for want of memory in the last %s, at a limit of %s", times(u.OOMKills), window(e.WindowDays),
+		said = fmt.Sprintf("%s killed for want of memory in the last %s, at a limit of %s", formatTimes(u.OOMKills),
+			formatWindow(e.WindowDays),
 			Words(u.OOMLimit, Memory))
 	}
-	if amount(sized.Sized, Memory) > s.requested {
+	if wholeAmount(sized.Sized, Memory) > s.requested {
 		said += ": it gets a fifth more than it had then, 100Mi at least"
 		if s.killedAtLimit() {
-			said += fmt.Sprintf(", × %s, or what its peak calls for", decimal(float64(e.BufferPercent)/100))
+			said += fmt.Sprintf(", × %s, or what its peak calls for", formatDecimal(float64(e.BufferPercent)/100))
 		}
 		return said + ", and twice of what was requested at most."
 	}
@@ -57,9 +58,10 @@ func (e Estimate) Say(resource string) string {
 			"or leave it out.", Words(e.Used, resource))
 	case e.Coverage < enoughCoverage:
 		return fmt.Sprintf("Only %d %% of the time that the task ran in the last %s was seen, and %d %% is needed.", e.Coverage,
-			window(e.WindowDays), enoughCoverage)
+			formatWindow(e.WindowDays), enoughCoverage)
 	}
-	return fmt.Sprintf("%s of history in the last %s is not enough, which begins with a day.", days(e.Days), window(e.WindowDays))
+	return fmt.Sprintf("%s of history in the last %s is not enough, which begins with a day.", formatDays(e.Days),
+		formatWindow(e.WindowDays))
 }
 
 // Formula is how a cap comes about, in figures.
@@ -68,13 +70,13 @@ func (e Estimate) Formula(resource string) string {
 	if resource == CPU {
 		what = "processors in use"
 	}
-	said := fmt.Sprintf("%s %s over %s of %s × %s", Words(e.Used, resource), what, tenths(e.Days), window(e.WindowDays),
-		decimal(float64(e.BufferPercent)/100))
+	said := fmt.Sprintf("%s %s over %s of %s × %s", Words(e.Used, resource), what, formatTenths(e.Days), formatWindow(e.WindowDays),
+		formatDecimal(float64(e.BufferPercent)/100))
 	if e.Wider > 1.0005 {
-		said += " × " + decimal(e.Wider) + " for a short history"
+		said += " × " + formatDecimal(e.Wider) + " for a short history"
 	}
 	if e.Growth > 1.0005 {
-		said += " × " + decimal(e.Growth) + " because it grows from day to day"
+		said += " × " + formatDecimal(e.Growth) + " because it grows from day to day"
 	}
 	return said + " = " + Words(e.Cap, resource)
 }
@@ -82,51 +84,51 @@ func (e Estimate) Formula(resource string) string {
 // Words are an amount for people: processors to three digits, memory in the largest unit that keeps them.
 func Words(amount int64, name string) string {
 	if name == CPU {
-		return decimal(float64(amount) / 1000)
+		return formatDecimal(float64(amount) / 1000)
 	}
 	for _, unit := range []struct {
 		name string
 		size float64
 	}{{"Ti", 1 << 40}, {"Gi", 1 << 30}} {
 		if float64(amount) >= unit.size {
-			return decimal(float64(amount)/unit.size) + unit.name
+			return formatDecimal(float64(amount)/unit.size) + unit.name
 		}
 	}
-	return decimal(float64(amount)/mib) + "Mi"
+	return formatDecimal(float64(amount)/mib) + "Mi"
 }
 
-// decimal is a number to three digits.
-func decimal(x float64) string {
+// formatDecimal is a number to three digits.
+func formatDecimal(x float64) string {
 	if x >= 100 {
 		return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
 	}
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.*f", 2-int(math.Floor(math.Log10(max(x, 1)))), x), "0"), ".")
 }
 
-func days(n float64) string {
-	if said := tenths(n); said != "1" {
+func formatDays(n float64) string {
+	if said := formatTenths(n); said != "1" {
 		return said + " days"
 	}
 	return "1 day"
 }
 
-func window(n int) string { return days(float64(n)) }
+func formatWindow(n int) string { return formatDays(float64(n)) }
 
-// tenths is a number to one digit behind the comma.
-func tenths(x float64) string {
+// formatTenths is a number to one digit behind the comma.
+func formatTenths(x float64) string {
 	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }
 
-func times(n int64) string {
+func formatTimes(n int64) string {
 	if n == 1 {
 		return "One container was"
 	}
 	return fmt.Sprintf("%d containers were", n)
 }
 
-// summary is what is changed most of each resource, for `kubectl get`: "cpu 16→3.08, memory 64Gi→9.2Gi"; in brackets where it is
-// advice only.
-func summary(st *v1alpha1.SizingStatus) string {
+// summaryLine is what is changed most of each resource, for `kubectl get`: "cpu 16→3.08, memory 64Gi→9.2Gi"; in brackets
+// where it is advice only.
+func summaryLine(st *v1alpha1.SizingStatus) string {
 	var parts []string
 	for _, name := range []string{CPU, Memory} {
 		changed := slices.DeleteFunc(slices.Clone(st.Resources), func(r v1alpha1.SizedResource) bool {
@@ -135,9 +137,11 @@ func summary(st *v1alpha1.SizingStatus) string {
 		if len(changed) == 0 {
 			continue
 		}
-		change := func(r v1alpha1.SizedResource) int64 { return amount(r.Requested, name) - amount(r.Sized, name) }
+		change := func(r v1alpha1.SizedResource) int64 {
+			return wholeAmount(r.Requested, name) - wholeAmount(r.Sized, name)
+		}
 		most := slices.MaxFunc(changed, func(a, b v1alpha1.SizedResource) int { return cmp.Compare(change(a), change(b)) })
-		parts = append(parts, fmt.Sprintf("%s %s→%s", name, words(most.Requested, name), words(most.Sized, name)))
+		parts = append(parts, fmt.Sprintf("%s %s→%s", name, amountWords(most.Requested, name), amountWords(most.Sized, name)))
 	}
 	said := strings.Join(parts, ", ")
 	if said != "" && st.Mode == v1alpha1.SizingRecommend {
@@ -146,7 +150,7 @@ func summary(st *v1alpha1.SizingStatus) string {
 	return said
 }
 
-func words(q resource.Quantity, name string) string { return Words(amount(q, name), name) }
+func amountWords(q resource.Quantity, name string) string { return Words(wholeAmount(q, name), name) }
 
 const (
 	// idleShare is the share of the time, in percent, below which accelerators are said to stand idle.
@@ -165,7 +169,8 @@ func (h History) Accelerators() string {
 		return ""
 	}
 	share := u.ActiveMilliseconds / 10 / u.HeldSeconds
-	said := fmt.Sprintf("Accelerators were in use %d %% of the time that they were held in the last %s", share, window(h.WindowDays))
+	said := fmt.Sprintf("Accelerators were in use %d %% of the time that they were held in the last %s", share,
+		formatWindow(h.WindowDays))
 	if u.MemoryPeakMiB > 0 {
 		said += fmt.Sprintf(", with at most %s of memory on one", Words(u.MemoryPeakMiB*mib, Memory))
 	}
@@ -188,7 +193,7 @@ func Tell(before, after *v1alpha1.SizingStatus) string {
 	for i := range after.Resources {
 		if r := &after.Resources[i]; r.Requested.Cmp(r.Sized) != 0 {
 			changes = append(changes, fmt.Sprintf("%s of %s %s %s instead of %s: %s", r.Container, r.Role, r.Resource,
-				words(r.Sized, r.Resource), words(r.Requested, r.Resource), strings.TrimSuffix(r.Message, ".")))
+				amountWords(r.Sized, r.Resource), amountWords(r.Requested, r.Resource), strings.TrimSuffix(r.Message, ".")))
 		}
 	}
 	return fmt.Sprintf("By what was used, containers %s: %s.", may, strings.Join(changes, "; "))

@@ -74,8 +74,8 @@ type telling struct {
 	position int32
 }
 
-// add adds a decision, whose id tells it from others of its kind about the job.
-func (t *telling) add(at metav1.Time, kind, id string, d ledger.Decision, figures ...string) {
+// addDecision adds a decision, whose id tells it from others of its kind about the job.
+func (t *telling) addDecision(at metav1.Time, kind, id string, d ledger.Decision, figures ...string) {
 	d.At, d.Kind, d.ID = at.Time, kind, id
 	d.Namespace, d.Name, d.UID = t.job.GetNamespace(), t.job.GetName(), string(t.job.GetUID())
 	d.Attempt, d.Message = t.attempt, text.Clip(d.Message, longest)
@@ -91,8 +91,8 @@ func (t *telling) add(at metav1.Time, kind, id string, d ledger.Decision, figure
 	t.decided = append(t.decided, d)
 }
 
-// wait adds what a job waits for, if that is not the ordinary way of a job: once for each reason and turn.
-func (t *telling) wait(conditions []metav1.Condition, turn string) {
+// addWait adds what a job waits for, if that is not the ordinary way of a job: once for each reason and turn.
+func (t *telling) addWait(conditions []metav1.Condition, turn string) {
 	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
 		c := meta.FindStatusCondition(conditions, kind)
 		if c == nil || c.Status != metav1.ConditionTrue || ordinary[c.Reason] {
@@ -108,7 +108,7 @@ func (t *telling) wait(conditions []metav1.Condition, turn string) {
 		if t.position > 0 {
 			figures = []string{"place", strconv.Itoa(int(t.position))}
 		}
-		t.add(c.LastTransitionTime, kind, c.Reason+" "+turn, ledger.Decision{Reason: c.Reason, Message: c.Message}, figures...)
+		t.addDecision(c.LastTransitionTime, kind, c.Reason+" "+turn, ledger.Decision{Reason: c.Reason, Message: c.Message}, figures...)
 	}
 }
 
@@ -120,9 +120,9 @@ var ordinary = map[string]bool{
 	v1alpha1.ReasonReadingStore: true, v1alpha1.ReasonMerging: true, v1alpha1.ReasonStopping: true,
 }
 
-// news are the decisions of a status that the one before it does not have. A wait whose condition only came to another reason
-// began now: the status has no time of that.
-func news(before, after []ledger.Decision, waited bool, now time.Time) []ledger.Decision {
+// newDecisions are the decisions of a status that the one before it does not have. A wait whose condition only came to
+// another reason began now: the status has no time of that.
+func newDecisions(before, after []ledger.Decision, waited bool, now time.Time) []ledger.Decision {
 	type key struct{ kind, id string }
 	known := make(map[key]bool, len(before))
 	for i := range before {
@@ -133,7 +133,7 @@ func news(before, after []ledger.Decision, waited bool, now time.Time) []ledger.
 		if known[key{d.Kind, d.ID}] {
 			continue
 		}
-		if waits(d.Kind) && waited && now.After(d.At) {
+		if isWait(d.Kind) && waited && now.After(d.At) {
 			d.At = now
 		}
 		fresh = append(fresh, d)
@@ -141,22 +141,22 @@ func news(before, after []ledger.Decision, waited bool, now time.Time) []ledger.
 	return fresh
 }
 
-func waits(kind string) bool { return kind == Waited || kind == Capped || kind == AwaitedApproval }
+func isWait(kind string) bool { return kind == Waited || kind == Capped || kind == AwaitedApproval }
 
-// obstructed tells of conditions that say that a job waits, for whatever reason.
-func obstructed(conditions []metav1.Condition) bool {
+// isObstructed tells of conditions that say that a job waits, for whatever reason.
+func isObstructed(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling) ||
 		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)
 }
 
-// lost are the figures of work that is lost since a time, if any is.
-func lost(since *metav1.Time) []string {
+// lostFigures are the figures of work that is lost since a time, if any is.
+func lostFigures(since *metav1.Time) []string {
 	if since == nil {
 		return nil
 	}
 	return []string{LostSince, since.UTC().Format(time.RFC3339)}
 }
 
-func stamp(t metav1.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+func timeID(t metav1.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-func number[T int32 | int64 | int](n T) string { return strconv.FormatInt(int64(n), 10) }
+func formatNumber[T int32 | int64 | int](n T) string { return strconv.FormatInt(int64(n), 10) }

@@ -131,13 +131,13 @@ func TestTransitionsOfATraining(t *testing.T) {
 			}
 			st.ReadyReplicas = 6
 		}), []ledger.Decision{{
-			ID: stamp(after(time.Hour)), At: noon.Add(time.Hour), Kind: GaveWay, Reason: "Told", Other: "rec/launch",
+			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: GaveWay, Reason: "Told", Other: "rec/launch",
 			Message: "Surplus left for rec/launch (Told); 2 workers are away, 6 are ready.", Figures: isOf("away", "2", "ready", "6"),
 		}}},
 		"was preempted": {training(), training(says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempted, "", 0), func(st *status) {
 			st.Preemption = &v1alpha1.PreemptionStatus{By: "rec/launch", Since: after(time.Hour), Tier: "launch"}
 		}), []ledger.Decision{{
-			ID: stamp(after(time.Hour)), At: noon.Add(time.Hour), Kind: Preempted, Reason: v1alpha1.ReasonPreempted, Other: "rec/launch",
+			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Preempted, Reason: v1alpha1.ReasonPreempted, Other: "rec/launch",
 			Message: "It was stopped for rec/launch of tier launch.", Figures: isOf("tierOfOther", "launch"),
 		}}},
 		"its pods were told to leave": {
@@ -145,14 +145,14 @@ func TestTransitionsOfATraining(t *testing.T) {
 			training(preempted(ptr.To(after(time.Minute))),
 				says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempting, "", 90*time.Minute)),
 			[]ledger.Decision{{
-				ID: stamp(after(time.Hour)), At: noon.Add(90 * time.Minute), Kind: Stopped, Reason: v1alpha1.ReasonPreempted,
+				ID: timeID(after(time.Hour)), At: noon.Add(90 * time.Minute), Kind: Stopped, Reason: v1alpha1.ReasonPreempted,
 				Other: "rec/launch", Message: "Its pods were told to leave; the work of 1h29m0s since its last checkpoint is lost.",
 				Figures: isOf("lostSince", "2026-11-17T12:01:00Z"),
 			}},
 		},
 		"was suspended": {training(), training(says(v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended, "stopped", time.Hour)),
 			[]ledger.Decision{{
-				ID: stamp(after(time.Hour)), At: noon.Add(time.Hour), Kind: Suspended, Reason: v1alpha1.ReasonSuspended, Message: "stopped",
+				ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Suspended, Reason: v1alpha1.ReasonSuspended, Message: "stopped",
 			}}},
 		"restarted": {training(), training(func(st *status) {
 			st.Restarts = 3
@@ -168,7 +168,7 @@ func TestTransitionsOfATraining(t *testing.T) {
 			st.CompletionTime, st.Phase = ptr.To(after(time.Hour)), v1alpha1.PhaseFailed
 			st.Reason, st.Message = v1alpha1.ReasonDeadlineExceeded, "too long"
 		}), []ledger.Decision{{
-			ID: stamp(after(time.Hour)), At: noon.Add(time.Hour), Kind: Ended, Reason: v1alpha1.ReasonDeadlineExceeded,
+			ID: timeID(after(time.Hour)), At: noon.Add(time.Hour), Kind: Ended, Reason: v1alpha1.ReasonDeadlineExceeded,
 			Message: "too long", Figures: isOf("phase", "Failed", "restarts", "0"),
 		}}},
 	} {

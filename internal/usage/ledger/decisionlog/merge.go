@@ -13,7 +13,7 @@ import (
 
 // Merge is as Training, about a merge.
 func Merge(job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) []ledger.Decision {
-	return news(ofMerge(job, before), ofMerge(job, after), obstructed(before.Conditions), now)
+	return newDecisions(ofMerge(job, before), ofMerge(job, after), isObstructed(before.Conditions), now)
 }
 
 func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decision {
@@ -26,7 +26,7 @@ func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decis
 		t.position = *st.Position
 	}
 	if st.QueueTime != nil {
-		turn = stamp(*st.QueueTime)
+		turn = timeID(*st.QueueTime)
 	}
 	if st.BlockedBy != nil {
 		t.figures["head"], t.figures["shortfall"] = st.BlockedBy.Head, st.BlockedBy.Shortfall
@@ -34,39 +34,41 @@ func ofMerge(job *v1alpha1.MergeJob, st *v1alpha1.MergeJobStatus) []ledger.Decis
 	if run := st.Run; run != nil {
 		t.attempt, turn = run.ID, fmt.Sprintf("%s-%d", run.ID, run.Attempt)
 	}
-	t.wait(st.Conditions, turn)
+	t.addWait(st.Conditions, turn)
 	delete(t.figures, "head")
 	delete(t.figures, "shortfall")
 	if run := st.Run; run != nil {
-		t.run(st, run, turn)
+		t.addRun(st, run, turn)
 	}
 	c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionSuspended)
 	if c != nil && c.Status == metav1.ConditionTrue {
-		t.add(c.LastTransitionTime, Suspended, stamp(c.LastTransitionTime), ledger.Decision{Reason: c.Reason, Message: c.Message})
+		t.addDecision(c.LastTransitionTime, Suspended, timeID(c.LastTransitionTime), ledger.Decision{Reason: c.Reason,
+			Message: c.Message})
 	}
 	if len(st.History) > 0 {
 		last := &st.History[0]
 		t.attempt = last.Run
-		t.add(last.EndTime, Ended, last.Run, ledger.Decision{Reason: string(last.Outcome), Message: last.Message},
-			"attempts", number(last.Attempts), "increments", number(last.Increments))
+		t.addDecision(last.EndTime, Ended, last.Run, ledger.Decision{Reason: string(last.Outcome), Message: last.Message},
+			"attempts", formatNumber(last.Attempts), "increments", formatNumber(last.Increments))
 	}
 	return t.decided
 }
 
-// run tells of a run that goes on.
-func (t *telling) run(st *v1alpha1.MergeJobStatus, run *v1alpha1.MergeRun, id string) {
+// addRun tells of a run that goes on.
+func (t *telling) addRun(st *v1alpha1.MergeJobStatus, run *v1alpha1.MergeRun, id string) {
 	if run.RunTime != nil {
 		from := run.AskTime
 		if st.QueueTime != nil {
 			from = *st.QueueTime
 		}
 		waited := run.RunTime.Sub(from.Time)
-		t.add(*run.RunTime, Ran, id, ledger.Decision{
+		t.addDecision(*run.RunTime, Ran, id, ledger.Decision{
 			Message: fmt.Sprintf("Run %s began in pool %s with %d pods, %s after it joined the line.", run.ID, st.Pool, run.MinReplicas,
 				waited.Round(time.Second)),
-		}, WaitedSeconds, number(int64(waited.Seconds())), "increments", number(run.Increments))
+		}, WaitedSeconds, formatNumber(int64(waited.Seconds())), "increments", formatNumber(run.Increments))
 	}
 	if run.Outcome == v1alpha1.OutcomeWithdrawn && run.EndTime != nil {
-		t.add(*run.EndTime, Withdrawn, id, ledger.Decision{Reason: run.Reason, Message: run.Message}, lost(run.RunTime)...)
+		t.addDecision(*run.EndTime, Withdrawn, id, ledger.Decision{Reason: run.Reason, Message: run.Message},
+			lostFigures(run.RunTime)...)
 	}
 }

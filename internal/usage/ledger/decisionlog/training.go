@@ -18,7 +18,7 @@ import (
 func Training(
 	job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time,
 ) []ledger.Decision {
-	return news(ofTraining(job, before), ofTraining(job, after), obstructed(before.Conditions), now)
+	return newDecisions(ofTraining(job, before), ofTraining(job, after), isObstructed(before.Conditions), now)
 }
 
 func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) []ledger.Decision {
@@ -32,21 +32,21 @@ func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJo
 		t.figures["workers"] = fmt.Sprintf("%d..%d", a.MinReplicas, a.MaxReplicas)
 	}
 	if st.CompletionTime == nil {
-		t.wait(st.Conditions, number(attempt))
+		t.addWait(st.Conditions, formatNumber(attempt))
 	}
-	t.attempts(st)
-	t.departures(st)
+	t.addAttempts(st)
+	t.addDepartures(st)
 	if end := st.CompletionTime; end != nil {
-		t.add(*end, Ended, stamp(*end), ledger.Decision{Reason: st.Reason, Message: st.Message},
-			"phase", string(st.Phase), "restarts", number(st.Restarts))
+		t.addDecision(*end, Ended, timeID(*end), ledger.Decision{Reason: st.Reason, Message: st.Message},
+			"phase", string(st.Phase), "restarts", formatNumber(st.Restarts))
 	}
 	return t.decided
 }
 
-// attempts tells of how a training began, stopped and went on.
-func (t *telling) attempts(st *v1alpha1.ElasticTrainingJobStatus) {
+// addAttempts tells of how a training began, stopped and went on.
+func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	if a := st.Attempt; a != nil && a.Number > 1 {
-		t.add(a.StartTime, WentOn, t.attempt, ledger.Decision{
+		t.addDecision(a.StartTime, WentOn, t.attempt, ledger.Decision{
 			Message: fmt.Sprintf("Attempt %d began, with %d..%d workers.", a.Number, a.MinReplicas, a.MaxReplicas),
 		})
 	}
@@ -55,20 +55,20 @@ func (t *telling) attempts(st *v1alpha1.ElasticTrainingJobStatus) {
 		if st.WaitSeconds != nil && since.Equal(st.StartTime) {
 			waited, from = time.Duration(*st.WaitSeconds)*time.Second, "submission"
 		}
-		t.add(*since, Ran, t.attempt, ledger.Decision{
+		t.addDecision(*since, Ran, t.attempt, ledger.Decision{
 			Message: fmt.Sprintf("The core of %d began to run in queue %s, %s after %s.", a.MinReplicas, st.Queue,
 				waited.Round(time.Second), from),
-		}, WaitedSeconds, number(int64(waited.Seconds())))
+		}, WaitedSeconds, formatNumber(int64(waited.Seconds())))
 	}
 	if left := st.LeftInVain; left != nil {
-		t.add(left.Time, LeftInVain, stamp(left.Time), ledger.Decision{
+		t.addDecision(left.Time, LeftInVain, timeID(left.Time), ledger.Decision{
 			Reason: v1alpha1.ReasonNotPlaced, Other: left.For,
 			Message: fmt.Sprintf("%d workers had left for %s, which was not placed in time; they take their room back.",
 				left.Workers, left.For),
-		}, "workers", number(left.Workers))
+		}, "workers", formatNumber(left.Workers))
 	}
 	if p := st.Preemption; p != nil {
-		t.add(p.Since, Preempted, stamp(p.Since), ledger.Decision{
+		t.addDecision(p.Since, Preempted, timeID(p.Since), ledger.Decision{
 			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("It was stopped for %s of tier %s.", p.By, p.Tier),
 		}, "tierOfOther", p.Tier)
 	}
@@ -76,30 +76,31 @@ func (t *telling) attempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	suspended := c != nil && c.Status == metav1.ConditionTrue
 	if p := st.Preemption; suspended && p != nil && p.LostSince != nil {
 		worked := c.LastTransitionTime.Sub(p.LostSince.Time)
-		t.add(c.LastTransitionTime, Stopped, stamp(p.Since), ledger.Decision{
+		t.addDecision(c.LastTransitionTime, Stopped, timeID(p.Since), ledger.Decision{
 			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("Its pods were told to leave; the work of %s since its "+
 				"last checkpoint is lost.", max(0, worked).Round(time.Second)),
-		}, lost(p.LostSince)...)
+		}, lostFigures(p.LostSince)...)
 	}
 	if suspended && st.Preemption == nil {
-		t.add(c.LastTransitionTime, Suspended, stamp(c.LastTransitionTime), ledger.Decision{Reason: c.Reason, Message: c.Message})
+		t.addDecision(c.LastTransitionTime, Suspended, timeID(c.LastTransitionTime), ledger.Decision{Reason: c.Reason,
+			Message: c.Message})
 	}
 }
 
-// departures tells of workers that left or were lost.
-func (t *telling) departures(st *v1alpha1.ElasticTrainingJobStatus) {
+// addDepartures tells of workers that left or were lost.
+func (t *telling) addDepartures(st *v1alpha1.ElasticTrainingJobStatus) {
 	if e := st.Elasticity; e != nil && e.LastEvictionTime != nil {
 		to := cmp.Or(e.GaveWayTo, "a gang that Volcano does not name")
-		t.add(*e.LastEvictionTime, GaveWay, stamp(*e.LastEvictionTime), ledger.Decision{
+		t.addDecision(*e.LastEvictionTime, GaveWay, timeID(*e.LastEvictionTime), ledger.Decision{
 			Reason: e.LastEvictionReason, Other: e.GaveWayTo,
 			Message: fmt.Sprintf("Surplus left for %s (%s); %d workers are away, %d are ready.", to, e.LastEvictionReason, len(e.Evicted),
 				st.ReadyReplicas),
-		}, "away", number(len(e.Evicted)), "ready", number(st.ReadyReplicas))
+		}, "away", formatNumber(len(e.Evicted)), "ready", formatNumber(st.ReadyReplicas))
 	}
 	if f := st.LastFailure; f != nil && st.Restarts > 0 {
-		t.add(f.Time, Restarted, number(st.Restarts), ledger.Decision{
+		t.addDecision(f.Time, Restarted, formatNumber(st.Restarts), ledger.Decision{
 			Reason:  cmp.Or(f.Reason, v1alpha1.ReasonWorkerFailed),
 			Message: fmt.Sprintf("Worker %d was lost, which counted as restart %d. %s", f.Worker, st.Restarts, f.Message),
-		}, append(lost(f.LostSince), "worker", number(f.Worker), "exitCode", number(f.ExitCode))...)
+		}, append(lostFigures(f.LostSince), "worker", formatNumber(f.Worker), "exitCode", formatNumber(f.ExitCode))...)
 	}
 }
