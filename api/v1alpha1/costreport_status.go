@@ -7,16 +7,16 @@ import (
 // ReportRefusedLimit is how many recipients the status of a report names.
 const ReportRefusedLimit = 20
 
-// CostReportStatus is what the last report said, and what became of it.
+// CostReportStatus is the last report, and whether it was delivered.
 type CostReportStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Reason says in one word how the report is.
+	// Reason is the state of the report in one word.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
-	// Message says how the report is, in a sentence with the figures and what to do.
+	// Message is the state of the report in a sentence, with the figures and what to do.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
@@ -28,17 +28,16 @@ type CostReportStatus struct {
 	// Last is what the last report said.
 	// +optional
 	Last *ReportSummary `json:"last,omitempty"`
-	// Mailed is how many of those who are to get the last report by mail have got it, as `kubectl get` shows it.
+	// Mailed is how many recipients of the last report got their mail, as `kubectl get` shows it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Mailed string `json:"mailed,omitempty"`
-	// Refused are recipients whose server refused the last report for good, or of whom nobody knows whether they got it, the first
-	// 20.
+	// Refused are recipients whose server refused the last report for good, or whose delivery is uncertain, the first 20.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Refused []string `json:"refused,omitempty"`
-	// NotInDirectory is how many users of the last report the directory does not know.
+	// NotInDirectory is how many users of the last report are not in the directory.
 	// +optional
 	NotInDirectory int32 `json:"notInDirectory,omitempty"`
 	// AskedUntil is the value of annotation tideline.io/report-until.
@@ -59,7 +58,7 @@ type ReportSummary struct {
 	From metav1.Time `json:"from"`
 	// To is when it ended, which is when the report was due.
 	To metav1.Time `json:"to"`
-	// Revision counts from 1. A report that was made anew for the same window is another revision; the one before stays as it is.
+	// Revision counts from 1. A report made again for the same window is another revision; the one before stays unchanged.
 	Revision int32 `json:"revision"`
 	// Total cost, with its currency.
 	// +kubebuilder:validation:MaxLength=64

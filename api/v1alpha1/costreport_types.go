@@ -4,31 +4,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CostReportSpec says of what a report is made, when, and who gets it.
+// CostReportSpec says what a report covers, when it is made, and who gets it.
 type CostReportSpec struct {
 	// Schedule is when the report is made: a cron line of five fields, or @weekly and the like, in timeZone. Default: Mondays at
-	// nine. A report that was missed is made once, as soon as that can be done.
+	// nine. A missed report is made once, as soon as possible.
 	// +optional
 	// +kubebuilder:default="0 9 * * 1"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Schedule string `json:"schedule,omitempty"`
 
-	// TimeZone is that of the schedule and of the days of the report, by its name in the IANA database. Default: UTC.
+	// TimeZone of the schedule and of the days of the report, by its name in the IANA database. Default: UTC.
 	// +optional
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// Window is what the report is of: the time before it is made. Whole days are those of the calendar, also where one has 23 or 25
+	// Window is the time before the report is made that it covers. Whole days are calendar days, also if one has 23 or 25
 	// hours. Default 168h, range 1h to 2208h (92 days).
 	// +optional
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('2208h')",message="window must be from 1h to 2208h, which are 92 days"
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// Profiles are those whose namespaces the report is of. Default: all of the cluster, also namespaces without profile.
+	// Profiles whose namespaces the report covers. Default: the whole cluster, including namespaces without a profile.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
@@ -53,7 +53,7 @@ type CostReportSpec struct {
 	// +kubebuilder:validation:MaxItems=3
 	Rankings []ReportRanking `json:"rankings,omitempty"`
 
-	// GroupBy is what rows of rankings are of. Default: user, team and task.
+	// GroupBy is what the rows of rankings stand for. Default: user, team and task.
 	// +optional
 	// +kubebuilder:default={user,team,task}
 	// +listType=set
@@ -61,7 +61,7 @@ type CostReportSpec struct {
 	// +kubebuilder:validation:MaxItems=3
 	GroupBy []ReportDimension `json:"groupBy,omitempty"`
 
-	// Top is how many rows a ranking of the page has; files have all. Default 20, range 1 to 200.
+	// Top is the number of rows of a ranking on the page; files have all. Default 20, range 1 to 200.
 	// +optional
 	// +kubebuilder:default=20
 	// +kubebuilder:validation:Minimum=1
@@ -76,7 +76,7 @@ type CostReportSpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	Formats []ReportFormat `json:"formats,omitempty"`
 
-	// Mail says who gets the report. Default: nobody.
+	// Mail says who gets the report. Default: no mails.
 	// +optional
 	Mail *ReportMail `json:"mail,omitempty"`
 
@@ -87,7 +87,7 @@ type CostReportSpec struct {
 	// +kubebuilder:validation:Maximum=520
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 
-	// Suspend is true for a report that is not made for now. What was missed meanwhile is made up afterwards. Default false.
+	// Suspend stops the report. What it misses meanwhile is made afterwards. Default false.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
@@ -103,7 +103,7 @@ type OperatorObject struct {
 	Name string `json:"name"`
 }
 
-// ReportRanking is by what rows are ranked.
+// ReportRanking is the figure by which rows are ranked.
 //
 // +kubebuilder:validation:Enum=Utilization;Cost;Waste
 type ReportRanking string
@@ -117,13 +117,13 @@ const (
 	RankWaste ReportRanking = "Waste"
 )
 
-// ReportDimension is what rows of a ranking are of.
+// ReportDimension is what the rows of a ranking stand for.
 //
 // +kubebuilder:validation:Enum=user;team;task
 type ReportDimension string
 
 const (
-	// GroupByUser has a row for each who answers for pods.
+	// GroupByUser has a row for each owner of pods.
 	GroupByUser ReportDimension = "user"
 	// GroupByTeam has a row for each profile.
 	GroupByTeam ReportDimension = "team"
@@ -172,13 +172,14 @@ type ReportMail struct {
 	// +kubebuilder:validation:items:Pattern=`^[^@\s<>,;:"]+@[^@\s<>,;:"]+$`
 	To []string `json:"to,omitempty"`
 
-	// Personal is true for a page for each user who is in the directory, with that user's rows only. Default false.
+	// Personal sends each user in the directory a page with that user's rows only. Default false.
 	// +optional
 	// +kubebuilder:default=false
 	Personal bool `json:"personal,omitempty"`
 }
 
-// CostReport is what was used in a window of time, whose it was, what it cost and how much of it was wasted, again and again.
+// CostReport reports regularly what was used in a window of time, by which users and teams, what it cost, and how much of
+// it was wasted.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Cost Report"
 // +operator-sdk:csv:customresourcedefinitions:resources={{ConfigMap,v1,""},{Secret,v1,""},{Event,v1,""}}
@@ -201,11 +202,11 @@ type CostReport struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says of what the report is made, when, and who gets it.
+	// Spec says what the report covers, when it is made, and who gets it.
 	// +required
 	Spec CostReportSpec `json:"spec"`
 
-	// Status is what the last report said, and what became of it.
+	// Status is the last report, and whether it was delivered.
 	// +optional
 	Status CostReportStatus `json:"status,omitempty"`
 }

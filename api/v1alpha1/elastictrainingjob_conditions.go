@@ -7,7 +7,7 @@ const (
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while the job is on its way to a running core: queued, placed, starting, or recovering.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will happen until somebody changes what the message says.
+	// ConditionStalled is True if nothing happens until a person changes what the message says.
 	ConditionStalled = "Stalled"
 	// ConditionScheduled is True once Volcano placed the whole core of the current attempt.
 	ConditionScheduled = "Scheduled"
@@ -20,8 +20,8 @@ const (
 	// ConditionSuspended is present and True from when the job stops, after its checkpoint where one is configured, until its next
 	// attempt.
 	ConditionSuspended = "Suspended"
-	// ConditionOwnerChecked is present and False, for good, when the job came to an operator without webhooks: nobody set or
-	// checked its owner, nor checked the ServiceAccount that its template names.
+	// ConditionOwnerChecked is present and False, for good, when the job was created while the operator ran without webhooks:
+	// owner and ServiceAccount were not checked.
 	ConditionOwnerChecked = "OwnerChecked"
 	// ConditionSucceeded is True for good once the success policy was met and the other workers ended or the completion grace
 	// passed, or once a rule of the failure policy completed the job.
@@ -34,9 +34,9 @@ const (
 const (
 	// ReasonSubmitted: the job was accepted and its attempt recorded; its gang is being created.
 	ReasonSubmitted = "Submitted"
-	// ReasonQueued: the gang is with Volcano and waits for its place.
+	// ReasonQueued: the gang waits for Volcano to place it.
 	ReasonQueued = "Queued"
-	// ReasonUnschedulable: Volcano looked and found no room for the whole gang.
+	// ReasonUnschedulable: Volcano found no room for the whole gang.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonStarting: the core is placed and its containers are starting.
 	ReasonStarting = "Starting"
@@ -60,11 +60,11 @@ const (
 	ReasonPreempting = "Preempting"
 	// ReasonSuspending: the user stopped the job, and it saves a checkpoint or its pods are leaving.
 	ReasonSuspending = "Suspending"
-	// ReasonRestarting: all workers are created anew, as the next attempt.
+	// ReasonRestarting: all workers are created again, as the next attempt.
 	ReasonRestarting = "Restarting"
 	// ReasonBackOff: the next attempt waits for its back-off, because attempts before it failed.
 	ReasonBackOff = "BackOff"
-	// ReasonSchedulingGated: scheduling gates that somebody put on core workers keep every scheduler from placing them.
+	// ReasonSchedulingGated: scheduling gates of another client on core workers keep every scheduler from placing them.
 	ReasonSchedulingGated = "SchedulingGated"
 	// ReasonNotPlaced: there was room for the gang, and Volcano did not place it within claims.placementTimeoutSeconds. No other
 	// worker leaves for a training until something about it changes; a merge is set aside, so that others have their turn, and
@@ -109,7 +109,8 @@ const (
 	// ReasonNextAttempt: the new range takes effect with the next attempt.
 	ReasonNextAttempt = "NextAttempt"
 
-	// ReasonWebhooksOff: the operator ran without webhooks when the job came, and what depends on who creates a job was off.
+	// ReasonWebhooksOff: the operator ran without webhooks when the job was created, so nothing that depends on its creator
+	// was checked.
 	ReasonWebhooksOff = "WebhooksOff"
 
 	// ReasonInvalidSpec: the object breaks a rule of its own schema, and reached the API server while that rule was off.
@@ -120,9 +121,9 @@ const (
 	ReasonUnknownTier = "UnknownTier"
 	// ReasonTierNotAllowed: the profile of the job's namespace does not list spec.tier.
 	ReasonTierNotAllowed = "TierNotAllowed"
-	// ReasonAwaitingApproval: the profile of the job's namespace has jobs of its tier wait until somebody approves them.
+	// ReasonAwaitingApproval: the profile of the job's namespace requires approval for jobs of its tier.
 	ReasonAwaitingApproval = "AwaitingApproval"
-	// ReasonQoSNotMet: the resources of a container contradict what the tier holds its pods to.
+	// ReasonQoSNotMet: the resources of a container do not have the quality of service of the tier.
 	ReasonQoSNotMet = "QoSNotMet"
 	// ReasonProfileNotReady: the profile of the job's namespace has no Queue yet.
 	ReasonProfileNotReady = "ProfileNotReady"
@@ -130,7 +131,7 @@ const (
 	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonUnknownAccelerator: the operator does not know in which node label the models of spec.accelerator.resource stand.
 	ReasonUnknownAccelerator = "UnknownAccelerator"
-	// ReasonNameTaken: a name the job needs belongs to an object of somebody else.
+	// ReasonNameTaken: an object of another owner has a name that the job needs.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRejected: the API server refuses an object made from the job's template.
 	ReasonRejected = "Rejected"
@@ -169,7 +170,7 @@ const (
 	EventLeftInVain = "LeftInVain"
 	// EventNodeRejected: the kubelet of a node did not take a worker.
 	EventNodeRejected = "NodeRejected"
-	// EventRoomMade: surplus of other jobs leaves for this one, on the operator's word.
+	// EventRoomMade: the operator evicts surplus of other jobs to make room for this one.
 	EventRoomMade = "RoomMade"
 	// EventWorkerLost: a worker was deleted or failed, and is replaced.
 	EventWorkerLost = "WorkerLost"
@@ -179,7 +180,7 @@ const (
 	EventPreempted = "Preempted"
 	// EventResumed: the job starts its next attempt after it was stopped.
 	EventResumed = "Resumed"
-	// EventRestarted: all workers are created anew, as the next attempt.
+	// EventRestarted: all workers are created again, as the next attempt.
 	EventRestarted = "Restarted"
 	// EventResized: maxReplicas was lowered and the highest workers were deleted.
 	EventResized = "Resized"

@@ -6,9 +6,9 @@ const (
 	ManagedByMultiKueue = "kueue.x-k8s.io/multikueue"
 )
 
-// RunPolicy says how long a job may take, whether it runs, and what becomes of it when it ends.
+// RunPolicy says how long a job may take, whether it runs, and what happens to it when it ends.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.managedBy) == has(oldSelf.managedBy)",fieldPath=".managedBy",message="managedBy cannot be added or removed later, because two controllers would be in charge of one job: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.managedBy) == has(oldSelf.managedBy)",fieldPath=".managedBy",message="managedBy cannot be added or removed later, because two controllers would act on one job: delete the job and create it again"
 type RunPolicy struct {
 	// Suspend stops the job: its pods and PodGroups are deleted, after a checkpoint where one is configured, and its counters are
 	// kept. Set to false again, it starts its next attempt. Default false.
@@ -47,27 +47,27 @@ type RunPolicy struct {
 	ActiveDeadlineSeconds *int32 `json:"activeDeadlineSeconds,omitempty"`
 
 	// SchedulingTimeoutSeconds is how long the core of an attempt may wait until all of it runs, in seconds. The job fails when it
-	// has passed. Default: it waits for ever. Range 1 to 31536000.
+	// has passed. Default: no limit. Range 1 to 31536000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	SchedulingTimeoutSeconds *int32 `json:"schedulingTimeoutSeconds,omitempty"`
 
-	// BelowMinTimeoutSeconds is how long a job whose core has run in the current attempt may be without a whole core, in seconds:
-	// fewer workers than minReplicas cannot train. It stands while a node is to blame: one that does not answer, or that rejected a
-	// worker. Before the core ran, it is how long a core worker may be unable to start for its
-	// image or configuration. The job fails when it has passed. Default 1800, range 1 to 31536000.
+	// BelowMinTimeoutSeconds is how long a job whose core has run in the current attempt may be without a whole core, in
+	// seconds: fewer workers than minReplicas cannot train. The clock stops while the cause is a node that does not answer or
+	// that rejected a worker. Before the core ran, it is how long a core worker may be unable to start for its image or
+	// configuration. The job fails when it has passed. Default 1800, range 1 to 31536000.
 	// +optional
 	// +kubebuilder:default=1800
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	BelowMinTimeoutSeconds *int32 `json:"belowMinTimeoutSeconds,omitempty"`
 
-	// ForceDeleteAfterSeconds is how long a node must have been unreachable before the operator deletes pods of the job by force
-	// that have to leave it, in seconds; so that their workers can be created anew without an administrator. Danger: a machine
-	// that is cut off and still runs goes on with the old worker beside the new one, and both may write to the same checkpoint.
-	// Set it only where machines that do not answer are switched off, or where the storage lets one of the two write. Default:
-	// never, an administrator says that the node is gone. Range 60 to 86400.
+	// ForceDeleteAfterSeconds is how long a node must have been unreachable before the operator deletes pods of the job by
+	// force that have to leave it, in seconds; so that their workers can be created again without an administrator. Danger: a
+	// machine that is cut off but still runs keeps the old worker beside the new one, and both may write to the same
+	// checkpoint. Set it only if machines that do not answer are switched off, or if the storage lets only one of the two
+	// write. Default: never; an administrator confirms that the node is gone. Range 60 to 86400.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=86400
@@ -90,12 +90,12 @@ type RunPolicy struct {
 	// +kubebuilder:validation:Maximum=31536000
 	WindowSeconds *int32 `json:"windowSeconds,omitempty"`
 
-	// ManagedBy names the controller that is in charge of the job: empty or tideline.io/elastictrainingjob-controller, Tideline;
+	// ManagedBy names the controller of the job: empty or tideline.io/elastictrainingjob-controller, Tideline;
 	// kueue.x-k8s.io/multikueue, Kueue, which runs the job in another cluster: Tideline then leaves the job and its status alone.
 	// Immutable.
 	// +optional
 	// +kubebuilder:validation:Enum=tideline.io/elastictrainingjob-controller;kueue.x-k8s.io/multikueue
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable, because two controllers would be in charge of one job: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="managedBy is immutable, because two controllers would act on one job: delete the job and create it again"
 	ManagedBy string `json:"managedBy,omitempty"`
 }
 
@@ -127,20 +127,20 @@ const (
 	SuccessPolicyAny SuccessPolicy = "Any"
 )
 
-// FailurePolicy says what is done about workers that are lost. Whether a loss counts as a restart is another question, which it
-// does not answer: evictions, preemptions and lost nodes never count, the loss of worker 0 counts once for the job, any other
-// counts. Of one loss, a rule that ends the job outweighs the budget.
+// FailurePolicy says what Tideline does about lost workers. It does not decide whether a loss counts as a restart:
+// evictions, preemptions and lost nodes never count, the loss of worker 0 counts once for the job, any other counts. If a
+// loss both matches a rule that ends the job and exceeds the budget, the rule decides.
 type FailurePolicy struct {
-	// Rules are tried in their order; the first that matches decides. A loss that no rule matches is answered as torchrun wants
-	// it: the worker is replaced. With rendezvous.backend None, two rules follow yours: the job restarts on PodEvicted and on
-	// NodeLost, and completes on TaskCompleted of worker 0.
+	// Rules are tried in their order; the first that matches decides. If no rule matches, the worker is replaced, as torchrun
+	// expects. With rendezvous.backend None, two rules follow yours: the job restarts on PodEvicted and on NodeLost, and
+	// completes on TaskCompleted of worker 0.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Rules []FailureRule `json:"rules,omitempty"`
 }
 
-// FailureRule is one rule of a failure policy. It matches when all that it states does.
+// FailureRule is one rule of a failure policy. It matches if all its conditions match.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.onEvents) || has(self.onExitCodes) || has(self.onPodConditions) || has(self.onReasons)",message="a rule must say what it matches: set onEvents, onExitCodes, onPodConditions or onReasons"
 type FailureRule struct {
@@ -149,13 +149,13 @@ type FailureRule struct {
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
 
-	// Action is what is done: Ignore, a surplus worker is not replaced before the next attempt (one of the core always is, because
-	// nobody trains without it); RestartWorker, it is replaced; RestartJob, all workers are created anew as the next attempt, after
-	// the back-off of restarts that counted; CompleteJob, the job has succeeded; FailJob, it has failed.
+	// Action to take. Ignore: a surplus worker is not replaced before the next attempt; a core worker always is, because
+	// training stops without it. RestartWorker: the worker is replaced. RestartJob: all workers are created again as the next
+	// attempt, after the back-off of restarts that counted. CompleteJob: the job has succeeded. FailJob: it has failed.
 	// +required
 	Action FailureAction `json:"action"`
 
-	// OnEvents lists what may have happened: PodFailed, a container exited with another code than 0, or somebody deleted the pod;
+	// OnEvents lists what may have happened: PodFailed, a container exited with another code than 0, or a client deleted the pod;
 	// PodEvicted, the pod was evicted or preempted; NodeLost, its node is gone; TaskCompleted, it succeeded. Default: any.
 	// +optional
 	// +listType=set
@@ -184,12 +184,12 @@ type FailureRule struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	OnReasons []string `json:"onReasons,omitzero"`
 
-	// OnWorkers says of which workers the rule speaks: Master, worker 0; Worker, the others. Default: all.
+	// OnWorkers limits the rule to some workers. Master: worker 0. Worker: the others. Default: all.
 	// +optional
 	OnWorkers WorkerRole `json:"onWorkers,omitempty"`
 }
 
-// FailureAction is what is done about a lost worker.
+// FailureAction is what Tideline does about a lost worker.
 //
 // +kubebuilder:validation:Enum=Ignore;RestartWorker;RestartJob;CompleteJob;FailJob
 type FailureAction string
@@ -213,7 +213,7 @@ const (
 type FailureEvent string
 
 const (
-	// OnPodFailed: a container exited with another code than 0, or the pod was deleted by somebody.
+	// OnPodFailed: a container exited with another code than 0, or a client deleted the pod.
 	OnPodFailed FailureEvent = "PodFailed"
 	// OnPodEvicted: the pod was evicted or preempted.
 	OnPodEvicted FailureEvent = "PodEvicted"
@@ -267,14 +267,14 @@ const (
 // Checkpoint says how the training saves itself before workers leave. Immutable, because pods have read it when they were
 // created.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="checkpoint is immutable, because pods have read it when they were created: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="checkpoint is immutable, because pods have read it when they were created: delete the job and create it again"
 type Checkpoint struct {
-	// GraceSeconds is how long a worker that must leave trains on while worker 0 saves a checkpoint, in seconds. Worker 0 reads
-	// the request in a file, and acknowledges by an annotation on its own pod; then, or when the time has passed, the worker
-	// leaves. The price: a gang that waits for the room waits that long. A surplus worker that Volcano evicts sleeps the whole
-	// grace before it is told to end, which takes Kubernetes 1.30; one that leaves on Tideline's own word may take up to twice the
-	// grace, the wait for the acknowledgement and then its own sleep, but is killed two minutes after it was deleted at the latest.
-	// 0: workers leave at once, and the others go back to the last checkpoint. Default 0, range 0 to 3600; more than
+	// GraceSeconds is how long a worker that must leave trains on while worker 0 saves a checkpoint, in seconds. Worker 0
+	// reads the request in a file, and acknowledges by an annotation on its own pod; then, or when the time has passed, the
+	// worker leaves. The price: a gang that waits for the room waits that long. A surplus worker that Volcano evicts sleeps
+	// the whole grace before it is told to end, which takes Kubernetes 1.30; one that Tideline evicts may take up to twice the
+	// grace, the wait for the acknowledgement and then its own sleep, but is killed two minutes after it was deleted at the
+	// latest. 0: workers leave at once, and the others go back to the last checkpoint. Default 0, range 0 to 3600; more than
 	// limits.maxGraceSeconds of the operator's configuration, which is 600 unless it says otherwise, is refused.
 	// +optional
 	// +kubebuilder:default=0

@@ -62,8 +62,8 @@ type ElasticityStatus struct {
 	// was down. +optional
 	// +kubebuilder:validation:MaxLength=256
 	LastEvictionReason string `json:"lastEvictionReason,omitempty"`
-	// GaveWayTo is the gang, as namespace/name, that surplus last left for on the operator's word; empty when Volcano evicted it,
-	// which does not say for whom.
+	// GaveWayTo is the gang, as namespace/name, for which the operator last evicted surplus; empty if Volcano evicted it,
+	// because Volcano does not say for which gang.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	GaveWayTo string `json:"gaveWayTo,omitempty"`
@@ -102,7 +102,8 @@ type Member struct {
 	// Failures in a row of the worker, which set its back-off. Reported progress, and ten minutes without a failure, reset it.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
-	// Rejections in a row of the worker by kubelets, which set its back-off. They are no failures: its node is to blame.
+	// Rejections in a row of the worker by kubelets, which set its back-off. They do not count as failures, because the node
+	// is the cause.
 	// +optional
 	Rejections int32 `json:"rejections,omitempty"`
 	// RetryTime is when the worker, failed or rejected, may be created anew.
@@ -138,7 +139,7 @@ type AvoidedNode struct {
 	Until *metav1.Time `json:"until,omitempty"`
 }
 
-// PreemptionStatus says why the job was stopped whole.
+// PreemptionStatus says for which gang the whole job was stopped.
 type PreemptionStatus struct {
 	// By is the gang that it made room for, as namespace/name.
 	// +kubebuilder:validation:MaxLength=512
@@ -168,9 +169,9 @@ type LeftInVain struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
-// CheckpointStatus is a checkpoint that worker 0 was asked for, because workers are about to leave.
+// CheckpointStatus is a checkpoint that Tideline asked worker 0 for, because workers are about to leave.
 type CheckpointStatus struct {
-	// For is what is about to happen: Shrink, Stop or Restart, or Eviction when others told workers to leave.
+	// For is what is about to happen: Shrink, Stop, Restart, or Eviction by another client.
 	// +kubebuilder:validation:MaxLength=16
 	For string `json:"for"`
 	// RequestTime is when it was asked for.
@@ -216,7 +217,7 @@ type WorkerFailure struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ElasticTrainingJobStatus is what became of the job. Counters are as of the last transition; nothing in it moves by itself.
+// ElasticTrainingJobStatus is the state of the job. Counters are as of the last transition; nothing in it moves by itself.
 type ElasticTrainingJobStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
@@ -252,7 +253,7 @@ type ElasticTrainingJobStatus struct {
 	// Attempt is the current set of pods.
 	// +optional
 	Attempt *AttemptStatus `json:"attempt,omitempty"`
-	// Sizing is what use called for when the current attempt started; absent where that is off.
+	// Sizing is the result of sizing when the current attempt started; absent if sizing is off.
 	// +optional
 	Sizing *SizingStatus `json:"sizing,omitempty"`
 	// Replicas is the number of worker pods that exist and have not ended.
@@ -271,7 +272,7 @@ type ElasticTrainingJobStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Place int32 `json:"place"`
-	// RoomFrom names the jobs whose surplus left, or is leaving, on the operator's word so that this job's core finds room, as
+	// RoomFrom names the jobs whose surplus the operator evicted so that this job's core finds room, as
 	// namespace/name and number of workers; empty once the core is placed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -304,7 +305,7 @@ type ElasticTrainingJobStatus struct {
 	// LastFailure is the last loss that counted.
 	// +optional
 	LastFailure *WorkerFailure `json:"lastFailure,omitempty"`
-	// Preemption says for whom the job was stopped whole; absent otherwise. It goes on by itself.
+	// Preemption says for which gang the whole job was stopped; absent otherwise. The job continues by itself.
 	// +optional
 	Preemption *PreemptionStatus `json:"preemption,omitempty"`
 	// LeftInVain says when workers of the job last left for a gang that was not placed in time; absent if they never did.
@@ -316,7 +317,7 @@ type ElasticTrainingJobStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
-	// Checkpoint is the checkpoint that worker 0 was asked for; absent when nobody is about to leave.
+	// Checkpoint is the checkpoint that worker 0 was asked for; absent if no worker is about to leave.
 	// +optional
 	Checkpoint *CheckpointStatus `json:"checkpoint,omitempty"`
 	// Elasticity remembers which surplus came and went.

@@ -8,18 +8,18 @@ import (
 // ElasticTrainingJobSpec says what to train and how far the job may stretch.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
-// +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.ownerGroups) == has(oldSelf.ownerGroups)",fieldPath=".ownerGroups",message="ownerGroups cannot be added or removed later, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.task) == has(oldSelf.task)",fieldPath=".task",message="task cannot be added or removed later, because pods and their history carry it from their creation: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.master) == has(oldSelf.master)",fieldPath=".master",message="master cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.accelerator) == has(oldSelf.accelerator)",fieldPath=".accelerator",message="accelerator cannot be added or removed later, because running workers cannot follow it: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.nprocPerNode) == has(oldSelf.nprocPerNode)",fieldPath=".nprocPerNode",message="nprocPerNode cannot be added or removed later, because running workers have read it when they started: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.ownerGroups) == has(oldSelf.ownerGroups)",fieldPath=".ownerGroups",message="ownerGroups cannot be added or removed later, because it records the owner's groups when the job was created: leave it unchanged, or delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.task) == has(oldSelf.task)",fieldPath=".task",message="task cannot be added or removed later, because pods and their history carry it from their creation: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.master) == has(oldSelf.master)",fieldPath=".master",message="master cannot be added or removed later, because running workers cannot follow it: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.accelerator) == has(oldSelf.accelerator)",fieldPath=".accelerator",message="accelerator cannot be added or removed later, because running workers cannot follow it: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.nprocPerNode) == has(oldSelf.nprocPerNode)",fieldPath=".nprocPerNode",message="nprocPerNode cannot be added or removed later, because running workers have read it when they started: delete the job and create it again"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkPolicy) || self.networkPolicy != 'Isolated' || !has(self.template.spec.hostNetwork) || !self.template.spec.hostNetwork",fieldPath=".networkPolicy",message="networkPolicy Isolated does not hold for workers with hostNetwork, which no NetworkPolicy covers: remove one of the two"
 // +kubebuilder:validation:XValidation:rule="(has(self.rendezvous) && has(self.rendezvous.backend) && self.rendezvous.backend == 'None') || self.template.spec.containers.all(c, !has(c.env) || c.env.all(e, !(e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])))",fieldPath=".template.spec.containers",messageExpression="self.template.spec.containers.map(c, has(c.env) && c.env.exists(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR']), 'env %s of container %s is reserved: torchrun and Tideline set it; remove it'.format([c.env.filter(e, e.name in ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'PET_NNODES', 'PET_NPROC_PER_NODE', 'PET_RDZV_BACKEND', 'PET_RDZV_ENDPOINT', 'PET_RDZV_ID', 'PET_RDZV_CONF', 'PET_LOCAL_ADDR'])[0].name, c.name]))[0]"
 type ElasticTrainingJobSpec struct {
-	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or
-	// not at all, and nobody takes part of a running core; the whole job can be stopped for a gang whose tier preempts the job's.
+	// MinReplicas is the number of workers the job cannot train without: its core. Volcano places the core all together or not
+	// at all, and never evicts part of a running core. The whole job can be stopped for a gang whose tier preempts the job's.
 	// A change takes effect at once while nothing is placed, and waits for the next attempt otherwise.
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -43,7 +43,7 @@ type ElasticTrainingJobSpec struct {
 	// 600 unless it says otherwise, is refused too. A sidecar must stand among the init containers with restartPolicy Always: one
 	// among the containers that never exits keeps worker 0 from succeeding. Immutable.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="template is immutable, because running workers cannot follow it: delete the job and create it again"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priorityClassName)",fieldPath=".spec.priorityClassName",messageExpression="'priorityClassName (' + self.spec.priorityClassName + ') follows from the tier: remove it and set spec.tier'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priority)",fieldPath=".spec.priority",messageExpression="'priority (%d) follows from the tier: remove it and set spec.tier'.format([self.spec.priority])"
@@ -63,37 +63,39 @@ type ElasticTrainingJobSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it again"
 	Tier string `json:"tier,omitempty"`
 
-	// Owner is the person who answers for the job, as the API server names users. Default: the user who creates it. Naming
-	// somebody else takes the right to `assign-owner` on elastictrainingjobs of the namespace, for CI and GitOps accounts. Where the
-	// operator runs without webhooks there is no default and nobody checks the name, which condition OwnerChecked says. Immutable.
+	// Owner is the user who owns the job, by the API server's name. Default: the user who creates it. To name another user
+	// requires the right to `assign-owner` on elastictrainingjobs of the namespace, for CI and GitOps accounts. If the
+	// operator runs without webhooks there is no default and the name is not checked, as condition OwnerChecked says.
+	// Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it again"
 	Owner string `json:"owner,omitempty"`
 
-	// OwnerGroups are the groups of the owner that the members of any ResourceQuotaProfile named when the job was created. A webhook
-	// writes them, whatever was written here, and leaves them out of a job that somebody else creates for its owner. Where the
-	// operator runs without webhooks they do not count. Immutable.
+	// OwnerGroups are the groups of the owner that the members of any ResourceQuotaProfile named when the job was created. A
+	// webhook overwrites them, and leaves them empty if another user creates the job for its owner. If the operator runs
+	// without webhooks they do not count. Immutable.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it records the owner's groups when the job was created: leave it unchanged, or delete the job and create it again"
 	OwnerGroups []string `json:"ownerGroups,omitempty"`
 
-	// Task is what the job does, under whatever name it is created again: what was used is remembered and reported by it. Default:
+	// Task names what the job does, also when it is created again under another name. Use is recorded and reported by task. Default:
 	// the name of the job. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="task is immutable, because pods and their history carry it from their creation: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="task is immutable, because pods and their history carry it from their creation: delete the job and create it again"
 	Task string `json:"task,omitempty"`
 
-	// Sizing says what becomes of what the task was seen using. A change takes effect when the next attempt starts.
+	// Sizing chooses whether Tideline recommends or sets requests by what the task used. A change takes effect when the next
+	// attempt starts.
 	// +optional
 	Sizing *JobSizing `json:"sizing,omitempty"`
 
@@ -107,7 +109,7 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:default={}
 	Rendezvous Rendezvous `json:"rendezvous,omitempty"`
 
-	// RunPolicy says what becomes of the job when it ends.
+	// RunPolicy says what happens to the job when it ends.
 	// +optional
 	// +kubebuilder:default={}
 	RunPolicy RunPolicy `json:"runPolicy,omitempty"`
@@ -118,7 +120,7 @@ type ElasticTrainingJobSpec struct {
 	// +kubebuilder:default=Master
 	SuccessPolicy SuccessPolicy `json:"successPolicy,omitempty"`
 
-	// FailurePolicy says what is done about workers that are lost.
+	// FailurePolicy says what Tideline does about lost workers.
 	// +optional
 	FailurePolicy *FailurePolicy `json:"failurePolicy,omitempty"`
 
@@ -129,12 +131,12 @@ type ElasticTrainingJobSpec struct {
 
 	// Master overrides the template for worker 0. Immutable.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="master is immutable, because running workers cannot follow it: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="master is immutable, because running workers cannot follow it: delete the job and create it again"
 	Master *Master `json:"master,omitempty"`
 
-	// Accelerator says which models of accelerator will do. Default: any. Immutable.
+	// Accelerator lists the accepted models of accelerator. Default: any. Immutable.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="accelerator is immutable, because running workers cannot follow it: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="accelerator is immutable, because running workers cannot follow it: delete the job and create it again"
 	Accelerator *Accelerator `json:"accelerator,omitempty"`
 
 	// NprocPerNode is the number of processes that torchrun starts in each worker (PET_NPROC_PER_NODE), and of slots in the hostfile
@@ -142,15 +144,15 @@ type ElasticTrainingJobSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nprocPerNode is immutable, because running workers have read it when they started: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="nprocPerNode is immutable, because running workers have read it when they started: delete the job and create it again"
 	NprocPerNode *int32 `json:"nprocPerNode,omitempty"`
 
-	// NetworkPolicy says who may connect to the workers: None leaves it to the policies of the namespace; with Isolated, workers of
-	// this job may and nobody else, by a NetworkPolicy of the job, as far as the cluster's network enforces those. What workers
-	// connect to is not limited. Isolated needs the rights of component job-network-policy. Default None. Immutable.
+	// NetworkPolicy says who may connect to the workers: None leaves it to the policies of the namespace. With Isolated only
+	// workers of this job may, by a NetworkPolicy, if the cluster's network enforces those. Connections from the workers are
+	// not limited. Isolated needs the rights of component job-network-policy. Default None. Immutable.
 	// +optional
 	// +kubebuilder:default=None
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="networkPolicy is immutable, because it must be there before the first worker: delete the job and create it again"
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitempty"`
 }
 
@@ -162,7 +164,7 @@ type NetworkPolicy string
 const (
 	// NetworkPolicyNone leaves it to the policies of the namespace.
 	NetworkPolicyNone NetworkPolicy = "None"
-	// NetworkPolicyIsolated lets workers of the same job connect, and nobody else.
+	// NetworkPolicyIsolated lets only workers of the same job connect.
 	NetworkPolicyIsolated NetworkPolicy = "Isolated"
 )
 
@@ -188,34 +190,35 @@ type Elasticity struct {
 	// +kubebuilder:validation:Maximum=86400
 	MinSurplusRunSeconds *int32 `json:"minSurplusRunSeconds,omitempty"`
 
-	// ShrinkBy says who tells surplus to leave for a waiting gang: Scheduler, Volcano alone; Operator, Tideline, when a gang has
-	// starved; Auto, Volcano where its configuration provides for it (condition SchedulerConfigured), else Tideline. Default Auto.
+	// ShrinkBy chooses what evicts surplus for a waiting gang. Scheduler: Volcano alone. Operator: Tideline, when a gang has
+	// starved. Auto: Volcano if its configuration allows it (condition SchedulerConfigured), else Tideline. Default Auto.
 	// +optional
 	// +kubebuilder:default=Auto
 	ShrinkBy ShrinkBy `json:"shrinkBy,omitempty"`
 
-	// StarvationSeconds is how long this job's core waits before the operator tells surplus of jobs that shrink by its word to
-	// leave for it, in seconds. Default 60, range 0 to 86400.
+	// StarvationSeconds is how long this job's core waits before the operator evicts surplus for it, of jobs that the operator
+	// shrinks, in seconds. Default 60, range 0 to 86400.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	StarvationSeconds *int32 `json:"starvationSeconds,omitempty"`
 
-	// Surplus says which surplus workers are created: All, up to maxReplicas, of which some may wait; Fitting, only what fits now
-	// beside the gangs that wait for the same nodes, for clusters whose autoscaler would buy nodes for waiting pods. Default All.
+	// Surplus chooses which surplus workers are created. All: up to maxReplicas, and some may wait. Fitting: only what fits
+	// now beside the gangs that wait for the same nodes, for clusters whose autoscaler would add nodes for waiting pods.
+	// Default All.
 	// +optional
 	// +kubebuilder:default=All
 	Surplus SurplusPolicy `json:"surplus,omitempty"`
 
-	// OnRangeChange says what becomes of a range that running workers cannot follow: Wait, it takes effect with the next attempt,
-	// whatever starts that; Restart, it starts the next attempt, after a checkpoint where one is configured. Default Wait.
+	// OnRangeChange chooses when a range that running workers cannot follow takes effect. Wait: with the next attempt,
+	// whatever starts it. Restart: it starts the next attempt, after a checkpoint if one is configured. Default Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	OnRangeChange RangeChange `json:"onRangeChange,omitempty"`
 }
 
-// RangeChange says what becomes of a range that running workers cannot follow.
+// RangeChange chooses when a range that running workers cannot follow takes effect.
 //
 // +kubebuilder:validation:Enum=Wait;Restart
 type RangeChange string
@@ -227,7 +230,7 @@ const (
 	RangeChangeRestart RangeChange = "Restart"
 )
 
-// ShrinkBy says who tells surplus to leave.
+// ShrinkBy chooses what evicts surplus.
 //
 // +kubebuilder:validation:Enum=Auto;Scheduler;Operator
 type ShrinkBy string
@@ -287,7 +290,7 @@ type ElasticTrainingJob struct {
 	// +required
 	Spec ElasticTrainingJobSpec `json:"spec"`
 
-	// Status is what became of the job.
+	// Status is the state of the job.
 	// +optional
 	Status ElasticTrainingJobStatus `json:"status,omitempty"`
 }

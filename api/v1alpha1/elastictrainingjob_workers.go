@@ -7,7 +7,7 @@ import (
 // Rendezvous configures how workers find each other. Immutable, because running workers have read it when they started.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.sshKeys) || !self.sshKeys || (has(self.backend) && self.backend == 'None')",fieldPath=".sshKeys",message="sshKeys needs backend None, because torchrun's workers do not log in to each other: set backend to None or remove sshKeys"
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="rendezvous is immutable, because running workers have read it when they started: delete the job and create it again"
 type Rendezvous struct {
 	// Backend by which workers find each other: C10d, torchrun's; None, for MPI, Horovod, JAX and others, whose workers are told
 	// each other's names by Volcano's variables and a hosts file (/etc/tideline/hosts). Default C10d.
@@ -104,14 +104,14 @@ type Master struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 }
 
-// Accelerator says which models of accelerator will do.
+// Accelerator lists the accepted models of accelerator.
 type Accelerator struct {
 	// Resource that the models are of. Default nvidia.com/gpu.
 	// +optional
 	// +kubebuilder:default="nvidia.com/gpu"
 	// +kubebuilder:validation:MaxLength=316
 	Resource string `json:"resource,omitempty"`
-	// Models that will do, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or
+	// Accepted models, in the order of preference, as nodes name them in label nvidia.com/gpu.product, or
 	// amd.com/gpu.product-name for amd.com/gpu; the operator's configuration may name labels of other resources.
 	// +required
 	// +listType=set

@@ -28,15 +28,15 @@ const (
 	LabelModelHash = "tideline.io/model-hash"
 )
 
-// AnnotationRunNow on a MergeJob has it merge once more, whatever its weight, each time its value changes.
+// AnnotationRunNow on a MergeJob starts one more merge, whatever its weight, each time its value changes.
 const AnnotationRunNow = "tideline.io/run-now"
 
 // AnnotationReportUntil on a CostReport holds a time in the past, as in 2026-11-16T09:00:00Z. The report of the window that ended
 // then is made once for each value: anew, as another revision, if there is one.
 const AnnotationReportUntil = "tideline.io/report-until"
 
-// AnnotationMailAgain on a CostReport holds a time, as in 2026-11-16T12:00:00Z. Mails of the last report that were begun before
-// then, and of which nobody knows whether they arrived, are sent once more.
+// AnnotationMailAgain on a CostReport holds a time, as in 2026-11-16T12:00:00Z. Mails of the last report that were begun
+// before then, and whose arrival is unknown, are sent once more.
 const AnnotationMailAgain = "tideline.io/mail-again"
 
 // IncrementsFile is where a merge finds the names of the increments of its run: gzipped, one a line, relative to the folder of
@@ -82,14 +82,14 @@ const DefaultProfile = "(default)"
 // LabelReservation holds the name of the reservation whose room a pod or PodGroup holds, beside LabelProfile.
 const LabelReservation = "tideline.io/reservation"
 
-// LabelProfile on a Queue holds the name of the ResourceQuotaProfile whose Queue it is. Whoever sets it on a Queue of the same
-// name hands that over to the profile.
+// LabelProfile on a Queue holds the name of the ResourceQuotaProfile whose Queue it is. To set it on a Queue of the same
+// name hands that Queue over to the profile.
 const LabelProfile = "tideline.io/profile"
 
 // Annotations on a job or merge by which its tier is approved, where the profile of its namespace has that.
 const (
-	// AnnotationApprove is written by whoever approves: for how long the approval is to count, as in 72h, from 1m to 8760h. The
-	// webhook takes it away and writes AnnotationApproval.
+	// AnnotationApprove is written by the user who approves: how long the approval counts, for example 72h, from 1m to 8760h.
+	// The webhook replaces it by AnnotationApproval.
 	AnnotationApprove = "tideline.io/approve"
 	// AnnotationApproval holds, in JSON, who approved what and until when. The webhook alone writes it.
 	AnnotationApproval = "tideline.io/approval"

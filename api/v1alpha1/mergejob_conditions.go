@@ -36,18 +36,17 @@ const (
 	ReasonMergeFailed = "MergeFailed"
 	// ReasonNoMarker: all pods of the core succeeded, and the completion marker is not there.
 	ReasonNoMarker = "NoMarker"
-	// ReasonStoreInvalid: where the store is, or a name in it, is not what it must be.
+	// ReasonStoreInvalid: a field of the store, or a name in it, is malformed.
 	ReasonStoreInvalid = "StoreInvalid"
 	// ReasonPodsLost: several attempts of the run lost a pod each.
 	ReasonPodsLost = "PodsLost"
-	// ReasonNoModel: all pods of the core succeeded, and there is nothing but the completion marker.
+	// ReasonNoModel: all pods of the core succeeded, but the full model's directory has only the completion marker.
 	ReasonNoModel = "NoModel"
 	// ReasonBackoff: the merge failed or timed out, and stays out of the line for a while.
 	ReasonBackoff = "Backoff"
 	// ReasonPoolNotAllowed: the operator's configuration does not list the pool.
 	ReasonPoolNotAllowed = "PoolNotAllowed"
-	// ReasonDuplicateModel: another MergeJob merges under this prefix of this bucket: one that was created before, or that has a
-	// run.
+	// ReasonDuplicateModel: another MergeJob, which is older or has a run, merges under this prefix of this bucket.
 	ReasonDuplicateModel = "DuplicateModel"
 	// ReasonInvalidSchedule: the cron line or the time zone cannot be read, or the cron line never comes true.
 	ReasonInvalidSchedule = "InvalidSchedule"

@@ -10,7 +10,7 @@ import (
 type MergePhase string
 
 const (
-	// MergeWaiting: the merge is not due, or something keeps it out of the line, which the reason says.
+	// MergeWaiting: the merge is not due, or an obstacle keeps it out of the line; the reason says which.
 	MergeWaiting MergePhase = "Waiting"
 	// MergeQueued: the merge is due and stands in the line of its pool; the head of the line asks Volcano for its place.
 	MergeQueued MergePhase = "Queued"
@@ -53,8 +53,8 @@ type FullModel struct {
 	Name string `json:"name"`
 	// Time is when it was complete: for a run of this job when that was seen, else by the store's clock.
 	Time metav1.Time `json:"time"`
-	// LastIncrement is the name of the last increment that is merged into it; empty where that is not on record, and then
-	// increments written after the full model, or after the beginning of the run that made it, wait to be merged.
+	// LastIncrement is the name of the last increment that is merged into it; empty if it is not on record. Then increments
+	// written after the full model, or after the start of the run that made it, wait to be merged.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastIncrement string `json:"lastIncrement,omitempty"`
@@ -99,7 +99,7 @@ type MergeRun struct {
 	// Short is true while the attempt waits for room that the pool does not have, or for its Queue to open.
 	// +optional
 	Short bool `json:"short,omitempty"`
-	// FitTime is since when it does not, or Tideline cannot tell; absent for since AskTime. An attempt that is not placed
+	// FitTime is since when there is room, or Tideline cannot tell; absent if that is AskTime. An attempt that is not placed
 	// claims.placementTimeoutSeconds of the operator's configuration after that is set aside.
 	// +optional
 	FitTime *metav1.Time `json:"fitTime,omitempty"`
@@ -163,19 +163,20 @@ type MergeBlock struct {
 	Shortfall string `json:"shortfall,omitempty"`
 }
 
-// MergeSetAside is how a merge was set aside that was not placed although nothing that is counted kept it from its place.
+// MergeSetAside is how Tideline set aside a merge that Volcano did not place although there was room by Tideline's count.
 type MergeSetAside struct {
-	// Times is how often in a row, while Volcano was seen at work; each doubles the time until RetryTime, up to 32 times as long.
+	// Times is how often in a row this happened while Volcano's scheduler worked. Each time doubles the wait until RetryTime,
+	// up to 32 times.
 	Times int32 `json:"times"`
-	// Time is when it was last set aside. For a day from then on it goes behind all others of the line that can go.
+	// Time is when it was last set aside. For a day from then on all other merges that are due go first.
 	Time metav1.Time `json:"time"`
 	// RetryTime is when it joins the line again, at the latest.
 	RetryTime metav1.Time `json:"retryTime"`
-	// Template tells what its pods were made from: one that was changed since joins the line at once.
+	// Template is the hash of its pod template. A merge whose template changed since joins the line at once.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Template string `json:"template,omitempty"`
-	// Message says for how long it was asked, and why it was set aside.
+	// Message says how long the merge asked, and why it was set aside.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -184,7 +185,7 @@ type MergeSetAside struct {
 // MergeHistoryLimit is how many ended runs the status keeps.
 const MergeHistoryLimit = 10
 
-// MergeJobStatus is what became of the merges. Weight, position and figures in messages are as of when the status was last
+// MergeJobStatus is the state of the merges. Weight, position and figures in messages are as of when the status was last
 // written; nothing in it moves by itself.
 type MergeJobStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
@@ -226,7 +227,7 @@ type MergeJobStatus struct {
 	// Weight of the merge when the status was last written; absent until the store was read.
 	// +optional
 	Weight *int64 `json:"weight,omitempty"`
-	// Position in the line of the pool, from 1; absent for a merge that is not in it.
+	// Position in the line of the pool, from 1; absent outside the line.
 	// +optional
 	Position *int32 `json:"position,omitempty"`
 	// BlockedBy says what a merge in the line waits for; absent for one that is not in it.
@@ -248,7 +249,7 @@ type MergeJobStatus struct {
 	// NewestIncrementTime is when the newest increment was written, by the store's clock; absent before one was seen.
 	// +optional
 	NewestIncrementTime *metav1.Time `json:"newestIncrementTime,omitempty"`
-	// Sizing is what use called for when the last attempt asked for its place; absent where that is off.
+	// Sizing is the result of sizing when the last attempt asked for its place; absent if sizing is off.
 	// +optional
 	Sizing *SizingStatus `json:"sizing,omitempty"`
 	// Run is the run that asks, starts, runs or is being stopped; absent when there is none.
@@ -263,10 +264,10 @@ type MergeJobStatus struct {
 	// RetryTime is when a merge that failed or timed out may join the line again.
 	// +optional
 	RetryTime *metav1.Time `json:"retryTime,omitempty"`
-	// SetAside is how the merge was last set aside; absent once it was placed.
+	// SetAside is the last time that the merge was set aside; absent once it was placed.
 	// +optional
 	SetAside *MergeSetAside `json:"setAside,omitempty"`
-	// RunNow is the value of annotation tideline.io/run-now that was last obeyed.
+	// RunNow is the last value of annotation tideline.io/run-now for which a run began.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	RunNow string `json:"runNow,omitempty"`

@@ -8,10 +8,10 @@ import (
 // MergeJobSpec says which model to merge, when, and with what.
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".minReplicas",messageExpression="'minReplicas (%d) must not exceed maxReplicas (%d): lower minReplicas or raise maxReplicas'.format([self.minReplicas, self.maxReplicas])"
-// +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.ownerGroups) == has(oldSelf.ownerGroups)",fieldPath=".ownerGroups",message="ownerGroups cannot be added or removed later, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
-// +kubebuilder:validation:XValidation:rule="has(self.model) == has(oldSelf.model)",fieldPath=".model",message="model cannot be added or removed later, because it is what the job's history is of: delete the job and create it anew"
+// +kubebuilder:validation:XValidation:rule="has(self.tier) == has(oldSelf.tier)",fieldPath=".tier",message="tier cannot be added or removed later, because pods carry its priority class from their creation: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.owner) == has(oldSelf.owner)",fieldPath=".owner",message="owner cannot be added or removed later, because it is checked when the job is created: delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.ownerGroups) == has(oldSelf.ownerGroups)",fieldPath=".ownerGroups",message="ownerGroups cannot be added or removed later, because it records the owner's groups when the job was created: leave it unchanged, or delete the job and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.model) == has(oldSelf.model)",fieldPath=".model",message="model cannot be added or removed later, because the job's history belongs to it: delete the job and create it again"
 type MergeJobSpec struct {
 	// Model is the name of the model that is merged, as merge programs and people know it. Default: the name of the MergeJob.
 	// Immutable.
@@ -19,10 +19,10 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="model is immutable: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="model is immutable: delete the job and create it again"
 	Model string `json:"model,omitempty"`
 
-	// TrainingTask names the training whose increments are merged, for people and reports; the training itself is never touched.
+	// TrainingTask names the training whose increments are merged, for people and reports. Tideline does not touch that training.
 	// Default: none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -34,30 +34,30 @@ type MergeJobSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="tier is immutable, because pods carry its priority class from their creation: delete the job and create it again"
 	Tier string `json:"tier,omitempty"`
 
-	// Owner is the person who answers for the job, as the API server names users. Default: the user who creates it. Naming
-	// somebody else takes the right to `assign-owner` on mergejobs of the namespace, for CI and GitOps accounts. Where the operator
-	// runs without webhooks there is no default and nobody checks the name, which condition OwnerChecked says. Immutable.
+	// Owner is the user who owns the job, by the API server's name. Default: the user who creates it. To name another user
+	// requires the right to `assign-owner` on mergejobs of the namespace, for CI and GitOps accounts. If the operator runs
+	// without webhooks there is no default and the name is not checked, as condition OwnerChecked says. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="owner is immutable: delete the job and create it again"
 	Owner string `json:"owner,omitempty"`
 
-	// OwnerGroups are the groups of the owner that the members of any ResourceQuotaProfile named when the job was created. A webhook
-	// writes them, whatever was written here, and leaves them out of a job that somebody else creates for its owner. Where the
-	// operator runs without webhooks they do not count. Immutable.
+	// OwnerGroups are the groups of the owner that the members of any ResourceQuotaProfile named when the job was created. A
+	// webhook overwrites them, and leaves them empty if another user creates the job for its owner. If the operator runs
+	// without webhooks they do not count. Immutable.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it says of which groups the owner was when the job was created: leave it as it is, or delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="ownerGroups is immutable, because it records the owner's groups when the job was created: leave it unchanged, or delete the job and create it again"
 	OwnerGroups []string `json:"ownerGroups,omitempty"`
 
-	// Pool is the Volcano Queue in which merges take turns; the operator's configuration lists those that may be named. A run that
-	// has begun stays in the pool it began in. Default tideline-merge.
+	// Pool is the Volcano Queue in which merges take turns; the operator's configuration lists the allowed ones. A run stays
+	// in the pool in which it began. Default tideline-merge.
 	// +optional
 	// +kubebuilder:default="tideline-merge"
 	// +kubebuilder:validation:MinLength=1
@@ -71,7 +71,7 @@ type MergeJobSpec struct {
 
 	// Store is where increments and full models are. Immutable.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="store is immutable, because who creates the job is checked for its Secret, and its history is of this store: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="store is immutable, because Tideline checks the creator's right to its Secret only once, and the history belongs to this store: delete the job and create it again"
 	Store ModelStore `json:"store"`
 
 	// Weight adds to the weight that the age of the full model gives.
@@ -79,8 +79,8 @@ type MergeJobSpec struct {
 	// +kubebuilder:default={}
 	Weight MergeWeight `json:"weight,omitempty"`
 
-	// Threshold is the weight from which the merge is due and joins the line of its pool. 100 is reached when the full model is as
-	// old as the schedule's interval; less merges earlier. Default 100, range 1 to 1000.
+	// Threshold is the weight from which the merge is due and joins the line of its pool. A full model as old as the
+	// schedule's interval gives 100, so a lower threshold merges earlier. Default 100, range 1 to 1000.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
@@ -103,23 +103,25 @@ type MergeJobSpec struct {
 	// +kubebuilder:validation:Maximum=4096
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// RunTimeoutSeconds is how long a merge may run from when all its pods run; then it is stopped, TimedOut, and tried again after
-	// a back-off. Default 7200, range 1 to 604800 (a week).
+	// RunTimeoutSeconds is how long a merge may run, in seconds, counted from when all its pods run. Then Tideline stops it
+	// (TimedOut) and tries again after a back-off. Default 7200, range 1 to 604800 (a week).
 	// +optional
 	// +kubebuilder:default=7200
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	RunTimeoutSeconds *int32 `json:"runTimeoutSeconds,omitempty"`
 
-	// StartTimeoutSeconds is how long pods may take from when they are placed until all run, in seconds; then they are taken back,
-	// and the merge asks again before any other. After three times in a row it has failed. Default 300, range 1 to 86400.
+	// StartTimeoutSeconds is the time from when pods are placed until all must run, in seconds. After it Tideline takes the
+	// pods back, and the merge asks again before any other. The run fails the third time in a row. Default 300, range 1 to
+	// 86400.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	StartTimeoutSeconds *int32 `json:"startTimeoutSeconds,omitempty"`
 
-	// Sizing says what becomes of what the pods were seen using. A change takes effect when the next attempt asks for its place.
+	// Sizing chooses whether Tideline recommends or sets requests by what the pods used. A change takes effect when the next
+	// attempt asks for its place.
 	// +optional
 	Sizing *JobSizing `json:"sizing,omitempty"`
 
@@ -144,13 +146,13 @@ type MergeJobSpec struct {
 	MaxIncrementsPerRun *int32 `json:"maxIncrementsPerRun,omitempty"`
 
 	// Template is the pod of the merge. All its containers get the variables TIDELINE_* and the file
-	// /etc/tideline/increments/increments.gz with the names of the increments of the run. What Tideline decides is refused here:
-	// schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other than
-	// Never; and a terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration. A change
-	// takes an attempt that still asks for its place back, to ask anew, and leaves one that is placed as it is; the ServiceAccount
-	// cannot change.
+	// /etc/tideline/increments/increments.gz with the names of the increments of the run. What Tideline decides is refused
+	// here: schedulerName, priorityClassName, priority, preemptionPolicy, nodeName, schedulingGates, and a restartPolicy other
+	// than Never; and a terminationGracePeriodSeconds of more than limits.maxGraceSeconds of the operator's configuration.
+	// After a change, an attempt that still asks for its place is taken back and asks again; a placed attempt continues
+	// unchanged. The ServiceAccount cannot change.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="(has(self.spec.serviceAccountName) ? self.spec.serviceAccountName : '') == (has(oldSelf.spec.serviceAccountName) ? oldSelf.spec.serviceAccountName : '') && (has(self.spec.serviceAccount) ? self.spec.serviceAccount : '') == (has(oldSelf.spec.serviceAccount) ? oldSelf.spec.serviceAccount : '')",fieldPath=".spec.serviceAccountName",message="serviceAccountName cannot change, because who creates the job is checked for it: delete the job and create it anew"
+	// +kubebuilder:validation:XValidation:rule="(has(self.spec.serviceAccountName) ? self.spec.serviceAccountName : '') == (has(oldSelf.spec.serviceAccountName) ? oldSelf.spec.serviceAccountName : '') && (has(self.spec.serviceAccount) ? self.spec.serviceAccount : '') == (has(oldSelf.spec.serviceAccount) ? oldSelf.spec.serviceAccount : '')",fieldPath=".spec.serviceAccountName",message="serviceAccountName cannot change, because Tideline checks the creator's right to it only once: delete the job and create it again"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.schedulerName)",fieldPath=".spec.schedulerName",messageExpression="'schedulerName (' + self.spec.schedulerName + ') is set by Tideline, which schedules with Volcano: remove it'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priorityClassName)",fieldPath=".spec.priorityClassName",messageExpression="'priorityClassName (' + self.spec.priorityClassName + ') follows from the tier: remove it and set spec.tier'"
 	// +kubebuilder:validation:XValidation:rule="!has(self.spec.priority)",fieldPath=".spec.priority",messageExpression="'priority (%d) follows from the tier: remove it and set spec.tier'.format([self.spec.priority])"
@@ -187,7 +189,7 @@ type MergeSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone has a field of its own: set timeZone"
 	Cron string `json:"cron,omitempty"`
 
-	// TimeZone is that of cron, as in Europe/Berlin. Default: UTC.
+	// TimeZone of the cron line, for example Europe/Berlin. Default: UTC.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -203,7 +205,7 @@ type MergeWeight struct {
 	// +kubebuilder:validation:Maximum=100
 	PerIncrement int32 `json:"perIncrement,omitempty"`
 
-	// Boost is added as it is, to have a model merged before others for a while. Default 0, range 0 to 1000.
+	// Boost is added to the weight, to merge a model before others for a while. Default 0, range 0 to 1000.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -249,9 +251,9 @@ type ModelStore struct {
 	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.\[\]:-]+/?$`
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// CredentialsSecretName names a Secret of this namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if the
-	// credentials have one, AWS_SESSION_TOKEN. Who creates the MergeJob must be allowed to read it. The operator lists and reads
-	// objects with it, and writes none.
+	// CredentialsSecretName names a Secret of this namespace with the keys AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if
+	// the credentials have one, AWS_SESSION_TOKEN. The user who creates the MergeJob must have the right to read it. The
+	// operator lists and reads objects with it, and writes none.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -265,7 +267,7 @@ type ModelStore struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9!_.*'()=-]*(/[A-Za-z0-9!_*'()=-][A-Za-z0-9!_.*'()=-]*)*/$`
 	Increments string `json:"increments,omitempty"`
 
-	// Full is the folder of full models under prefix: each is a directory, of which a run makes one under its run id. Default full/.
+	// Full is the folder of full models under prefix. Each is a directory; a run creates one under its run id. Default full/.
 	// +optional
 	// +kubebuilder:default="full/"
 	// +kubebuilder:validation:MaxLength=256
@@ -281,7 +283,7 @@ type ModelStore struct {
 	CompletionMarker string `json:"completionMarker,omitempty"`
 }
 
-// StoreProvider is what kind of store it is.
+// StoreProvider is the kind of a store.
 //
 // +kubebuilder:validation:Enum=s3;file
 type StoreProvider string
@@ -324,7 +326,7 @@ type MergeJob struct {
 	// +required
 	Spec MergeJobSpec `json:"spec"`
 
-	// Status is what became of the merges.
+	// Status is the state of the merges.
 	// +optional
 	Status MergeJobStatus `json:"status,omitempty"`
 }

@@ -17,18 +17,18 @@ const (
 	StandingIntern Standing = "intern"
 )
 
-// ProfileMember is somebody of the team, or a group of users.
+// ProfileMember is a user or a group of users of the team.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.user) != has(self.group)",message="a member is either a user or a group: set one of user and group, and leave the other out"
 type ProfileMember struct {
-	// User as the API server knows them, who is the owner of their jobs.
+	// User by the API server's name, who is the owner of the jobs.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	User string `json:"user,omitempty"`
 
-	// Group of users, as the API server knows it. A job counts for it if its owner created the job and was in the group then, and a
-	// profile named the group already.
+	// Group of users, as the API server knows it. A job counts for it if its owner created the job and was in the group then,
+	// and a profile already named the group.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -47,7 +47,7 @@ type ProfileMember struct {
 	MaxTier string `json:"maxTier,omitempty"`
 }
 
-// OtherWorkloads says whether pods that are not of Tideline's jobs count.
+// OtherWorkloads chooses whether pods outside Tideline's jobs count.
 //
 // +kubebuilder:validation:Enum=Count;Ignore
 type OtherWorkloads string
@@ -58,8 +58,9 @@ const (
 	OtherWorkloadsIgnore OtherWorkloads = "Ignore"
 )
 
-// ProfileCaps are what one user and one job may hold at a time. A job that could never keep them is refused; one that cannot now
-// waits for its turn, by tier, standing and age. Surplus workers are created within them, and give way to what waits for them.
+// ProfileCaps are limits of what one user and one job may hold at a time. Tideline refuses a job that exceeds them by
+// itself. A job that would exceed them now waits, in the order of tier, standing and age. Surplus workers are created
+// within them, and make room for cores that wait.
 type ProfileCaps struct {
 	// PerUser are what all pods of one user in the profile's namespaces may hold together.
 	// +optional
@@ -73,35 +74,36 @@ type ProfileCaps struct {
 	// +kubebuilder:validation:MaxItems=32
 	PerJob []ResourceCap `json:"perJob,omitempty"`
 
-	// GPUHours are budgets of what one user may use in a window of time, by the ledger. Without a ledger they hold up nobody.
+	// GPUHours are budgets of accelerator hours that one user may use in a window of time, by the ledger. Without a ledger
+	// they block no job.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	GPUHours []HourCap `json:"gpuHours,omitempty"`
 
-	// OtherWorkloads is Count where pods that are not of Tideline's jobs, as those of notebooks and PyTorchJobs, count for the user
-	// whom their label names (ledger.userLabel of the operator's configuration), and Ignore where they do not. Default Count.
+	// OtherWorkloads chooses whether pods outside Tideline's jobs, such as notebooks and PyTorchJobs, count for the user that
+	// their label names (ledger.userLabel of the operator's configuration): Count or Ignore. Default Count.
 	// +optional
 	// +kubebuilder:default=Count
 	OtherWorkloads OtherWorkloads `json:"otherWorkloads,omitempty"`
 }
 
-// OnExceeded says what becomes of jobs of a user who has used up a budget.
+// OnExceeded chooses what happens to new jobs of a user who has used up a budget.
 //
 // +kubebuilder:validation:Enum=Queue;Deny;Notify
 type OnExceeded string
 
 // Values of OnExceeded.
 const (
-	// ExceededQueue: jobs that ask for accelerators wait until enough of the use is longer ago than the window.
+	// ExceededQueue: jobs that ask for accelerators wait until enough of the use is older than the window.
 	ExceededQueue OnExceeded = "Queue"
-	// ExceededDeny: they are refused when they are created, too.
+	// ExceededDeny: admission also refuses new jobs.
 	ExceededDeny OnExceeded = "Deny"
-	// ExceededNotify: condition BudgetExceeded says so, and nobody waits.
+	// ExceededNotify: condition BudgetExceeded reports it, and no job waits.
 	ExceededNotify OnExceeded = "Notify"
 )
 
-// HourCap is a budget of accelerators × time. What runs goes on when it is used up; its surplus grows no more.
+// HourCap is a budget of accelerators × time. Once it is used up, running jobs continue, but their surplus does not grow.
 type HourCap struct {
 	// Window of time that ends now, such as 168h. Range 1h to 8784h.
 	// +required
@@ -116,7 +118,7 @@ type HourCap struct {
 	// +kubebuilder:validation:Maximum=10000000
 	PerUser int32 `json:"perUser"`
 
-	// OnExceeded says what becomes of the user's jobs then. Default Queue.
+	// OnExceeded chooses what happens to the user's new jobs then. Default Queue.
 	// +optional
 	// +kubebuilder:default=Queue
 	OnExceeded OnExceeded `json:"onExceeded,omitempty"`
@@ -130,8 +132,8 @@ type ResourceCap struct {
 	// +kubebuilder:validation:MaxLength=253
 	Resource string `json:"resource"`
 
-	// Model counts only accelerators of this model, as the nodes' label names it. A job that names no model counts for that of the
-	// node that it came to. Default: all models together.
+	// Model counts only accelerators of this model, as the nodes' label names it. A job that names no model counts for the
+	// model of its node. Default: all models together.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Model string `json:"model,omitempty"`

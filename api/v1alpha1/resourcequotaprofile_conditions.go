@@ -1,24 +1,24 @@
 package v1alpha1
 
-// Condition types of a ResourceQuotaProfile, besides Ready, Reconciling and Stalled, which it shares with jobs. Ready is True
-// while the Queue is as the profile says.
+// Condition types of a ResourceQuotaProfile, besides Ready, Reconciling and Stalled, which it shares with jobs. Ready is
+// True while the Queue agrees with the profile.
 const (
 	// ConditionNamespaceConflict is present and True while the selector chooses namespaces that belong to other profiles.
 	ConditionNamespaceConflict = "NamespaceConflict"
 	// ConditionOvercommitted is present and True while queues have guarantees or fixed shares of more than the nodes have.
 	ConditionOvercommitted = "Overcommitted"
-	// ConditionBudgetExceeded is present and True while users have used up a budget of spec.caps.gpuHours, and Unknown while what
-	// was used is not known.
+	// ConditionBudgetExceeded is present and True while users have used up a budget of spec.caps.gpuHours, and Unknown while
+	// their use is unknown.
 	ConditionBudgetExceeded = "BudgetExceeded"
 )
 
 // Reasons of a ResourceQuotaProfile that no job has.
 const (
-	// ReasonQueueReady: the Queue is as the profile says.
+	// ReasonQueueReady: the Queue agrees with the profile.
 	ReasonQueueReady = "QueueReady"
-	// ReasonQueueChanging: the Queue is being brought to what the profile says.
+	// ReasonQueueChanging: Tideline is updating the Queue to the profile.
 	ReasonQueueChanging = "QueueChanging"
-	// ReasonQueueTaken: there is a Queue of the profile's name that is not the profile's.
+	// ReasonQueueTaken: a Queue of the profile's name exists and belongs to another client.
 	ReasonQueueTaken = "QueueTaken"
 	// ReasonQueueRejected: Volcano or the API server refuses the Queue.
 	ReasonQueueRejected = "QueueRejected"
@@ -30,10 +30,10 @@ const (
 	ReasonNamespaceTaken = "NamespaceTaken"
 	// ReasonBudgetExceeded: users have used up a budget.
 	ReasonBudgetExceeded = "BudgetExceeded"
-	// ReasonLedgerUnavailable: the ledger, which knows what was used, was not read.
+	// ReasonLedgerUnavailable: the ledger, which records use, was not read.
 	ReasonLedgerUnavailable = "LedgerUnavailable"
 	// ReasonGuaranteesExceedNodes: queues have guarantees or fixed shares of more than the nodes have.
 	ReasonGuaranteesExceedNodes = "GuaranteesExceedNodes"
-	// ReasonOtherOwner: a training has the name that a reservation is for, and is of somebody else.
+	// ReasonOtherOwner: a training has the name that a reservation is for, but another owner.
 	ReasonOtherOwner = "OtherOwner"
 )

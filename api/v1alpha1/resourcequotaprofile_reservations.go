@@ -25,7 +25,7 @@ type ProfileReservation struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(r, !isQuantity(string(self[r])) || quantity(string(self[r])).compareTo(quantity('0')) > 0)",message="resources must be more than 0: raise them, or leave the resource out"
 	Resources corev1.ResourceList `json:"resources"`
 
-	// Until is when the room is given back if nobody took it.
+	// Until is when the room is released if no job took it.
 	// +required
 	Until metav1.Time `json:"until"`
 
@@ -35,46 +35,46 @@ type ProfileReservation struct {
 	// +kubebuilder:validation:MaxLength=63
 	ForTask string `json:"forTask"`
 
-	// ForOwner is who takes the room, as the API server knows them: the owner of that ElasticTrainingJob. One of the same name that
-	// is of somebody else gets nothing.
+	// ForOwner is the owner of that ElasticTrainingJob, by the API server's name. A job with the same name and another owner
+	// gets nothing.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ForOwner string `json:"forOwner"`
 
-	// Tier by whose priority room is gathered. Default: that of jobs of the profile that name none.
+	// Tier whose priority is used to gather room. Default: the tier of the profile's jobs that name none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	Tier string `json:"tier,omitempty"`
 }
 
-// ReservationPhase is how far a reservation is.
+// ReservationPhase is the state of a reservation.
 //
 // +kubebuilder:validation:Enum=Gathering;Held;HandingOver;HandedOver;Expired
 type ReservationPhase string
 
 // Phases of a reservation.
 const (
-	// ReservationGathering: the room is waited for, as by a gang.
+	// ReservationGathering: the reservation waits for its room, as a gang does.
 	ReservationGathering ReservationPhase = "Gathering"
 	// ReservationHeld: all of the room is held.
 	ReservationHeld ReservationPhase = "Held"
 	// ReservationHandingOver: the task's gang claims room, and goes first from now on.
 	ReservationHandingOver ReservationPhase = "HandingOver"
-	// ReservationHandedOver: the room is the task's. The reservation holds nothing any more.
+	// ReservationHandedOver: the task has the room. The reservation holds nothing.
 	ReservationHandedOver ReservationPhase = "HandedOver"
-	// ReservationExpired: nobody took the room in time. It is given back.
+	// ReservationExpired: no job took the room in time, and it is released.
 	ReservationExpired ReservationPhase = "Expired"
 )
 
-// ReservationStatus is what became of a reservation.
+// ReservationStatus is the state of a reservation.
 type ReservationStatus struct {
 	// Name of the reservation.
 	// +required
 	// +kubebuilder:validation:MaxLength=40
 	Name string `json:"name"`
-	// Phase is how far it is.
+	// Phase is the state of the reservation.
 	// +required
 	Phase ReservationPhase `json:"phase"`
 	// Placed is how many of its replicas hold their room.
@@ -84,11 +84,11 @@ type ReservationStatus struct {
 	// Since is when the reservation was first seen. It is for a training that is created from then on.
 	// +optional
 	Since metav1.Time `json:"since,omitempty"`
-	// Reason says in one word why the room cannot be gathered, or why a training of that name does not get it; empty for nothing.
+	// Reason is, in one word, why the room cannot be gathered, or why a training of that name does not get it; empty for none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
-	// Message says what the API server said against the room, or what keeps the training from it, and what to do.
+	// Message is the API server's refusal, or what keeps the training from the room, and what to do.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`

@@ -8,17 +8,17 @@ import (
 // ProfileNamespacesLimit is how many namespaces the status of a profile names.
 const ProfileNamespacesLimit = 100
 
-// ResourceQuotaProfileStatus is what became of a profile, and what the team uses. Figures are as of when the status was last
-// written, which is every 10 seconds at most while pods come and go.
+// ResourceQuotaProfileStatus is the state of a profile, and what the team uses. Figures are those of the last write of the
+// status, at most every 10 seconds while pods come and go.
 type ResourceQuotaProfileStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Reason says in one word how the profile is.
+	// Reason is the state of the profile in one word.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
-	// Message says how the profile is, in a sentence with the figures and what to do.
+	// Message is the state of the profile in a sentence, with the figures and what to do.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
@@ -41,7 +41,7 @@ type ResourceQuotaProfileStatus struct {
 	// Deserved is the queue's share, by resource.
 	// +optional
 	Deserved corev1.ResourceList `json:"deserved,omitempty"`
-	// Used is what pods hold on nodes in the profile's namespaces, whoever made them, of the resources in deserved.
+	// Used is what all pods in the profile's namespaces hold on nodes, of the resources in deserved.
 	// +optional
 	Used corev1.ResourceList `json:"used,omitempty"`
 	// Borrowed is what is used beyond the share.
@@ -64,14 +64,14 @@ type ResourceQuotaProfileStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Tiers []UsageStatus `json:"tiers,omitempty"`
-	// Users are what pods of each user hold, the 20 who hold the most; what nobody answers for is under an empty name.
+	// Users are what pods of each user hold, the 20 with the most. Pods without an owner are under an empty name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=20
 	Users []UsageStatus `json:"users,omitempty"`
-	// Available is what a job of the team could have now, with nobody giving way, by model of accelerator. It is looked at once a
-	// minute at most.
+	// Available is what a job of the team could get now without evictions, by model of accelerator. It is computed at most
+	// once a minute.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -81,7 +81,7 @@ type ResourceQuotaProfileStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	OverBudget []OverBudget `json:"overBudget,omitempty"`
-	// Reservations tell what became of each.
+	// Reservations are the states of the reservations.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -90,7 +90,7 @@ type ResourceQuotaProfileStatus struct {
 	// +optional
 	// +kubebuilder:default=0
 	Waiting int32 `json:"waiting"`
-	// AwaitingApproval is how many of them wait for somebody to approve their tier.
+	// AwaitingApproval is how many of them wait for approval of their tier.
 	// +optional
 	// +kubebuilder:default=0
 	AwaitingApproval int32 `json:"awaitingApproval"`
@@ -116,7 +116,7 @@ type OverBudget struct {
 	// MaxHours is how many there may be.
 	// +required
 	MaxHours int64 `json:"maxHours"`
-	// OnExceeded says what becomes of the user's jobs.
+	// OnExceeded is what happens to the user's new jobs.
 	// +optional
 	OnExceeded OnExceeded `json:"onExceeded,omitempty"`
 }
@@ -126,7 +126,7 @@ const (
 	UsersLimit, TiersLimit, AvailableLimit = 20, 64, 64
 )
 
-// UsageStatus is what somebody holds of accelerators.
+// UsageStatus is how many accelerators a tier or a user holds.
 type UsageStatus struct {
 	// Name of the tier or user.
 	// +required

@@ -5,20 +5,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceQuotaProfileSpec says which namespaces are a team's, and what is the team's share of the cluster.
+// ResourceQuotaProfileSpec names a team's namespaces and its share of the cluster.
 type ResourceQuotaProfileSpec struct {
-	// NamespaceSelector chooses the team's namespaces by their labels. A namespace belongs to one profile at most: to the one that
-	// was created first of those that choose it, which condition NamespaceConflict of the others says. It may not be empty.
+	// NamespaceSelector chooses the team's namespaces by their labels. If several profiles select a namespace, it belongs to
+	// the oldest, and condition NamespaceConflict of the others says so. It must not be empty.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",message="namespaceSelector must not be empty, because it would choose every namespace of the cluster: set matchLabels or matchExpressions"
 	NamespaceSelector metav1.LabelSelector `json:"namespaceSelector"`
 
-	// Queue is the Volcano Queue of the profile, which has the profile's name.
+	// Queue is the Volcano Queue of the profile. It has the profile's name.
 	// +optional
 	// +kubebuilder:default={}
 	Queue ProfileQueue `json:"queue,omitempty"`
 
-	// Tiers are those that the team's jobs may have. Default: all of the operator's configuration.
+	// Tiers that the team's jobs may use. Default: all of the operator's configuration.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -26,8 +26,8 @@ type ResourceQuotaProfileSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.filter(t, has(t.default) && t.default).size() <= 1",message="one tier at most may be the default: leave default out of the others"
 	Tiers []ProfileTier `json:"tiers,omitempty"`
 
-	// Members say who goes first where it is tight, and up to which tier. Whoever is in no entry has standing staff and may have all
-	// tiers of the profile; of whoever is in several, the highest standing and the highest tier count.
+	// Members give users a standing, which orders waiting jobs, and a highest tier. A user in no entry has standing staff and
+	// may use all tiers of the profile. For a user in several entries the highest standing and the highest tier count.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -44,7 +44,7 @@ type ResourceQuotaProfileSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Reservations []ProfileReservation `json:"reservations,omitempty"`
 
-	// Sizing says what becomes of what the team's tasks were seen using. Default: jobs say what they could ask for (Recommend).
+	// Sizing chooses whether Tideline recommends or sets requests by what the team's tasks used. Default: Recommend.
 	// +optional
 	Sizing *ProfileSizing `json:"sizing,omitempty"`
 
@@ -53,14 +53,14 @@ type ResourceQuotaProfileSpec struct {
 	Merges *ProfileMerges `json:"merges,omitempty"`
 }
 
-// ProfileQueue is the Volcano Queue of a profile. What others set in the Queue stays.
+// ProfileQueue is the Volcano Queue of a profile. Tideline keeps fields of the Queue that other clients set.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.guarantee) || !has(self.deserved) || self.guarantee.all(r, !(r in self.deserved) || quantity(string(self.guarantee[r])).compareTo(quantity(string(self.deserved[r]))) <= 0)",fieldPath=".guarantee",message="guarantee must not exceed deserved of the same resource: lower guarantee or raise deserved"
 // +kubebuilder:validation:XValidation:rule="!has(self.guarantee) || !has(self.capability) || self.guarantee.all(r, !(r in self.capability) || quantity(string(self.guarantee[r])).compareTo(quantity(string(self.capability[r]))) <= 0)",fieldPath=".guarantee",message="guarantee must not exceed capability of the same resource: lower guarantee or raise capability"
 // +kubebuilder:validation:XValidation:rule="!has(self.deserved) || !has(self.capability) || self.deserved.all(r, !(r in self.capability) || quantity(string(self.deserved[r])).compareTo(quantity(string(self.capability[r]))) <= 0)",fieldPath=".deserved",message="deserved must not exceed capability of the same resource: lower deserved or raise capability"
 type ProfileQueue struct {
-	// Weight is the profile's part of what no queue has a guarantee of, beside the weights of the other profiles: with 3 and 1, a
-	// profile gets three quarters. Default 1, range 1 to 1000.
+	// Weight is the profile's part of what is left after all guarantees, relative to the weights of the other profiles: with 3
+	// and 1, a profile gets three quarters. Default 1, range 1 to 1000.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -72,8 +72,8 @@ type ProfileQueue struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(r, quantity(string(self[r])).compareTo(quantity('0')) >= 0)",message="guarantee must not be negative: set 0 or more, or leave the resource out"
 	Guarantee corev1.ResourceList `json:"guarantee,omitempty"`
 
-	// Deserved is the queue's share: it may take back from others up to here, and others may take back from it what it uses beyond.
-	// Default, for each resource: its guarantee, and by weight its part of what no queue has a guarantee of.
+	// Deserved is the queue's share. Up to it the queue may reclaim resources from others; beyond it others may reclaim from
+	// the queue. Default, for each resource: its guarantee, and by weight a part of what is left after all guarantees.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.all(r, quantity(string(self[r])).compareTo(quantity('0')) >= 0)",message="deserved must not be negative: set 0 or more, or leave the resource out"
 	Deserved corev1.ResourceList `json:"deserved,omitempty"`
@@ -90,13 +90,13 @@ type ProfileQueue struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Parent string `json:"parent,omitempty"`
 
-	// FairSurplus is false for a queue whose surplus neither makes that of others leave, nor leaves for it: between queues of
-	// profiles surplus that waits has the places of surplus of queues above their share, up to the share of its own. Default true.
+	// FairSurplus lets waiting surplus of a queue below its share take the places of surplus of queues above theirs. False
+	// excludes this queue, in both directions. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	FairSurplus *bool `json:"fairSurplus,omitempty"`
 
-	// Reclaimable is false for a queue from which others take nothing back, however much it uses. Default true.
+	// Reclaimable is false for a queue from which other queues cannot reclaim resources, however much it uses. Default true.
 	// +optional
 	// +kubebuilder:default=true
 	Reclaimable *bool `json:"reclaimable,omitempty"`
@@ -115,8 +115,8 @@ type ProfileTier struct {
 	// +kubebuilder:default=false
 	Default bool `json:"default,omitempty"`
 
-	// RequiresApproval has jobs of the tier wait until somebody with the right to approve on the profile approves them. Jobs that
-	// have begun go on. Default false.
+	// RequiresApproval makes jobs of the tier wait until a user with the right to approve on the profile approves them. Jobs
+	// that have begun continue. Default false.
 	// +optional
 	// +kubebuilder:default=false
 	RequiresApproval bool `json:"requiresApproval,omitempty"`
@@ -163,7 +163,7 @@ type ResourceQuotaProfile struct {
 	// +required
 	Spec ResourceQuotaProfileSpec `json:"spec"`
 
-	// Status is what became of it, and what the team uses.
+	// Status is the state of the profile, and what the team uses.
 	// +optional
 	Status ResourceQuotaProfileStatus `json:"status,omitempty"`
 }

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SizingMode says what becomes of what a task was seen using: Disabled, nothing; Recommend, its jobs say what they could ask for;
-// Enforce, their pods ask for that when an attempt starts.
+// SizingMode chooses what Tideline does with the recorded use of a task. Disabled: nothing. Recommend: the status of its
+// jobs says what they could request. Enforce: pods of new attempts request that.
 //
 // +kubebuilder:validation:Enum=Disabled;Recommend;Enforce
 type SizingMode string
@@ -18,41 +18,41 @@ const (
 	SizingEnforce   SizingMode = "Enforce"
 )
 
-// ProfileSizing says what becomes of what the team's tasks were seen using.
+// ProfileSizing chooses what Tideline does with the recorded use of the team's tasks.
 type ProfileSizing struct {
 	// Mode of jobs that choose none. Default Recommend.
 	// +optional
 	// +kubebuilder:default=Recommend
 	Mode SizingMode `json:"mode,omitempty"`
 
-	// Window is for how long back it counts what was used: whole days, from 24h to 672h (28 days). Default 168h.
+	// Window is the time back for which use counts: whole days, from 24h to 672h (28 days). Default 168h.
 	// +optional
 	// +kubebuilder:default="168h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('24h') && duration(self) <= duration('672h') && duration(self).getSeconds() % 86400 == 0",message="window must be whole days, from 24h to 672h: write 168h for a week"
 	Window *metav1.Duration `json:"window,omitempty"`
 }
 
-// JobSizing says what becomes of what the job's task was seen using.
+// JobSizing chooses what Tideline does with the recorded use of the job's task.
 type JobSizing struct {
-	// Mode of this job. Disabled keeps its requests as they are and says nothing; Recommend keeps them and says what they could be.
-	// Default: what the profile of the namespace says, and Recommend without one.
+	// Mode of this job. Disabled keeps its requests and recommends nothing. Recommend keeps them and says what they could be.
+	// Default: the mode of the namespace's profile, and Recommend without one.
 	// +optional
 	Mode SizingMode `json:"mode,omitempty"`
 }
 
 // Why a resource of a container was sized as it was.
 const (
-	// SizedByUse: less than was requested, by what was used.
+	// SizedByUse: less than the request, by what was used.
 	SizedByUse = "Use"
-	// SizedFits: what was requested is no more than what use calls for.
+	// SizedFits: the request is not more than the use requires.
 	SizedFits = "Fits"
-	// SizedByHistory: under a day was seen, or less than 80 % of the time that the task ran, and nothing is cut.
+	// SizedByHistory: metrics cover less than a day, or less than 80 % of the time that the task ran. Nothing is cut.
 	SizedByHistory = "InsufficientHistory"
-	// SizedByMetrics: what was used lately is not known, and nothing is cut anew.
+	// SizedByMetrics: recent use is unknown, and nothing more is cut.
 	SizedByMetrics = "MetricsUnavailable"
-	// SizedHeld: the container was held down by its limits, so that nobody knows how much it needs, and nothing is cut.
+	// SizedHeld: the container ran at its limits, so its need is unknown, and nothing is cut.
 	SizedHeld = "Held"
-	// SizedByOOM: containers were killed for want of memory; nothing is cut, and the request may be raised.
+	// SizedByOOM: containers ran out of memory. Nothing is cut, and the request may be raised.
 	SizedByOOM = "OOMKilled"
 )
 
@@ -69,7 +69,7 @@ type SizedResource struct {
 	Resource string `json:"resource"`
 	// Requested is what the template asks for.
 	Requested resource.Quantity `json:"requested"`
-	// Sized is what use calls for: what the container requests under Enforce, and what it could request under Recommend.
+	// Sized is what the container requests under Enforce, and what it could request under Recommend.
 	Sized resource.Quantity `json:"sized"`
 	// Reason in one word: Use, Fits, InsufficientHistory, MetricsUnavailable, Held or OOMKilled.
 	// +kubebuilder:validation:MaxLength=32
@@ -78,13 +78,13 @@ type SizedResource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
-	// OOMKilledTime is when a container that had been given less than was requested was last killed for want of memory, in this job.
-	// As long as that is within the window, nothing is cut.
+	// OOMKilledTime is when a container with less memory than its template requests last ran out of memory, in this job.
+	// Nothing is cut while that is within the window.
 	// +optional
 	OOMKilledTime *metav1.Time `json:"oomKilledTime,omitempty"`
 }
 
-// SizingStatus is what use called for when the current attempt or run started.
+// SizingStatus is the result of sizing when the current attempt or run started.
 type SizingStatus struct {
 	// Mode in effect.
 	Mode SizingMode `json:"mode"`
@@ -94,7 +94,7 @@ type SizingStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Summary string `json:"summary,omitempty"`
-	// Resources of containers that request some: those that are sized, and why others are not.
+	// Resources of containers that request some: the sized ones, and why the others are not sized.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

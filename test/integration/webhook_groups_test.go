@@ -44,8 +44,8 @@ func recordGroups(scenario func(name string, gpus ...int64) *testutil.Scenario) 
 			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"ownerGroups": groups}})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(hers.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, patch))).To(MatchError(And(
-				ContainSubstring("spec.ownerGroups: Invalid value: "), ContainSubstring(": leave it as it is, or delete the job and create "+
-					"it anew"))), "%v: they stay", groups)
+				ContainSubstring("spec.ownerGroups: Invalid value: "), ContainSubstring(": leave it unchanged, or delete the job and create "+
+					"it again"))), "%v: they stay", groups)
 		}
 
 		merge := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.OwnerGroups = []string{leads} }).Obj()

@@ -141,7 +141,7 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 			return other.Patch(s.Context(), s.Read("a"), client.RawPatch(types.MergePatchType, []byte(json)))
 		}
 		Eventually(func() error { return patch(`{"spec":{"maxReplicas":3}}`) }).Should(Succeed(), "bob may edit it")
-		const again = ": delete the job and create it anew"
+		const again = ": delete the job and create it again"
 		Expect(patch(`{"spec":{"owner":"bob@example.com"}}`)).To(MatchError(ContainSubstring(
 			`spec.owner: Invalid value: "bob@example.com": owner is immutable`+again)), "nor take it")
 		Expect(patch(`{"spec":{"owner":null}}`)).To(MatchError(ContainSubstring(

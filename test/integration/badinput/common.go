@@ -13,7 +13,7 @@ const (
 	aboveMaximum  = "spec.minReplicas: Invalid value: minReplicas (%d) must not exceed maxReplicas (%d): " +
 		"lower minReplicas or raise maxReplicas"
 	noContainers = "spec.template.spec.containers: Required value"
-	again        = ": delete the job and create it anew"
+	again        = ": delete the job and create it again"
 )
 
 // common are mistakes in what jobs of every kind have.
@@ -120,8 +120,8 @@ func commonUpdates() []Update {
 		owned = "spec.owner: Invalid value: owner cannot be added or removed later, because it is checked when the job is " +
 			"created" + again
 		groups   = "spec.ownerGroups: Invalid value: "
-		recorded = ", because it says of which groups the owner was when the job was created: leave it as it is, or delete the job " +
-			"and create it anew"
+		recorded = ", because it records the owner's groups when the job was created: leave it unchanged, or delete the job " +
+			"and create it again"
 		unowned = groups + "ownerGroups cannot be added or removed later" + recorded
 	)
 	return []Update{

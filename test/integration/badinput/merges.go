@@ -97,12 +97,12 @@ func mergePods() []Case {
 // MergeUpdates returns every case of an immutable field of MergeJob.
 func MergeUpdates() []Update {
 	const (
-		model = "spec.model: Invalid value: model cannot be added or removed later, because it is what the job's history is " +
-			"of" + again
-		account = "spec.template.spec.serviceAccountName: Invalid value: serviceAccountName cannot change, because who creates the " +
-			"job is checked for it" + again
-		store = "spec.store: Invalid value: store is immutable, because who creates the job is checked for its Secret, and its " +
-			"history is of this store" + again
+		model = "spec.model: Invalid value: model cannot be added or removed later, because the job's history belongs " +
+			"to it" + again
+		account = "spec.template.spec.serviceAccountName: Invalid value: serviceAccountName cannot change, because Tideline checks " +
+			"the creator's right to it only once" + again
+		store = "spec.store: Invalid value: store is immutable, because Tideline checks the creator's right to its Secret only " +
+			"once, and the history belongs to this store" + again
 	)
 	modelled, named := setting("spec.model", `"ctr"`), inPod("serviceAccountName", `"merger"`)
 	return updatesOf(v1alpha1.MergeJobKind, commonUpdates(), []Update{

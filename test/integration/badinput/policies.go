@@ -98,7 +98,7 @@ func tooFew(path string) string {
 func policyUpdates() []Update {
 	const (
 		checkpoint = "spec.checkpoint: Invalid value: checkpoint is immutable, because pods have read it when they were created" + again
-		inCharge   = "because two controllers would be in charge of one job" + again
+		inCharge   = "because two controllers would act on one job" + again
 		added      = "spec.runPolicy.managedBy: Invalid value: managedBy cannot be added or removed later, " + inCharge
 		kueue      = `{"spec":{"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue"}}}`
 		tideline   = `"tideline.io/elastictrainingjob-controller"`

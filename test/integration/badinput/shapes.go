@@ -41,9 +41,9 @@ func shapes() []Case {
 // shapeUpdates are changes of them.
 func shapeUpdates() []Update {
 	const (
-		follow = "because running workers cannot follow it: delete the job and create it anew"
-		carry  = "because pods and their history carry it from their creation: delete the job and create it anew"
-		read   = "because running workers have read it when they started: delete the job and create it anew"
+		follow = "because running workers cannot follow it: delete the job and create it again"
+		carry  = "because pods and their history carry it from their creation: delete the job and create it again"
+		read   = "because running workers have read it when they started: delete the job and create it again"
 	)
 	updates := []Update{
 		changed("another master", `{"spec":{"master":{"nodeSelector":{"a":"b"}}}}`, setting("spec.master.nodeSelector", `{"a":"c"}`),
@@ -55,7 +55,7 @@ func shapeUpdates() []Update {
 		changed("another task", `{"spec":{"task":"ctr"}}`, setting("spec.task", `"rank"`),
 			`spec.task: Invalid value: "rank": task is immutable, `+carry),
 		changed("another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: `+
-			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it anew`),
+			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it again`),
 	}
 	for _, field := range []struct{ name, value, because string }{
 		{"master", `{"nodeSelector":{"a":"b"}}`, follow},
