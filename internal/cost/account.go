@@ -28,7 +28,7 @@ type sums struct {
 type totals struct {
 	// charged is what is paid for: what was requested, and where more of CPU or memory was used, that.
 	charged decimal.Decimal
-	// seen is what was requested in the time of which it is known what was used, and used is what was used in it.
+	// seen is what was requested over the time for which use is known, and used is what was used in that time.
 	seen, used decimal.Decimal
 }
 
@@ -51,7 +51,7 @@ func (s *sums) add(t *sums) {
 	s.runs += t.runs
 }
 
-// addTo adds what is not nothing: most sums have nothing of some.
+// addTo adds amounts that are not zero: most sums lack some of them.
 func addTo(sum *decimal.Decimal, more decimal.Decimal) {
 	switch {
 	case more.IsZero():
@@ -73,12 +73,12 @@ func ratioOf(some, whole decimal.Decimal) Ratio {
 // line is what each of some pods held and used of a resource, in thousandths.
 type line struct {
 	totals
-	// granted is what sizing would have granted in the time that was seen; not less than seen where nobody knows.
+	// granted is what sizing would have granted over the time that was seen; at least seen if that is unknown.
 	granted decimal.Decimal
 	hourly  decimal.Decimal
 }
 
-// priceLines sums what lines cost, waste and could do without, for an hour of one pod, in thousandths.
+// priceLines sums cost, waste and recoverable cost of lines, for an hour of one pod, in thousandths.
 func (s *sums) priceLines(lines ...line) {
 	for i := range lines {
 		l := &lines[i]
@@ -92,7 +92,7 @@ func (s *sums) priceLines(lines ...line) {
 	}
 }
 
-// multiplyBy makes of what is for one pod, in thousandths, what so many seconds of pods are.
+// multiplyBy turns sums for an hour of one pod, in thousandths, into sums for seconds of pods.
 func (s *sums) multiplyBy(seconds int64) {
 	n := decimal.NewFromInt(seconds)
 	for _, d := range []*decimal.Decimal{
@@ -105,7 +105,7 @@ func (s *sums) multiplyBy(seconds int64) {
 	}
 }
 
-// accountFor is what some pods held and used comes to.
+// accountFor computes the sums of what some pods held and used.
 func (c *counter) accountFor(h *Held) sums {
 	u, granted := c.useOf(h)
 	prices := c.in.Prices.validAt(h.From.In(c.zone))
@@ -129,7 +129,7 @@ func (c *counter) accountFor(h *Held) sums {
 	return s
 }
 
-// noteMissingPrices remembers for how long pods held what has no price.
+// noteMissingPrices counts how long pods held resources without a price.
 func (c *counter) noteMissingPrices(h *Held, prices *validity, base basePrices) {
 	if prices == nil {
 		c.before += h.Seconds
@@ -151,8 +151,8 @@ func (c *counter) noteMissingPrices(h *Held, prices *validity, base basePrices) 
 
 func billionths(n int64) decimal.Decimal { return decimal.New(n, -9) }
 
-// setUse writes down how much of a line was used, in the mean, of which the share seen of the time is known. Where more was used
-// than requested, that is charged. Granted is 0 where nobody knows.
+// setUse records the mean use of a line, which is known for the share seen of the time. If more was used than requested,
+// the use is charged. granted is 0 if it is unknown.
 func (l *line) setUse(seen, used, granted decimal.Decimal) {
 	l.seen, l.used = l.charged.Mul(seen), used
 	if l.granted = l.seen; granted.IsPositive() {
@@ -163,7 +163,7 @@ func (l *line) setUse(seen, used, granted decimal.Decimal) {
 	}
 }
 
-// basePrices are what a core and a GiB cost a pod; nil where nobody knows.
+// basePrices are the prices of a core and a GiB for a pod; nil if unknown.
 type basePrices struct{ core, gib *decimal.Decimal }
 
 // devicesOf are the accelerators among resources, by name, with their prices, and what core and memory cost beside them. Prices

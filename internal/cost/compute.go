@@ -16,22 +16,24 @@ import (
 var Dimensions = []Dimension{ByUser, ByTeam, ByTask}
 
 const (
-	// cancelled pods were deleted by somebody while they ran, and running ones have not ended.
+	// cancelled pods were deleted while they ran, and running ones have not ended.
 	cancelled, running = "Cancelled", "Running"
 )
 
 // outcomes are the names in the order in which they are shown. Others come before them.
 var outcomes = []string{"Succeeded", "Failed", cancelled, "Lost", running}
 
-// Compute says what a period cost. The report is the same in whatever order the input is.
+// Compute computes what a period cost. The order of the input does not change the report.
 //
 //	cost of a pod-hour = devices × price + max(cores requested, used) × price + max(GiB requested, used) × price
-//	waste              = (requested − used) × price, of the time of which it is known what was used
+//
+// waste              = (requested − used) × price, over the time for which use is known
+//
 //	recoverable        = (requested − max(used, granted by sizing)) × price, of that time; of CPU and memory
 //
-// Surplus workers pay devices less their discount. What a role used of CPU is the mean of what its busiest pod used, and of
-// memory the highest peak of a day; each pod of the role counts as using that. So waste is a lower bound of what was wasted.
-// Where nothing was seen, what was requested is paid, and nothing is wasted.
+// Surplus workers pay less for devices, by their discount. The use of a role is the mean use of its busiest pod for CPU,
+// and the highest peak of a day for memory. Every pod of the role counts with that, so the waste is a lower bound. Time
+// with unknown use costs what was requested, and counts no waste.
 func Compute(in *Input) *Report {
 	c := newCounter(in)
 	for i := range in.Held {
@@ -57,15 +59,15 @@ type counter struct {
 	days         map[int64]*sums
 	merges       sums
 	lost         Lost
-	// before are seconds of pods before there were prices, and unpriced are those in which they held a resource without one.
+	// before are seconds of pods before the first prices. unpriced are seconds in which pods held a resource without a price.
 	before   int64
 	unpriced map[string]int64
 }
 
-// row is what is summed for a Key.
+// row is the sum for a Key.
 type row struct {
 	sums
-	// team and user are those of all that is in it, as far as that is one.
+	// team and user of everything in the row. manyTeams and manyUsers tell that there are several.
 	team, user           string
 	manyTeams, manyUsers bool
 }
@@ -81,7 +83,7 @@ func newCounter(in *Input) *counter {
 	return c
 }
 
-// keyOf is that of a dimension's row in which an owner counts.
+// keyOf is the key of the row of a dimension in which an owner counts.
 func keyOf(dimension Dimension, o Owner) Key {
 	switch dimension {
 	case ByUser:
@@ -127,7 +129,7 @@ func sumOf[K comparable](all map[K]*sums, key K) *sums {
 	return all[key]
 }
 
-// outcomeOf is the name of an outcome of Held.
+// outcomeOf is the name for people of an outcome of Held.
 func outcomeOf(ended string) string {
 	switch ended {
 	case "":
@@ -138,7 +140,7 @@ func outcomeOf(ended string) string {
 	return ended
 }
 
-// useOf is what each of some pods used, and would have been granted.
+// useOf is what each of these pods used, and what sizing would have granted it.
 func (c *counter) useOf(h *Held) (use, Granted) {
 	of := roleDayOf(h.From, sizing.Key{Namespace: h.Owner.Namespace, Kind: h.Owner.Kind, Task: h.Owner.Task, Role: h.Role})
 	u := c.uses[of]
@@ -149,7 +151,7 @@ func (c *counter) useOf(h *Held) (use, Granted) {
 	return u, granted
 }
 
-// buildReport writes down what was counted.
+// buildReport makes the report of what was counted.
 func (c *counter) buildReport() *Report {
 	earlier := c.in.comparablePeriods()
 	r := &Report{
@@ -159,6 +161,7 @@ func (c *counter) buildReport() *Report {
 			Runs: c.merges.runs, Cost: c.merges.cost, Utilization: ratioOf(c.merges.devices.used, c.merges.devices.seen),
 		},
 	}
+	// Before the rows are made: losses move from the rows of jobs that were stopped to the rows of those that caused the stop.
 	c.chargeLosses()
 	r.Lost = c.lost
 	r.Total = c.total.toRow(Key{}, c.total.cost)
@@ -172,7 +175,7 @@ func (c *counter) buildReport() *Report {
 	return r
 }
 
-// toRow is what sums come to.
+// toRow makes a row of the report of sums.
 func (s *sums) toRow(key Key, total decimal.Decimal) Row {
 	return Row{
 		Key: key, Cost: s.cost, Share: ratioOf(s.cost, total),
@@ -184,7 +187,7 @@ func (s *sums) toRow(key Key, total decimal.Decimal) Row {
 	}
 }
 
-// rankRows are the rows of a dimension.
+// rankRows returns the rows of a dimension, the largest cost first.
 func (c *counter) rankRows(dimension Dimension) []Row {
 	list := make([]Row, 0, len(c.rows[dimension]))
 	for key, r := range c.rows[dimension] {
@@ -217,7 +220,7 @@ func (c *counter) listOutcomes() []Outcome {
 	return list
 }
 
-// listDays are all days of the period, also those on which nothing ran.
+// listDays returns all days of the period, also days on which nothing ran, so that charts have no gaps.
 func (c *counter) listDays() []Day {
 	var list []Day
 	p := c.in.Period

@@ -101,7 +101,8 @@ func TestPricesOfNodes(t *testing.T) {
 	r := Compute(in)
 	g.Expect(r.Total.Cost).To(equal("48.588"))
 	g.Expect(r.Notes).To(ContainElements(
-		HavePrefix("Pods held cpu for 1.0 h of which"), HavePrefix("Pods held memory for 1.0 h of which")))
+		HavePrefix("The price list has no price of cpu, which pods held for 1.0 h"), HavePrefix("The price list has no price of "+
+			"memory, which pods held for 1.0 h")))
 }
 
 // A sample stands in the middle of its bucket: of four cores 3.906, of sixteen 16.077.
@@ -192,7 +193,7 @@ func TestRankings(t *testing.T) {
 	g.Expect(rowOf(r, ByUser, Key{User: "bob"}).Runs).To(BeEquivalentTo(3))
 	g.Expect(r.Total.Runs).To(BeEquivalentTo(5))
 	g.Expect(r.Total.Pods).To(BeEquivalentTo(6))
-	g.Expect(r.Notes).To(ContainElement("CNY 10.74 was paid for pods of which nobody knows who answers for them."))
+	g.Expect(r.Notes).To(ContainElement("CNY 10.74 was paid for pods without a known owner."))
 	g.Expect(Compute(day()).Total.Share).To(Equal(Ratio{}))
 }
 
@@ -391,18 +392,18 @@ func TestNotes(t *testing.T) {
 	r := Compute(in)
 	g.Expect(r.Notes).To(Equal([]string{
 		"Somebody else's.",
-		"Pods were there for 1.0 h before 2026-01-01, when the first prices of the list hold: that is counted in hours and costs " +
-			"nothing. Add prices from an earlier day on.",
-		"Pods held amd.com/gpu for 1.0 h of which the price list does not say what it costs: it cost nothing. Add a price.",
-		"What was used of accelerators is known for 75 % of what was held. The rest counts neither as used nor as wasted.",
-		"What was used of CPU is known for 22 % of what was held. The rest counts neither as used nor as wasted.",
-		"What was used of memory is known for 24 % of what was held. The rest counts neither as used nor as wasted.",
-		"16.7 % of the time is of days on which a pod ended while nobody looked, so that its end is a guess.",
+		"Pods ran for 1.0 h before 2026-01-01, when the first prices of the list begin. These hours are counted at no cost. Add " +
+			"prices from an earlier day.",
+		"The price list has no price of amd.com/gpu, which pods held for 1.0 h. These hours are counted at no cost. Add a price.",
+		"The use of accelerators is known for 75 % of what was held. The rest counts neither as used nor as wasted.",
+		"The use of CPU is known for 22 % of what was held. The rest counts neither as used nor as wasted.",
+		"The use of memory is known for 24 % of what was held. The rest counts neither as used nor as wasted.",
+		"16.7 % of the time is on days on which a pod ended while no operator was running, so its end is a guess.",
 	}))
 	g.Expect(r.Total.AcceleratorHours).To(equal("4"), "what has no price is counted")
 	g.Expect(r.Total.Uncertain.Value).To(BeNumerically("~", 1.0/6, 1e-9))
 	g.Expect(Compute(day(anHour())).Notes).To(Equal([]string{
-		"What was used of accelerators, CPU and memory is known for 0 % of what was held. The rest counts neither as used nor as " +
+		"The use of accelerators, CPU and memory is known for 0 % of what was held. The rest counts neither as used nor as " +
 			"wasted.",
 	}))
 	in = day(anHour())

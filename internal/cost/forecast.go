@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// fewestPeriods and mostPeriods are how many there must be to tell by, and how many count.
+	// fewestPeriods is how many periods a forecast needs, and mostPeriods how many count.
 	fewestPeriods, mostPeriods = 3, 12
 	// clocks is by how much clocks that are set make periods differ that are as long.
 	clocks = 2 * time.Hour
@@ -26,7 +26,7 @@ func (in *Input) comparablePeriods() []Earlier {
 	return like
 }
 
-// compareWith writes down what rows were in the last of some earlier periods.
+// compareWith records the cost that each row had in the last of the earlier periods.
 func (r *Report) compareWith(periods []Earlier) {
 	if len(periods) == 0 {
 		return
@@ -70,13 +70,13 @@ func (r *Report) Summary() Earlier {
 	return e
 }
 
-// quantiles90 are those of Student's distribution of which nine tenths are below, by degrees of freedom from 1 on.
+// quantiles90 are the 90 % quantiles of Student's distribution, by degrees of freedom from 1.
 var quantiles90 = [mostPeriods - 2]float64{3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372}
 
-// forecastNext is what the next period is likely to cost: on the line of least squares through the last periods and this one, and
-// between the bounds of its interval of prediction, within which four of five lie if what is off the line is normal (Draper and
-// Smith, Applied Regression Analysis, 3.1). It is nil if there are too few. It is a guess, so that it is no money that is
-// counted.
+// forecastNext is what the next period is likely to cost: on the line of least squares through the last periods and this
+// one, and between the bounds of its interval of prediction, within which four of five lie if what is off the line is
+// normal (Draper and Smith, Applied Regression Analysis, 3.1). It is nil if there are too few periods. It uses floating
+// point, because it is an estimate and no amount that is charged.
 func forecastNext(in *Input, earlier []Earlier, cost decimal.Decimal) *Forecast {
 	var x, y []float64
 	length := in.Period.To.Sub(in.Period.From)

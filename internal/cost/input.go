@@ -19,13 +19,14 @@ type Input struct {
 	Runs []Runs
 	// Used is what was seen of roles on days that the period touches, each day of a part once, in any order.
 	Used []Used
-	// Granted is what sizing would have granted each pod of a role of a task, by the rules of a tier, and false where nobody knows;
+	// Granted returns what sizing would have granted each pod of a role by the rules of a tier, and false if that is unknown;
 	// nil if it is never known. See sizing.History.Granted.
 	Granted func(role sizing.Key, tier string) (Granted, bool)
 	// Losses and Waits are those of the period.
 	Losses []Loss
 	Waits  []Wait
-	// Rooms is how much was free at times of the period, in any order; none if nobody looked. Mix is the reference mix in words.
+	// Rooms is how much was free at times of the period, in any order; none if it was not measured. Mix is the reference mix
+	// in words.
 	Rooms []Measured
 	Mix   string
 	// Earlier are reports of earlier periods of the same length, in any order. Others do no harm.
@@ -43,7 +44,7 @@ type Held struct {
 	Owner Owner
 	// Tier of their priority; empty for none.
 	Tier string
-	// Role of them in what was seen of their task; empty for pods of which nothing is ever seen.
+	// Role of the pods in the metrics of their task; empty for pods without metrics.
 	Role sizing.Role
 	// Surplus says that they are workers beyond the core of their gang.
 	Surplus bool
@@ -78,15 +79,15 @@ type Used struct {
 
 // Granted is how much each pod of a role would have been granted at most.
 type Granted struct {
-	// Millicores and MemoryBytes of all containers; 0 where nobody knows.
+	// Millicores and MemoryBytes of all containers; 0 if unknown.
 	Millicores, MemoryBytes int64
 }
 
 // Loss is work that was lost because a gang was stopped.
 type Loss struct {
-	// Of whom the gang was.
+	// Of is the owner of the gang.
 	Of Owner
-	// For is whom it made room for; nil for a gang that failed.
+	// For is the owner of the gang that got the room; nil for a gang that failed.
 	For *Owner
 	// Pods of the gang whose work was lost.
 	Pods []LostPods

@@ -7,8 +7,8 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// chargeLosses counts what was lost, and charges it to those for whom room was made: what they cost others is in their rows,
-// and not in those of whom it was taken from.
+// chargeLosses counts lost work. Work that was lost to preemption is moved from the row of the gang that was stopped to the
+// row of the gang that got its room.
 func (c *counter) chargeLosses() {
 	type loss struct {
 		*Loss
@@ -26,7 +26,7 @@ func (c *counter) chargeLosses() {
 		addTo(&c.lost.Preemptions, cost)
 		losses = append(losses, loss{l, cost})
 	}
-	// A row that has less than what is taken from it gives what it has, so the order matters.
+	// A row gives at most what it has, so the order of the losses matters.
 	slices.SortFunc(losses, func(a, b loss) int {
 		return cmp.Or(Key(a.Of).compare(Key(b.Of)), Key(*a.For).compare(Key(*b.For)))
 	})
@@ -63,7 +63,7 @@ func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 	return lost
 }
 
-// moveCost charges what was paid for pods of somebody to somebody else, as far as it was paid.
+// moveCost moves a cost from the rows of one owner to those of another, at most what the rows have.
 func (c *counter) moveCost(cost decimal.Decimal, from, to Owner) {
 	for _, dimension := range Dimensions {
 		if r := c.rows[dimension][keyOf(dimension, from)]; r == nil {

@@ -23,7 +23,7 @@ func Round(amount decimal.Decimal, currency string) decimal.Decimal {
 	return amount.RoundBank(MinorUnits(currency))
 }
 
-// MinorUnits is how many digits a currency has behind the point, by its ISO 4217 code; 2 for a code that is none.
+// MinorUnits is how many digits a currency has behind the point, by its ISO 4217 code; 2 for an unknown code.
 func MinorUnits(currency string) int32 {
 	if places, listed := minorUnits[currency]; listed {
 		return places
@@ -31,7 +31,7 @@ func MinorUnits(currency string) int32 {
 	return 2
 }
 
-// Prices are what things cost, and from when on. They are made by [ParsePrices].
+// Prices is a price list with the days from which prices hold. [ParsePrices] makes it.
 type Prices struct {
 	// Currency by its ISO 4217 code.
 	Currency string
@@ -43,7 +43,7 @@ type Prices struct {
 type validity struct {
 	// from has the day, as one of UTC.
 	from time.Time
-	// core and gib are for an hour of pods that hold no device of a node below; nil where nobody knows.
+	// core and gib are for an hour of pods that hold no device of a node below; nil if unknown.
 	core, gib *decimal.Decimal
 	devices   map[device]price
 }

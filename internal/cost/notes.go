@@ -10,34 +10,33 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// writeNotes say what is uncertain or unknown.
+// writeNotes lists what is uncertain or unknown about the report.
 func (c *counter) writeNotes(r *Report) []string {
 	notes := slices.Clone(c.in.Notes)
 	add := func(format string, a ...any) { notes = append(notes, fmt.Sprintf(format, a...)) }
 	if c.before > 0 {
-		add("Pods were there for %s h before %s, when the first prices of the list hold: that is counted in hours and costs nothing. "+
-			"Add prices from an earlier day on.", formatHours(c.before), c.in.Prices.validities[0].from.Format(time.DateOnly))
+		add("Pods ran for %s h before %s, when the first prices of the list begin. These hours are counted at no cost. "+
+			"Add prices from an earlier day.", formatHours(c.before), c.in.Prices.validities[0].from.Format(time.DateOnly))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(c.unpriced)) {
-		add("Pods held %s for %s h of which the price list does not say what it costs: it cost nothing. Add a price.",
+		add("The price list has no price of %s, which pods held for %s h. These hours are counted at no cost. Add a price.",
 			resource, formatHours(c.unpriced[resource]))
 	}
 	for _, of := range c.unseenOwners() {
-		add("What was used of %s is known for %s %% of what was held. The rest counts neither as used nor as wasted.",
+		add("The use of %s is known for %s %% of what was held. The rest counts neither as used nor as wasted.",
 			of.resources, of.percent)
 	}
 	if u := r.Total.Uncertain; u.Value > 0 {
-		add("%.1f %% of the time is of days on which a pod ended while nobody looked, so that its end is a guess.", 100*u.Value)
+		add("%.1f %% of the time is on days on which a pod ended while no operator was running, so its end is a guess.", 100*u.Value)
 	}
-	if nobody := c.rows[ByUser][Key{}]; nobody != nil && nobody.cost.IsPositive() {
-		add("%s %s was paid for pods of which nobody knows who answers for them.", r.Currency, Round(nobody.cost, r.Currency).
+	if unowned := c.rows[ByUser][Key{}]; unowned != nil && unowned.cost.IsPositive() {
+		add("%s %s was paid for pods without a known owner.", r.Currency, Round(unowned.cost, r.Currency).
 			StringFixed(MinorUnits(r.Currency)))
 	}
 	return notes
 }
 
-// unseen are resources of which it is not known of all that was held what was used: together those of which it is known of the
-// same part, in percent.
+// unseen are resources whose use is known only in part. Resources that are known for the same share, in percent, are joined.
 type unseen struct{ resources, percent string }
 
 func (c *counter) unseenOwners() []unseen {

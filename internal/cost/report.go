@@ -1,5 +1,5 @@
-// Package cost says what a window of time cost, whose it was, and how much of it was wasted. It is pure: what pods held and used
-// is given to it, and it counts in decimals, which are rounded once, half to even, where a report is written.
+// Package cost computes what a window of time cost, by owner, and how much of it was wasted. It is pure. It counts in
+// decimals, which are rounded once, half to even, when a report is written.
 package cost
 
 import (
@@ -12,7 +12,7 @@ import (
 type Dimension string
 
 const (
-	// ByUser ranks those who answer for pods.
+	// ByUser ranks owners of pods.
 	ByUser Dimension = "user"
 	// ByTeam ranks profiles.
 	ByTeam Dimension = "team"
@@ -20,11 +20,11 @@ const (
 	ByTask Dimension = "task"
 )
 
-// Owner is whose pods are. All of it is what users wrote, or may be.
+// Owner is to whom pods belong. Users may have written any of the fields.
 type Owner struct {
 	// Team is the profile that they count for; empty for none.
 	Team string
-	// User who answers for them; empty for unattributed.
+	// User who owns them; empty for pods without a known owner.
 	User string
 	// Namespace, Kind and Task that they are of.
 	Namespace, Kind, Task string
@@ -36,13 +36,13 @@ type Period struct {
 	From, To time.Time
 }
 
-// Ratio is a part of a whole, from 0 to 1. Known is false where nothing is known of it, which is not 0.
+// Ratio is a part of a whole, from 0 to 1. Known is false if the ratio is unknown, which differs from 0.
 type Ratio struct {
 	Value float64
 	Known bool
 }
 
-// Report is what a period cost. Amounts of money are in Currency and exact; who writes them rounds them.
+// Report is what a period cost. Amounts of money are in Currency and exact. The writers of a report round them.
 type Report struct {
 	Period   Period
 	Currency string
@@ -53,13 +53,13 @@ type Report struct {
 	// By are all rows of a dimension: each pod counts in one row of each, so that their sums are Total. The most costly is first; of
 	// those that cost the same, the one whose key comes first.
 	By map[Dimension][]Row
-	// Outcomes is what became of what was paid for.
+	// Outcomes are the costs by how pods ended.
 	Outcomes []Outcome
-	// Lost is what preemptions and restarts made worthless.
+	// Lost is the cost of work that preemptions and restarts destroyed.
 	Lost Lost
 	// Days of the period, one after another, in the zone of the report.
 	Days []Day
-	// Room is how much stood idle, and how much of it nobody could use; nil if it was not measured.
+	// Room is how much was free, and how much of that no gang could use; nil if it was not measured.
 	Room *Room
 	// Forecast of the period after this one; nil if there is too little history.
 	Forecast *Forecast
@@ -71,11 +71,11 @@ type Report struct {
 	Notes []string
 }
 
-// Key names a row, by the fields of its dimension; the others are empty. A row of a user has Team if all that is theirs is of
-// one.
+// Key names a row, by the fields of its dimension; the others are empty. A row of a user has Team if everything in it
+// belongs to one team.
 type Key Owner
 
-// Row is what somebody or something held.
+// Row is what a user, a team or a task held.
 type Row struct {
 	Key Key
 	// Cost of all that was held, and Share of it in the total's.
@@ -83,8 +83,8 @@ type Row struct {
 	Share Ratio
 	// Before is what it was in the last report; nil if there is none.
 	Before *decimal.Decimal
-	// AcceleratorHours, CPUHours and MemoryGiBHours that were held, in devices, processors and GiB × hours. Where more CPU or memory
-	// was used than requested, that is held.
+	// AcceleratorHours, CPUHours and MemoryGiBHours that were held, in devices, processors and GiB × hours. If more CPU or
+	// memory was used than requested, the use counts.
 	AcceleratorHours, CPUHours, MemoryGiBHours decimal.Decimal
 	// Utilization is the time that accelerators were in use, of the time that they were held.
 	Utilization Ratio
@@ -117,7 +117,7 @@ type Outcome struct {
 
 // Lost is what was paid for work that was lost: since the last checkpoint, or since the gang began where none is known.
 type Lost struct {
-	// Preemptions is for gangs that were stopped for others, charged to whom they made room for, and Restarts for those that failed.
+	// Preemptions is for gangs that were stopped for others, charged to those, and Restarts for gangs that failed.
 	Preemptions, Restarts decimal.Decimal
 	// Incidents counts both.
 	Incidents int64
@@ -151,7 +151,7 @@ type Forecast struct {
 	Cost decimal.Decimal
 	// Low and High are the bounds between which it lies in four of five times.
 	Low, High decimal.Decimal
-	// Periods is how many there were to tell by.
+	// Periods is how many periods the forecast uses.
 	Periods int
 }
 
@@ -165,7 +165,7 @@ type Merges struct {
 // Waits are of gangs that were placed in the period.
 type Waits struct {
 	Gangs int64
-	// Median and Longest wait.
+	// Median and Longest are waits.
 	Median, Longest time.Duration
 	// Longest names the job of the longest, as namespace/name.
 	LongestOf string

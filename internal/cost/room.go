@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// freeRoom is how much was free in the period; nil if nobody looked.
+// freeRoom is how much was free in the period; nil if it was not measured.
 func (in *Input) freeRoom() *Room {
 	if len(in.Rooms) == 0 {
 		return nil
@@ -16,7 +16,7 @@ func (in *Input) freeRoom() *Room {
 	return r
 }
 
-// meanRoom is what was free in the mean of those times at which somebody looked, and which share of that nobody could use.
+// meanRoom is the mean of the measurements of free accelerators, and the share of them that no gang could use.
 func meanRoom(rooms []Measured, from, to time.Time) (free float64, unusable Ratio) {
 	rooms = slices.DeleteFunc(slices.Clone(rooms), func(m Measured) bool { return m.At.Before(from) || !m.At.Before(to) })
 	slices.SortFunc(rooms, func(a, b Measured) int { // so that the sum is the same whatever their order

@@ -22,11 +22,11 @@ func roleDayOf(at time.Time, role sizing.Key) roleDay {
 	return roleDay{at.Unix() / int64(wholeDay/time.Second), role}
 }
 
-// use is what each pod of a role used on a day, in the mean over all the time that there was one: time of which nothing was seen
-// adds nothing to what was used, and nothing to what was seen. The zero value is of a role of which nothing was seen.
+// use is the mean use of each pod of a role on a day, over the time that such a pod existed. Time without metrics counts
+// neither as used nor as seen. The zero value is a role without metrics.
 type use struct {
-	// cpuSeen, memorySeen and devicesSeen are the shares of the time of which it is known what was used, and devicesActive that in
-	// which accelerators were in use, in billionths.
+	// cpuSeen, memorySeen and devicesSeen are the shares of the time with known use, and devicesActive the share in which
+	// accelerators were in use, in billionths.
 	cpuSeen, memorySeen, devicesSeen, devicesActive int64
 	// microcores and bytes that all containers used.
 	microcores, bytes int64

@@ -77,8 +77,8 @@ func (st *story) tryMail(t *storyRun, p mailPoint) {
 	})
 	st.action(env)
 	unclear := And(HaveField("Status.Mailed", "3/4"), HaveField("Status.Refused", ConsistOf(p.to+" (unconfirmed)")),
-		mailed(v1alpha1.ReasonSomeRefused, "3 of 4 mails were accepted; status.refused names 1 that were refused for good, or of "+
-			"which nobody knows whether they arrived."))
+		mailed(v1alpha1.ReasonSomeRefused, "3 of 4 mails were accepted; status.refused names 1 recipients whose server refused "+
+			"the mail for good, or whose delivery is uncertain."))
 	env.Eventually(env.fetchReport).Should(unclear, "the mail is listed")
 	env.rests(env.secondThoughts())
 	want := oneEach()

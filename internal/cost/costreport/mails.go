@@ -37,7 +37,7 @@ type MailsDecision struct {
 
 // mailing is what the status says of mails.
 type mailing struct {
-	// sent of so many were accepted; refused are those that will not be, and others of which nobody knows.
+	// sent of so many mails were accepted. refused are the recipients who will not get one, or whose delivery is uncertain.
 	sent, of int
 	refused  []string
 	// reason and message say why some are not sent yet; empty where all are done.
@@ -63,7 +63,7 @@ func (p *planner) planMails() {
 	p.d.Mails = d
 }
 
-// whyUnfinished says why some mails are not sent yet; empty where all are done.
+// whyUnfinished is why some mails are not sent yet; empty if all are done.
 func (d *MailsDecision) whyUnfinished() (reason, message string) {
 	retry := ""
 	if !d.Retry.IsZero() {
@@ -89,8 +89,8 @@ func asSentence(said string) string {
 	return strings.ToUpper(said[:1]) + strings.TrimSuffix(said[1:], ".") + "."
 }
 
-// MailedUntil is until when a report is mailed: until the next one is due. That is after its period, but somebody may ask for a
-// period that is long over: then it is after the report was made. It is zero for without end.
+// MailedUntil is until when a report is mailed: until the next one is due. For a report that a user asked for, whose period
+// may be long over, that counts from when it was made. It is zero for no end.
 func MailedUntil(spec *v1alpha1.CostReportSpec, k *Kept) time.Time {
 	line, err := schedule.Parse(spec.Schedule, spec.TimeZone)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestWhatAReportSaysOfMails(t *testing.T) {
 	settled := mailsOf(sent, sent)
 	settled.Problem = noServer.Problem
 	bad := mailsOf(sent)
-	bad.Bad, bad.Missing = []string{`"x" is no address`}, 2
+	bad.Bad, bad.Missing = []string{`"x" is not an address`}, 2
 	for name, c := range map[string]struct {
 		mails                 *Mails
 		now                   string
@@ -47,10 +47,12 @@ func TestWhatAReportSaysOfMails(t *testing.T) {
 	}{
 		"all were accepted": {mailsOf(sent, sent, sent), "09 10:00", "3/3", "AllMailed", "3 of 3 mails were accepted.", "", false, nil},
 		"two were not": {mailsOf(sent, ledger.DeliveryRefused, ledger.DeliverySending), "09 10:00", "1/3", "SomeRefused",
-			"1 of 3 mails were accepted; status.refused names 2 that were refused for good, or of which nobody knows whether they " +
-				"arrived. Correct the addresses.", "", false, []string{"b@example.com (refused)", "c@example.com (unconfirmed)"}},
-		"one has no address": {bad, "09 10:00", "1/2", "SomeRefused", "1 of 2 mails were accepted; status.refused names 1 that were " +
-			"refused for good, or of which nobody knows whether they arrived. Correct the addresses.", "", false, bad.Bad},
+			"1 of 3 mails were accepted; status.refused names 2 recipients whose server refused the mail for good, or whose " +
+				"delivery is uncertain. Correct the addresses.", "", false, []string{"b@example.com (refused)",
+				"c@example.com (unconfirmed)"}},
+		"one has no address": {bad, "09 10:00", "1/2", "SomeRefused", "1 of 2 mails were accepted; status.refused names 1 " +
+			"recipients whose server refused the mail for good, or whose delivery is uncertain. Correct the addresses.", "", false,
+			bad.Bad},
 		"being sent": {mailsOf("", sent, ""), "09 10:00", "1/3", "Mailing", "1 of 3 mails were accepted. 2 are being sent.", "", true,
 			nil},
 		"the server is down": {mailsOf(down, sent), "09 10:00", "1/2", "MailServerUnavailable", "1 of 2 mails were accepted. No " +

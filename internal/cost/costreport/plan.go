@@ -1,5 +1,4 @@
-// Package costreport plans what becomes of CostReports: which is due, which are kept, and what they say of themselves. It is
-// pure: it is told what there is, and the time.
+// Package costreport plans CostReports: which report is due, which are kept, and what the status says. It is pure.
 package costreport
 
 import (
@@ -24,7 +23,7 @@ type Observed struct {
 	Invalid string
 	// Obstacle is why no report can be made now; nil for none.
 	Obstacle *Obstacle
-	// Kept are the reports of it that are kept, in any order. Unknown is true while nobody knows them, because of the obstacle.
+	// Kept are the reports of it that are kept, in any order. Unknown is true while the obstacle hides them.
 	Kept    []Kept
 	Unknown bool
 	// Recorded is until when the ledger has all that ran.
@@ -37,7 +36,7 @@ type Observed struct {
 // Obstacle is why no report can be made.
 type Obstacle struct {
 	Reason, Message string
-	// Stalled says that somebody must change something. What was stalled is looked at again nevertheless.
+	// Stalled is true if a person must change something. It is checked again all the same, because no watch reports the change.
 	Stalled bool
 	// Passing says that it passes by itself, in seconds. It only has a report wait that is due, which says nothing else meanwhile.
 	Passing bool
@@ -56,8 +55,8 @@ type Kept struct {
 	Summary v1alpha1.ReportSummary
 }
 
-// Decision is what is to be done about a CostReport. Nothing is done before the status says so: to make a report, or to send its
-// mails, takes minutes, and an operator that is killed meanwhile finds in the status which revision it was about to make.
+// Decision is what to do about a CostReport. Nothing is done before the written status announces it. To make a report or to
+// send its mails takes minutes, and an operator that is killed meanwhile finds in the status which revision it was making.
 type Decision struct {
 	// Announces is true while the status does not say yet what is to be done: nothing else is decided then.
 	Announces bool
@@ -96,7 +95,7 @@ const (
 	announcing = 50 * time.Millisecond
 )
 
-// Plan says what is to be done.
+// Plan decides what to do about a CostReport.
 func Plan(o Observed, now time.Time) Decision {
 	p := planner{o: o, spec: &o.Report.Spec, now: now}
 	p.d.Status = *o.Report.Status.DeepCopy()
@@ -236,14 +235,14 @@ func (p *planner) wakeAt(at time.Time) {
 	}
 }
 
-// Outdated tells of a report until a time that is not the last one any more, because the ledger that has it is older than what
-// was told of: nobody is to get it now.
+// Outdated tells whether a report is no longer the last one, because the ledger is an older copy than the status. Such a
+// report is not mailed.
 func Outdated(r *v1alpha1.CostReport, to time.Time) bool {
 	return r.Status.Last != nil && to.Before(r.Status.Last.To.Time)
 }
 
-// lostUntil is until when the last report was that was told of, and that the ledger does not have: it was begun anew, or is
-// an old copy. Zero for a ledger that has it.
+// lostUntil is the end of the last report in the status, if the ledger does not have it, because the ledger is new or an
+// old copy; else zero.
 func (p *planner) lostUntil() time.Time {
 	told := p.o.Report.Status.Last
 	if p.o.Unknown || told == nil {
@@ -256,7 +255,7 @@ func (p *planner) lostUntil() time.Time {
 }
 
 // findMissed finds the times at which a report was due and was not made: since the last one that was, or since there is the
-// object. What a ledger had that was lost is not made anew of one that does not know of it.
+// object. Reports kept only in a lost ledger are not regenerated from a new one.
 func (p *planner) findMissed() {
 	after := p.o.Report.CreationTimestamp.Time
 	if lost := p.lostUntil(); lost.After(after) {
@@ -281,8 +280,8 @@ func (p *planner) findMissed() {
 	}
 }
 
-// earliestDue is when the earliest report is due that is not made. While nobody knows which are kept, the status says which was
-// last.
+// earliestDue is when the earliest missing report is due. While it is unknown which reports are kept, the status tells the
+// last one.
 func (p *planner) earliestDue() time.Time {
 	switch {
 	case !p.valid || p.spec.Suspend:
@@ -306,8 +305,8 @@ func (p *planner) keptLimit() int32 {
 	return max(*p.spec.HistoryLimit, 1)
 }
 
-// takeRequest notes what the annotation asks for, and returns that report once for each value of it; nil for none. Which revision
-// it is stands in the status before it is made, so that an operator that was killed meanwhile makes it once.
+// takeRequest records the request of the annotation, and returns that report once for each value; nil for none. The status
+// has its revision before it is made, so that an operator that was killed meanwhile makes it once.
 func (p *planner) takeRequest() *Making {
 	st, value := &p.d.Status, p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
 	to, err := time.Parse(time.RFC3339, value)
@@ -334,7 +333,7 @@ func (p *planner) takeRequest() *Making {
 	return &Making{Period: period, Revision: st.AskedRevision, Asked: value}
 }
 
-// isForgotten tells whether a report until a time would be one of those that are kept no longer.
+// isForgotten tells whether a report that ends at a time is too old to be kept.
 func (p *planner) isForgotten(to time.Time) bool {
 	later := map[int64]bool{}
 	for i := range p.o.Kept {
@@ -357,7 +356,7 @@ func (p *planner) periodUntil(to time.Time) cost.Period {
 	return cost.PeriodUntil(to, window, zone)
 }
 
-// findForgettable finds which periods are kept no more.
+// findForgettable finds the end of the periods that are no longer kept.
 func (p *planner) findForgettable() {
 	var ends []int64
 	for i := range p.o.Kept {
@@ -370,7 +369,7 @@ func (p *planner) findForgettable() {
 	}
 }
 
-// lastKept is the report that is told of: of the last period, the last revision.
+// lastKept is the last revision of the last period.
 func (p *planner) lastKept() *Kept {
 	var last *Kept
 	for i := range p.o.Kept {

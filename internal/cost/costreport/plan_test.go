@@ -127,7 +127,7 @@ func TestAReportWaitsForItsEndToBeRecorded(t *testing.T) {
 	g.Expect(d.Make).To(BeNil())
 	g.Expect(d.Again).To(BeTemporally("==", at("09 09:00").Add(2*time.Second)), "it looks again")
 	g.Expect(d.Due).To(BeTemporally("==", at("09 09:00")), "it is due")
-	g.Expect(d.Status.Message).To(Equal("The report of 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z is being made."))
+	g.Expect(d.Status.Message).To(Equal("Tideline is making the report from 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z."))
 	o.Recorded = at("09 09:00")
 	g.Expect(planned(o, at("09 09:00")).Make).NotTo(BeNil(), "all of it is recorded")
 	o.Recorded = at("09 08:59")
@@ -279,15 +279,15 @@ func TestWhatAReportSaysOfItself(t *testing.T) {
 		ready   metav1.ConditionStatus
 		with    string
 	}{
-		"nothing yet": {Observed{Report: weekly()}, "ReportScheduled", "The first report is due at 2026-11-16T09:00:00Z. Annotation " +
-			"tideline.io/report-until makes one of the time until then.", "True", ""},
+		"nothing yet": {Observed{Report: weekly()}, "ReportScheduled", "The first report is due at 2026-11-16T09:00:00Z. To get " +
+			"one now, set annotation tideline.io/report-until to a time in the past.", "True", ""},
 		"made": {Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1), kept("09 09:00", 2)}}, "ReportMade",
-			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR, of which 3.00 EUR was not used and 1.00 EUR could " +
-				"have been saved (revision 2). The next report is due at 2026-11-16T09:00:00Z.", "True", ""},
+			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR; 3.00 EUR of it was wasted, and smaller requests " +
+				"would have saved 1.00 EUR (revision 2). The next report is due at 2026-11-16T09:00:00Z.", "True", ""},
 		"asked for in other words": {Observed{Report: weekly(asks("<now>")), Kept: []Kept{kept("09 09:00", 1)}}, "ReportMade",
-			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR, of which 3.00 EUR was not used and 1.00 EUR could " +
-				"have been saved. The next report is due at 2026-11-16T09:00:00Z. Annotation tideline.io/report-until is \"<now>\": " +
-				"write a time in the past, as in 2026-11-16T09:00:00Z.", "True", ""},
+			"From 2026-11-02T09:00:00Z to 2026-11-09T09:00:00Z it cost 12.00 EUR; 3.00 EUR of it was wasted, and smaller requests " +
+				"would have saved 1.00 EUR. The next report is due at 2026-11-16T09:00:00Z. Annotation tideline.io/report-until is " +
+				"\"<now>\": write a time in the past, for example 2026-11-16T09:00:00Z.", "True", ""},
 		"an obstacle": {Observed{Report: weekly(), Obstacle: missing}, "PriceListNotFound", "There is no ConfigMap prices. The " +
 			"report that was due at 2026-11-09T09:00:00Z waits for that.", "False", "Stalled"},
 		"a schedule that is none": {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.TimeZone = "Mars" })},
@@ -295,7 +295,8 @@ func TestWhatAReportSaysOfItself(t *testing.T) {
 			"False", "Stalled"},
 		"refused by admission": {Observed{Report: weekly(), Invalid: "spec.top"}, "InvalidSpec", "spec.top", "False", "Stalled"},
 		"suspended": {Observed{Report: weekly(func(r *v1alpha1.CostReport) { r.Spec.Suspend = true }), Obstacle: missing}, "Suspended",
-			"No report is made while spec.suspend is true; those that were due meanwhile are made afterwards.", "True", "Suspended"},
+			"Tideline makes no report while spec.suspend is true. Reports that were due meanwhile are made afterwards.", "True",
+			"Suspended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -352,7 +353,7 @@ func TestNothingIsDoneBeforeTheStatusSaysSo(t *testing.T) {
 	g.Expect([]any{d.Announces, d.Make, d.ForgetBefore, d.Publish, d.Mails.Begin}).
 		To(Equal([]any{true, (*Making)(nil), time.Time{}, false, false}))
 	g.Expect(d.Again).To(BeTemporally("==", now.Add(50*time.Millisecond)))
-	g.Expect(d.Status.Message).To(HavePrefix("The report of 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z is being made."))
+	g.Expect(d.Status.Message).To(HavePrefix("Tideline is making the report from 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z."))
 
 	o.Report.Status = d.Status
 	d = Plan(o, now)
@@ -428,7 +429,7 @@ func TestALedgerThatIsLost(t *testing.T) {
 		g.Expect(d.Make).To(BeNil(), name)
 		g.Expect(d.Status.Last).To(Equal(r.Status.Last))
 		g.Expect(d.Status.Mailed).To(Equal("3/3"))
-		g.Expect(d.Status.Message).To(ContainSubstring("The ledger does not have that report any more. The next report is due at"))
+		g.Expect(d.Status.Message).To(ContainSubstring("The ledger no longer has that report. The next report is due at"))
 		said := &v1alpha1.CostReport{ObjectMeta: r.ObjectMeta, Spec: r.Spec, Status: d.Status}
 		g.Expect(planned(Observed{Report: said, Kept: has}, now)).To(Equal(d), "it stays so")
 		next := planned(Observed{Report: r, Kept: has, Recorded: at("23 09:00")}, at("23 09:00"))
@@ -441,7 +442,7 @@ func TestALedgerThatIsLost(t *testing.T) {
 	g.Expect(planned(Observed{Report: r}, now).Make).NotTo(BeNil(), "what somebody asks for now is made")
 	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-05T00:00:00Z"
 	r.Status.Reason = v1alpha1.ReasonReportDue
-	r.Status.Message = "The report of 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z is being made."
+	r.Status.Message = "Tideline is making the report from 2026-11-16T09:00:00Z to 2026-11-23T09:00:00Z."
 	g.Expect(planned(Observed{Report: r, Recorded: at("23 09:00")}, at("23 09:00")).Make.Period.To).
 		To(BeTemporally("==", at("23 09:00")), "while another is made, what was made for the one who asked is not")
 }

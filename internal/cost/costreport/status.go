@@ -12,7 +12,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// writeStatus writes what the status says.
 func (p *planner) writeStatus() {
 	st := &p.d.Status
 	st.NextTime = nil
@@ -34,11 +33,12 @@ func (p *planner) writeStatus() {
 	w.Settle(p.o.Report.Status.Conditions)
 }
 
-// summarize says in one sentence or two how the report stands.
+// summarize returns the state of the report in one or two sentences.
 func (p *planner) summarize() (reason, message string) {
 	switch o := p.whatHinders(); {
 	case p.spec.Suspend:
-		return v1alpha1.ReasonSuspended, "No report is made while spec.suspend is true; those that were due meanwhile are made " +
+		return v1alpha1.ReasonSuspended, "Tideline makes no report while spec.suspend is true. Reports that were due meanwhile " +
+			"are made " +
 			"afterwards."
 	case o != nil && len(p.due) > 0:
 		return o.Reason, o.Message + fmt.Sprintf(" %s.", waitingReports(p.due))
@@ -47,13 +47,14 @@ func (p *planner) summarize() (reason, message string) {
 	case p.making != nil:
 		return v1alpha1.ReasonReportDue, beingMade(p.making.Period)
 	case p.d.Status.Last == nil:
-		return v1alpha1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. Annotation %s makes one of the time until "+
-			"then.", formatTime(p.next), v1alpha1.AnnotationReportUntil)
+		return v1alpha1.ReasonReportScheduled, fmt.Sprintf("The first report is due at %s. To get one now, set annotation %s to "+
+			"a time in "+
+			"the past.", formatTime(p.next), v1alpha1.AnnotationReportUntil)
 	}
 	return v1alpha1.ReasonReportMade, p.describeLast()
 }
 
-// whatHinders is the obstacle that keeps reports from being made; nil for none, and while none is to be made.
+// whatHinders is the obstacle that keeps reports from being made; nil for none and for a suspended report.
 func (p *planner) whatHinders() *Obstacle {
 	if p.spec.Suspend {
 		return nil
@@ -61,13 +62,13 @@ func (p *planner) whatHinders() *Obstacle {
 	return p.obstacle
 }
 
-// beingMade is the message of a status while the report of a period is made. [planner.takeRequest] knows by it that it was not
-// made before.
+// beingMade is the message while the report of a period is made. [planner.takeRequest] recognizes by it a report that was
+// not finished.
 func beingMade(period cost.Period) string {
-	return fmt.Sprintf("The report of %s to %s is being made.", formatTime(period.From), formatTime(period.To))
+	return fmt.Sprintf("Tideline is making the report from %s to %s.", formatTime(period.From), formatTime(period.To))
 }
 
-// setReady says whether reports can be made.
+// setReady is for a report without an obstacle.
 func (p *planner) setReady(w conditions.Writer) {
 	ready := metav1.ConditionTrue
 	if p.whatHinders() != nil {
@@ -76,7 +77,7 @@ func (p *planner) setReady(w conditions.Writer) {
 	w.Set(v1alpha1.ConditionReady, ready, p.d.Status.Reason, p.d.Status.Message)
 }
 
-// setReconciling says that a report is being made, or will be without anybody's doing.
+// setReconciling is for a report that is being made, or will be without an action of a person.
 func (p *planner) setReconciling(w conditions.Writer) {
 	o := p.whatHinders()
 	switch {
@@ -89,7 +90,7 @@ func (p *planner) setReconciling(w conditions.Writer) {
 	}
 }
 
-// setStalled says what somebody must change before reports are made.
+// setStalled is for a report that waits until a person changes something.
 func (p *planner) setStalled(w conditions.Writer) {
 	if o := p.whatHinders(); o != nil && o.Stalled {
 		w.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, o.Reason, o.Message)
@@ -98,7 +99,7 @@ func (p *planner) setStalled(w conditions.Writer) {
 	w.Remove(v1alpha1.ConditionStalled)
 }
 
-// setSuspended says that somebody wants no reports now.
+// setSuspended is for a report with spec.suspend.
 func (p *planner) setSuspended(w conditions.Writer) {
 	if p.spec.Suspend {
 		w.Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, p.d.Status.Reason, p.d.Status.Message)
@@ -107,26 +108,26 @@ func (p *planner) setSuspended(w conditions.Writer) {
 	w.Remove(v1alpha1.ConditionSuspended)
 }
 
-// describeLast says what the last report said.
+// describeLast gives the figures of the last report and when the next one is due.
 func (p *planner) describeLast() string {
 	l := p.d.Status.Last
 	text := fmt.Sprintf("From %s to %s it cost %s", formatTime(l.From.Time), formatTime(l.To.Time), l.Total)
 	if l.Waste != "" {
-		text += fmt.Sprintf(", of which %s was not used", l.Waste)
+		text += fmt.Sprintf("; %s of it was wasted", l.Waste)
 		if l.Recoverable != "" {
-			text += fmt.Sprintf(" and %s could have been saved", l.Recoverable)
+			text += fmt.Sprintf(", and smaller requests would have saved %s", l.Recoverable)
 		}
 	}
 	if l.Revision > 1 {
 		text += fmt.Sprintf(" (revision %d)", l.Revision)
 	}
 	if !p.lostUntil().IsZero() {
-		text += ". The ledger does not have that report any more"
+		text += ". The ledger no longer has that report"
 	}
 	text += fmt.Sprintf(". The next report is due at %s.", formatTime(p.next))
 	value := p.o.Report.Annotations[v1alpha1.AnnotationReportUntil]
 	if to, err := time.Parse(time.RFC3339, value); value != "" && (err != nil || to.After(p.now)) {
-		text += fmt.Sprintf(" Annotation %s is %.40q: write a time in the past, as in 2026-11-16T09:00:00Z.",
+		text += fmt.Sprintf(" Annotation %s is %.40q: write a time in the past, for example 2026-11-16T09:00:00Z.",
 			v1alpha1.AnnotationReportUntil, value)
 	}
 	return text
@@ -137,7 +138,7 @@ func (p *planner) mailsKnown() bool {
 	return !p.o.Unknown && !p.o.MailUnknown && p.lostUntil().IsZero()
 }
 
-// sayMails counts who got the last report, if that is known; else what was said stays.
+// sayMails counts the recipients who got the last report. If that is unknown, the status stays.
 func (p *planner) sayMails() {
 	st, m := &p.d.Status, p.mail
 	switch {
@@ -150,7 +151,7 @@ func (p *planner) sayMails() {
 	}
 }
 
-// setMailed says whether all who are to get the last report got it.
+// setMailed is for a report whose recipients all got it.
 func (p *planner) setMailed(w conditions.Writer) {
 	m := p.mail
 	done := fmt.Sprintf("%d of %d mails were accepted", m.sent, m.of)
@@ -162,18 +163,18 @@ func (p *planner) setMailed(w conditions.Writer) {
 		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, m.reason, fmt.Sprintf("%s. %s", done, m.message))
 	case len(m.refused) > 0:
 		w.Set(v1alpha1.ConditionMailed, metav1.ConditionFalse, v1alpha1.ReasonSomeRefused, fmt.Sprintf("%s; status.refused names %d "+
-			"that were refused for good, or of which nobody knows whether they arrived. Correct the addresses.", done, len(m.refused)))
+			"recipients whose server refused the mail for good, or whose delivery is uncertain. Correct the addresses.", done,
+			len(m.refused)))
 	default:
 		w.Set(v1alpha1.ConditionMailed, metav1.ConditionTrue, v1alpha1.ReasonAllMailed, done+".")
 	}
 }
 
-// waitingReports says which reports wait.
 func waitingReports(due []time.Time) string {
 	if len(due) == 1 {
 		return "The report that was due at " + formatTime(due[0]) + " waits for that"
 	}
-	return fmt.Sprintf("%d reports wait for that, the first of which was due at %s", len(due), formatTime(due[0]))
+	return fmt.Sprintf("%d reports wait for that; the first was due at %s", len(due), formatTime(due[0]))
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

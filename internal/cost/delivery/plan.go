@@ -1,5 +1,5 @@
-// Package delivery plans who gets the mails of a report, and when: each once, and again only what was not taken. It is pure: it
-// is told what the ledger has of them, and the time.
+// Package delivery plans which mails of a report are sent now and which later. It is pure: its input is the ledger's record
+// and the time.
 package delivery
 
 import (
@@ -31,15 +31,15 @@ type Recipient struct {
 type Round struct {
 	// Report is the UID of the report.
 	Report string
-	// Period is when the period ended, Next when the report of the next one is due: then nobody waits for this one any more. The
-	// zero time is for never.
+	// Period is when the period ended. Next is when the report of the next period is due; after that this one is not sent any
+	// more. The zero time is for never.
 	Period, Next time.Time
 	// Recipients of it.
 	Recipients []Recipient
 	// Deliveries of it so far.
 	Deliveries []ledger.Delivery
-	// Again is when somebody wanted those mails to be sent again of which nobody knew by then whether they had arrived; the zero
-	// time for never. A time to come counts once it has come: until then there would be no end of sending again.
+	// Again is when a user asked to send mails again whose arrival was unknown by then; zero for never. A time in the future
+	// counts only once it has come. Otherwise each uncertain mail until then would be sent again and again.
 	Again time.Time
 	// Retry is the first wait after a mail was not taken. It doubles, up to an hour.
 	Retry time.Duration
@@ -54,8 +54,8 @@ type Decision struct {
 	Retry time.Time
 	// Sent is how many recipients have theirs.
 	Sent int
-	// Waiting are mails that are tried again, Held those before which somebody must act, Refused those that are not tried again,
-	// Unconfirmed those of which nobody knows whether they arrived, and Missed those for which it is too late.
+	// Waiting are mails that are tried again. Held wait until a person corrects the settings. Refused are not tried again.
+	// Unconfirmed may have arrived or not. Missed are too late.
 	Waiting, Held, Refused, Unconfirmed, Missed []ledger.Delivery
 }
 
@@ -90,9 +90,9 @@ func (d *Decision) String() string {
 	return strings.Join(said, ", ")
 }
 
-// Plan decides what is sent now, and what later. It is asked when no mail of the report is on its way, so one that is being sent
-// was left so by an operator that ended, or by a server that did not answer: it may have arrived, and is not sent again, unless
-// somebody wants it.
+// Plan decides which mails are sent now and which later. It must be called while no mail of the report is being sent. So a
+// delivery that is recorded as being sent was left by an operator that ended, or by a server that did not answer. The mail
+// may have arrived: it is not sent again unless a user asks for it, because two mails are worse than one late one.
 func Plan(r Round, now time.Time) *Decision {
 	if r.Again.After(now) {
 		r.Again = time.Time{}
@@ -105,7 +105,7 @@ func Plan(r Round, now time.Time) *Decision {
 	return d
 }
 
-// currentDeliveries is the delivery of each recipient, also of those for whom none was begun.
+// currentDeliveries returns the delivery of each recipient, including recipients whose delivery has not begun.
 func (r Round) currentDeliveries() []ledger.Delivery {
 	known := make(map[Recipient]ledger.Delivery, len(r.Deliveries))
 	paged := map[string]ledger.Delivery{} // of users who have their page, or may have it, whatever their address was
@@ -135,7 +135,7 @@ func (r Round) currentDeliveries() []ledger.Delivery {
 // Settled tells whether no mail is to be sent any more, now or later, unless the round changes.
 func (r Round) Settled() bool { return !slices.ContainsFunc(r.currentDeliveries(), r.mayBegin) }
 
-// mayBegin tells of a delivery that may be begun.
+// mayBegin tells whether a delivery may begin.
 func (r Round) mayBegin(d ledger.Delivery) bool {
 	switch d.State {
 	case ledger.DeliverySent, ledger.DeliveryRefused:
@@ -147,7 +147,7 @@ func (r Round) mayBegin(d ledger.Delivery) bool {
 	}
 }
 
-// sortDelivery puts a delivery where it belongs.
+// sortDelivery puts a delivery into the list of the decision that fits its state.
 func (d *Decision) sortDelivery(r Round, delivery ledger.Delivery, late bool, now time.Time) {
 	due := delivery.At.Add(r.backOff(delivery))
 	switch {
@@ -175,8 +175,8 @@ func (d *Decision) sortDelivery(r Round, delivery ledger.Delivery, late bool, no
 	}
 }
 
-// backOff is how long a delivery waits after its last try. One before which somebody must act waits the longest: a server may
-// lock out who comes with a wrong password again and again.
+// backOff is how long a delivery waits after its last try. A delivery that waits for a person waits longest: a server may
+// lock out a client that keeps sending a wrong password.
 func (r Round) backOff(d ledger.Delivery) time.Duration {
 	switch {
 	case d.Tries == 0 || d.State == ledger.DeliverySending:

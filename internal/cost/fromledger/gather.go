@@ -177,7 +177,7 @@ func (g *gatherer) podsOf(ctx context.Context, stops []stop) (map[gang][]ledger.
 	return pods, err
 }
 
-// findBeneficiary is who answers for the job that a gang made room for; nil for a gang that made room for nobody.
+// findBeneficiary is the owner of the job that got the room of a gang; nil if no job did.
 func (g *gatherer) findBeneficiary(ctx context.Context, s *stop) (*cost.Owner, error) {
 	namespace, name, found := strings.Cut(s.by, "/")
 	if !found {

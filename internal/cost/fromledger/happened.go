@@ -25,12 +25,12 @@ type happened struct {
 
 // stop is the loss of the work of all pods of a gang.
 type stop struct {
-	// of whom the gang was, and run is the attempt or run that its pods are of.
+	// of is the owner of the gang, and run the attempt or run of its pods.
 	of  cost.Owner
 	run string
 	// by is the job that it made room for, as namespace/name; empty for none.
 	by string
-	// since and until are of which time the work was lost.
+	// since and until bound the time whose work was lost.
 	since, until time.Time
 }
 
@@ -39,8 +39,8 @@ type gang struct{ namespace, kind, task, run string }
 
 func (s *stop) gangKey() gang { return gang{s.of.Namespace, s.of.Kind, s.of.Task, s.run} }
 
-// addDecision takes in a decision of one of the kinds of telling, in the order in which they were made. What was lost before
-// it was lost again is not lost twice.
+// addDecision takes in a decision of one of the kinds of telling, in the order in which they were made. Work that was lost
+// already is not counted again.
 func (h *happened) addDecision(d *ledger.Decision) {
 	if d.Kind == decisionlog.Ran {
 		if waited, err := strconv.ParseInt(d.Figures[decisionlog.WaitedSeconds], 10, 64); err == nil && waited >= 0 {
@@ -67,7 +67,7 @@ func (h *happened) addDecision(d *ledger.Decision) {
 	h.stops = append(h.stops, s)
 }
 
-// ownerOf is who answers for the job that a decision is about.
+// ownerOf is the owner of the job that a decision is about.
 func ownerOf(d *ledger.Decision) cost.Owner {
 	return cost.Owner{
 		Team: d.Figures[decisionlog.Profile], User: d.Figures[decisionlog.User], Namespace: d.Namespace,
@@ -76,7 +76,7 @@ func ownerOf(d *ledger.Decision) cost.Owner {
 	}
 }
 
-// lossOf is what the pods of a gang lost, as far as they were there in the time of the stop, for somebody or for nobody.
+// lossOf is what the pods of a gang lost, as far as they existed in the time of the stop, with or without a beneficiary.
 func lossOf(s *stop, pods []ledger.Stay, by *cost.Owner) cost.Loss {
 	l := cost.Loss{Of: s.of, For: by}
 	for i := range pods {

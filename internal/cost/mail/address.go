@@ -17,15 +17,15 @@ const longestAddress = 254
 // in ann@example.com: no name before it, no quotes, nothing that could become another command or header.
 func ParseAddress(s string) (string, error) {
 	if _, err := mail.ParseAddress(s); err != nil || strings.ContainsFunc(s, isUnfit) {
-		return "", fmt.Errorf("%q is no address: write it as in ann@example.com", clip(s))
+		return "", fmt.Errorf("%q is not an address: write it like ann@example.com", clip(s))
 	}
 	at := strings.LastIndexByte(s, '@')
 	domain, err := idna.Lookup.ToASCII(s[at+1:])
 	if err != nil || len(validation.IsDNS1123Subdomain(domain)) > 0 {
-		return "", fmt.Errorf("%q is no address: what follows @ is no domain", clip(s))
+		return "", fmt.Errorf("%q is not an address: the part after @ is not a domain", clip(s))
 	}
 	if s = s[:at+1] + domain; len(s) > longestAddress {
-		return "", fmt.Errorf("%q is no address: it has more than %d characters", clip(s), longestAddress)
+		return "", fmt.Errorf("%q is not an address: it has more than %d characters", clip(s), longestAddress)
 	}
 	return s, nil
 }

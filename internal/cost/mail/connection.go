@@ -27,8 +27,8 @@ type loginError struct{ error }
 
 func (e loginError) Unwrap() error { return e.error }
 
-// openSession connects to the server, secures the connection, and authenticates. End closes it, in any case; the end of the
-// context wakes whoever waits for the server.
+// openSession connects to the server, secures the connection, and authenticates. end closes it in any case. The end of the
+// context interrupts any wait for the server.
 func (s Server) openSession(ctx context.Context) (client *smtp.Client, end func(), err error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.String())
 	if err != nil {
@@ -108,12 +108,13 @@ func (s Server) explainOpening(ctx context.Context, err error) error {
 	replied, loggingIn := errors.As(err, &answer), errors.As(err, &login)
 	switch {
 	case errors.As(err, &certificate):
-		return fmt.Errorf("%w: the certificate of %s is not to be trusted (%s): correct key %s or %s of the Secret, or the server",
+		return fmt.Errorf("%w: the operator does not trust the certificate of %s (%s): correct key %s or %s of the Secret, or "+
+			"the server",
 			ErrSettings, s, clip(certificate.Err.Error()), keyHost, keyCA)
 	case errors.As(err, &record):
 		return fmt.Errorf("%w: %s does not begin with TLS: correct key %s or %s of the Secret", ErrSettings, s, keyTLS, keyPort)
 	case errors.Is(err, errNoStartTLS):
-		return fmt.Errorf("%w: %s offers no STARTTLS, and without it nothing is sent: set key %s of the Secret to TLS, or correct "+
+		return fmt.Errorf("%w: %s offers no STARTTLS, which is required: set key %s of the Secret to TLS, or correct "+
 			"the server", ErrSettings, s, keyTLS)
 	case errors.Is(err, errNoAuthentication):
 		return fmt.Errorf("%w: %s offers none of SCRAM, PLAIN and LOGIN: leave out keys %s and %s of the Secret, or correct the "+

@@ -19,9 +19,9 @@ type Ledger interface {
 	MarkDelivery(ctx context.Context, d ledger.Delivery) error
 }
 
-// Deliver sends what a plan decided, one after the other. Compose makes the message of a delivery. A mail that cannot be sent
-// keeps none of the others from being sent, unless it is the server that takes none: those wait too. It returns an error if the
-// ledger takes no entries, or the context ends; who asks the ledger then knows what was sent.
+// Deliver sends the mails of a plan one after the other. compose makes the message of a delivery. A mail that fails does
+// not stop the others, unless the server accepts none. It returns an error if the ledger accepts no entries, or the context
+// ends; the ledger then has what was sent.
 func Deliver(
 	ctx context.Context, l Ledger, to Server, plan *delivery.Decision, compose func(ledger.Delivery) (Message, error),
 	now func() time.Time,
@@ -48,7 +48,7 @@ func Deliver(
 			d.Error = err.Error()
 		}
 		if errors.Is(err, ErrUnconfirmed) {
-			down = fmt.Errorf("%w: it left another mail without an answer", ErrUnreachable)
+			down = fmt.Errorf("%w: it did not answer another mail", ErrUnreachable)
 		} else if errors.Is(err, ErrUnreachable) || errors.Is(err, ErrSettings) {
 			down = err
 		}

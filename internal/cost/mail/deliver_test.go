@@ -227,8 +227,8 @@ func TestBehaviour4WhoMustActIsTold(t *testing.T) {
 	g := NewWithT(t)
 	for says, other := range map[string][]string{
 		"does not accept the user or the password (535): correct keys username and password": {keyPassword, secret + "!"},
-		"wants a user and a password (530): set keys username and password":                  {keyUsername, "", keyPassword, ""},
-		"is not to be trusted (x509: certificate signed by unknown authority":                {keyCA, ""},
+		"requires a user and a password (530): set keys username and password":               {keyUsername, "", keyPassword, ""},
+		"the operator does not trust the certificate of":                                     {keyCA, ""},
 		"does not begin with TLS: correct key tls or port":                                   {keyTLS, "TLS"},
 	} {
 		p, l, r := servePost(t, post.Options{}), newLedger(t, g), week(ann, bob)
@@ -255,8 +255,8 @@ func TestServersDiffer(t *testing.T) {
 		options post.Options
 		refuse  map[string]post.Reply
 	}{
-		"offers no STARTTLS":       {post.Options{Plain: true}, nil},
-		"the server does not take": {post.Options{}, map[string]post.Reply{"": {Code: 552, Message: "too large"}}},
+		"offers no STARTTLS": {post.Options{Plain: true}, nil},
+		"the server rejects": {post.Options{}, map[string]post.Reply{"": {Code: 552, Message: "too large"}}},
 	} {
 		p := servePost(t, c.options)
 		p.Refuse(c.refuse)

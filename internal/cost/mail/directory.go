@@ -22,21 +22,20 @@ type Person struct {
 	Leader string
 }
 
-// Directory is who users are, by the name that owners of jobs have.
+// Directory maps users, by the names that owners of jobs have, to what is known of them.
 type Directory map[string]Person
 
 // ParseDirectory reads a directory: for each user the fields mail, team and leader. One that is not of this form is an error,
-// which names every field that is wrong. A mail that is no address keeps nobody else from theirs: its user has none, and it is
-// listed.
+// which names every field that is wrong. A malformed mail address affects no other user: its user has none, and it is listed.
 func ParseDirectory(content []byte) (d Directory, badMails []string, err error) {
 	encoded, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the directory is no YAML: %s: write for each user a mapping of mail, team and leader",
+		return nil, nil, fmt.Errorf("the directory is not YAML: %s: write for each user a mapping of mail, team and leader",
 			clip(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	var people map[string]json.RawMessage
 	if err := json.Unmarshal(encoded, &people); err != nil {
-		return nil, nil, errors.New("the directory is no mapping: write for each user a mapping of mail, team and leader")
+		return nil, nil, errors.New("the directory is not a mapping: write for each user a mapping of mail, team and leader")
 	}
 	d = make(Directory, len(people))
 	var wrong []error
@@ -65,16 +64,16 @@ func parsePerson(content json.RawMessage) (p Person, wrong []error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
 	if err := decoder.Decode(&fields); err != nil {
-		return p, []error{errors.New("is no mapping: write mail, team and leader below it")}
+		return p, []error{errors.New("is not a mapping: write mail, team and leader below it")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		into, known := map[string]*string{"mail": &p.Mail, "team": &p.Team, "leader": &p.Leader}[name]
 		value, isText := fields[name].(string)
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Errorf("there is no field %q: there are mail, team and leader", clip(name)))
+			wrong = append(wrong, fmt.Errorf("unknown field %q: use mail, team and leader", clip(name)))
 		case !isText:
-			wrong = append(wrong, fmt.Errorf("field %s is no text: write it in quotes", name))
+			wrong = append(wrong, fmt.Errorf("field %s is not a text: write it in quotes", name))
 		default:
 			*into = value
 		}

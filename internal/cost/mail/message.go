@@ -81,7 +81,7 @@ func (m Message) composeMessage() (*gomail.Msg, error) {
 	msg.Subject(m.Subject)
 	msg.SetDateWithValue(m.Date)
 	msg.SetMessageIDWithValue(m.ID + from[strings.LastIndexByte(from, '@'):])
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: nobody's vacation answers it
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: vacation programs do not answer such mails
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
 	if m.HTML != "" {
 		msg.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
@@ -102,16 +102,16 @@ func (m Message) checkHeaders() error {
 		return fmt.Errorf("the subject %q is not one line of text", clip(m.Subject))
 	}
 	if !fileName.MatchString(m.ID) {
-		return fmt.Errorf("the ID %q is none", clip(m.ID))
+		return fmt.Errorf("the ID %q is malformed", clip(m.ID))
 	}
 	for _, f := range m.Pictures {
 		if !fileName.MatchString(f.Name) {
-			return fmt.Errorf("the picture %q has no fit name", clip(f.Name))
+			return fmt.Errorf("the picture %q has an unsuitable name", clip(f.Name))
 		}
 	}
 	for _, f := range m.Attachments {
 		if !fileName.MatchString(f.Name) || !fileType.MatchString(f.Type) {
-			return fmt.Errorf("the file %q of type %q has no fit name or type", clip(f.Name), clip(f.Type))
+			return fmt.Errorf("the file %q of type %q has an unsuitable name or type", clip(f.Name), clip(f.Type))
 		}
 	}
 	return nil

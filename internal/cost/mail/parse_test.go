@@ -33,9 +33,9 @@ func TestServerOfASecret(t *testing.T) {
 		{"key host of the Secret is not the name", nil},
 		{"key host of the Secret is not the name", []string{"host", "unix:///run/smtp"}},
 		{"key host of the Secret is not the name", []string{"host", "smtp.example.com:587"}},
-		{"key port of the Secret is no port", []string{"host", "a", "port", "587x"}},
-		{"key port of the Secret is no port", []string{"host", "a", "port", "65536"}},
-		{"key tls of the Secret is none of STARTTLS, TLS and None", []string{"host", "a", "tls", "starttls"}},
+		{"key port of the Secret is not a port", []string{"host", "a", "port", "587x"}},
+		{"key port of the Secret is not a port", []string{"host", "a", "port", "65536"}},
+		{"key tls of the Secret must be STARTTLS, TLS or None", []string{"host", "a", "tls", "starttls"}},
 		{"key tls of the Secret is None, which the operator's configuration does not allow", []string{"host", "a", "tls", "None"}},
 		{"key password of the Secret and key username belong together", []string{"host", "a", "username", "me"}},
 		{"key password of the Secret and key username belong together", []string{"host", "a", "password", secret}},
@@ -47,7 +47,7 @@ func TestServerOfASecret(t *testing.T) {
 		g.Expect(err).To(MatchError(And(HavePrefix(c.says), Not(ContainSubstring(secret[:4])), Not(ContainSubstring("\n")))))
 	}
 	_, err = parse(true, "host", "a", "tls", "None", "username", "me", "password", secret)
-	g.Expect(err).To(MatchError(ContainSubstring("nobody sends a password in the clear")))
+	g.Expect(err).To(MatchError(ContainSubstring("which would send the password unencrypted")))
 	_, err = parse(true, "port", "x", "tls", "x")
 	g.Expect(strings.Split(err.Error(), "\n")).To(HaveLen(3), "each key that is wrong")
 }
@@ -70,7 +70,7 @@ func TestAddresses(t *testing.T) {
 		"ann@-example.com", "ann@example..com", "ann\u202e@example.com", strings.Repeat("a", 250) + "@b.co", "ann@exam\x00ple.com",
 	} {
 		_, err := ParseAddress(address)
-		g.Expect(err).To(MatchError(ContainSubstring("is no address: ")), "%q", address)
+		g.Expect(err).To(MatchError(ContainSubstring("is not an address: ")), "%q", address)
 	}
 }
 
@@ -96,19 +96,19 @@ bob: {mail: "bob@example.com\r\nBcc: eve@example.com"}
 		"ann": {Mail: ann, Team: "ads", Leader: "zoe"}, "bob": {}, "carol@example.com": {Team: "rec"},
 	}))
 	g.Expect(bad).To(HaveExactElements(
-		HavePrefix(`user "bob": mail `), HavePrefix(`user "carol@example.com": mail "" is no address`)))
+		HavePrefix(`user "bob": mail `), HavePrefix(`user "carol@example.com": mail "" is not an address`)))
 	d, bad, err = ParseDirectory(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(bad).To(BeEmpty())
 	g.Expect(d).To(BeEmpty())
 	for content, says := range map[string]string{
-		"- ann":                             "the directory is no mapping: ",
-		"ann: {mail: a@b.co}\nann: {}":      "the directory is no YAML: ",
-		"ann: [":                            "the directory is no YAML: ",
-		"ann: a@b.co":                       `the directory: user "ann": is no mapping: `,
-		"ann: {mial: a@b.co}":               `the directory: user "ann": there is no field "mial": `,
-		"ann: {mail: a@b.co, team: 7}":      `the directory: user "ann": field team is no text: `,
-		"\"a\\e[2J\": {leader: [x], y: {}}": "the directory: user \"a\\\\x1b[2J\": field leader is no text: ",
+		"- ann":                             "the directory is not a mapping: ",
+		"ann: {mail: a@b.co}\nann: {}":      "the directory is not YAML: ",
+		"ann: [":                            "the directory is not YAML: ",
+		"ann: a@b.co":                       `the directory: user "ann": is not a mapping: `,
+		"ann: {mial: a@b.co}":               `the directory: user "ann": unknown field "mial": `,
+		"ann: {mail: a@b.co, team: 7}":      `the directory: user "ann": field team is not a text: `,
+		"\"a\\e[2J\": {leader: [x], y: {}}": "the directory: user \"a\\\\x1b[2J\": field leader is not a text: ",
 	} {
 		_, _, err := ParseDirectory([]byte(content))
 		g.Expect(err).To(MatchError(HavePrefix(says)), content)

@@ -22,7 +22,7 @@ func TestRecipients(t *testing.T) {
 		{Kind: ledger.DeliverReport, Address: bob}, {Kind: ledger.DeliverReport, Address: zoe}, page("ann", ann), page("bob", ann),
 	}), "two users who share an address have a page each")
 	g.Expect(missing).To(Equal([]string{"eve", "zoe"}))
-	g.Expect(bad).To(HaveExactElements(HavePrefix(`"no one" is no address`)))
+	g.Expect(bad).To(HaveExactElements(HavePrefix(`"no one" is not an address`)))
 	all, missing, _ = Recipients([]string{bob}, false, []string{"ann", "eve"}, d)
 	g.Expect(all).To(HaveLen(1))
 	g.Expect(missing).To(BeEmpty())

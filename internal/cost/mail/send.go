@@ -13,18 +13,19 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// Errors of [Send] wrap one of these. None has a password, or what a server said about one.
+// Errors of [Send] wrap one of these. They contain no password, and nothing that a server said about one.
 var (
-	// ErrRefused is for a mail that the server takes at no time: its address is none, or it is too large.
-	ErrRefused = errors.New("the mail is refused")
-	// ErrLater is for a mail that the server does not take now.
-	ErrLater = errors.New("the mail is not taken now")
-	// ErrUnreachable is for a server that takes no mails now.
+	// ErrRefused is for a mail that the server will never accept: its address does not exist, or it is too large.
+	ErrRefused = errors.New("the mail server refused the mail")
+	// ErrLater is for a mail that the server does not accept now.
+	ErrLater = errors.New("the mail server does not accept the mail now")
+	// ErrUnreachable is for a server that accepts no mails now.
 	ErrUnreachable = errors.New("the mail server cannot be reached")
-	// ErrSettings is for a server that takes no mails before somebody changes something: it does not let us in, or proves nothing.
-	ErrSettings = errors.New("the mail server does not let us in")
-	// ErrUnconfirmed is for a mail that may have been taken: the server has it whole, and did not say so.
-	ErrUnconfirmed = errors.New("nobody knows whether the mail was taken")
+	// ErrSettings is for a server that accepts no mails until a person changes a setting: it rejects the login, or cannot
+	// prove its identity.
+	ErrSettings = errors.New("the settings of the mail server are wrong")
+	// ErrUnconfirmed is for a mail that may have been accepted: the server got all of it, but did not answer.
+	ErrUnconfirmed = errors.New("the mail may have arrived: the server did not confirm it")
 )
 
 const (
@@ -76,7 +77,7 @@ func sendMessage(client *smtp.Client, msg *gomail.Msg, m Message) error {
 	return explainFailure("the mail", err, ErrRefused)
 }
 
-// explainFailure says what a server thinks of what it was told. What it says is its own words, of no password.
+// explainFailure turns a server's reply into an error. It quotes the reply, except in answer to a password.
 func explainFailure(what string, err, forGood error) error {
 	var answer *textproto.Error
 	switch {
@@ -85,12 +86,12 @@ func explainFailure(what string, err, forGood error) error {
 	case !errors.As(err, &answer):
 		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.Trouble(err)))
 	case answer.Code == replyNoAuthentication:
-		return fmt.Errorf("%w: it wants a user and a password (%d): set keys %s and %s of the Secret", ErrSettings, answer.Code,
+		return fmt.Errorf("%w: it requires a user and a password (%d): set keys %s and %s of the Secret", ErrSettings, answer.Code,
 			keyUsername, keyPassword)
 	case answer.Code/100 == permanent:
-		return fmt.Errorf("%w: the server does not take %s: %s", forGood, clip(what), clip(answer.Error()))
+		return fmt.Errorf("%w: the server rejects %s: %s", forGood, clip(what), clip(answer.Error()))
 	}
-	return fmt.Errorf("%w: the server does not take %s: %s", ErrLater, clip(what), clip(answer.Error()))
+	return fmt.Errorf("%w: the server rejects %s: %s", ErrLater, clip(what), clip(answer.Error()))
 }
 
 // timeoutNote says that there was no more time, where that is so.

@@ -1,5 +1,5 @@
-// Package mail delivers reports by SMTP: each to its recipient once per period, also when the operator ends in between. What is
-// to be sent when is decided by [Plan], which is pure.
+// Package mail delivers reports by SMTP: each to its recipient once per period, also if the operator ends in between.
+// Package delivery decides what is sent when.
 package mail
 
 import (
@@ -38,7 +38,7 @@ const (
 	startTLS encryption = "STARTTLS"
 	// implicitTLS is there from the first byte.
 	implicitTLS encryption = "TLS"
-	// plain is none.
+	// plain has no encryption.
 	plain encryption = "None"
 )
 
@@ -55,7 +55,7 @@ type Server struct {
 	authorities *x509.CertPool
 }
 
-// String names the server without what nobody else is to know.
+// String names the server without its credentials.
 func (s Server) String() string { return net.JoinHostPort(s.host, strconv.Itoa(s.port)) }
 
 // GoString keeps the password out of what is printed of a server.
@@ -80,7 +80,7 @@ func ParseServer(data map[string][]byte, allowPlain bool) (Server, error) {
 	if text := value(keyPort); text != "" {
 		var err error
 		if s.port, err = strconv.Atoi(text); err != nil || s.port < 1 || s.port > 65535 {
-			refuse(keyPort, "is no port: write a number from 1 to 65535, or leave it out for %d", defaultPort)
+			refuse(keyPort, "is not a port: write a number from 1 to 65535, or leave it out for %d", defaultPort)
 		}
 	}
 	if text := value(keyTLS); text != "" {
@@ -88,22 +88,22 @@ func ParseServer(data map[string][]byte, allowPlain bool) (Server, error) {
 	}
 	switch {
 	case !slices.Contains([]encryption{startTLS, implicitTLS, plain}, s.encryption):
-		refuse(keyTLS, "is none of STARTTLS, TLS and None: write one of them, or leave it out for STARTTLS")
+		refuse(keyTLS, "must be STARTTLS, TLS or None: write one of them, or leave it out for STARTTLS")
 	case s.encryption == plain && !allowPlain:
 		refuse(keyTLS, "is None, which the operator's configuration does not allow: use STARTTLS or TLS")
 	case s.encryption == plain && s.username != "":
-		refuse(keyTLS, "is None, and nobody sends a password in the clear: use STARTTLS or TLS, or leave username and password out")
+		refuse(keyTLS, "is None, which would send the password unencrypted: use STARTTLS or TLS, or leave username and password out")
 	}
 	switch {
 	case (s.username == "") != (s.password == ""):
-		refuse(keyPassword, "and key %s belong together: give both, or neither for a server that asks for none", keyUsername)
+		refuse(keyPassword, "and key %s belong together: set both, or neither for a server without login", keyUsername)
 	case strings.ContainsFunc(s.username+s.password, unicode.IsControl):
 		refuse(keyPassword, "or key %s has a control character: write each as one line of text", keyUsername)
 	}
 	if len(data[keyCA]) > 0 {
 		s.authorities = x509.NewCertPool()
 		if !s.authorities.AppendCertsFromPEM(data[keyCA]) {
-			refuse(keyCA, "has no certificate: write one or more in PEM, from -----BEGIN CERTIFICATE----- on")
+			refuse(keyCA, "has no certificate: write one or more in PEM, beginning with -----BEGIN CERTIFICATE-----")
 		}
 	}
 	if err := errors.Join(wrong...); err != nil {

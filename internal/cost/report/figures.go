@@ -12,7 +12,7 @@ import (
 type Figures struct {
 	// Total cost, and what of it was wasted and could have been saved, with the currency.
 	Total, Waste, Recoverable string
-	// Utilization of accelerators, and the share of free ones that nobody could use, in percent.
+	// Utilization of accelerators, and the share of free ones that no gang could use, in percent.
 	Utilization, Unusable string
 }
 

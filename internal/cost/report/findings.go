@@ -9,8 +9,8 @@ import (
 
 func recoverableOf(row cost.Row) decimal.Decimal { return row.Recoverable }
 
-// findings are what a reader should know who reads nothing else: what can be saved and with whom, who has accelerators and does
-// not use them, and what changed.
+// findings are the three things to know at least: what can be saved and by which task, which task does not use its
+// accelerators, and what changed.
 func (v *viewer) findings() []finding {
 	saving, task := v.largestSaving()
 	return []finding{saving, v.leastUsed(task), v.totalChange()}
@@ -21,30 +21,31 @@ func (v *viewer) largestSaving() (finding, cost.Key) {
 	tasks := v.report.By[cost.ByTask]
 	if !hasKnownUse(v.report.Total) {
 		return finding{
-			"What can be saved is unknown, because nobody saw what was used.", "See whether Prometheus is asked, and answers.",
+			"What can be saved is unknown, because there are no metrics of use.", "Check that Prometheus is configured and answers.",
 		}, cost.Key{}
 	}
 	if v.options.Person != "" {
 		task := largestRow(tasks, recoverableOf)
 		if task == nil {
-			return finding{"You asked for no more than you need.", "There is nothing to do."}, cost.Key{}
+			return finding{"You requested no more than you need.", "There is nothing to do."}, cost.Key{}
 		}
 		mine := v.report.Total.Recoverable
 		return finding{"You can save " + v.money.roundAmount(mine) + ".", v.adviceOn(*task, mine)}, task.Key
 	}
 	user := largestRow(v.report.By[cost.ByUser], recoverableOf)
 	if user == nil {
-		return finding{"Nothing can be saved by asking for less.", "Nobody asked for more than sizing would have granted."}, cost.Key{}
+		return finding{"Smaller requests would save nothing.", "No task requested more than sizing would have granted."}, cost.Key{}
 	}
 	who, _ := rowName(cost.ByUser, user.Key)
-	what := "Most can be saved with " + who + ": " + v.money.roundAmount(user.Recoverable) + "."
+	what := who + " can save most: " + v.money.roundAmount(user.Recoverable) + "."
 	if task := largestRow(ownedBy(tasks, user.Key.User), recoverableOf); task != nil {
 		return finding{what, v.adviceOn(*task, user.Recoverable)}, task.Key
 	}
-	return finding{what, "That was asked for, not used, and is above what sizing would have granted."}, cost.Key{}
+	return finding{what, "That was requested beyond what sizing would have granted, and not used."}, cost.Key{}
 }
 
-// ownedBy are the tasks that only a user has. Those of nobody are nobody's: tasks that several have name no user either.
+// ownedBy are the tasks that belong to one user alone. Tasks without a user are left out: either several users have them,
+// or no user is known.
 func ownedBy(tasks []cost.Row, user string) []cost.Row {
 	var list []cost.Row
 	for _, task := range tasks {
@@ -55,23 +56,23 @@ func ownedBy(tasks []cost.Row, user string) []cost.Row {
 	return list
 }
 
-// adviceOn says what to do about what a task wastes, of a whole that can be saved.
+// adviceOn says what to do about the waste of a task, which is a part of what can be saved.
 func (v *viewer) adviceOn(task cost.Row, whole decimal.Decimal) string {
-	said := v.money.roundAmount(task.Recoverable) + " of it with " + v.taskName(task) + ". "
+	said := v.money.roundAmount(task.Recoverable) + " of it in " + v.taskName(task) + ". "
 	if task.Recoverable.Equal(whole) {
-		said = "All of it with " + v.taskName(task) + ". "
+		said = "All of it in " + v.taskName(task) + ". "
 	}
 	switch {
 	case isKnown(task.Utilization) && task.Utilization.Value < 0.05:
-		return said + "Its accelerators are hardly in use: end it, or give them back until they are needed."
+		return said + "Its accelerators are hardly used: end it, or release them until they are needed."
 	case task.Key.Kind == "ElasticTrainingJob":
-		return said + "Ask for less there, or set spec.sizing.mode to Enforce."
+		return said + "Request less there, or set spec.sizing.mode to Enforce."
 	default:
-		return said + "Ask for less there."
+		return said + "Request less there."
 	}
 }
 
-// leastUsed is what used accelerators least, of the ten tasks that cost most but for one that is named already.
+// leastUsed is the task that used its accelerators least, among the ten that cost most, except the one that is already named.
 func (v *viewer) leastUsed(named cost.Key) finding {
 	total := v.report.Total
 	costly, _ := rankRows(v.report.By[cost.ByTask], Cost, total.Cost)
@@ -83,31 +84,26 @@ func (v *viewer) leastUsed(named cost.Key) finding {
 	}
 	if row == nil {
 		if !isKnown(total.Utilization) {
-			return finding{"How far accelerators were in use is unknown.", "See whether Prometheus has metrics of accelerators."}
+			return finding{"The use of accelerators is unknown.", "Check that Prometheus has metrics of accelerators."}
 		}
 		return finding{"Accelerators were in use " + formatPercent(total.Utilization) + " of the time.", "No other task stands out."}
 	}
-	of, do := "costly tasks ", "It cost "+v.money.roundAmount(row.Cost)
-	if v.options.Person != "" {
-		of = "tasks that you have "
-	} else if isKnown(row.Share) {
+	do := "It cost " + v.money.roundAmount(row.Cost)
+	if v.options.Person == "" && isKnown(row.Share) {
 		do += ", " + formatPercent(row.Share) + " of the total"
 	}
+	what := v.taskName(*row) + " used its accelerators " + formatPercent(row.Utilization) + " of the time"
 	if row.Waste.IsPositive() {
-		do += ", and " + v.money.roundAmount(row.Waste) + " of that was wasted"
+		what += ": " + v.money.roundAmount(row.Waste) + " wasted"
 	}
-	if named != (cost.Key{}) {
-		of = "other " + of
-	}
-	what := "Of the " + of + v.taskName(*row) + " used its accelerators least: " + formatPercent(row.Utilization) + " of the time."
-	return finding{what, do + ". See what it waits for, give it fewer accelerators, or end it."}
+	return finding{what + ".", do + ". Check what it waits for, give it fewer accelerators, or end it."}
 }
 
-// totalChange is how the total changed, and with whom.
+// totalChange is how the total changed since the last report, and which row changed most.
 func (v *viewer) totalChange() finding {
 	before := v.report.Before
 	if before == nil {
-		return finding{"There is no report before this one to compare with.", "The next one will say what changed."}
+		return finding{"There is no earlier report to compare with.", "The next report will say what changed."}
 	}
 	change := v.report.Total.Cost.Sub(before.Cost)
 	rose := change.IsPositive()
@@ -121,7 +117,7 @@ func (v *viewer) totalChange() finding {
 	}
 	what += "."
 	if change.IsZero() {
-		what = "The cost is that of the last report."
+		what = "The cost is the same as in the last report."
 	}
 	dimension := cost.ByUser
 	if v.options.Person != "" {
@@ -144,7 +140,7 @@ func (v *viewer) totalChange() finding {
 	if dimension == cost.ByTask {
 		who = v.taskName(*row)
 	}
-	return finding{what, "Most with " + who + ": from " + v.money.roundAmount(*row.Before) + " to " +
+	return finding{what, who + " changed most: from " + v.money.roundAmount(*row.Before) + " to " +
 		"" + v.money.roundAmount(row.Cost) + "."}
 }
 
@@ -154,5 +150,5 @@ func (v *viewer) taskName(row cost.Row) string {
 	return said
 }
 
-// clipNote is a sentence of the report's: one line, and not without end.
+// clipNote is a note of the report on one line of at most 500 bytes.
 func clipNote(note string) string { return text.Clip(note, 500) }

@@ -34,7 +34,7 @@ func moneyOf(currency string) money {
 // plainAmount is an amount for programs: 12345.60.
 func (m money) plainAmount(d decimal.Decimal) string { return d.StringFixedBank(m.places) }
 
-// wastedAmounts is what was wasted of a row, and could have been saved; empty where nobody knows.
+// wastedAmounts are waste and recoverable cost of a row; empty if unknown.
 func (m money) wastedAmounts(row cost.Row) (waste, recoverable string) {
 	if !hasKnownUse(row) {
 		return "", ""
@@ -102,7 +102,7 @@ func formatHours(d decimal.Decimal) string {
 // isKnown says whether a share is one that can be shown.
 func isKnown(s cost.Ratio) bool { return s.Known && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) }
 
-// formatPercent is a share in whole percent. What is little is not nothing, and what is unknown is neither.
+// formatPercent is a share in whole percent. A small share does not become 0, and an unknown one says so.
 func formatPercent(s cost.Ratio) string {
 	switch p := s.Value * 100; {
 	case !isKnown(s):

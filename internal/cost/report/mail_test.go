@@ -86,8 +86,8 @@ func TestMailHasAText(t *testing.T) {
 	}
 	text := plainText(makeView(week.Report(), Options{Name: "weekly", Top: 2}))
 	g.Expect(text).To(ContainSubstring(`
-By user: cost most
-------------------
+By user: highest cost
+---------------------
 User                                          Cost, CNY  Since last time
 okafor, vision                                70,384.47        +2,394.49
 unattributed                                  59,611.02        +8,669.39
@@ -95,7 +95,7 @@ the other 13                                 425,466.49       +49,478.01
 all                                          555,461.97       +60,541.90
 `))
 	g.Expect(text).To(ContainSubstring(
-		"\n* Most can be saved with yuki: CNY 37,194. CNY 29,827 of it with\n  vision/notebook-yuki."))
+		"\n* yuki can save most: CNY 37,194. CNY 29,827 of it in\n  vision/notebook-yuki."))
 	page := read(parse(t, pageOf(g, week.Report(), Options{Name: "weekly"})))
 	for _, f := range makeView(week.Report(), Options{Name: "weekly"}).Findings {
 		said := strings.Join(strings.Fields(f.Do), " ")
@@ -109,7 +109,7 @@ func TestBehaviour3NotebookIsInAMail(t *testing.T) {
 	g := NewWithT(t)
 	m := compose(g, week.Report(), Options{Name: "weekly", Person: "yuki", Revision: 3})
 	g.Expect(m.Subject).To(Equal("What yuki used (corrected): CNY 53,474, 25 % in use, CNY 37,194 recoverable, 9–16 Nov 2026"))
-	g.Expect(readAll(all(all(parse(t, m.HTML), "ol")[0], "li"))[0]).To(Equal("You can save CNY 37,194. CNY 29,827 of it with " +
-		"vision/notebook-yuki. Its accelerators are hardly in use: end it, or give them back until they are needed."))
+	g.Expect(readAll(all(all(parse(t, m.HTML), "ol")[0], "li"))[0]).To(Equal("You can save CNY 37,194. CNY 29,827 of it in " +
+		"vision/notebook-yuki. Its accelerators are hardly used: end it, or release them until they are needed."))
 	g.Expect(slices.Collect(strings.Lines(m.Text))).To(ContainElement("What yuki used\n"))
 }

@@ -14,11 +14,11 @@ import (
 type Ranking string
 
 const (
-	// Utilization ranks who used accelerators least first, of those who cost enough for it to matter.
+	// Utilization ranks by use of accelerators, the lowest first, among rows that cost enough to matter.
 	Utilization Ranking = "Utilization"
-	// Cost ranks who cost most first.
+	// Cost ranks by cost, the highest first.
 	Cost Ranking = "Cost"
-	// Waste ranks who wasted most first.
+	// Waste ranks by waste, the highest first.
 	Waste Ranking = "Waste"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 	GroupBy []cost.Dimension
 	// Top is how many rows a ranking shows; the others are added up in one. Default 20.
 	Top int
-	// Person makes it a personal one: only what is theirs is in it, whatever the report says of others. Empty for everybody.
+	// Person makes a personal report with this user's figures only. Empty for the whole report.
 	Person string
 }
 

@@ -28,25 +28,24 @@ func TestPageSaysWhatStandsOut(t *testing.T) {
 	root := parse(t, pageOf(g, week.Report(), Options{Name: "weekly", Revision: 2, Top: 5}))
 	g.Expect(read(all(root, "header")[0])).To(Equal("Tideline cost report What the cluster cost: weekly " +
 		"Mon 9 Nov 2026 09:00 to Mon 16 Nov 2026 09:00, Asia/Shanghai (UTC+08:00) " +
-		"Revision 2. It takes the place of what was sent before for the same period. " +
+		"Revision 2. It replaces the earlier report of the same period. " +
 		"Cost CNY 555,461.97 +60,541.90 since last time, 12 % " +
 		"In use 49 % of the time that accelerators were held; 58 % last time " +
 		"Waste CNY 281,692.96 51 % of the cost; CNY 148,502.56 of it recoverable " +
-		"Free, but of no use 42 % of 23.6 accelerators that were free on average"))
+		"Free, but unusable 42 % of 23.6 accelerators that were free on average"))
 	g.Expect(readAll(all(byID(t, root, "findings"), "li"))).To(Equal([]string{
-		"Most can be saved with yuki: CNY 37,194. CNY 29,827 of it with vision/notebook-yuki. " +
-			"Its accelerators are hardly in use: end it, or give them back until they are needed.",
-		"Of the other costly tasks vision/dmitri-recall-two-tower used its accelerators least: 22 % of the time. " +
-			"It cost CNY 16,967, 3 % of the total, and CNY 13,195 of that was wasted. " +
-			"See what it waits for, give it fewer accelerators, or end it.",
-		"The cost rose by CNY 60,542, 12 %. Most with yuki: from CNY 21,352 to CNY 53,474.",
+		"yuki can save most: CNY 37,194. CNY 29,827 of it in vision/notebook-yuki. " +
+			"Its accelerators are hardly used: end it, or release them until they are needed.",
+		"vision/dmitri-recall-two-tower used its accelerators 22 % of the time: CNY 13,195 wasted. It cost CNY 16,967, 3 % of " +
+			"the total. Check what it waits for, give it fewer accelerators, or end it.",
+		"The cost rose by CNY 60,542, 12 %. yuki changed most: from CNY 21,352 to CNY 53,474.",
 	}))
 	g.Expect(readAll(all(byID(t, root, "rest"), "dd"))).To(Equal([]string{
-		"CNY 588,790", "In four of five times between CNY 516,580 and CNY 672,109, told by 9 periods.",
+		"CNY 588,790", "With a probability of 80 % between CNY 516,580 and CNY 672,109, estimated from 9 periods.",
 		"4 min 10 s", "Half of 388 gangs waited less. The longest wait was 9 h 20 min, of speech/asr-conformer.",
-		"CNY 29,994.95", "CNY 7,221.01 to preemption, charged to whom it made room for, and CNY 22,773.94 to restarts; 57 incidents. " +
-			"It is what was done since the last checkpoint that was told of: tell of each (tideline.io/checkpoint-done), and save " +
-			"more often where it is much.",
+		"CNY 29,994.95", "CNY 7,221.01 by preemption, charged to the jobs that got the room, and CNY 22,773.94 by restarts, in " +
+			"57 incidents. It counts from the last reported checkpoint. Report each checkpoint (tideline.io/checkpoint-done), and " +
+			"save more often if the loss is large.",
 		"23.6 accelerators free", "On average. 42 % of them could not be used by the gangs that asked this week, " +
 			"64 of them for 4 to 8 accelerators.",
 		"CNY 14,442.01", "214 runs in the pools, whose accelerators were in use 71 % of the time.",
@@ -320,5 +319,5 @@ func TestPersonalPageAddsUp(t *testing.T) {
 	}))
 	g.Expect(readAll(all(byID(t, root, "findings"), "strong"))[0]).To(Equal("You can save CNY 1,550."))
 	g.Expect(readAll(all(byID(t, root, "notes"), "li"))[0]).To(HavePrefix(
-		"1 % of the time is of days on which a pod ended at a guess"))
+		"1 % of the time is on days on which the end of a pod is a guess"))
 }

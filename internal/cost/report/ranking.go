@@ -13,14 +13,13 @@ import (
 // worthwhile is the share of the total from which on a low utilization matters: at a hundredth, a full ranking is of what counts.
 var worthwhile = decimal.New(1, -2)
 
-// hasKnownUse tells whether it is known what was used of anything that a row held: else nobody knows what of it was wasted,
-// which is not nothing.
+// hasKnownUse tells whether the use of anything in a row is known. Without it the waste is unknown, which differs from none.
 func hasKnownUse(row cost.Row) bool {
 	return isKnown(row.Utilization) || isKnown(row.CPUUtilization) || isKnown(row.MemoryUtilization) || row.Waste.IsPositive()
 }
 
-// rankRows puts rows in the order of a ranking. What is not in it is in others: who cost too little for their utilization to
-// matter, and of whom it is not known what they used.
+// rankRows puts rows in the order of a ranking. others has the rows that are not ranked: they cost too little for their
+// utilization to matter, or their use is unknown.
 func rankRows(rows []cost.Row, by Ranking, total decimal.Decimal) (ranked, others []*cost.Row) {
 	least := total.Mul(worthwhile)
 	for i := range rows {
@@ -53,7 +52,7 @@ func compareKeys(a, b cost.Key) int {
 		strings.Compare(a.Kind, b.Kind), strings.Compare(a.Task, b.Task))
 }
 
-// sumRows adds rows up. Utilization is of the time that accelerators were held of which it is known.
+// sumRows adds rows up. Its utilization covers the time for which use is known.
 func sumRows(rows []*cost.Row) cost.Row {
 	var s cost.Row
 	var used, held float64
@@ -93,7 +92,8 @@ type line struct {
 	Sum          string
 	Name, Detail string
 	Main, Second string
-	// Barred is whether there is a bar: Whole percent of the width, of which Part percent of the width are in the accent.
+	// Barred is true if there is a bar. Whole is its length in percent of the width, and Part the accented part in percent of
+	// the width.
 	Barred      bool
 	Whole, Part float64
 }
@@ -101,11 +101,11 @@ type line struct {
 // captions of rankings: what is first, and what the two figures are.
 var captions = map[Ranking]struct{ caption, main, second string }{
 	Utilization: {"Used least", "In use", "Cost"},
-	Cost:        {"Cost most", "Cost", "Since last time"},
+	Cost:        {"Highest cost", "Cost", "Since last time"},
 	Waste:       {"Wasted most", "Waste", "Recoverable"},
 }
 
-// tabulate makes a ranking of the rows of a dimension, of which top are shown.
+// tabulate makes a table of the first rows of a ranking of a dimension.
 func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 	rows := v.report.By[dimension]
 	ranked, others := rankRows(rows, by, v.report.Total.Cost)
@@ -122,10 +122,10 @@ func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 		t.Rule = "Time in use, of the time that accelerators were held, where at least 1" + blank + "% of the total was spent."
 		t.Second += ", " + v.money.code
 	case Cost:
-		t.Rule = "What was held, at the prices of the time."
+		t.Rule = "Everything that was held, at the prices of its day."
 		t.Main += ", " + v.money.code
 	case Waste:
-		t.Rule = "Asked for and not used. The coloured part is what sizing would not have granted: recoverable."
+		t.Rule = "Requested and not used. The coloured part is recoverable: sizing would not have granted it."
 		t.Main += ", " + v.money.code
 	}
 	scale := decimal.Zero
@@ -154,7 +154,7 @@ func (v *viewer) tabulate(dimension cost.Dimension, by Ranking) table {
 	return t
 }
 
-// barAmount is the amount that the bar of a row is of.
+// barAmount is the amount that the bar of a row shows.
 func barAmount(row cost.Row, by Ranking) decimal.Decimal {
 	switch by {
 	case Cost:

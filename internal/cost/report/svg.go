@@ -18,7 +18,7 @@ const (
 type drawing struct {
 	chart
 	Rules []mark
-	// Labels of days are of two lines, the second of which is below the first.
+	// Labels of days have two lines.
 	Labels []mark
 	Bars   []rectangle
 	Parts  []rectangle

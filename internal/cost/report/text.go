@@ -63,7 +63,7 @@ func (p *page) addHeading(s string) {
 	p.lines = append(p.lines, strings.Repeat("-", textColumns(p.lines[len(p.lines)-1])))
 }
 
-// addWrapped breaks a paragraph into lines, all but the first of which begin with indent. A word that is too long is broken.
+// addWrapped breaks a paragraph into lines. All lines after the first begin with indent. Words that are too long are broken.
 func (p *page) addWrapped(indent, paragraph string) {
 	line := ""
 	for _, word := range strings.Fields(strings.ReplaceAll(paragraph, blank, " ")) {

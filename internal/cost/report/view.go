@@ -17,7 +17,7 @@ type view struct {
 	Findings                      []finding
 	Groups                        []group
 	Charts                        []chart
-	// Outcomes is what became of what was paid for; nil where it is not said, which is so on personal pages.
+	// Outcomes are costs by how pods ended; nil on personal pages.
 	Outcomes *table
 	Facts    []fact
 	Notes    []string
@@ -54,7 +54,7 @@ func makeView(r cost.Report, o Options) view {
 		Figures: v.keyFigures(), Findings: v.findings(), Charts: v.dailyCharts(), Facts: v.clusterFacts(), Notes: v.viewNotes(),
 	}
 	if o.Revision > 1 {
-		w.Revision = fmt.Sprintf("Revision %d. It takes the place of what was sent before for the same period.", o.Revision)
+		w.Revision = fmt.Sprintf("Revision %d. It replaces the earlier report of the same period.", o.Revision)
 	}
 	for _, dimension := range o.GroupBy {
 		if len(r.By[dimension]) == 0 {
@@ -104,11 +104,11 @@ func (v *viewer) keyFigures() []figure {
 	}
 	if room := v.report.Room; room != nil {
 		list = append(list, figure{
-			"Free, but of no use", formatPercent(room.Unusable),
+			"Free, but unusable", formatPercent(room.Unusable),
 			fmt.Sprintf("of %.1f accelerators that were free on average", room.Free),
 		})
 	} else {
-		list = append(list, figure{"Free, but of no use", unknown, "free accelerators were not measured"})
+		list = append(list, figure{"Free, but unusable", unknown, "not measured"})
 	}
 	return list
 }
@@ -128,7 +128,7 @@ func (v *viewer) totalChangeNote() string {
 }
 
 func (v *viewer) outcomeTable() *table {
-	t := &table{ID: "outcomes", Caption: "What became of it", Of: "Outcome", Main: "Cost, " + v.money.code, Second: "Pods"}
+	t := &table{ID: "outcomes", Caption: "Cost by outcome", Of: "Outcome", Main: "Cost, " + v.money.code, Second: "Pods"}
 	for _, o := range v.report.Outcomes {
 		l := line{Name: clipName(o.Name), Main: v.money.bareAmount(o.Cost), Second: formatCount(o.Pods), Barred: isKnown(o.Share)}
 		l.Part = barWidth(o.Share)
@@ -149,16 +149,17 @@ func (v *viewer) clusterFacts() []fact {
 	if f := r.Forecast; f != nil {
 		list = append(list, fact{
 			"Forecast of the next period", v.money.roundAmount(f.Cost),
-			fmt.Sprintf("In four of five times between %s and %s, told by %s periods.",
+			fmt.Sprintf("With a probability of 80 %% between %s and %s, estimated from %s periods.",
 				v.money.roundAmount(f.Low), v.money.roundAmount(f.High), formatCount(int64(f.Periods))),
 		})
 	} else {
-		list = append(list, fact{"Forecast of the next period", unknown, "There are too few periods to tell by."})
+		list = append(list, fact{"Forecast of the next period", unknown, "There are too few periods for an estimate."})
 	}
 	lost := r.Lost.Preemptions.Add(r.Lost.Restarts)
-	list = append(list, waitingFact(r.Waits), fact{"Work that was lost", v.money.withCurrency(lost), fmt.Sprintf(
-		"%s to preemption, charged to whom it made room for, and %s to restarts; %s incidents. It is what was done since the last "+
-			"checkpoint that was told of: tell of each (tideline.io/checkpoint-done), and save more often where it is much.",
+	list = append(list, waitingFact(r.Waits), fact{"Lost work", v.money.withCurrency(lost), fmt.Sprintf(
+		"%s by preemption, charged to the jobs that got the room, and %s by restarts, in %s incidents. It counts from the last "+
+			"reported "+
+			"checkpoint. Report each checkpoint (tideline.io/checkpoint-done), and save more often if the loss is large.",
 		v.money.withCurrency(r.Lost.Preemptions), v.money.withCurrency(r.Lost.Restarts), formatCount(r.Lost.Incidents))})
 	if room := r.Room; room != nil {
 		f := fact{"Room", fmt.Sprintf("%.1f accelerators free", room.Free), "On average."}
@@ -199,11 +200,12 @@ func (v *viewer) viewNotes() []string {
 	}
 	if v.options.Person != "" {
 		if u := v.report.Total.Uncertain; isKnown(u) && u.Value > 0 {
-			list = append(list, formatPercent(u)+" of the time is of days on which a pod ended at a guess, because nobody saw its end.")
+			list = append(list, formatPercent(u)+" of the time is on days on which the end of a pod is a guess, because no "+
+				"operator was running.")
 		}
-		list = append(list, "This page has your figures only. Nobody else's are in it.")
+		list = append(list, "This page contains your figures only.")
 	}
-	return append(list, "Every amount is rounded once, by itself: a sum of rounded amounts may differ in its last digits.")
+	return append(list, "Every amount is rounded by itself, so a sum of rounded amounts may differ in its last digits.")
 }
 
 // partialDays says which days of the charts are not whole. A day is whole if it lasts until the next midnight of the zone and
@@ -232,7 +234,7 @@ func (v *viewer) partialDays() string {
 	}
 }
 
-// largestRow is the row with the largest amount; of those that are equal, the first; nil where nobody has any.
+// largestRow is the first row with the largest amount; nil if no row has a positive one.
 func largestRow(rows []cost.Row, amount func(cost.Row) decimal.Decimal) *cost.Row {
 	var found *cost.Row
 	for i := range rows {

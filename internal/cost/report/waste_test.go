@@ -85,7 +85,7 @@ func TestAllThatCanBeSaved(t *testing.T) {
 	}
 	root := parse(t, pageOf(g, r, Options{Name: "weekly"}))
 	g.Expect(readAll(all(byID(t, root, "findings"), "li"))[0]).To(HavePrefix(
-		"Most can be saved with yuki: CNY 29,827. All of it with vision/notebook-yuki."))
+		"yuki can save most: CNY 29,827. All of it in vision/notebook-yuki."))
 }
 
 // The longest bar is that of who wasted most, however little of it can be saved.

@@ -55,7 +55,8 @@ func shapeUpdates() []Update {
 		changed("another task", `{"spec":{"task":"ctr"}}`, setting("spec.task", `"rank"`),
 			`spec.task: Invalid value: "rank": task is immutable, `+carry),
 		changed("another network policy", `{}`, setting("spec.networkPolicy", `"Isolated"`), `spec.networkPolicy: Invalid value: `+
-			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create it again`),
+			`"Isolated": networkPolicy is immutable, because it must be there before the first worker: delete the job and create `+
+			`it again`),
 	}
 	for _, field := range []struct{ name, value, because string }{
 		{"master", `{"nodeSelector":{"a":"b"}}`, follow},

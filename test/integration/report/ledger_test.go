@@ -57,7 +57,7 @@ var _ = Describe("A ledger", Ordered, func() {
 		Expect(d.Days).To(HaveExactElements(
 			And(HaveField("Cost", "240.00"), HaveField("Utilization", HaveValue(BeNumerically("~", 0.5)))),
 			And(HaveField("Cost", "240.00"), HaveField("Utilization", BeNil()))))
-		Expect(d.Notes).To(ContainElement(ContainSubstring("What was used of accelerators is known for 50 % of what was held.")))
+		Expect(d.Notes).To(ContainElement(ContainSubstring("The use of accelerators is known for 50 % of what was held.")))
 		d = f.make(ctx, f.report("blind", over(24*time.Hour)))
 		Expect(d.Total).To(And(HaveField("Cost", "240.00"), HaveField("Utilization", BeNil())))
 		Expect(f.columns(ctx, "blind")).To(And(HaveKeyWithValue("Total", "EUR 240.00"),
@@ -111,7 +111,8 @@ var _ = Describe("A ledger", Ordered, func() {
 			}
 		}
 		Expect(d.costs("user")).To(HaveKeyWithValue("alice", d.Total.Cost), "a notebook's GPU is on somebody's page")
-		Expect(d.Notes).To(ContainElement(ContainSubstring("on which a pod ended while nobody looked, so that its end is a guess")))
+		Expect(d.Notes).To(ContainElement(ContainSubstring("on which a pod ended while no operator was running, so its end is a " +
+			"guess")))
 		Expect(d.Notes).NotTo(ContainElement(ContainSubstring("was not recorded")))
 	})
 
@@ -124,7 +125,7 @@ var _ = Describe("A ledger", Ordered, func() {
 		DeferCleanup(func() { _ = lock.Rollback() })
 		r := f.report("locked")
 		Expect(f.Client.Create(ctx, r)).To(Succeed())
-		Eventually(f.read(ctx, "locked")).Should(say(v1alpha1.ReasonLedgerUnavailable, "The ledger cannot be read",
+		Eventually(f.read(ctx, "locked")).Should(say(v1alpha1.ReasonLedgerUnavailable, "Tideline cannot read the ledger",
 			"it is locked by another process: see who has it open; it is tried again"))
 		Expect(lock.Rollback()).To(Succeed())
 		f.annotate(ctx, r, "example.com/poke", "now") // it would be tried again within a minute
@@ -146,7 +147,7 @@ var _ = Describe("A ledger", Ordered, func() {
 		f.Operator.Kill()
 		f.removeLedger()
 		Expect(f.Operator.Start(ctx)).To(Succeed())
-		Eventually(f.read(ctx, "weekly")).Should(And(mailed, say(v1alpha1.ReasonReportMade, "does not have that report any more")))
+		Eventually(f.read(ctx, "weekly")).Should(And(mailed, say(v1alpha1.ReasonReportMade, "no longer has that report")))
 		once := map[string]int{"ann@example.com": 1, "bob@example.com": 1}
 		Expect(f.post.Got()).To(Equal(once))
 

@@ -119,7 +119,7 @@ var _ = Describe("Mail of a report", Ordered, func() {
 			Expect(f.Operator.Start(ctx)).To(Succeed())
 			Eventually(r).Should(And(HaveField("Status.Mailed", "2/3"),
 				HaveField("Status.Refused", ConsistOf(people[k-1]+" (unconfirmed)")),
-				sayOfMail(v1alpha1.ReasonSomeRefused, "of which nobody knows whether they arrived")), "killed after mail %d", k)
+				sayOfMail(v1alpha1.ReasonSomeRefused, "whose delivery is uncertain")), "killed after mail %d", k)
 			Expect(arrived()).To(Equal(once), "killed after mail %d", k)
 		}
 	})

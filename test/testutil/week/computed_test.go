@@ -37,7 +37,7 @@ func TestComputedSaysEverything(t *testing.T) {
 	g.Expect(r.Room.Free).To(BeNumerically(">", 10), "there is room")
 	g.Expect(r.Room.Unusable.Known && r.Merges.Runs > 0 && r.Waits.Gangs > 0).To(BeTrue(), "merges ran and gangs waited")
 	g.Expect(r.Notes).To(ContainElements(HavePrefix("What was used of accelerators"), ContainSubstring("its end is a guess"),
-		ContainSubstring("nobody knows who answers for them")))
+		ContainSubstring("without a known owner")))
 }
 
 func TestWeeksAreTheSameEachTime(t *testing.T) {
