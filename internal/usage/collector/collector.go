@@ -1,5 +1,5 @@
-// Package collector collects what tasks were seen using, keeps it in the ledger, and knows it when a job of a task starts. It is
-// never in anybody's way: whatever is wrong with Prometheus or the ledger, jobs start, and what was known stays.
+// Package collector collects the use of tasks from Prometheus, keeps it in the ledger, and has it when a job of a task
+// starts. It never delays a job: if Prometheus or the ledger fails, jobs start with what is known.
 package collector
 
 import (
@@ -28,9 +28,10 @@ const (
 	// lateness is how long after the end of a day all that Prometheus will ever have of it is there, and how late a collection may
 	// be.
 	lateness = 10 * time.Minute
-	// turnLength is how often it is looked whether anything is due. Turns are counted, so that a clock that is set changes nothing.
+	// turnLength is the time between two checks for work. Turns are counted instead of times, so that setting the clock has no
+	// effect.
 	turnLength = 5 * time.Second
-	// lastRest is the longest rest after a failure, in turns: five minutes. The first is one turn.
+	// lastRest is the longest pause after a failure, in turns: five minutes. The first is one turn.
 	lastRest = 60
 	// batch is how many kills are recorded in one transaction.
 	batch = 2000
@@ -54,8 +55,7 @@ type Ledger interface {
 	Close() error
 }
 
-// Collector collects usage, in the operator that leads and nowhere else, and tells what is known. Where no Prometheus or no
-// ledger is configured it does nothing, and says so.
+// Collector collects usage in the leading operator only. Without Prometheus or a ledger it does nothing, and logs so.
 type Collector struct {
 	open    func(context.Context) (Ledger, error)
 	collect Collect
@@ -72,7 +72,7 @@ type Collector struct {
 	metrics  *metrics
 	mostPods int64
 
-	// What follows is of the goroutine that collects.
+	// Only the goroutine that collects uses the fields below.
 	// turns since the last round began, and failed holds while what failed in it is tried again.
 	turns  int
 	failed bool
@@ -92,8 +92,8 @@ type Collector struct {
 	waiting []ledger.OOMKill
 }
 
-// NewCollector returns one that knows and does nothing until Setup. Complete says until when the ledger has all stays, and is
-// zero before it does.
+// NewCollector returns one that knows and does nothing until Setup. complete returns until when the ledger has all stays;
+// zero before it has.
 func NewCollector(cfg *config.Configuration, complete func() time.Time, log logr.Logger) *Collector {
 	return &Collector{
 		config: cfg, complete: complete, log: log, now: time.Now, began: time.Now(), metrics: newMetrics(), mostPods: mostPods,
@@ -102,14 +102,14 @@ func NewCollector(cfg *config.Configuration, complete func() time.Time, log logr
 	}
 }
 
-// Setup adds the collector to the manager, if the configuration says whom to ask and where the ledger is.
+// Setup adds the collector to the manager, if Prometheus and a ledger are configured.
 func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	switch {
 	case !c.config.Prometheus.Asked():
-		c.log.Info("No Prometheus is asked: nobody will know what tasks used (prometheus.url)")
+		c.log.Info("Usage is not collected, because prometheus.url is not set")
 		return nil
 	case !c.config.Ledger.Kept():
-		c.log.Info("Prometheus is not asked, because no ledger is kept in which to collect what tasks used (ledger.file, " +
+		c.log.Info("Usage is not collected, because no ledger is configured (ledger.file, " +
 			"ledger.postgresDSNFile)")
 		return nil
 	}
@@ -128,7 +128,7 @@ func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// registerMetrics has Prometheus read the metrics.
+// registerMetrics registers the metrics.
 func (c *Collector) registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
 	trainings, err := kube.StoreOf(ctx, mgr.GetCache(), &v1alpha1.ElasticTrainingJob{})
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Collector) roundInterval() time.Duration {
 // NeedLeaderElection has the collector run in one operator at a time.
 func (*Collector) NeedLeaderElection() bool { return true }
 
-// Start collects until ctx ends. It has no error: whatever is wrong, the operator goes on.
+// Start collects until ctx ends. It returns no error: the operator runs on, whatever fails.
 func (c *Collector) Start(ctx context.Context) error {
 	turns := time.NewTicker(turnLength)
 	defer turns.Stop()
@@ -172,7 +172,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	}
 }
 
-// doRound does what is due.
+// doRound does the work that is due.
 func (c *Collector) doRound(ctx context.Context) {
 	c.turns++
 	c.reading.passTurn()
@@ -223,13 +223,13 @@ func (c *Collector) readAndRecord(ctx context.Context, l Ledger) error {
 	return err
 }
 
-// noteFailure makes a failure known, and rests.
+// noteFailure logs and counts a failure, and begins a pause.
 func (c *Collector) noteFailure(ctx context.Context, err error, r *rest) {
 	if ctx.Err() != nil {
 		return
 	}
 	c.metrics.failures.Inc()
-	c.log.Error(err, "Cannot collect what tasks used; what is known stays, and it is tried again", "after", r.beginPause().String())
+	c.log.Error(err, "Cannot collect the use of tasks, trying again", "after", r.beginPause().String())
 }
 
 // isDue tells whether there is anything to do in this turn.
@@ -282,6 +282,6 @@ func (c *Collector) recordRemaining() {
 		_ = l.Close()
 	}
 	if err != nil {
-		c.log.Error(err, "Cannot record the last kills for want of memory", "waiting", len(waiting))
+		c.log.Error(err, "Cannot record the last out-of-memory kills", "waiting", len(waiting))
 	}
 }

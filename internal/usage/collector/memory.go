@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// mostKills bounds how many kills wait for a ledger that cannot take them. One that finds no room may be told again.
+// mostKills bounds how many kills wait while the ledger cannot record them. A kill beyond the bound may be reported again later.
 const mostKills = 50_000
 
 // task is what the jobs of a kind do, over their restarts.
@@ -56,7 +56,7 @@ func (k kills) remove(kill ledger.OOMKill) {
 	}
 }
 
-// OOMKill is that a container was killed for want of memory, as the operator saw it.
+// OOMKill is the kill of a container that ran out of memory, as the operator saw it.
 type OOMKill struct {
 	// Pod, the container that Key names, and how often that was restarted before, tell it from all others.
 	Pod      types.UID
@@ -81,8 +81,8 @@ func partOf(k sizing.Key) ledger.Part {
 	return ledger.Part{Namespace: k.Namespace, Kind: k.Kind, Task: k.Task, Role: string(k.Role), Container: k.Container}
 }
 
-// OOMKilled has a kill counted: in what History says from now on, and in the ledger soon. It never waits. The same one counts
-// once, however often it is told, before and after a restart of the operator. Where no usage is collected it does nothing.
+// OOMKilled counts a kill: in History at once, and in the ledger soon. It never waits. Each kill counts once, however often
+// it is reported, also across restarts of the operator. If no usage is collected it does nothing.
 func (c *Collector) OOMKilled(k OOMKill) {
 	if !c.Collects() {
 		return
@@ -108,7 +108,7 @@ func (c *Collector) OOMKilled(k OOMKill) {
 	c.waiting = append(c.waiting, kill)
 }
 
-// History is what is known of a task when a job of it starts. It never waits. What is in it is not to be changed.
+// History is what is known of a task when a job of it starts. It never waits. Callers must not change the result.
 func (c *Collector) History(namespace, kind, name string) sizing.History {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,8 +127,8 @@ func (c *Collector) History(namespace, kind, name string) sizing.History {
 	return h
 }
 
-// withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other processes of
-// the container, or have missed them: the larger number is taken, and no kill twice.
+// withKills are the usages with what the operator saw itself. Prometheus may have counted the same kills, or other
+// processes of the container, or have missed some. The larger of the two numbers counts, so that no kill counts twice.
 func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOMKill) map[sizing.Part]sizing.Usage {
 	all := make(map[sizing.Part]sizing.Usage, len(usage)+1)
 	maps.Copy(all, usage)
@@ -145,9 +145,9 @@ func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOM
 	return all
 }
 
-// whyUnavailable says in words for users why what was used lately is not known; empty where it is. The lock is held.
+// whyUnavailable is why recent use is unknown, for users; empty if it is known. The caller holds the lock.
 func (c *Collector) whyUnavailable() string {
-	const what = "What the task used is not known: "
+	const what = "The use of the task is unknown: "
 	switch {
 	case !c.config.Prometheus.Asked():
 		return what + "the operator asks no Prometheus. An administrator names one in its configuration (prometheus.url)."
@@ -163,7 +163,7 @@ func (c *Collector) whyUnavailable() string {
 			"again; " +
 			"its log says why it fails, and so does alert TidelinePrometheusFails."
 	case c.now().Sub(c.memory.upTo) > 2*c.roundInterval()+lateness:
-		return "What the task used since " + formatTime(c.memory.upTo) + " is not known: Prometheus has not told it. The " +
+		return "What the task used since " + formatTime(c.memory.upTo) + " is unknown: Prometheus did not answer. The " +
 			"operator asks " +
 			"again and again; its log says why it fails, and so does alert TidelinePrometheusFails."
 	}
@@ -172,7 +172,7 @@ func (c *Collector) whyUnavailable() string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// loadMemory makes the memory anew of what the ledger has of the window. Readers see the old one or the new one.
+// loadMemory builds a new memory from the ledger's entries of the window. Readers see the old or the new one, never a mix.
 func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 	limited, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -218,7 +218,7 @@ func (c *Collector) loadMemory(ctx context.Context, l Ledger) error {
 		}
 	}
 	if unread > 0 {
-		c.log.Info("What the ledger has of some days is nothing that this operator reads: it counts as not seen", "days", unread)
+		c.log.Info("The ledger has days in a format that this operator cannot read; they count as not seen", "days", unread)
 	}
 	c.replaceMemory(m)
 	return nil

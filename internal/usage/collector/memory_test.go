@@ -120,12 +120,12 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 func TestWhyItIsNotKnown(t *testing.T) {
 	w := newFixture(t)
 	why := func() string { return w.History("ads", training, "ctr").Unavailable }
-	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z it has not read " +
+	w.Expect(why()).To(Equal("The use of the task is unknown: since the operator started at 2026-11-22T12:00:00Z it has not read " +
 		"its ledger. It does so in seconds; if it cannot, its log says why, and so does alert TidelineLedgerFails."))
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.record(stay("ctr", "15 00:00:00", "22 12:00:00"))
 	w.pass(turnLength)
-	w.Expect(why()).To(Equal("What the task used is not known: since the operator started at 2026-11-22T12:00:00Z Prometheus has " +
+	w.Expect(why()).To(Equal("The use of the task is unknown: since the operator started at 2026-11-22T12:00:00Z Prometheus has " +
 		"not told it. It asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
 	w.prometheus.fail = nil
 	w.pass(time.Hour)
@@ -134,7 +134,7 @@ func TestWhyItIsNotKnown(t *testing.T) {
 	w.pass(2*time.Hour + lateness - turnLength)
 	w.Expect(why()).To(BeEmpty())
 	w.pass(2 * turnLength)
-	w.Expect(why()).To(Equal("What the task used since 2026-11-22T13:00:00Z is not known: Prometheus has not told it. The " +
+	w.Expect(why()).To(Equal("What the task used since 2026-11-22T13:00:00Z is unknown: Prometheus did not answer. The " +
 		"operator asks again and again; its log says why it fails, and so does alert TidelinePrometheusFails."))
 	w.config.Ledger = config.DefaultLedger()
 	w.Expect(why()).To(ContainSubstring("ledger.postgresDSNFile"))

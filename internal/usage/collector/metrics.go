@@ -13,7 +13,7 @@ type metrics struct {
 	failures, days  prometheus.Counter
 	decisions       *prometheus.CounterVec
 	rollBacks       prometheus.Counter
-	// asked holds once Prometheus was, and known once usage was ever collected: an operator that stands by says nothing of it.
+	// asked is true once Prometheus was asked, and known once usage was collected. A standby operator exports neither metric.
 	asked, known atomic.Bool
 }
 
@@ -26,16 +26,16 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		up:       gauge("tideline_prometheus_up", "1 if Prometheus told all that it was last asked of what tasks used, else 0."),
-		upTo:     gauge("tideline_usage_last_collection_timestamp_seconds", "Until when it is known what tasks used."),
-		tasks:    gauge("tideline_usage_tasks", "Tasks of which it is known what they used."),
-		failures: counter("tideline_usage_failures_total", "Times that usage could not be collected, recorded or read."),
-		days:     counter("tideline_usage_collections_total", "How often all usage of a day was collected."),
+		upTo:     gauge("tideline_usage_last_collection_timestamp_seconds", "Time until which the use of tasks is known."),
+		tasks:    gauge("tideline_usage_tasks", "Tasks whose use is known."),
+		failures: counter("tideline_usage_failures_total", "Failures to collect, record or read usage."),
+		days:     counter("tideline_usage_collections_total", "Days whose usage was collected completely."),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tideline_sizing_decisions_total",
-			Help: "Requests of containers that were sized when an attempt started, by mode, resource and reason.",
+			Help: "Container requests that were sized at the start of an attempt, by mode, resource and reason.",
 		}, []string{"mode", "resource", "reason"}),
 		rollBacks: counter("tideline_sizing_rollbacks_total",
-			"Containers that ran out of memory of which they had been given less than they asked for, and got it back."),
+			"Containers that ran out of memory with less than their template requests. They get it back."),
 	}
 }
 
@@ -59,7 +59,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// setRound says whether Prometheus told all that it was asked in a round.
+// setRound records whether Prometheus answered all questions of a round.
 func (m *metrics) setRound(told bool) {
 	up := 0.0
 	if told {

@@ -20,7 +20,7 @@ var indices = map[string]func(job, pod string) (int32, bool){
 	v1alpha1.MergeJobKind:           mergepod.PodIndex,
 }
 
-// roleOf is the role of a pod among those of its job, by its name, which says so also when the pod is gone; false for a name
+// roleOf is the role of a pod in its job, by the pod's name, which is known also when the pod is gone; false for a name
 // that no pod of such a job has.
 func roleOf(kind, pod string) (sizing.Role, bool) {
 	indexOf, known := indices[kind]

@@ -14,7 +14,7 @@ import (
 const (
 	// mostPods bounds how many pods are asked about at a time, unless one task has more.
 	mostPods = 500
-	// mostFailures is how many failures one after another end a round: each may take as long as Prometheus is waited for.
+	// mostFailures is how many failures in a row end a round: each may take the whole timeout.
 	mostFailures = 3
 )
 
@@ -32,10 +32,10 @@ func windowOf(now time.Time, days int) (from, to time.Time) {
 	return today.AddDate(0, 0, -days), today.AddDate(0, 0, 1)
 }
 
-// isFinished tells whether a day that was looked at until a time is never looked at again.
+// isFinished tells whether a day that was collected until a time is complete.
 func isFinished(day, upTo time.Time) bool { return !upTo.Before(day.AddDate(0, 0, 1).Add(lateness)) }
 
-// leftToAsk are those of the tasks of the day that were not answered, those last that were asked about in vain.
+// leftToAsk are the tasks of the day without an answer. Tasks that failed before come last, so that they do not delay the others.
 func (p *progress) leftToAsk(tasks []ledger.TaskDay) []ledger.TaskDay {
 	var untried, failed []ledger.TaskDay
 	for i := range tasks {
@@ -71,8 +71,7 @@ func (f *failures) count(err error) {
 // tooMany tells that the rest is not asked in this round.
 func (f *failures) tooMany() bool { return f.inARow >= mostFailures }
 
-// runRound looks at the days of the window that are not finished, the newest first. Unanswered says why Prometheus did not
-// tell all.
+// runRound collects the unfinished days of the window, the newest first. unanswered is why Prometheus did not answer everything.
 func (c *Collector) runRound(ctx context.Context, l Ledger) (unanswered, err error) {
 	upTo := c.complete()
 	if c.roundOver() {
@@ -122,7 +121,7 @@ func (c *Collector) unfinishedDays(ctx context.Context, l Ledger, upTo time.Time
 	return days, nil
 }
 
-// askDay asks about the tasks of a day, and says whether anything was recorded. Its error is that of the ledger.
+// askDay asks about the tasks of a day, and reports whether anything was recorded. Its error is the ledger's.
 func (c *Collector) askDay(ctx context.Context, l Ledger, day, upTo time.Time, failed *failures) (changed bool, err error) {
 	p := c.days[day]
 	if p == nil {
@@ -165,8 +164,7 @@ func (c *Collector) askDay(ctx context.Context, l Ledger, day, upTo time.Time, f
 	return true, nil
 }
 
-// makeBatches puts tasks together that are asked about at a time. All pods of a task are asked about together, because what
-// counts is the busiest of them.
+// makeBatches groups tasks into batches for Prometheus. All pods of a task are in one batch, because the busiest of them counts.
 func makeBatches(tasks []ledger.TaskDay, mostPods int64) [][]ledger.TaskDay {
 	var all [][]ledger.TaskDay
 	var pods int64
@@ -182,7 +180,7 @@ func makeBatches(tasks []ledger.TaskDay, mostPods int64) [][]ledger.TaskDay {
 	return all
 }
 
-// askBatch asks about some tasks, and records what was answered. Unanswered says why not all was.
+// askBatch asks about some tasks and records the answers. unanswered is why some are missing.
 func (c *Collector) askBatch(ctx context.Context, l Ledger, day, upTo time.Time, tasks []ledger.TaskDay) (unanswered, err error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -205,7 +203,7 @@ func (c *Collector) askBatch(ctx context.Context, l Ledger, day, upTo time.Time,
 	return unanswered, c.recordEntries(ctx, l, ledger.Entries{PartDays: seen})
 }
 
-// asked are stays as they are asked about.
+// asPromStays converts stays for promquery.
 func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 	counted := c.config.CountedAccelerators()
 	asked := make([]promquery.Stay, 0, len(stays))
@@ -213,7 +211,7 @@ func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 		s := &stays[i]
 		role, ok := roleOf(s.Kind, s.Name)
 		if !ok {
-			continue // Nobody but somebody else's controller names pods of ours otherwise.
+			continue // Not a name that Tideline gives: the pod belongs to another controller.
 		}
 		a := promquery.Stay{
 			Namespace: s.Namespace, Kind: s.Kind, Task: s.Task, Pod: s.Name, Run: s.Run, Role: role, Begin: s.Begin, End: s.End,

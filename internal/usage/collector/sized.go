@@ -14,8 +14,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Count counts what a status that was written says for the first time: how an attempt was sized, and who ran out of memory since.
-// The task is that of the job.
+// Count counts what a written status says for the first time: how an attempt was sized, and which containers ran out of
+// memory since. The task is that of the job.
 func (c *Collector) Count(kind, namespace, task string, before, after *v1alpha1.SizingStatus, kills []sizing.OOMKill) {
 	for i := range kills {
 		k := &kills[i]
@@ -39,8 +39,8 @@ func (c *Collector) Count(kind, namespace, task string, before, after *v1alpha1.
 	}
 }
 
-// recallKills counts the kills of which jobs tell, and that an operator which was killed did not bring to the ledger. At
-// which limit they were, nobody knows any more: their containers are given what they ask for.
+// recallKills counts kills that the status of jobs has and an operator that was killed did not record. Their memory limits
+// are no longer known, so the containers get their full requests.
 func (c *Collector) recallKills() {
 	for _, store := range c.jobs {
 		for _, o := range store.List() {
@@ -69,7 +69,7 @@ func (c *Collector) recallOf(key sizing.Key, job types.UID, st *v1alpha1.SizingS
 	}
 }
 
-// sameKill is how far apart a kill is told of by those who saw it and by the job.
+// sameKill is the largest difference between the times of one kill by the kubelet and by the job's status.
 const sameKill = time.Minute
 
 // hasKill tells whether a kill of a container of that key at about that time is known.
@@ -97,8 +97,8 @@ func wasKilled(before *v1alpha1.SizingStatus, now *v1alpha1.SizedResource) bool 
 	return false
 }
 
-// slack is what pods that run request beyond what their tasks' use calls for, as their jobs' status says. Once elected is
-// closed it is told: an operator that stands by tells nothing, so that the sum over all operators is right.
+// slack is what pods that run request beyond what their tasks' use calls for, as their jobs' status says. It is exported
+// once elected is closed. A standby operator exports nothing, so that the sum over all operators is right.
 type slack struct {
 	desc              *prometheus.Desc
 	trainings, merges toolscache.Store
@@ -108,8 +108,8 @@ type slack struct {
 func newSlack(trainings, merges toolscache.Store, elected <-chan struct{}) *slack {
 	return &slack{
 		desc: prometheus.NewDesc("tideline_sizing_slack",
-			"What pods that run were asked for beyond what use calls for, in processors or bytes: still requested where mode is "+
-				"Recommend, given back where it is Enforce.",
+			"Requests of running pods beyond the result of sizing, in processors or bytes: still requested with mode "+
+				"Recommend, released with mode Enforce.",
 			[]string{"profile", "tier", "resource", "mode"}, nil),
 		trainings: trainings, merges: merges, elected: elected,
 	}

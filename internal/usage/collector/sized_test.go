@@ -50,8 +50,8 @@ func TestSlack(t *testing.T) {
 		Tier: "main-traffic", Sizing: sized(v1alpha1.SizingEnforce, "20"),
 		Run: &v1alpha1.MergeRun{MinReplicas: 2, RunTime: &metav1.Time{}},
 	}}
-	const help = "What pods that run were asked for beyond what use calls for, in processors or bytes: still requested where mode " +
-		"is Recommend, given back where it is Enforce."
+	const help = "Requests of running pods beyond the result of sizing, in processors or bytes: still requested with mode " +
+		"Recommend, released with mode Enforce."
 	elected := make(chan struct{})
 	s := newSlack(store(training("a", "ads", sized(v1alpha1.SizingEnforce, "4"), 3),
 		training("b", "ads", sized(v1alpha1.SizingEnforce, "14"), 1), training("c", "ads", sized(v1alpha1.SizingRecommend, "15"), 2),

@@ -34,8 +34,8 @@ func readWindows(ctx context.Context, reader client.Reader) (*windows, error) {
 	return w, nil
 }
 
-// learnWindow is the window of a namespace, which of knows from then on. One that is gone has the default, as one that belongs to
-// nobody.
+// learnWindow is the window of a namespace, which ofNamespace returns from then on. A deleted namespace and one without a
+// profile have the default.
 func (w *windows) learnWindow(ctx context.Context, namespace string) int {
 	if _, known := w.days[namespace]; known || w.profiles == nil {
 		return w.ofNamespace(namespace)

@@ -12,25 +12,25 @@ import (
 type DeliveryKind string
 
 const (
-	// DeliverReport: the report, to somebody of its list.
+	// DeliverReport: the report, to an address of its list.
 	DeliverReport DeliveryKind = "report"
 	// DeliverPersonal: one user's own page, to that user.
 	DeliverPersonal DeliveryKind = "personal"
 )
 
-// DeliveryState is what became of a mail.
+// DeliveryState is the state of a mail.
 type DeliveryState string
 
 const (
-	// DeliverySending: it was begun. Of one that stays so nobody knows whether it arrived.
+	// DeliverySending: it was begun. If it stays in this state, its arrival is uncertain.
 	DeliverySending DeliveryState = "Sending"
 	// DeliverySent: the server has accepted it.
 	DeliverySent DeliveryState = "Sent"
-	// DeliveryRefused: the server takes it at no time.
+	// DeliveryRefused: the server will never accept it.
 	DeliveryRefused DeliveryState = "Refused"
 	// DeliveryDeferred: it was not sent, and is tried again.
 	DeliveryDeferred DeliveryState = "Deferred"
-	// DeliveryHeld: it was not sent, and somebody must change something before it can be.
+	// DeliveryHeld: it was not sent, and cannot be until a person corrects a setting.
 	DeliveryHeld DeliveryState = "Held"
 )
 
@@ -71,8 +71,8 @@ func (d *Delivery) check() error {
 	return nil
 }
 
-// ClaimDelivery records that a mail is being sent, and tells whether whoever asks may send it: false if it was sent, was refused,
-// or was begun before. One that was begun before a time is claimed again; the zero time is for none.
+// ClaimDelivery records that a mail is being sent, and reports whether the caller may send it: false if it was sent, was
+// refused, or was begun before. A mail that was begun before the given time is claimed again; zero for none.
 func (l *Ledger) ClaimDelivery(ctx context.Context, d Delivery, begunBefore time.Time) (bool, error) {
 	const doing = "claim a mail in the ledger"
 	if err := d.check(); err != nil {

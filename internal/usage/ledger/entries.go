@@ -20,7 +20,7 @@ const (
 var earliest = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Resources are amounts by the name of the resource: in MiB for memory, ephemeral-storage and hugepages, in thousandths for all
-// others. So cpu is in millicores, and shares of a GPU count. From 1 to MaxAmount; what is less is none.
+// others. So cpu is in millicores, and shares of a GPU count. From 1 to MaxAmount; smaller amounts are left out.
 type Resources map[string]int64
 
 // Pod is what a pod is. A day of it keeps what was said when that day was recorded first.
@@ -30,7 +30,7 @@ type Pod struct {
 	Node            string
 	// Profile and Queue that it counts for; empty for none.
 	Profile, Queue string
-	// User who answers for it; empty if nobody knows.
+	// User who owns it; empty if unknown.
 	User string
 	// Tier of its priority; empty for none.
 	Tier string
@@ -54,9 +54,9 @@ const (
 	Succeeded Outcome = "Succeeded"
 	// Failed: a container ended badly, or the pod was evicted.
 	Failed Outcome = "Failed"
-	// Deleted: somebody deleted it while it ran.
+	// Deleted: it was deleted while it ran.
 	Deleted Outcome = "Deleted"
-	// Lost: it is gone, and nobody saw how.
+	// Lost: it is gone, and no operator saw how it ended.
 	Lost Outcome = "Lost"
 )
 
@@ -71,7 +71,8 @@ type Stay struct {
 	Final bool
 	// Outcome, if Final.
 	Outcome Outcome
-	// Uncertain says, if Final, that End is a guess, because nobody looked when it ended. The last day of the stay is marked.
+	// Uncertain tells, if Final, that End is a guess, because no operator was running when it ended. The last day of the stay
+	// is marked.
 	Uncertain bool
 }
 

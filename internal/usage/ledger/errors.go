@@ -7,14 +7,14 @@ import (
 )
 
 var (
-	// ErrUnavailable is for a database that cannot be reached, is locked, full or in trouble, or did not answer in time. Whoever
-	// tries again may succeed; nothing was recorded, or what was counts once when it is recorded again.
+	// ErrUnavailable is for a database that cannot be reached, is locked, full or failing, or did not answer in time. A later
+	// try may succeed. Nothing was recorded, or entries that were count once when they are recorded again.
 	ErrUnavailable = errors.New("the ledger is not available")
-	// ErrUnusable is for a database that is broken, or is not one of this version of the ledger. It stays so until somebody
+	// ErrUnusable is for a database that is broken, or has another version of the ledger. It stays so until an administrator
 	// replaces it.
 	ErrUnusable = errors.New("the ledger cannot be used")
-	// ErrInvalid is for entries and questions that no database would take: a fault of who made them.
-	ErrInvalid = errors.New("not fit for the ledger")
+	// ErrInvalid is for entries and queries that no database would accept: an error of the caller.
+	ErrInvalid = errors.New("the ledger cannot store this")
 )
 
 // problem is an error in words for users. It wraps one of the sentinel errors or none, and that of a context if there is one,
@@ -32,7 +32,7 @@ func problemf(kind error, format string, args ...any) error {
 	return &problem{kind.Error() + ": " + fmt.Sprintf(format, args...), []error{kind}}
 }
 
-// writeError is an error of who takes an export.
+// writeError is an error of the writer that receives an export.
 type writeError struct{ error }
 
 // explainFailure says what came of doing something with the database. A context that was cancelled is no fault of the database's.

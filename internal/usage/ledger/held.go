@@ -92,7 +92,7 @@ const (
 	isWithin = "p.begin_at < $2 AND (p.end_at > $3 OR p.begin_at >= $3)"
 )
 
-// Runs is how many runs there were of a task, of somebody.
+// Runs is how many runs of a task an owner had.
 type Runs struct {
 	// Profile, User, Namespace, Kind and Task as those of [Pod].
 	Profile, User, Namespace, Kind, Task string
@@ -100,8 +100,8 @@ type Runs struct {
 	Runs int64
 }
 
-// Runs counts the runs of which a pod was there in a range of time, to excluded. Each counts once: where its pods do not agree
-// whose it is, for whoever was recorded first.
+// Runs counts the runs that had a pod in a range of time, to excluded. Each counts once. If its pods have different owners,
+// it counts for the one that was recorded first.
 func (l *Ledger) Runs(ctx context.Context, from, to time.Time) ([]Runs, error) {
 	first, end := daysWithin(from, to)
 	var runs []Runs

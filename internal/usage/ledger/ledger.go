@@ -69,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Ledger, error) {
 func connectDatabase(o Options) (kind database, writer, reader driver.Connector, err error) {
 	switch {
 	case (o.File == "") == (o.PostgresDSN == ""):
-		return database{}, nil, nil, problemf(ErrInvalid, "it is in a file or in PostgreSQL: give one of both")
+		return database{}, nil, nil, problemf(ErrInvalid, "set either the file or the PostgreSQL DSN")
 	case o.File != "":
 		return connectSQLite(o.File)
 	}
@@ -95,7 +95,7 @@ func (l *Ledger) Close() error {
 	return errors.Join(l.reader.Close(), l.writer.Close())
 }
 
-// writeTransaction runs a transaction that nobody else's writes come between.
+// writeTransaction runs a transaction. No other writes come between its statements.
 func (l *Ledger) writeTransaction(ctx context.Context, doing string, do func(context.Context, transaction) error) error {
 	tx, err := l.beginTransaction(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ type PartDay struct {
 	// SeenSeconds is for how long the part was seen. Of what is recorded of a day, that which saw most stays, and the later one if
 	// both saw as much: what saw less is no news, but a gap.
 	SeenSeconds int64
-	// Content is what was seen, as whoever records it writes and reads it: a text.
+	// Content is what was seen, as a text. The ledger does not interpret it.
 	Content string
 }
 
@@ -46,7 +46,7 @@ type Collected struct {
 // MaxKillID is the length of the longest ID of an OOMKill, in bytes.
 const MaxKillID = 500
 
-// OOMKill is that a container was killed for want of memory. The same one is recorded once.
+// OOMKill is the kill of a container that ran out of memory. Each is recorded once.
 type OOMKill struct {
 	// ID tells it from all others, from 1 to MaxKillID bytes.
 	ID string
@@ -149,7 +149,7 @@ func recordCollected(ctx context.Context, tx transaction, collected []Collected)
 
 // PartQuery asks for what parts were seen using. A field that is empty leaves none out, but From and To are needed.
 type PartQuery struct {
-	// From and To are the range of days, in UTC: those of which a moment is in it, To excluded.
+	// From and To are the range of time, To excluded. It covers all days, in UTC, that have a moment in it.
 	From, To time.Time
 	// Namespace, Kind and Task.
 	Namespace, Kind, Task string
@@ -229,5 +229,5 @@ func dayOf(t time.Time) int64 { return t.Unix() / secondsOfDay }
 // midnightOf is when a day begins.
 func midnightOf(day int64) time.Time { return time.Unix(day*secondsOfDay, 0).UTC() }
 
-// daysWithin are the days of which a moment is in a range: from the first one until before the end.
+// daysWithin are the days with a moment in a range: from the first one until before the end.
 func daysWithin(from, to time.Time) (first, end int64) { return dayOf(from), dayOf(to.Add(-1)) + 1 }

@@ -76,7 +76,7 @@ func explainAnswer(e *pgconn.PgError) (said string, kind error) {
 	case e.Code == "42501":
 		return "the user may not do what is needed (SQLSTATE 42501): let it create and write tables; it is tried again", ErrUnavailable
 	case e.Code == "42P07":
-		return fmt.Sprintf("it has tables of somebody else (%s): give the ledger a database or a schema of its own", e.Message),
+		return fmt.Sprintf("it has tables of another program (%s): give the ledger its own database or schema", e.Message),
 			ErrUnusable
 	case class == "08", class == "40", class == "53", class == "55", class == "57", class == "58":
 		return fmt.Sprintf("it is in trouble (%s, SQLSTATE %s): see its log; it is tried again", e.Message, e.Code), ErrUnavailable

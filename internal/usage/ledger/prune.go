@@ -47,7 +47,7 @@ func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
 	return pruned, err
 }
 
-// sumAnew makes the sums of the days before one from what is left of them, and forgets series of which nothing is left.
+// sumAnew computes the sums of the days before a day again from what is left of them, and forgets series without any entry.
 func sumAnew(ctx context.Context, tx transaction, before int64) error {
 	if _, err := tx.ExecContext(ctx, "DELETE FROM task_day WHERE day < $1", before); err != nil {
 		return err

@@ -78,7 +78,7 @@ func (l *Ledger) Reports(ctx context.Context, report, name string) ([]KeptReport
 	return found, err
 }
 
-// ReportFile is a file of a report that is kept; false if there is none of that name.
+// ReportFile returns a file of a kept report; false if there is no file of that name.
 func (l *Ledger) ReportFile(ctx context.Context, r KeptReport, name string) (content string, there bool, err error) {
 	err = l.readTransaction(ctx, "read a report from the ledger", func(ctx context.Context, tx transaction) error {
 		return tx.eachRow(ctx, "SELECT content FROM report_file WHERE report = $1 AND period_end = $2 AND revision = $3 AND name = $4",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// series is who answers for pods: what totals are grouped by.
+// series is the owner of pods: the fields by which totals are grouped.
 type series struct {
 	namespace, profile, queue, user, tier, kind, task, role, model string
 }

@@ -31,13 +31,13 @@ func connectSQLite(file string) (kind database, writer, reader driver.Connector,
 		name: fmt.Sprintf("SQLite in %q", path), parameters: 98, // as many as the driver finds without allocating
 		clustered: " WITHOUT ROWID", patience: patience, locked: lockedSQLite, explain: explainSQLite,
 	}
-	// SQLite would let everybody read it. Its -wal and -shm get the mode of the file.
+	// SQLite would create the file readable for every user. Its -wal and -shm files get the mode of the file.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		err = f.Close()
 	}
 	if err != nil {
-		return kind, nil, nil, problemf(ErrUnavailable, "%v: have the folder there, and let the operator write in it", err)
+		return kind, nil, nil, problemf(ErrUnavailable, "%v: create the folder, and give the operator the right to write to it", err)
 	}
 	address := url.URL{Scheme: "file", Path: path}
 	// To begin a transaction that writes is to take the lock: one that began by reading could not get it after another's write.

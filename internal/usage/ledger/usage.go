@@ -40,7 +40,7 @@ type Query struct {
 	// From and To are the range of time, To excluded, in whole seconds. Of pods that were there before or after, the part inside
 	// counts.
 	From, To time.Time
-	// Where has values of which a field must have one; a field that is not in it may have any.
+	// Where maps fields to their allowed values. A field that is not in it may have any value.
 	Where map[Field][]string
 	// GroupBy are the fields by which totals are told apart; none for one total of each resource.
 	GroupBy []Field

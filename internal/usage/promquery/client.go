@@ -38,7 +38,7 @@ type Client struct {
 func NewClient(c config.Prometheus) (*Client, error) {
 	server, err := url.Parse(c.URL)
 	if err != nil {
-		return nil, errors.New("prometheus.url is no URL")
+		return nil, errors.New("prometheus.url is not a URL")
 	}
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -59,11 +59,11 @@ func NewClient(c config.Prometheus) (*Client, error) {
 	s := &sender{next: transport, tokenFile: c.TokenFile, most: mostAnswer}
 	client, err := api.NewClient(api.Config{Address: c.URL, Client: &http.Client{
 		Transport: s,
-		// A redirect is an answer, which is not what was asked for: nobody else is sent the token.
+		// Redirects are not followed: the token must reach no other server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
 	if err != nil {
-		return nil, errors.New("prometheus.url is no URL")
+		return nil, errors.New("prometheus.url is not a URL")
 	}
 	return &Client{
 		api:     v1.NewAPI(client),

@@ -187,7 +187,7 @@ func TestBadDays(t *testing.T) {
 		answer http.HandlerFunc
 		says   string
 	}{
-		"broken": {says(500, "oh"), "answered with an error (server_error: server error: 500): see whether it is well"},
+		"broken": {says(500, "oh"), "answered with an error (server_error: server error: 500): check its logs"},
 		"its own timeout": {says(503, `{"status": "error", "errorType": "timeout", "error": "query timed out"}`),
 			"answered with an error (server_error: server error: 503)"},
 		"too much asked": {says(422, `{"status": "error", "errorType": "execution", "error": "too many samples"}`),
@@ -196,26 +196,26 @@ func TestBadDays(t *testing.T) {
 		"a refusal":          {says(401, "who are you"), "refuses the operator (client_error: client error: 401): correct the token"},
 		"another refusal":    {says(403, ""), "refuses the operator (client_error: client error: 403): correct the token"},
 		"nobody there":       {says(404, "no such page"), "answered with an error (client_error: client error: 404)"},
-		"a page":             {says(200, "<html>"), "did not answer as Prometheus does"},
+		"a page":             {says(200, "<html>"), "does not answer as Prometheus does"},
 		"half an answer": {says(200, `{"status": "success", "data": {"resultType": "matrix", "res`),
-			"did not answer as Prometheus does"},
-		"nothing":    {says(200, ""), "did not answer as Prometheus does"},
-		"no content": {says(204, ""), "did not answer as Prometheus does"},
+			"does not answer as Prometheus does"},
+		"nothing":    {says(200, ""), "does not answer as Prometheus does"},
+		"no content": {says(204, ""), "does not answer as Prometheus does"},
 		"another type": {says(200, `{"status": "success", "data": {"resultType": "vector", "result": []}}`),
-			"did not answer as Prometheus does (it sent no matrix)"},
+			"does not answer as Prometheus does (it sent no matrix)"},
 		"a value that is no text": {
 			says(200, `{"status": "success", "data": {"resultType": "matrix", "result": [{"values": [[1, 2]]}]}}`),
-			"did not answer as Prometheus does"},
+			"does not answer as Prometheus does"},
 		"warnings": {says(200, `{"status": "success", "warnings": ["store 1 is\ndown", "another"], `+nothing+`}`),
-			"answered in part only (store 1 is down): see whether all"},
+			"answered in part only (store 1 is down): check the stores"},
 		"long words":    {says(422, `{"status": "error", "errorType": "x", "error": "`+strings.Repeat("x", 1000)+`"}`), "xxx...)"},
-		"a long answer": {says(200, strings.Repeat(" ", 3000)), "answered with more than 2000 bytes: see what is at prometheus.url"},
+		"a long answer": {says(200, strings.Repeat(" ", 3000)), "answered with more than 2000 bytes: check prometheus.url"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
-			"did not answer as Prometheus does (bad_response: bad response code 307): correct prometheus.url"},
+			"does not answer as Prometheus does (bad_response: bad response code 307): correct prometheus.url"},
 		"a closed connection": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-			"cannot be reached (EOF): see whether it is up"},
+			"cannot be reached (EOF): check that it is up"},
 	} {
 		g := NewWithT(t)
 		f := newFake(t)
@@ -229,7 +229,7 @@ func TestBadDays(t *testing.T) {
 		usage, err := client.Collect(t.Context(), day, []Stay{stay("a", at(0, 0)), d, z}, tomorrow)
 		g.Expect(err).To(MatchError(ErrUnavailable), name)
 		g.Expect(err.Error()).To(HavePrefix(
-			`it is not known what pods used, 2 of 3 of them, those from "a" to "b" in namespace "ads" first: `), name)
+			`the use of pods is unknown (2 of 3 pods, first those from "a" to "b" in namespace "ads"): `), name)
 		g.Expect(err.Error()).To(ContainSubstring(" at "+f.URL+" "), name)
 		g.Expect(err.Error()).To(And(ContainSubstring(c.says), Not(ContainSubstring("\n"))), name)
 		g.Expect(len(err.Error())).To(BeNumerically("<", 600), name)
@@ -282,7 +282,7 @@ func TestAbsentAndSlow(t *testing.T) {
 	_, err := collect(t, slow)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err).To(MatchError(HaveSuffix("the Prometheus at " + f.URL +
-		" did not answer within 20ms: see whether it is well, or raise prometheus.timeoutSeconds")))
+		" did not answer within 20ms: check its load, or raise prometheus.timeoutSeconds")))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	f.does(func(_ http.ResponseWriter, r *http.Request) bool {
@@ -298,7 +298,7 @@ func TestAbsentAndSlow(t *testing.T) {
 	_, err = collect(t, f.client(t))
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err).To(MatchError(HaveSuffix("the Prometheus at " + f.URL + " cannot be reached (dial: connect: connection refused)" +
-		": see whether it is up, and whether prometheus.url and prometheus.caFile are right")))
+		": check that it is up, and that prometheus.url and prometheus.caFile are right")))
 }
 
 func TestWhoDoesNotAnswerIsNotAskedOnAndOn(t *testing.T) {
@@ -313,7 +313,7 @@ func TestWhoDoesNotAnswerIsNotAskedOnAndOn(t *testing.T) {
 		stays = append(stays, stay(name, at(0, 0)))
 	}
 	_, err := f.client(t).Collect(t.Context(), day, stays, tomorrow)
-	g.Expect(err).To(MatchError(ContainSubstring(`1000 of 1000 of them, those from "ctr-0000" to "ctr-0099" in namespace "ads"`)))
+	g.Expect(err).To(MatchError(ContainSubstring(`1000 of 1000 pods, first those from "ctr-0000" to "ctr-0099" in namespace "ads"`)))
 	g.Expect(f.asked).To(HaveLen(mostFailures))
 
 	f.asked = nil

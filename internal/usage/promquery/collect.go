@@ -9,16 +9,16 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// ErrUnavailable is wrapped by all errors that say that Prometheus did not tell what was asked. What they say is for users: it
-// has no token, no password, and of URLs only the server.
-var ErrUnavailable = errors.New("it is not known what pods used")
+// ErrUnavailable is wrapped by all errors about missing answers of Prometheus. Their messages are for users. They contain
+// no token, no password, and of URLs only the server.
+var ErrUnavailable = errors.New("the use of pods is unknown")
 
-// mostFailures is after how many batches that failed one after another the rest is not asked: each may take the whole timeout.
+// mostFailures is how many failed batches in a row end the collection: each may take the whole timeout.
 const mostFailures = 3
 
-// Collect returns the usage, by what it is of, of the part of a day of UTC that has passed; none for a day that has not begun.
-// Roles that have pods of which not everything was answered, without warnings, are not in it: then the error wraps ErrUnavailable
-// and says how many pods it is about. With an error of ctx there is no usage.
+// Collect returns the usage, by what it is of, of the part of a day of UTC that has passed; none for a day that has not
+// begun. Roles with pods whose answers are incomplete or have warnings are left out. Then the error wraps ErrUnavailable
+// and has the number of these pods. With an error of ctx there is no usage.
 func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now time.Time) (map[sizing.Key]sizing.Usage, error) {
 	d := NewDay(day, stays, now)
 	failed := failures{}
@@ -47,7 +47,7 @@ func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now t
 	return d.Usage(), failed.err()
 }
 
-// askBatch asks all questions about a batch. One that fails makes the rest of no use.
+// askBatch asks all questions about a batch. It stops at the first failure, because a part of the answers is of no use.
 func (c *Client) askBatch(ctx context.Context, d *Day, b Batch) (Answers, error) {
 	answers := Answers{}
 	from, to, _ := d.Range()
@@ -83,6 +83,6 @@ func (f *failures) err() error {
 	if f.why == nil {
 		return nil
 	}
-	return fmt.Errorf("%w, %d of %d of them, those from %q to %q in namespace %q first: %w", ErrUnavailable, f.pods, f.of,
+	return fmt.Errorf("%w (%d of %d pods, first those from %q to %q in namespace %q): %w", ErrUnavailable, f.pods, f.of,
 		f.first.Pods[0], f.first.Pods[len(f.first.Pods)-1], f.first.Namespace, f.why)
 }

@@ -35,8 +35,8 @@ type run struct {
 	master *Stay
 }
 
-// NewDay returns the day of UTC on which a time is, as far as it has passed, without any answer yet. Stays that do not touch the
-// day are of no use, and do no harm.
+// NewDay returns the day of UTC on which a time is, as far as it has passed, without any answer yet. Stays that do not
+// touch the day are ignored.
 func NewDay(day time.Time, stays []Stay, now time.Time) *Day {
 	d := &Day{
 		begin: day.UTC().Truncate(24 * time.Hour),
@@ -133,21 +133,21 @@ func (d *Day) Batches() []Batch {
 	return batches
 }
 
-// Range is from the end of the day's first five minutes to that of its last that have passed: a sample speaks of the five minutes
-// before it. It is false for a day of which none have.
+// Range is from the end of the day's first five minutes to that of its last that have passed: a sample describes the five
+// minutes before it. It is false for a day in which no five minutes have passed.
 func (d *Day) Range() (from, to time.Time, some bool) {
 	return d.begin.Add(slotLength), d.begin.Add(time.Duration(d.passed) * slotLength), d.passed > 0
 }
 
-// slotAt is the one of which a sample at that time speaks, and false for a time that is none of the Range.
+// slotAt is the slot that a sample at that time describes; false for a time outside the Range.
 func (d *Day) slotAt(at time.Time) (int, bool) {
 	after := at.Sub(d.begin)
 	slot := int(after/slotLength) - 1
 	return slot, after%slotLength == 0 && slot >= 0 && slot < d.passed
 }
 
-// Forget leaves out the usage of all roles of which a pod is in the batch, because not all is known of them: what is kept of them
-// must not be replaced by less.
+// Forget drops the usage of all roles with a pod in the batch, because their answers are incomplete. What the ledger has of
+// them must not be replaced by less.
 func (d *Day) Forget(b Batch) {
 	for _, name := range b.Pods {
 		for i := range d.pods[pod{b.Namespace, name}] {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// heldMemory is the share of its limit from which on a container's working set says no more than that it needs that much. The
+	// heldMemory is the share of its limit from which a container's working set is only a lower bound of its need. The
 	// kernel takes back file pages before it kills, so a container may live at its limit.
 	heldMemory = 0.95
-	// heldProcessor is the share of throttled periods from which on the CPU in use says no more than that a container needs that
-	// much: one in twenty. kubernetes-mixin warns from one in four on (alert CPUThrottlingHigh), when something suffers; a sample is
+	// heldProcessor is the share of throttled periods from which the CPU in use is only a lower bound of a container's need:
+	// one in twenty. kubernetes-mixin warns from one in four on (alert CPUThrottlingHigh), when something suffers; a sample is
 	// believed long before.
 	heldProcessor = 0.05
 	// seenPercent is how much of a run must be seen to count for a day.
@@ -100,7 +100,7 @@ type folding struct {
 	owners map[string][]*Stay
 }
 
-// ownerOf is the stay to which a sample of a slot belongs; nil for one that belongs to none.
+// ownerOf is the stay to which a sample of a slot belongs; nil for none.
 func (f folding) ownerOf(pod string, slot int) *Stay {
 	if owners := f.owners[pod]; len(owners) > slot {
 		return owners[slot]
@@ -108,7 +108,7 @@ func (f folding) ownerOf(pod string, slot int) *Stay {
 	return nil
 }
 
-// containerOf is where a sample of a slot belongs; nil for a sample that belongs nowhere.
+// containerOf is the container to which a sample of a slot belongs; nil for none.
 func (f folding) containerOf(of source, slot int) *container {
 	owner := f.ownerOf(of.pod, slot)
 	if owner == nil || of.container == "" {
@@ -144,9 +144,9 @@ func (f folding) foldProcessors(used, throttled map[source]values) {
 	})
 }
 
-// wasThroughout tells whether a container was there, and scraped, for all of a slot. Of another slot its rate is too low, because
-// rate() divides by the whole of its range: it says that the container was seen, and no more. By our record a pod begins before
-// its containers, so the slots beside must have a rate too.
+// wasThroughout tells whether a container existed, and was scraped, for the whole slot. In other slots its rate is too low,
+// because rate() divides by its whole range; such a rate only shows that the container existed. In the ledger a pod begins
+// before its containers, so the neighbouring slots must have a rate too.
 func (f folding) wasThroughout(pod string, values values, slot int) bool {
 	for _, beside := range []int{slot - 1, slot + 1} {
 		if beside < 0 || beside >= len(values) {
@@ -171,8 +171,8 @@ func (f folding) foldMemory(used, limits map[source]values) {
 	})
 }
 
-// countKills counts by how much counters rose. One that falls began anew, and so did one of a container that was not there
-// before: it began at 0 if its pod began on the day, or had another one under that name.
+// countKills counts by how much counters rose. A counter that falls was reset. A container that did not exist before began
+// at 0, if its pod began on the day or had an earlier container of that name.
 func (f folding) countKills(counters, limits map[source]values) {
 	first := firstSlots(counters)
 	for of, values := range counters {
@@ -214,8 +214,8 @@ func firstSlots(table map[source]values) map[source]int {
 	return first
 }
 
-// nearestKnown is the value of a slot, or of the nearest one before it of which one is known, or after it: what is killed is
-// not seen any more.
+// nearestKnown is the value of a slot, or else the nearest known one before it, or after it. A container that was killed
+// has no value in the slot of the kill.
 func nearestKnown(v values, slot int) int64 {
 	for i := range v {
 		for _, other := range []int{slot - i, slot + i} {
@@ -230,7 +230,7 @@ func nearestKnown(v values, slot int) int64 {
 	return 0
 }
 
-// foldDevices adds what devices of pods did. A device that is shared says what all do on it: as much of it is counted as the pod
+// foldDevices adds the use of devices. A shared device reports the use by all its pods, so each pod counts the part that it
 // holds.
 func (f folding) foldDevices(active, utilization, memory map[source]values) {
 	for of, values := range utilization {
@@ -286,7 +286,8 @@ type container struct {
 	other sizing.Usage
 }
 
-// addSample has another container's CPU in a slot. Of equal ones that which is held decides, because it may have needed more.
+// addSample adds the CPU of a container in a slot; the busiest container counts. Among equal ones a throttled one counts,
+// because it may have needed more.
 func (c *container) addSample(slot int, processors float64, held bool) {
 	known := c.sampled.has(slot)
 	if known && processors < c.busiest[slot] {
@@ -318,8 +319,8 @@ func (c *container) toUsage(ran slots, well []slots) sizing.Usage {
 	return u
 }
 
-// dayEvidence is what a day is worth of which so many seconds were seen as they are: a whole day if a run that ended well was
-// seen.
+// dayEvidence is how many seconds of evidence a day counts: what was seen, or a whole day if a run was seen that began and
+// ended well on it.
 func dayEvidence(seconds int64, seen slots, well []slots) int64 {
 	for _, ran := range well {
 		both := ran.intersect(&seen)
@@ -338,7 +339,7 @@ type devices struct {
 	memoryPeak   int64
 }
 
-// addSample has what a pod's devices did in a slot, of which it holds so many thousandths.
+// addSample adds the use of a pod's devices in a slot. The pod holds so many thousandths of them.
 func (d *devices) addSample(slot int, thousandths int64, devices []values) {
 	n := int64(0)
 	for _, device := range devices {

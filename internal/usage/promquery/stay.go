@@ -1,6 +1,6 @@
-// Package promquery asks Prometheus what pods of ours used, and makes the usage of a day of it. Whose a pod is comes from our own
-// record, which is there when the pods are gone, and never from metrics. What is asked and what follows from the answers is pure:
-// [Day]. [Client] sends the questions.
+// Package promquery asks Prometheus for the use of pods of Tideline's jobs, and computes the usage of a day. The job of a
+// pod comes from the ledger, which still has it when the pod is gone, and never from metrics. [Day], which makes the
+// questions and reads the answers, is pure. [Client] sends the questions.
 package promquery
 
 import (
@@ -94,8 +94,8 @@ func sortStays(stays []Stay, now time.Time) {
 }
 
 // ownersBySlot are, by slot, the stay to which a sample belongs that bears the name of the stays' pod: the last one that
-// began before the slot was over. It is nil where there is none, and where the slot is shared with another role: nobody knows
-// whose the sample is.
+// began before the slot was over. It is nil if there is none, or if the slot is shared with another role, because the
+// sample may belong to either.
 func (d *Day) ownersBySlot(stays []Stay) []*Stay {
 	owners := make([]*Stay, d.passed)
 	shared := slots{}

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// mostStays bounds how many begins and ends of stays wait for a ledger that cannot take them: about 25 MB. The oldest ends go.
+	// mostStays bounds how many begins and ends of stays wait while the ledger cannot record them: about 25 MB. Beyond it the
+	// oldest ends are dropped.
 	mostStays = 50_000
-	// mostDecisions bounds how many decisions wait. The oldest go.
+	// mostDecisions bounds how many decisions wait. Beyond it the oldest are dropped.
 	mostDecisions = 10_000
 )
 
-// backlog is what waits to be recorded. It keeps nothing before its operator leads.
+// backlog is what waits to be recorded. It stays empty until the operator leads.
 type backlog struct {
 	metrics *metrics
 
@@ -24,12 +25,12 @@ type backlog struct {
 	leading bool
 	// stays are begins and ends, by pod.
 	stays map[types.UID]ledger.Stay
-	// open are the pods that the ledger has as running. They count until they end, whatever becomes of their namespace.
+	// open are the pods that the ledger has as running. They count until they end, even if their namespace leaves its profile.
 	open      map[types.UID]struct{}
 	decisions []ledger.Decision
 }
 
-// beginLeading has the backlog keep what it is told from now on.
+// beginLeading makes the backlog keep entries from now on.
 func (b *backlog) beginLeading() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +49,7 @@ func (b *backlog) size() int {
 	return len(b.stays) + len(b.decisions)
 }
 
-// isKnown tells of a pod whose begin is recorded, or waits for it.
+// isKnown tells whether the begin of a pod is recorded or waits to be.
 func (b *backlog) isKnown(pod types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +58,7 @@ func (b *backlog) isKnown(pod types.UID) bool {
 	return open || waits
 }
 
-// keepBegin keeps a stay that has begun. One that finds no room is recorded with all that run.
+// keepBegin keeps a stay that has begun. If there is no room, the stay is recorded later with all that run.
 func (b *backlog) keepBegin(pod types.UID, s ledger.Stay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,8 +67,8 @@ func (b *backlog) keepBegin(pod types.UID, s ledger.Stay) {
 	}
 }
 
-// keepEnd keeps the end of a stay. The first one holds, unless it was a guess. What the pod was said to be at its begin
-// stays: of one that is being deleted less may be known.
+// keepEnd keeps the end of a stay. The first end counts, unless it was a guess. The description of the pod from its begin
+// is kept, because less may be known of a pod that is being deleted.
 func (b *backlog) keepEnd(pod types.UID, s ledger.Stay) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +84,7 @@ func (b *backlog) keepEnd(pod types.UID, s ledger.Stay) {
 	b.stays[pod] = s
 }
 
-// dropOldest makes room: a begin is recorded later in any case, an end is lost. The lock is held.
+// dropOldest makes room. A dropped begin is recorded later anyway, a dropped end is lost. The caller holds the lock.
 func (b *backlog) dropOldest() {
 	var oldest types.UID
 	for pod, s := range b.stays {

@@ -39,8 +39,8 @@ func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJ
 	}
 }
 
-// noteApproval tells of an approval by which a job began. It tells it by what the job itself says, so that it is the same
-// decision whoever tells it, and when.
+// noteApproval records the approval by which a job began. It uses only what the job itself says, so that every operator
+// records the same decision at any time.
 func noteApproval(j Journal, job client.Object, attempt, profile, tier string, at time.Time) {
 	a, err := approval.Parse(job.GetAnnotations()[v1alpha1.AnnotationApproval])
 	if err != nil {
@@ -52,7 +52,7 @@ func noteApproval(j Journal, job client.Object, attempt, profile, tier string, a
 	j.Decided(ledger.Decision{
 		At: at, Kind: decisionlog.Approved, Namespace: job.GetNamespace(), Name: job.GetName(), UID: string(job.GetUID()),
 		Attempt: attempt,
-		Reason:  decisionlog.Approved, Message: "The job began by an approval of " + a.By + ".", Other: a.By,
+		Reason:  decisionlog.Approved, Message: "The job began with the approval of " + a.By + ".", Other: a.By,
 		Figures: map[string]string{
 			"tier": a.Tier, "profile": a.Profile, "at": a.At.UTC().Format(time.RFC3339), "until": a.Until.UTC().Format(time.RFC3339),
 		},
@@ -65,8 +65,8 @@ type list []ledger.Decision
 // Decided keeps a decision.
 func (l *list) Decided(d ledger.Decision) { *l = append(*l, d) }
 
-// recallDecisions records what the statuses of all jobs tell of: of some nobody may have told, because the operator was
-// killed at that moment, or the ledger was down. What is known is not recorded again.
+// recallDecisions records the decisions that the statuses of all jobs contain. Some may be missing in the ledger, because
+// the operator was killed or the ledger was down. Known decisions are not recorded again.
 func (r *Recorder) recallDecisions(ctx context.Context, l Ledger) error {
 	all := list{}
 	for _, o := range r.trainings.List() {

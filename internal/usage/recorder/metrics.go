@@ -12,7 +12,7 @@ type metrics struct {
 	recorded, failures, stays, decisions prometheus.Counter
 	waiting                              prometheus.GaugeFunc
 	written                              prometheus.Gauge
-	// wrote holds once the ledger was written: an operator that stands by says nothing of when.
+	// wrote is true once the ledger was written. A standby operator does not export the time.
 	wrote atomic.Bool
 }
 
@@ -22,10 +22,12 @@ func newMetrics(waiting func() float64) *metrics {
 	}
 	return &metrics{
 		recorded: counter("tideline_ledger_stays_recorded_total",
-			"Stays of pods that were recorded, again each time that a pod was seen."),
-		failures:  counter("tideline_ledger_failures_total", "Times that the ledger could not be opened, read or written."),
-		stays:     counter("tideline_ledger_stays_lost_total", "Stays whose end is in no ledger: it was refused, or too many waited."),
-		decisions: counter("tideline_ledger_decisions_lost_total", "Decisions that are in no ledger: refused, or too many waited."),
+			"Recorded stays of pods, counted again each time that a running pod is recorded."),
+		failures: counter("tideline_ledger_failures_total", "Failures to open, read or write the ledger."),
+		stays: counter("tideline_ledger_stays_lost_total", "Stays whose end was lost: the ledger refused it, or too many "+
+			"entries waited."),
+		decisions: counter("tideline_ledger_decisions_lost_total", "Decisions that were lost: the ledger refused them, or too "+
+			"many waited."),
 		waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tideline_ledger_waiting", Help: "Begins and ends of stays, and decisions, that wait to be recorded.",
 		}, waiting),

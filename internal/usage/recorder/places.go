@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/quota/profilecache"
 )
 
-// profilesInterval is how long it is not looked again to which profile a namespace belongs.
+// profilesInterval is how long the profile of a namespace is cached.
 const profilesInterval = 5 * time.Second
 
 // places finds where pods are, in caches. It may be asked side by side.
@@ -32,7 +32,7 @@ type places struct {
 	of       map[string]string
 }
 
-// findPlace is where a pod is. What cannot be read is left out.
+// findPlace is where a pod is, as far as it can be read.
 func (p *places) findPlace(ctx context.Context, pod *corev1.Pod) Place {
 	place := Place{Profile: p.profileOf(ctx, pod.Namespace), Queue: p.queueOf(ctx, pod)}
 	if o, exists, err := p.nodes.GetByKey(pod.Spec.NodeName); err == nil && exists {
@@ -57,7 +57,7 @@ func (p *places) profileOf(ctx context.Context, namespace string) string {
 	if known {
 		return name
 	}
-	// A namespace that is gone belongs to nobody.
+	// A deleted namespace has no profile.
 	if _, profile, err := p.profiles.Of(ctx, namespace); err == nil && profile != nil {
 		name = profile.Name
 	}

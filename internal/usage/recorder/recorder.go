@@ -33,7 +33,7 @@ import (
 
 const (
 	// endsInterval is how soon begins and ends are recorded, seenInterval how often all that run are, and pruneInterval how often
-	// what is too old is deleted. They are counted in turns, so that a clock that is set changes nothing.
+	// what is too old is deleted. They are counted in turns, so that setting the clock has no effect.
 	endsInterval, seenInterval, pruneInterval = 5 * time.Second, time.Minute, 6 * time.Hour
 	pruneTurns                                = int(pruneInterval / endsInterval)
 	// batch is how many stays are recorded in one transaction.
@@ -55,7 +55,7 @@ type Ledger interface {
 	Close() error
 }
 
-// Recorder keeps the ledger, in the operator that leads and nowhere else. Where none is configured it does nothing.
+// Recorder keeps the ledger, in the leading operator only. If no ledger is configured it does nothing.
 type Recorder struct {
 	backlog
 	spendings
@@ -96,7 +96,7 @@ type Measurer interface {
 func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds, measurer Measurer) error {
 	cfg := r.config
 	if !cfg.Ledger.Kept() {
-		r.log.Info("No ledger is kept: nobody will know who held what (ledger.file, ledger.postgresDSNFile)")
+		r.log.Info("No ledger is kept, because neither ledger.file nor ledger.postgresDSNFile is set")
 		return nil
 	}
 	nodes, err := kube.StoreOf(ctx, mgr.GetCache(), &corev1.Node{})
@@ -166,7 +166,7 @@ func isFolder(path string) bool {
 // NeedLeaderElection has the recorder run in one operator at a time.
 func (*Recorder) NeedLeaderElection() bool { return true }
 
-// Start keeps the ledger until ctx ends. It has no error: whatever is wrong with the ledger, the operator goes on.
+// Start keeps the ledger until ctx ends. It returns no error: the operator runs on, whatever is wrong with the ledger.
 func (r *Recorder) Start(ctx context.Context) error {
 	r.beginLeading()
 	r.unpruned = pruneTurns // due at once
@@ -182,7 +182,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 			retry = firstRetry
 		}
 		r.metrics.failures.Inc()
-		r.log.Error(err, "Cannot keep the ledger; what is to be recorded waits, and it is tried again", "after", retry.String(),
+		r.log.Error(err, "Cannot write the ledger; entries wait in memory, trying again", "after", retry.String(),
 			"waiting", r.size())
 		select {
 		case <-ctx.Done():
@@ -192,8 +192,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 	}
 }
 
-// runSession opens the ledger, closes the gap since it was last written, and keeps it until something fails or ctx ends. It says
-// whether it wrote anything.
+// runSession opens the ledger, closes the gap since it was last written, and keeps it until something fails or ctx ends. It
+// reports whether it wrote anything.
 func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -235,8 +235,8 @@ func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 	}
 }
 
-// closeGap ends what ended while nobody looked: pods that are still there say when, or about when; of the others nobody knows
-// how.
+// closeGap records the ends of pods that ended while no operator was running. Pods that still exist tell when, at least
+// about. How the others ended is unknown.
 func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -265,7 +265,7 @@ func (r *Recorder) closeGap(ctx context.Context, l Ledger) error {
 	return r.recallDecisions(ctx, l)
 }
 
-// allPods are the pods that are there. They are not to be changed.
+// allPods are the pods in the cache. Callers must not change them.
 func (r *Recorder) allPods() []*corev1.Pod {
 	list := r.pods.List()
 	pods := make([]*corev1.Pod, 0, len(list))
@@ -312,7 +312,7 @@ func (r *Recorder) writeWaiting(ctx context.Context, l Ledger, all bool) error {
 	return nil
 }
 
-// Complete is until when the ledger has all stays, of those that go on up to then; zero before this operator has recorded any.
+// Complete is until when the ledger has all stays; zero before this operator has recorded any.
 func (r *Recorder) Complete() time.Time {
 	if at := r.complete.Load(); at != nil {
 		return *at
@@ -342,7 +342,8 @@ func (r *Recorder) recordStays(ctx context.Context, l Ledger, stays []ledger.Sta
 	return nil
 }
 
-// recordEntries records stays or decisions, without those that no ledger takes: one of them must not hold up all others.
+// recordEntries records stays or decisions. An entry that the ledger refuses for good is left out, so that it does not hold
+// up all others.
 func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
@@ -362,7 +363,7 @@ func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries
 	default:
 		r.metrics.stays.Add(float64(stays))
 		r.metrics.decisions.Add(float64(decisions))
-		r.log.Error(err, "The ledger refuses an entry, which is left out")
+		r.log.Error(err, "The ledger refused an entry, dropping it")
 		return nil
 	}
 }
@@ -375,18 +376,18 @@ func (r *Recorder) pruneLedger(ctx context.Context, l Ledger) {
 	defer cancel()
 	if _, err := l.Prune(limited, r.now().AddDate(0, 0, -int(r.config.Ledger.RetentionDays))); err != nil && ctx.Err() == nil {
 		r.metrics.failures.Inc()
-		r.log.Error(err, "Cannot delete what is too old in the ledger; it is tried again", "after", pruneInterval.String())
+		r.log.Error(err, "Cannot delete old entries of the ledger, trying again", "after", pruneInterval.String())
 	}
 }
 
-// recordRemaining records what waits when the operator ends. What runs is seen by the next one.
+// recordRemaining records what waits when the operator ends. The next operator sees what still runs.
 func (r *Recorder) recordRemaining(l Ledger) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
 	if err := r.writeWaiting(ctx, l, false); err != nil {
-		r.log.Error(err, "Cannot record the last in the ledger; the next operator closes the gap")
+		r.log.Error(err, "Cannot record the last entries of the ledger; the next operator closes the gap")
 	}
 }
 
-// Decided has a decision recorded soon. It never waits, and does nothing in an operator that keeps no ledger or does not lead.
+// Decided records a decision soon. It never waits, and does nothing in an operator without a ledger or that does not lead.
 func (r *Recorder) Decided(d ledger.Decision) { r.keepDecisions(d) }

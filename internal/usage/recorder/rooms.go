@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// roomInterval is how often it is measured how much is free: at times that divide the day, so that one operator after another
-	// measures each once.
+	// roomInterval is how often free accelerators are measured. The times divide the day, so that a new leader continues at
+	// the same times and none is measured twice.
 	roomInterval = 10 * time.Minute
 	// measureTimeout is how long that may take.
 	measureTimeout = 10 * time.Second
@@ -25,7 +25,7 @@ func (r *Recorder) recordRoom(ctx context.Context, l Ledger) error {
 	defer cancel()
 	room, there, err := r.measure(limited)
 	if err != nil && ctx.Err() == nil {
-		r.log.Error(err, "Cannot measure how much is free; it is left out of reports", "after", roomInterval.String())
+		r.log.Error(err, "Cannot measure free accelerators; reports leave this time out", "after", roomInterval.String())
 	}
 	if err == nil && there {
 		if err := r.recordEntries(ctx, l, ledger.Entries{Rooms: []ledger.FreeRoom{{

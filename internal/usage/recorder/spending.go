@@ -14,8 +14,8 @@ import (
 // askedFor is how long a window is read after it was last asked for.
 const askedFor = 10 * time.Minute
 
-// ErrUnknown is for what was not read from the ledger yet.
-var ErrUnknown = errors.New("what was used is not known: the ledger was not read yet")
+// ErrUnknown is for use that was not read from the ledger yet.
+var ErrUnknown = errors.New("the use is unknown: the ledger was not read yet")
 
 // spendings are what was read of the windows that are asked for.
 type spendings struct {
@@ -32,7 +32,7 @@ type spending struct {
 }
 
 // Spent is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
-// that ends now. It never waits. A window that nobody asked for before is ErrUnknown, and known some seconds later.
+// that ends now. It never waits. The first call for a window returns ErrUnknown; some seconds later the use is known.
 func (r *Recorder) Spent(profile string, window time.Duration) (admission.Spending, error) {
 	now := r.now()
 	r.spendings.mu.Lock()
@@ -52,8 +52,8 @@ func (r *Recorder) Spent(profile string, window time.Duration) (admission.Spendi
 	return admission.Spending{ByUser: s.byProfile[profile], Age: now.Sub(s.read)}, nil
 }
 
-// toRead are the windows to read: those that were never tried, and, if all is true, the others too. What nobody asks for any more
-// is forgotten.
+// toRead are the windows to read: those that were never tried, and, if all is true, the others too. A window that was not
+// asked for lately is forgotten.
 func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +67,8 @@ func (s *spendings) toRead(now time.Time, all bool) []time.Duration {
 	return windows
 }
 
-// readSpendings reads what was used in the windows that are due. One that cannot be read is tried again in a minute, and keeps
-// nothing from being recorded meanwhile.
+// readSpendings reads what was used in the windows that are due. A window that cannot be read is tried again in a minute.
+// Recording goes on meanwhile.
 func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 	for _, window := range r.toRead(r.now(), all) {
 		now := r.now()
@@ -78,7 +78,7 @@ func (r *Recorder) readSpendings(ctx context.Context, l Ledger, all bool) {
 		}
 		if err != nil {
 			r.metrics.failures.Inc()
-			r.log.Error(err, "Cannot read from the ledger what was used; it is tried again", "window", window.String(),
+			r.log.Error(err, "Cannot read the use of budgets from the ledger, trying again", "window", window.String(),
 				"after", seenInterval.String())
 			r.noteFailed(window)
 			continue

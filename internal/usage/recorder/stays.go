@@ -1,5 +1,5 @@
-// Package recorder tells the ledger who held what, and for how long. It is never in anybody's way: what the ledger cannot take
-// now is kept in memory, within bounds, and tried again.
+// Package recorder records in the ledger which pods held what, and for how long. It never delays a job: entries that the
+// ledger cannot record now wait in memory, within bounds.
 package recorder
 
 import (
@@ -27,8 +27,8 @@ type Place struct {
 	Node map[string]string
 }
 
-// Counts tells whether the ledger has a pod: all of ours, and in namespaces of profiles all that hold an accelerator. A pod that
-// is not bound holds nothing.
+// Counts tells whether the ledger records a pod: all pods of Tideline's jobs, and in namespaces of profiles all pods with
+// an accelerator. A pod that is not bound to a node holds nothing.
 func Counts(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
 	if pod.Spec.NodeName == "" {
 		return false
@@ -69,7 +69,7 @@ func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.T
 	return s
 }
 
-// UserOf is who answers for a pod: the owner of the job of ours that it is of, or whom its label names; empty if nobody knows.
+// UserOf is the owner of a pod: the owner of its Tideline job, or the user that its label names; empty if unknown.
 func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	if kind, _ := kube.OurController(pod); kind == "" {
 		return pod.Labels[cfg.Ledger.UserLabel]
@@ -77,8 +77,8 @@ func UserOf(pod *corev1.Pod, cfg *config.Configuration) string {
 	return pod.Annotations[v1alpha1.AnnotationOwner]
 }
 
-// describePod says whose the pod is. Labels and annotations of ours say nothing on a pod of somebody else: whoever may create
-// pods writes them.
+// describePod fills in job, task and owner of a pod. Tideline's labels and annotations count only on pods that Tideline's
+// jobs control. Any user who may create pods can write them on others.
 func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 	p.User = UserOf(pod, cfg)
 	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
@@ -117,20 +117,20 @@ func Gone(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time
 // end makes the end of a stay of what is known of a pod.
 type end func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay
 
-// lostStay is the end of a stay that nobody saw: when it was last seen is all that is known.
+// lostStay ends a stay whose end no operator saw. It ends when the pod was last seen.
 func lostStay(s ledger.Stay) ledger.Stay {
 	s.Final, s.Outcome, s.Uncertain = true, ledger.Lost, true
 	return s
 }
 
-// missedStay is the end of the stay of a pod that ran when the watch last saw it: when and how it ended, nobody knows.
+// missedStay ends the stay of a pod that ran when the watch last saw it. When and how it ended is unknown.
 func missedStay(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
 	return lostStay(StayOf(pod, place, cfg, now))
 }
 
-// pastEnd is the end of the stay of a pod that has ended while nobody looked. If it does not say when, it is uncertain: it
-// was when the ledger last saw it run, or, where the ledger does not have it as running and sighted is zero, the last time
-// that the pod tells of. It is never now, because that may have been days ago.
+// pastEnd is the end of the stay of a pod that ended while no operator was running. If the pod does not say when, the end
+// is uncertain: it was when the ledger last saw it run, or, where the ledger does not have it as running and sighted is
+// zero, the last time that the pod tells of. It is never now, because that may have been days ago.
 func pastEnd(sighted time.Time) end {
 	return func(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
 		s := StayOf(pod, place, cfg, now)
@@ -197,12 +197,12 @@ func resourcesOf(asked corev1.ResourceList) ledger.Resources {
 	return r
 }
 
-// hasEnded tells of a pod that holds nothing any more, though it may still be there.
+// hasEnded tells whether a pod holds nothing any more, although it may still exist.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// boundAt is when the scheduler bound the pod; its creation where nobody says so.
+// boundAt is when the scheduler bound the pod; its creation if no condition says so.
 func boundAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {

@@ -7,8 +7,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// podHandler keeps begins and ends of stays, as an informer tells them. Before the operator leads it keeps nothing, nor of
-// the pods that were there when it began to watch: who begins to lead looks at all pods that are there.
+// podHandler keeps begins and ends of stays from the events of an informer. Before the operator leads it keeps nothing.
+// When the operator begins to lead it looks at all pods in the cache, so nothing is missed.
 func (r *Recorder) podHandler(ctx context.Context) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
@@ -21,7 +21,7 @@ func (r *Recorder) podHandler(ctx context.Context) toolscache.ResourceEventHandl
 			pod, is := o.(*corev1.Pod)
 			switch {
 			case !was || !is || !r.isLeading():
-			case old.UID != pod.UID: // The watch missed how one went and another of the same name came.
+			case old.UID != pod.UID: // The watch missed that the pod was deleted and another one with its name created.
 				r.podGone(ctx, old, true)
 				r.podChanged(ctx, nil, pod)
 			default:
@@ -55,7 +55,7 @@ func (r *Recorder) podChanged(ctx context.Context, old, pod *corev1.Pod) {
 	}
 }
 
-// podGone keeps the end of a pod that is not there any more, which the watch may not have seen.
+// podGone keeps the end of a pod that was deleted. The watch may have missed the deletion.
 func (r *Recorder) podGone(ctx context.Context, pod *corev1.Pod, unseen bool) {
 	if pod.Spec.NodeName == "" {
 		return

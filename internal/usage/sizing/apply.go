@@ -11,7 +11,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Apply gives containers of a role what they were found to need, where that is enforced. A limit keeps its ratio to the request.
+// Apply sets the requests of containers of a role to the result of sizing, if the mode is Enforce. A limit keeps its ratio to the
+// request.
 func Apply(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) {
 	if st == nil || st.Mode != v1alpha1.SizingEnforce {
 		return
@@ -32,7 +33,7 @@ func Apply(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) 
 	}
 }
 
-// proportionalLimit is a limit in proportion to what became of the request.
+// proportionalLimit is the limit that keeps its ratio to the request.
 func proportionalLimit(limit int64, r *v1alpha1.SizedResource) int64 {
 	requested, sized := wholeAmount(r.Requested, r.Resource), wholeAmount(r.Sized, r.Resource)
 	if limit == requested {
@@ -41,14 +42,14 @@ func proportionalLimit(limit int64, r *v1alpha1.SizedResource) int64 {
 	return int64(math.Ceil(float64(limit) / float64(requested) * float64(sized)))
 }
 
-// Cut tells whether a container was given less of memory than was requested.
+// Cut tells whether a container was granted less memory than its template requests.
 func Cut(st *v1alpha1.SizingStatus, part Part) bool {
 	return st != nil && st.Mode == v1alpha1.SizingEnforce && slices.ContainsFunc(st.Resources, func(r v1alpha1.SizedResource) bool {
 		return r.Role == string(part.Role) && r.Container == part.Container && r.Resource == Memory && r.Sized.Cmp(r.Requested) < 0
 	})
 }
 
-// NoteOOM remembers that a container that had been given less memory than was requested ran out of it.
+// NoteOOM records that a container with less memory than its template requests ran out of memory.
 func NoteOOM(st *v1alpha1.SizingStatus, part Part, now time.Time) {
 	at := metav1.NewTime(now.Truncate(time.Second))
 	for i := range st.Resources {

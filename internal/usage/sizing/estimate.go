@@ -33,9 +33,9 @@ type Estimate struct {
 	Wider         float64
 	// Growth is the factor by which more is likely to be needed soon; 1 for none.
 	Growth float64
-	// Cap is Used with all of them; 0 where Reason says that there is none.
+	// Cap is Used with all margins; 0 if Reason is another than SizedByUse.
 	Cap int64
-	// Reason is SizedByUse where there is a cap, and else why there is none.
+	// Reason is SizedByUse if there is a cap, and else why not.
 	Reason string
 	// Coverage is the share of the time that the task ran that was seen, in percent.
 	Coverage int64
@@ -64,7 +64,8 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 	} else {
 		e.BufferPercent = rule.MemoryBufferPercent
 		e.Used, held = max(u.MemoryPeak, u.MemoryHeld), u.MemoryHeld > 0 && u.MemoryHeld >= u.MemoryPeak
-		evidence = max(evidence, u.SeenSeconds) // Who is held down to a limit of CPU shows nevertheless how much memory it needs.
+		// A container at its CPU limit is no evidence for its need of CPU, but still shows its need of memory.
+		evidence = max(evidence, u.SeenSeconds)
 	}
 	e.Days = min(float64(evidence)/day, float64(h.WindowDays))
 	switch {
@@ -82,9 +83,9 @@ func (h History) Estimate(part Part, resource string, rule config.Sizing) Estima
 	return e
 }
 
-// withMargins is what was used, with the tier's buffer and what a short history and a trend add, in whole millicores or MiB.
+// withMargins is the use with the tier's buffer and the margins for a short history and for growth, in whole millicores or MiB.
 func (e Estimate) withMargins(resource string) int64 {
-	// What rounding leaves behind the comma must not add a whole unit.
+	// The last factor keeps rounding errors of the multiplication from adding a whole unit.
 	wanted := float64(e.Used) * float64(e.BufferPercent) / 100 * e.Wider * e.Growth * (1 - 1e-12)
 	if resource == CPU {
 		return int64(math.Ceil(wanted))
@@ -92,8 +93,9 @@ func (e Estimate) withMargins(resource string) int64 {
 	return int64(math.Ceil(wanted/mib)) * mib
 }
 
-// Granted is the most that a pod of a role would be granted of a resource by the rules of a tier, in millicores or bytes, summed
-// over its containers. It is false where of one of them use does not say how much is enough, so that nothing would be cut.
+// Granted is what a pod of a role would be granted at most of a resource by the rules of a tier, in millicores or bytes,
+// summed over its containers. It is false if the use of one of them does not say how much is enough, so that nothing would
+// be cut.
 func (h History) Granted(role Role, resource string, rule config.Sizing) (amount int64, known bool) {
 	for part, u := range h.Usage {
 		if part.Role != role || part.Container == "" {

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// ahead is for how many days a cap looks ahead: to the middle of the week after which the window is another one.
+	// ahead is how many days a cap looks ahead: to the middle of the week until the window has moved on.
 	ahead = 4
-	// fewestDays are those from which a trend is told.
+	// fewestDays is the least number of days for a trend.
 	fewestDays = 4
-	// certain is by how many standard deviations the test of Mann and Kendall must speak for growth: what does not grow is taken
-	// for what does once in fifteen times.
+	// certain is the number of standard deviations by which the test of Mann and Kendall must show growth. It is wrong once in
+	// fifteen times for use that does not grow.
 	certain = 1.5
 	// mostGrowth is the largest factor for growth.
 	mostGrowth = 1.5
-	// typical is the share of the time by whose processors days are compared.
+	// typical is the share of the time whose need of processors stands for a day.
 	typical = 0.95
 )
 
-// Day is what a part was seen using on a day while nothing held it down: what was held down must not lower a cap, and as the
-// first of a window it would turn a trend.
+// Day is what a part used on a day while it was below its limits. Use at a limit must not lower a cap, and on the first day
+// of a window it would look like growth.
 type Day struct {
 	// Number of the day since 1970.
 	Number int64
@@ -44,10 +44,13 @@ func (d Day) amountOf(resource string) int64 {
 	return d.Memory
 }
 
-// growthFactor is the factor, from 1 to mostGrowth, by which more of a resource is likely to be needed in the days ahead than
-// on the last of those given, which may come in any order, each once. The test of Mann (1945) and Kendall (1975) says whether
-// there is a trend, and the slope of Theil (1950) and Sen (1968), which a day that is unlike the others does not turn, says
-// which: that of all days or of their second half, whichever is less, so that a step is not taken for a slope.
+// growthFactor is the factor, from 1 to mostGrowth, by which the need of a resource is likely to grow in the days ahead.
+// The days may come in any order, each once.
+//
+//	growth = 1 + 4 days × slope per day ÷ median level, if the test of Mann (1945) and Kendall (1975) finds a trend
+//
+// The slope is that of Theil (1950) and Sen (1968), which a single unusual day does not change. It is the smaller one of
+// all days and of their second half, so that a single step up does not count as steady growth.
 func growthFactor(days []Day, resource string) float64 {
 	of := func(d Day) int64 { return d.amountOf(resource) }
 	days = slices.DeleteFunc(slices.Clone(days), func(d Day) bool { return of(d) <= 0 })
@@ -74,7 +77,7 @@ func growthFactor(days []Day, resource string) float64 {
 	return min(max(1+ahead*perDay/median(levels), 1), mostGrowth)
 }
 
-// medianSlope is the median of those between any two days.
+// medianSlope is the median of the slopes between any two days.
 func medianSlope(days []Day, of func(Day) int64) float64 {
 	var all []float64
 	for i, early := range days {

@@ -54,7 +54,7 @@ func TestWhatGrowsGetsMore(t *testing.T) {
 	h := trainer(gigabytes(10, 11, 12, 13, 14, 15, 16)...)
 	_, memory := sized(asking("16", "64Gi"), h, enforce("small-traffic"))
 	g.Expect(memory.Sized.String()).To(Equal("26Gi"))
-	g.Expect(memory.Message).To(Equal("16Gi peak memory over 7 of 7 days × 1.3 × 1.25 because it grows from day to day = 26Gi."))
+	g.Expect(memory.Message).To(Equal("16Gi peak memory over 7 of 7 days × 1.3 × 1.25 for growth from day to day = 26Gi."))
 	_, memory = sized(asking("16", "24Gi"), h, enforce("small-traffic"))
 	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedFits))
 }

@@ -14,7 +14,7 @@ const (
 	MostWindowDays = 28
 )
 
-// WindowDays is for how many days back it counts what jobs of a profile used; nil for a namespace that belongs to none.
+// WindowDays is the window of a profile, in days. profile is nil for a namespace without one.
 func WindowDays(profile *v1alpha1.ResourceQuotaProfile) int {
 	if profile == nil || profile.Spec.Sizing == nil || profile.Spec.Sizing.Window == nil {
 		return DefaultWindowDays
@@ -30,13 +30,13 @@ type Part struct {
 
 // History is what is known of a task when a job of it starts.
 type History struct { //nolint:recvcheck // only Add changes it
-	// WindowDays is of how many days, the last ones, from 1 to 28.
+	// WindowDays is the length of the window, from 1 to 28 days back.
 	WindowDays int
 	// Usage of the window, merged, by part. A part that is not in it was never seen.
 	Usage map[Part]Usage
 	// Days of the parts that were seen, in any order.
 	Days map[Part][]Day
-	// Unavailable says why what was used lately is not known, in words for users; empty where it is.
+	// Unavailable is why recent use is unknown, for users; empty if it is known.
 	Unavailable string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// ModeOf is what becomes of what a task was seen using: what its job says, else the profile of the namespace, else advice.
+// ModeOf is the mode of sizing of a job: its own, else that of the namespace's profile, else Recommend.
 func ModeOf(job *v1alpha1.JobSizing, profile *v1alpha1.ResourceQuotaProfile) v1alpha1.SizingMode {
 	mode := v1alpha1.SizingRecommend
 	if profile != nil && profile.Spec.Sizing != nil {

@@ -19,17 +19,30 @@ const (
 	Memory = string(corev1.ResourceMemory)
 )
 
-// most is how many resources of containers a job says at most.
+// What a container is granted of CPU or memory:
+//
+//	cap     = used × buffer × (1 + 1/days − 1/window) × growth            (estimate.go, growth.go)
+//	granted = min(request, max(cap, least amount of the tier))
+//
+//	used     CPU: the processors that suffice for the tier's share of the time, 95 % for example. Memory: the peak
+//	buffer   of the tier, in percent
+//	days     how long the task was seen in the window: a short history gets a wider cap
+//	growth   from 1 to 1.5, if use rises from day to day
+//
+// Nothing is cut if metrics cover too little, if the container ran at its limit, or if it ran out of memory. After it ran out of
+// memory it gets its full request, and more if that was not enough (raisedRequest).
+
+// most is the largest number of resources in a job's status.
 const most = 64
 
-// Ask is what the pods of a role ask for.
+// Ask is what the pods of a role request.
 type Ask struct {
 	Role Role
 	// Containers of the pod's template, with what the job overrides for the role.
 	Containers []corev1.Container
 }
 
-// Rules are what sizing goes by.
+// Rules are the mode and the tier by which a job is sized.
 type Rules struct {
 	Mode v1alpha1.SizingMode
 	// Tier of the job.
@@ -38,8 +51,8 @@ type Rules struct {
 	Before *v1alpha1.SizingStatus
 }
 
-// Size finds what use calls for, for each request of CPU and memory of each container. It never cuts what it does not know
-// enough of, and never gives more than was requested, but after a container ran out of memory. It is nil where sizing is off.
+// Size computes what each container needs of CPU and memory. It cuts a request only with enough evidence, and exceeds one
+// only after the container ran out of memory. It returns nil if sizing is disabled.
 func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus {
 	if r.Mode == v1alpha1.SizingDisabled {
 		return nil
@@ -61,8 +74,8 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 	return st
 }
 
-// requestAndLimit are what a container requests of a resource and its limit, in millicores or bytes; 0 for none. A limit stands
-// in for a request that is missing, as the API server has it.
+// requestAndLimit returns request and limit of a container, in millicores or bytes; 0 for none. A missing request is the
+// limit, as the API server defaults it.
 func requestAndLimit(r corev1.ResourceRequirements, name string) (requested, limit int64) {
 	if q, ok := r.Limits[corev1.ResourceName(name)]; ok {
 		limit = wholeAmount(q, name)
@@ -80,7 +93,7 @@ func wholeAmount(q resource.Quantity, name string) int64 {
 	return q.Value()
 }
 
-// toQuantity is an amount as people write it.
+// toQuantity is an amount as a quantity that people read: 500m, 16Gi.
 func toQuantity(amount int64, name string) resource.Quantity {
 	if name == CPU {
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
@@ -108,15 +121,19 @@ func (s *sizer) sizeResource() v1alpha1.SizedResource {
 	}
 	granted := s.requested
 	before := s.sizedBefore()
+	// The kill of an earlier attempt counts as long as the window. Otherwise the next attempt would be cut again and killed again.
 	if before != nil && before.OOMKilledTime != nil && s.now.Sub(before.OOMKilledTime.Time) < s.windowLength() {
 		sized.OOMKilledTime = before.OOMKilledTime
 	}
 	switch killed := s.resource == Memory && (s.h.Usage[s.part].OOMKills > 0 || sized.OOMKilledTime != nil); {
+	// First, because use says too little about a container that ran out of memory: it was killed before it used what it needs.
 	case killed:
 		sized.Reason = v1alpha1.SizedByOOM
 		granted = s.raisedRequest(e)
 	case s.h.Unavailable != "":
 		sized.Reason = v1alpha1.SizedByMetrics
+		// While Prometheus does not answer, an attempt keeps what the last one was granted. Jumping back to the full request
+		// could leave a job waiting that fitted before.
 		if before != nil && s.rules.Before.Mode == v1alpha1.SizingEnforce {
 			granted = min(granted, wholeAmount(before.Sized, s.resource))
 		}
@@ -136,7 +153,7 @@ func (s *sizer) sizeResource() v1alpha1.SizedResource {
 	return sized
 }
 
-// sizedBefore is what the last attempt was given.
+// sizedBefore is what the last attempt was granted; nil for none.
 func (s *sizer) sizedBefore() *v1alpha1.SizedResource {
 	if s.rules.Before == nil {
 		return nil
@@ -155,7 +172,7 @@ func (s *sizer) windowLength() time.Duration {
 	return time.Duration(s.h.WindowDays) * day * time.Second
 }
 
-// tierFloor is what the tier cuts nothing of a resource below.
+// tierFloor is the least amount of a resource to which the tier lets a request be cut.
 func tierFloor(name string, rule config.Sizing) int64 {
 	least := rule.MinCPU
 	if name == Memory {
@@ -168,13 +185,13 @@ func tierFloor(name string, rule config.Sizing) int64 {
 	return wholeAmount(q, name)
 }
 
-// killedAtLimit tells whether a container was killed at the limit that it would have now, or at a higher one.
+// killedAtLimit tells whether the container ran out of memory with at least the limit of its template.
 func (s *sizer) killedAtLimit() bool { return s.h.Usage[s.part].OOMLimit*100 >= s.limit*nearly }
 
-// raisedRequest is the request of a container that ran out of memory: not less than was asked, whatever it was given then,
-// and what it may need, as Vertical Pod Autoscaler guesses that. If it was killed at the limit that it would have now, the
-// tier's buffer comes on top, because it is a guess, and it is what its peak calls for at least. Its limit follows its
-// request, so that it is the limit that is raised.
+// raisedRequest is the request of a container that ran out of memory. It is at least the request of the template, and at
+// least what Vertical Pod Autoscaler would guess: a fifth or 100Mi more than the limit at the kill. If the container was
+// killed at the limit of its template, the tier's buffer is added, because that is a guess, and the result is at least the
+// cap of its peak. The limit keeps its ratio to the request, so raising the request raises the limit.
 func (s *sizer) raisedRequest(e Estimate) int64 {
 	killedAt := s.h.Usage[s.part].OOMLimit
 	if s.limit <= 0 || killedAt <= 0 {
@@ -187,6 +204,7 @@ func (s *sizer) raisedRequest(e Estimate) int64 {
 	if enough <= s.limit {
 		return s.requested
 	}
+	// At most twice the request, and at most the tier's maximum: a leak would otherwise grow its pod at every restart.
 	granted := int64(math.Ceil(float64(s.requested) * float64(enough) / float64(s.limit)))
 	granted = min((granted+mib-1)/mib*mib, 2*s.requested)
 	if q, err := resource.ParseQuantity(s.rules.Tier.Sizing.MaxMemory); err == nil && q.Sign() > 0 {

@@ -107,12 +107,12 @@ func TestTooLittleWasSeen(t *testing.T) {
 	hours.EvidenceSeconds, hours.SeenSeconds, hours.RunSeconds = day-1, day-1, day-1
 	cpu, _ := sized(ask, trainer(hours), enforce("exploratory"))
 	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedByHistory))
-	g.Expect(cpu.Message).To(Equal("1 day of history in the last 7 days is not enough, which begins with a day."))
+	g.Expect(cpu.Message).To(Equal("The history covers 1 day of the last 7 days; sizing needs at least one day."))
 
 	gaps := aDay(2, gib)
 	gaps.RunSeconds, gaps.SeenSeconds = 1000, 799
 	cpu, memory := sized(ask, trainer(repeat(gaps, 7)...), enforce("exploratory"))
-	g.Expect(cpu.Message).To(Equal("Only 79 % of the time that the task ran in the last 7 days was seen, and 80 % is needed."))
+	g.Expect(cpu.Message).To(Equal("Metrics cover 79 % of the time that the task ran in the last 7 days; sizing needs 80 %."))
 	g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByHistory))
 }
 
@@ -179,7 +179,7 @@ func TestBehaviour3OutOfMemory(t *testing.T) {
 		_, memory := sized(asking("16", asked), week, enforce("small-traffic"))
 		g.Expect(memory.Reason).To(Equal(v1alpha1.SizedByOOM), asked)
 		g.Expect(memory.Sized.AsApproximateFloat64()/gib).To(BeNumerically("~", want, 0.01), asked)
-		g.Expect(strings.Contains(memory.Message, "× 1.3, or what its peak calls for")).To(
+		g.Expect(strings.Contains(memory.Message, "× 1.3, or the cap of its peak")).To(
 			Equal(slices.Contains([]string{"5Gi", "9Gi", "10Gi"}, asked)), "%s: %s", asked, memory.Message)
 	}
 	small := aDay(2, 0)
@@ -203,7 +203,7 @@ func TestAJobRemembersThatItRanOutOfMemory(t *testing.T) {
 	g.Expect(memory.Sized).To(Equal(memory.Requested))
 	g.Expect(memory.OOMKilledTime).To(Equal(&at))
 	g.Expect(memory.Message).To(Equal(
-		"A container that had been given less than was requested was killed for want of memory: it gets what was requested."))
+		"A container with less memory than its template requests ran out of memory. It gets its full request."))
 	g.Expect(cpu.Reason).To(Equal(v1alpha1.SizedByUse), "of CPU it has enough")
 	at = metav1.NewTime(noon.Add(-7 * 24 * time.Hour))
 	_, memory = sized(ask, week, r)
@@ -227,13 +227,15 @@ func TestAccelerators(t *testing.T) {
 		{Master, ""}: {Accelerators: AcceleratorUsage{HeldSeconds: 3600, ActiveMilliseconds: 3600 * 100, MemoryPeakMiB: 2048}},
 		{Worker, ""}: {Accelerators: AcceleratorUsage{HeldSeconds: 3600, ActiveMilliseconds: 3600 * 300, MemoryPeakMiB: 4096}},
 	}}
-	said := "Accelerators were in use 20 % of the time that they were held in the last 7 days, with at most 4Gi of memory on one"
-	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(HavePrefix(said + ": fewer workers"))
+	said := "The accelerators were in use 20 % of the time that the task held them in the last 7 days, with at most 4Gi of " +
+		"memory on one"
+	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(HavePrefix(said + ". Use fewer workers"))
 	h.Usage[Part{Worker, ""}] = Usage{
 		Accelerators: AcceleratorUsage{HeldSeconds: 3600, ActiveMilliseconds: 3600 * 900, MemoryPeakMiB: 1},
 	}
 	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(
-		Equal("Accelerators were in use 50 % of the time that they were held in the last 7 days, with at most 2Gi of memory on one."))
+		Equal("The accelerators were in use 50 % of the time that the task held them in the last 7 days, with at most 2Gi of " +
+			"memory on one."))
 	g.Expect(Size(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "nobody knows")
 }
 

@@ -1,5 +1,5 @@
 // Package sizing derives what containers of a task should request from what they were seen using. It is pure: what was seen
-// comes from [Usage] of days, which somebody collects and keeps, and what becomes of it is for others to apply.
+// comes from [Usage] of days, which package collector collects and the ledger keeps; callers apply the result.
 package sizing
 
 import (
@@ -158,10 +158,10 @@ func (h Histogram) Samples() int64 {
 	return n
 }
 
-// quantile is the number of processors that suffice at a share of the time, of which exact samples say how much was needed and
-// held ones say that it was so much or more. It is false if that is more than any sample that is exact, so that nobody knows.
-// This is the estimate of Kaplan and Meier (1958) for observations that are censored from the right: those that are held count
-// for whatever larger ones were seen. So they never lower it.
+// quantile is the number of processors that suffice for a share of the time. Exact samples say how much was needed, held
+// ones are lower bounds. It is false if the result is above every exact sample, because the need is then unknown. This is
+// the estimate of Kaplan and Meier (1958) for observations that are censored from the right: those that are held count for
+// whatever larger ones were seen. So they never lower it.
 func quantile(exact, held Histogram, share float64) (enough float64, known bool) {
 	buckets := slices.Sorted(maps.Keys(exact.Merge(held)))
 	atRisk, above := float64(exact.Samples()+held.Samples()), 1.0

@@ -13,58 +13,57 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// explainSizing says how it came about, with the figures.
+// explainSizing explains the result with its figures.
 func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 	switch sized.Reason {
 	case v1alpha1.SizedByUse:
 		if wholeAmount(sized.Sized, s.resource) > e.Cap {
-			return fmt.Sprintf("%s; tier %s cuts nothing below %s.", e.Formula(s.resource), s.rules.Tier.Name, sized.Sized.String())
+			return fmt.Sprintf("%s; tier %s does not cut below %s.", e.Formula(s.resource), s.rules.Tier.Name, sized.Sized.String())
 		}
 		return e.Formula(s.resource) + "."
 	case v1alpha1.SizedFits:
-		return e.Formula(s.resource) + ", which is no less than was requested."
+		return e.Formula(s.resource) + ", not less than the request."
 	case v1alpha1.SizedHeld, v1alpha1.SizedByHistory:
 		return e.Say(s.resource)
 	case v1alpha1.SizedByMetrics:
 		return s.h.Unavailable
 	}
 	u := s.h.Usage[s.part]
-	said := "A container that had been given less than was requested was killed for want of memory"
+	said := "A container with less memory than its template requests ran out of memory"
 	if u.OOMKills > 0 {
-		said = fmt.Sprintf("%s killed for want of memory in the last %s, at a limit of %s", formatTimes(u.OOMKills),
+		said = fmt.Sprintf("%s out of memory in the last %s, at a limit of %s", formatTimes(u.OOMKills),
 			formatWindow(e.WindowDays),
 			Words(u.OOMLimit, Memory))
 	}
 	if wholeAmount(sized.Sized, Memory) > s.requested {
-		said += ": it gets a fifth more than it had then, 100Mi at least"
+		said += ". It gets a fifth more than then, at least 100Mi"
 		if s.killedAtLimit() {
-			said += fmt.Sprintf(", × %s, or what its peak calls for", formatDecimal(float64(e.BufferPercent)/100))
+			said += fmt.Sprintf(", × %s, or the cap of its peak", formatDecimal(float64(e.BufferPercent)/100))
 		}
-		return said + ", and twice of what was requested at most."
+		return said + ", and at most twice the request."
 	}
-	return said + ": it gets what was requested."
+	return said + ". It gets its full request."
 }
 
-// Say is how a cap comes about, or why there is none.
+// Say explains a cap, or why there is no cap.
 func (e Estimate) Say(resource string) string {
 	switch {
 	case e.Reason == v1alpha1.SizedByUse:
 		return e.Formula(resource) + "."
 	case e.Reason == v1alpha1.SizedHeld && resource == CPU:
-		return "The container was held down to its CPU limit so often that nobody knows how much it would use: raise the limit, or " +
-			"leave it out."
+		return "The container ran at its CPU limit so often that its need is unknown. Raise the limit, or leave it out."
 	case e.Reason == v1alpha1.SizedHeld:
-		return fmt.Sprintf("Its memory peaked at %s, nearly its limit, so that nobody knows how much it would use: raise the limit, "+
+		return fmt.Sprintf("Its memory peaked at %s, close to its limit, so its need is unknown. Raise the limit, "+
 			"or leave it out.", Words(e.Used, resource))
 	case e.Coverage < enoughCoverage:
-		return fmt.Sprintf("Only %d %% of the time that the task ran in the last %s was seen, and %d %% is needed.", e.Coverage,
+		return fmt.Sprintf("Metrics cover %d %% of the time that the task ran in the last %s; sizing needs %d %%.", e.Coverage,
 			formatWindow(e.WindowDays), enoughCoverage)
 	}
-	return fmt.Sprintf("%s of history in the last %s is not enough, which begins with a day.", formatDays(e.Days),
+	return fmt.Sprintf("The history covers %s of the last %s; sizing needs at least one day.", formatDays(e.Days),
 		formatWindow(e.WindowDays))
 }
 
-// Formula is how a cap comes about, in figures.
+// Formula is the computation of a cap, in figures.
 func (e Estimate) Formula(resource string) string {
 	what := "peak memory"
 	if resource == CPU {
@@ -76,12 +75,12 @@ func (e Estimate) Formula(resource string) string {
 		said += " × " + formatDecimal(e.Wider) + " for a short history"
 	}
 	if e.Growth > 1.0005 {
-		said += " × " + formatDecimal(e.Growth) + " because it grows from day to day"
+		said += " × " + formatDecimal(e.Growth) + " for growth from day to day"
 	}
 	return said + " = " + Words(e.Cap, resource)
 }
 
-// Words are an amount for people: processors to three digits, memory in the largest unit that keeps them.
+// Words writes an amount: processors to three digits, memory in the largest unit that keeps three digits.
 func Words(amount int64, name string) string {
 	if name == CPU {
 		return formatDecimal(float64(amount) / 1000)
@@ -114,20 +113,20 @@ func formatDays(n float64) string {
 
 func formatWindow(n int) string { return formatDays(float64(n)) }
 
-// formatTenths is a number to one digit behind the comma.
+// formatTenths is a number with one decimal.
 func formatTenths(x float64) string {
 	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }
 
 func formatTimes(n int64) string {
 	if n == 1 {
-		return "One container was"
+		return "One container ran"
 	}
-	return fmt.Sprintf("%d containers were", n)
+	return fmt.Sprintf("%d containers ran", n)
 }
 
-// summaryLine is what is changed most of each resource, for `kubectl get`: "cpu 16→3.08, memory 64Gi→9.2Gi"; in brackets
-// where it is advice only.
+// summaryLine is the largest change of each resource, for `kubectl get`: "cpu 16→3.08, memory 64Gi→9.2Gi". It is in
+// brackets if it is a recommendation only.
 func summaryLine(st *v1alpha1.SizingStatus) string {
 	var parts []string
 	for _, name := range []string{CPU, Memory} {
@@ -153,13 +152,13 @@ func summaryLine(st *v1alpha1.SizingStatus) string {
 func amountWords(q resource.Quantity, name string) string { return Words(wholeAmount(q, name), name) }
 
 const (
-	// idleShare is the share of the time, in percent, below which accelerators are said to stand idle.
+	// idleShare is the use of accelerators, in percent of the time, below which advice is given.
 	idleShare = 30
 	// anHour is how long a device must have been held, in seconds, before anything is advised.
 	anHour = 60 * 60
 )
 
-// Accelerators says how the task used them. They are never cut: what a gang trains on is its owner's choice.
+// Accelerators says how the task used its accelerators. They are never cut: their number is the owner's choice.
 func (h History) Accelerators() string {
 	var u AcceleratorUsage
 	for _, usage := range h.Usage {
@@ -169,18 +168,18 @@ func (h History) Accelerators() string {
 		return ""
 	}
 	share := u.ActiveMilliseconds / 10 / u.HeldSeconds
-	said := fmt.Sprintf("Accelerators were in use %d %% of the time that they were held in the last %s", share,
+	said := fmt.Sprintf("The accelerators were in use %d %% of the time that the task held them in the last %s", share,
 		formatWindow(h.WindowDays))
 	if u.MemoryPeakMiB > 0 {
 		said += fmt.Sprintf(", with at most %s of memory on one", Words(u.MemoryPeakMiB*mib, Memory))
 	}
 	if share < idleShare && u.HeldSeconds >= anHour {
-		return said + ": fewer workers, larger batches, more processors to load data, or a part of a shared accelerator would do."
+		return said + ". Use fewer workers, larger batches, more processors to load data, or a part of a shared accelerator."
 	}
 	return said + "."
 }
 
-// Tell says what is new about the requests of containers from one status to the next, for `kubectl describe`; empty for nothing.
+// Tell is the event about changed requests from one status to the next; empty for no change.
 func Tell(before, after *v1alpha1.SizingStatus) string {
 	if after == nil || after.Summary == "" || (before != nil && before.Summary == after.Summary) {
 		return ""

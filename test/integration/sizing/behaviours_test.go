@@ -48,7 +48,8 @@ var _ = Describe("Sizing", Ordered, func() {
 		Expect(small.Status.Sizing.Summary).To(MatchRegexp(`^cpu 16→3\.\d+, memory 64Gi→10\.4Gi$`))
 		Expect(small.Status.Sizing.Resources).To(ContainElement(And(HaveField("Role", "worker"), HaveField("Resource", "cpu"),
 			HaveField("Message", MatchRegexp(`^2\S* processors in use over 7 of 7 days × 1\.54 = 3\.\d+\.$`)))))
-		Expect(small.Status.Sizing.Accelerators).To(HavePrefix("Accelerators were in use 12 % of the time that they were held in the " +
+		Expect(small.Status.Sizing.Accelerators).To(HavePrefix("The accelerators were in use 12 % of the time that the task " +
+			"held them in the " +
 			"last 7 days, with at most 4Gi of memory on one: fewer workers"))
 		Eventually(func() ([]string, error) { return f.Events(small) }).Should(ContainElement(
 			HavePrefix("Sized: By what was used, containers request: trainer of master cpu 3.")))
@@ -78,7 +79,7 @@ var _ = Describe("Sizing", Ordered, func() {
 	})
 
 	It("behaviour 3: a week at the limits cuts nothing", func() {
-		known("throttled", "held down")
+		known("throttled", "at its CPU limit")
 		throttled := f.runs(f.job("throttled-a", "throttled", enforce))
 		cpu, memory := f.asks("throttled-a", 1)
 		Expect(cpu).To(BeEquivalentTo(16))
@@ -138,7 +139,7 @@ var _ = Describe("Sizing", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(code).To(BeZero(), said)
 		Expect(said).To(And(ContainSubstring("worker/trainer"), ContainSubstring("100 %"),
-			ContainSubstring("cpu in tier main-traffic: The container was held down to its CPU limit"),
+			ContainSubstring("cpu in tier main-traffic: The container ran at its CPU limit"),
 			ContainSubstring("memory in tier main-traffic: 8Gi peak memory over ")))
 	})
 })

@@ -1,5 +1,5 @@
-// Package decisionlog says which decisions about a job are kept, for who asks later why it waited, ran, or had to leave. What it
-// says follows from what is in a status, so that it may be said again after a crash, and is the same decision.
+// Package decisionlog selects the decisions about a job that are kept, to answer later why it waited, ran, or had to leave.
+// They follow from the status alone, so that a crash loses none: the same status gives the same decisions again.
 package decisionlog
 
 import (
@@ -16,11 +16,11 @@ import (
 
 // Kinds of decisions, as [ledger.Decision] has them.
 const (
-	// Waited: the job waits for its place, or for somebody to change what keeps it from it.
+	// Waited: the job waits for its place, or until a person removes an obstacle.
 	Waited = "Waited"
 	// Capped: it waits because of a cap of its profile.
 	Capped = "Capped"
-	// AwaitedApproval: it waits until somebody approves that it runs in its tier.
+	// AwaitedApproval: it waits for approval of its tier.
 	AwaitedApproval = "AwaitedApproval"
 	// Approved: it began by an approval.
 	Approved = "Approved"
@@ -32,7 +32,7 @@ const (
 	LeftInVain = "LeftInVain"
 	// Preempted: it was stopped whole for another job.
 	Preempted = "Preempted"
-	// Stopped: its pods were told to leave, for the job that it was preempted for.
+	// Stopped: its pods were deleted to make room for the job that preempted it.
 	Stopped = "Stopped"
 	// Suspended: its user stopped it.
 	Suspended = "Suspended"
@@ -50,13 +50,13 @@ const (
 const (
 	// Object is the kind of the job.
 	Object = "object"
-	// Task that its pods count for, and User who answers for it.
+	// Task of its pods, and User who owns it.
 	Task = "task"
 	User = "user"
 	// Queue and Profile that it was in.
 	Queue   = "queue"
 	Profile = "profile"
-	// LostSince is since when work of all pods was lost by the decision, in RFC 3339; absent for none.
+	// LostSince is the time from which the decision lost the work of all pods, in RFC 3339; absent for no loss.
 	LostSince = "lostSince"
 	// WaitedSeconds is how long a job that ran had waited for its place.
 	WaitedSeconds = "waitedSeconds"
@@ -120,8 +120,8 @@ var ordinary = map[string]bool{
 	v1alpha1.ReasonReadingStore: true, v1alpha1.ReasonMerging: true, v1alpha1.ReasonStopping: true,
 }
 
-// newDecisions are the decisions of a status that the one before it does not have. A wait whose condition only came to
-// another reason began now: the status has no time of that.
+// newDecisions are the decisions of a status that the one before it does not have. A wait whose condition changed only its
+// reason began now, because the status has no time of that change.
 func newDecisions(before, after []ledger.Decision, waited bool, now time.Time) []ledger.Decision {
 	type key struct{ kind, id string }
 	known := make(map[key]bool, len(before))
@@ -143,7 +143,7 @@ func newDecisions(before, after []ledger.Decision, waited bool, now time.Time) [
 
 func isWait(kind string) bool { return kind == Waited || kind == Capped || kind == AwaitedApproval }
 
-// isObstructed tells of conditions that say that a job waits, for whatever reason.
+// isObstructed tells whether conditions say that a job waits.
 func isObstructed(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling) ||
 		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)

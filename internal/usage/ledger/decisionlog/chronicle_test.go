@@ -146,7 +146,7 @@ func TestTransitionsOfATraining(t *testing.T) {
 				says(v1alpha1.ConditionSuspended, v1alpha1.ReasonPreempting, "", 90*time.Minute)),
 			[]ledger.Decision{{
 				ID: timeID(after(time.Hour)), At: noon.Add(90 * time.Minute), Kind: Stopped, Reason: v1alpha1.ReasonPreempted,
-				Other: "rec/launch", Message: "Its pods were told to leave; the work of 1h29m0s since its last checkpoint is lost.",
+				Other: "rec/launch", Message: "Tideline deleted its pods; the work of 1h29m0s since its last checkpoint is lost.",
 				Figures: isOf("lostSince", "2026-11-17T12:01:00Z"),
 			}},
 		},

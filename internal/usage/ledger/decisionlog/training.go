@@ -77,7 +77,7 @@ func (t *telling) addAttempts(st *v1alpha1.ElasticTrainingJobStatus) {
 	if p := st.Preemption; suspended && p != nil && p.LostSince != nil {
 		worked := c.LastTransitionTime.Sub(p.LostSince.Time)
 		t.addDecision(c.LastTransitionTime, Stopped, timeID(p.Since), ledger.Decision{
-			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("Its pods were told to leave; the work of %s since its "+
+			Reason: v1alpha1.ReasonPreempted, Other: p.By, Message: fmt.Sprintf("Tideline deleted its pods; the work of %s since its "+
 				"last checkpoint is lost.", max(0, worked).Round(time.Second)),
 		}, lostFigures(p.LostSince)...)
 	}
