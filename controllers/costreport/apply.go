@@ -18,7 +18,7 @@ func (r *Reconciler) apply(ctx context.Context, v *view, d *costreport.Decision)
 	return nil
 }
 
-// forgetReports drops reports that are kept no longer.
+// forgetReports deletes reports that are too old to be kept.
 func (r *Reconciler) forgetReports(ctx context.Context, v *view, d *costreport.Decision) error {
 	if d.ForgetBefore.IsZero() {
 		return nil

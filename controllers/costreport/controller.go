@@ -33,8 +33,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
 const (
-	// startInterval is how often it is looked whether the ledger has all that ran, after the operator started. That takes seconds;
-	// what takes longer than startTime is said.
+	// startInterval is how often to check, after a start of the operator, whether the ledger has all that ran. That takes
+	// seconds. After startTime the status says that it takes longer.
 	startInterval, startTime = 2 * time.Second, time.Minute
 	// makeTimeout bounds how long one report may take to be made, and ledgerTimeout how long the ledger may take to open.
 	makeTimeout, ledgerTimeout = 10 * time.Minute, 30 * time.Second
@@ -62,7 +62,7 @@ type Reconciler struct {
 type Dependencies struct {
 	// Namespace is the operator's own.
 	Namespace string
-	// OpenLedger opens the ledger. It is closed after each look, because where it is may change.
+	// OpenLedger opens the ledger. It is closed after each reconcile, because its location may change.
 	OpenLedger func(context.Context) (*ledger.Ledger, error)
 	// Complete is until when the ledger has all that ran; zero before it has.
 	Complete func() time.Time

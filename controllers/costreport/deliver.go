@@ -45,8 +45,8 @@ func (r *Reconciler) deliverMails(ctx context.Context, v *view, decision *costre
 
 var errDeleted = errors.New("the CostReport was deleted meanwhile")
 
-// isDeleted tells whether a CostReport was deleted since it was looked at: many mails take long, and none can be called back.
-// While the API server does not answer nobody knows, and they go on.
+// isDeleted tells whether a CostReport was deleted since it was read: many mails take long, and a mail cannot be recalled.
+// If the API server does not answer, sending continues.
 func (r *Reconciler) isDeleted(ctx context.Context, object *v1alpha1.CostReport) bool {
 	current := &v1alpha1.CostReport{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(object), current)

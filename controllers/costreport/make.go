@@ -18,7 +18,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// What the operator keeps of a report to read itself.
+// fileData is the form of a report that the operator itself reads again.
 const fileData, fileEarlier = "data.internal", "earlier.internal"
 
 // makeReport makes the report that is due, in a bounded time.
@@ -54,7 +54,7 @@ func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("A report was made", "decision", m.Period.To.UTC().Format(time.RFC3339), "revision", m.Revision,
+	log.FromContext(ctx).Info("Made a report", "decision", m.Period.To.UTC().Format(time.RFC3339), "revision", m.Revision,
 		"rows", len(computed.By[cost.ByTask]))
 	return v.ledger.KeepReport(ctx, ledger.KeptReport{
 		Report: string(v.report.UID), Name: v.report.Name, From: m.Period.From, To: m.Period.To, Revision: int(m.Revision),

@@ -27,21 +27,22 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		ready: gauge("tideline_cost_report_ready", "1 while nothing keeps a CostReport from being made, else 0."),
-		last:  gauge("tideline_cost_report_last_timestamp_seconds", "Until when the last report of a CostReport is."),
+		last:  gauge("tideline_cost_report_last_timestamp_seconds", "End of the period of a CostReport's last report."),
 		next: gauge("tideline_cost_report_next_timestamp_seconds",
-			"When the next report of a CostReport is due; in the past while one that was due is not made."),
-		seconds: gauge("tideline_cost_report_duration_seconds", "How long it took to make the last report of a CostReport."),
+			"When the next report of a CostReport is due; in the past while a report is overdue."),
+		seconds: gauge("tideline_cost_report_duration_seconds", "Time to make the last report of a CostReport."),
 		recipients: gauge("tideline_cost_report_recipients",
-			"Who is to get the last report of a CostReport by mail, by how far their mail has come.", labelState),
+			"Recipients of a CostReport's last report, by the state of their mail.", labelState),
 		cost: gauge("tideline_cost_report_cost",
-			"Cost by the last report of a CostReport: in total, of what was not used, and of what sizing would not have granted.",
+			"Cost by the last report of a CostReport: total, wasted and recoverable.",
 			labelKind, labelCurrency),
 		utilization: gauge("tideline_cost_report_utilization_ratio",
 			"Share of the time that accelerators were held in which they were used, by the last report of a CostReport."),
 		unusable: gauge("tideline_cost_report_unusable_ratio",
 			"Share of free accelerators that a gang could not use, by the last report of a CostReport."),
 		mails: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tideline_cost_report_mails_total", Help: "Mails of a CostReport that were begun, also those that were not accepted.",
+			Name: "tideline_cost_report_mails_total", Help: "Mails of a CostReport that were begun, including those that were not " +
+				"accepted.",
 		}, []string{labelReport}),
 	}
 }
@@ -58,7 +59,7 @@ func (m *metrics) allCollectors() []prometheus.Collector {
 	return all
 }
 
-// register has Prometheus read them.
+// register registers the metrics.
 func (m *metrics) register() error {
 	for _, c := range m.allCollectors() {
 		if err := ctrlmetrics.Registry.Register(c); err != nil {
@@ -83,7 +84,7 @@ func (m *metrics) observeDecision(report string, d *costreport.Decision) {
 	setTimestamp(m.next, report, d.Due)
 }
 
-// setTimestamp tells a time; of the zero time, nothing.
+// setTimestamp sets a gauge to a time, or removes it for the zero time.
 func setTimestamp(g *prometheus.GaugeVec, report string, at time.Time) {
 	if at.IsZero() {
 		g.DeleteLabelValues(report)
@@ -92,7 +93,7 @@ func setTimestamp(g *prometheus.GaugeVec, report string, at time.Time) {
 	g.WithLabelValues(report).Set(float64(at.Unix()))
 }
 
-// observeNumbers tells what the last report says; nil where there is none.
+// observeNumbers sets the figures of the last report; nil removes them.
 func (m *metrics) observeNumbers(name string, n *report.Numbers) {
 	of := prometheus.Labels{labelReport: name}
 	for _, g := range []*prometheus.GaugeVec{m.cost, m.utilization, m.unusable} {
@@ -114,7 +115,7 @@ func (m *metrics) observeNumbers(name string, n *report.Numbers) {
 	}
 }
 
-// observeMails tells how far the mails of the last report have come; nil for a report without recipients.
+// observeMails sets the states of the last report's mails; nil for a report without recipients.
 func (m *metrics) observeMails(report string, d *costreport.MailsDecision) {
 	if d == nil {
 		m.recipients.DeletePartialMatch(prometheus.Labels{labelReport: report})
@@ -140,7 +141,7 @@ func (m *metrics) countMade(report string, took time.Duration) {
 
 func (m *metrics) countMailed(report string, n int) { m.mails.WithLabelValues(report).Add(float64(n)) }
 
-// forgetReport tells no more of a report that is gone.
+// forgetReport removes the series of a deleted report.
 func (m *metrics) forgetReport(report string) {
 	for _, g := range m.gauges() {
 		g.DeletePartialMatch(prometheus.Labels{labelReport: report})

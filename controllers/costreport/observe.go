@@ -23,11 +23,12 @@ import (
 const (
 	// pricesKey and peopleKey are where price list and directory stand in their ConfigMaps.
 	pricesKey, peopleKey = "prices.yaml", "people.yaml"
-	// smtpType is the type of Secrets that are read. No other Secret of the operator's namespace is anybody's to name.
+	// smtpType is the only type of Secrets that is read. Otherwise a user who may edit CostReports could point the operator at
+	// any Secret of its namespace.
 	smtpType corev1.SecretType = "tideline.io/smtp"
 )
 
-// view is what there is of a CostReport: what is decided by, and what a decision is carried out with.
+// view is what a reconcile of a CostReport reads: the input of the decision, and what carrying it out needs.
 type view struct {
 	report   *v1alpha1.CostReport
 	observed costreport.Observed
@@ -50,7 +51,7 @@ func (v *view) close() {
 	}
 }
 
-// observe reads what Plan needs: what a report is made of, which are kept, and what became of the mails of the last.
+// observe reads what Plan needs: the input of a report, the kept reports, and the state of the last report's mails.
 func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
 	v := &view{report: object, observed: costreport.Observed{Report: object}}
 	invalid, err := r.guard.Check(ctx, object)
@@ -77,7 +78,7 @@ func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (
 	if v.observed.Obstacle == nil && v.observed.Recorded.IsZero() {
 		v.observed.Obstacle = &costreport.Obstacle{
 			Reason: v1alpha1.ReasonLedgerUnavailable, Again: startInterval, Passing: r.now().Sub(r.began) < startTime,
-			Message: "The operator has not yet recorded all that ran since it started; its log says why.",
+			Message: "The operator has not yet recorded everything that ran before it started. Its log says why.",
 		}
 	}
 	return v, nil
@@ -86,7 +87,7 @@ func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (
 // observeLedger reads which reports are kept.
 func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 	if !r.config.Ledger.Kept() {
-		v.addObstacle(v1alpha1.ReasonNoLedger, true, "The operator keeps no ledger, of which reports are made. An administrator "+
+		v.addObstacle(v1alpha1.ReasonNoLedger, true, "Reports need a ledger, and this operator keeps none. An administrator "+
 			"says in "+
 			"its configuration where to keep one (ledger.file or ledger.postgresDSNFile).")
 		return nil
@@ -102,7 +103,7 @@ func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		v.addObstacle(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("The ledger cannot be read: %v. It is tried again.", err))
+		v.addObstacle(v1alpha1.ReasonLedgerUnavailable, false, fmt.Sprintf("Tideline cannot read the ledger: %v. It tries again.", err))
 		return nil
 	}
 	for i := range v.kept {
@@ -187,7 +188,7 @@ func (r *Reconciler) observeDirectory(ctx context.Context, v *view) error {
 	return nil
 }
 
-// readList reads a key of a ConfigMap in the operator's namespace; missing says in words that there is none.
+// readList reads a key of a ConfigMap in the operator's namespace. missing is a message for users if there is no such key.
 func (r *Reconciler) readList(ctx context.Context, name, key string) (text, missing string, err error) {
 	object := &corev1.ConfigMap{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
@@ -249,7 +250,7 @@ func mailAgainAt(object *v1alpha1.CostReport) time.Time {
 	return at
 }
 
-// readServer reads the server for mail; problem says in words what is wrong with its Secret.
+// readServer reads the mail server's settings. problem is a message for users about the Secret.
 func (r *Reconciler) readServer(ctx context.Context, name string) (s mail.Server, problem string, err error) {
 	data, problem, err := r.readSecret(ctx, name)
 	if problem != "" || err != nil {
@@ -263,7 +264,7 @@ func (r *Reconciler) readServer(ctx context.Context, name string) (s mail.Server
 	return s, "", nil
 }
 
-// readSecret reads the Secret of the server for mail; missing says in words that it is none.
+// readSecret reads the mail server's Secret. missing is a message for users if it does not exist or has another type.
 func (r *Reconciler) readSecret(ctx context.Context, name string) (data map[string][]byte, missing string, err error) {
 	object := &corev1.Secret{}
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, object)
@@ -273,7 +274,8 @@ func (r *Reconciler) readSecret(ctx context.Context, name string) (data map[stri
 	case err != nil:
 		return nil, "", fmt.Errorf("read Secret %s: %w", name, err)
 	case object.Type != smtpType:
-		return nil, fmt.Sprintf("Secret %s in namespace %s is not of type %s: no other is read. Create it anew, of that type.", name,
+		return nil, fmt.Sprintf("Secret %s in namespace %s does not have type %s, which is required. Create it again with that "+
+			"type.", name,
 			r.Namespace, smtpType), nil
 	}
 	return object.Data, "", nil

@@ -22,7 +22,7 @@ func TestOnlySecretsForMailAreRead(t *testing.T) {
 		secret("tideline-system", "token", corev1.SecretTypeServiceAccountToken), secret("elsewhere", "other", smtpType),
 	).Build()}
 	for name, says := range map[string]string{
-		"smtp": "", "tideline-webhook-certs": "no other is read", "token": "no other is read", "other": "There is no Secret other",
+		"smtp": "", "tideline-webhook-certs": "which is required", "token": "which is required", "other": "There is no Secret other",
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -37,7 +37,7 @@ func (r *Reconciler) publishText(ctx context.Context, v *view, d *costreport.Dec
 	case err != nil:
 		return fmt.Errorf("read ConfigMap %s: %w", name.Name, err)
 	case !metav1.IsControlledBy(current, v.report):
-		log.FromContext(ctx).Info("The summary is not written: a ConfigMap of that name is somebody else's", "decision", name.Name)
+		log.FromContext(ctx).Info("Cannot write the summary, because a ConfigMap of that name has another owner", "decision", name.Name)
 		return nil
 	case current.Data[summaryJSON] == last.Summary:
 		return nil
@@ -56,8 +56,8 @@ func (r *Reconciler) publishText(ctx context.Context, v *view, d *costreport.Dec
 	if there {
 		return r.client.Patch(ctx, wanted, client.MergeFrom(current))
 	}
-	// Nobody who deletes a report waits until its summary is gone. To have them wait would take a right of its own where admission
-	// plugin OwnerReferencesPermissionEnforcement is on, as on OpenShift.
+	// The owner reference does not block deletion. Blocking would require an extra right if admission plugin
+	// OwnerReferencesPermissionEnforcement is on, as on OpenShift.
 	own := controllerutil.WithBlockOwnerDeletion(false)
 	if err := controllerutil.SetControllerReference(v.report, wanted, r.client.Scheme(), own); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// report writes the status when it says anything new, also after a problem, and then tells what became otherwise.
+// report writes the status if it changed, also after a problem, and then emits events.
 func (r *Reconciler) report(
 	ctx context.Context, v *view, d *costreport.Decision, problem error, now time.Time,
 ) (reconcile.Result, error) {
@@ -51,7 +51,7 @@ func timeUntil(until, now time.Time) time.Duration {
 	return max(until.Sub(now), time.Millisecond)
 }
 
-// writeStatus writes the status if it says anything new. Stale says that the object is another one by now.
+// writeStatus writes the status if it changed. stale is true if the object was replaced meanwhile.
 func (r *Reconciler) writeStatus(
 	ctx context.Context, object *v1alpha1.CostReport, d *costreport.Decision,
 ) (stale bool, err error) {
@@ -72,7 +72,7 @@ func (r *Reconciler) writeStatus(
 	return false, nil
 }
 
-// emitEvent emits an event and logs when the report came to be otherwise, once.
+// emitEvent emits an event, and logs, when the reason of the report changed.
 func (r *Reconciler) emitEvent(ctx context.Context, object *v1alpha1.CostReport, st *v1alpha1.CostReportStatus) {
 	anew := st.Last != nil && (object.Status.Last == nil || *st.Last != *object.Status.Last)
 	if st.Reason == v1alpha1.ReasonReportDue || st.Reason == object.Status.Reason && !anew {

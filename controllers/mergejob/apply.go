@@ -19,7 +19,7 @@ type step struct {
 	do    func(context.Context) error
 }
 
-// apply does what is decided for one job, in its order, and stops at the first problem.
+// apply carries out the decision about one job in its order, and stops at the first problem.
 func (r *Reconciler) apply(ctx context.Context, pool types.NamespacedName, d *merging.JobDecision) *kube.Problem {
 	for _, s := range r.applySteps(pool, d) {
 		if err := s.do(ctx); err != nil {

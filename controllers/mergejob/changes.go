@@ -17,11 +17,11 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// everywhere is the entry of the index of MergeJobs that are set aside for all namespaces together: none has such a name.
+// everywhere is the index entry of set-aside MergeJobs of all namespaces. No namespace can have this name.
 const everywhere = "*"
 
-// changes remembers when what may keep a gang from its place last changed. Losing it, as a restart does, counts as a change: who
-// was set aside may ask once more.
+// changes remembers when something last changed that may keep a gang from being placed. A restart loses it, which counts as
+// a change: merges that were set aside may ask once more.
 type changes struct {
 	mu             sync.Mutex
 	now            func() time.Time
@@ -87,7 +87,7 @@ func asideIn(job *v1alpha1.MergeJob) []string {
 	return []string{everywhere, job.Namespace}
 }
 
-// noteNode notes that a node changed, and returns the pools in which somebody may ask again for that.
+// noteNode records a change of a node, and returns the pools with merges that may ask again because of it.
 func (r *Reconciler) noteNode(ctx context.Context, _ client.Object) []string {
 	r.changes.seeNode()
 	return r.poolsWhere(ctx, client.MatchingFields{setAside: everywhere})
@@ -105,14 +105,14 @@ func (r *Reconciler) noteLimits(_ context.Context, queue client.Object) []string
 	return []string{queue.GetName()}
 }
 
-// onChangeOf passes on an update that changes what is read.
+// onChangeOf passes on updates that change what read returns.
 func onChangeOf(read func(client.Object) any) builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))
 	}})
 }
 
-// readNode is what of a node decides about who may be placed on it.
+// readNode is the part of a node that decides which pods may be placed on it.
 func readNode(o client.Object) any {
 	n, ok := o.(*corev1.Node)
 	if !ok {
@@ -127,7 +127,7 @@ func readNode(o client.Object) any {
 	return []any{n.Labels, n.Spec.Taints, n.Spec.Unschedulable, n.Status.Allocatable, ready}
 }
 
-// readClaim is what of the claim of a volume decides whether its pods can be placed.
+// readClaim is the part of a volume claim that decides whether its pods can be placed.
 func readClaim(o client.Object) any {
 	c, ok := o.(*corev1.PersistentVolumeClaim)
 	if !ok {

@@ -54,10 +54,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// waitInterval is how often something that was refused, and that no watch tells of, is tried again.
+	// waitInterval is how often a refused request is tried again whose cause no watch reports.
 	waitInterval = 30 * time.Second
-	// Back-off of failed reconciles. What fails for one merge of a pool delays what time alone would do for the others, so it is
-	// never long.
+	// Back-off of failed reconciles. It stays short, because a failure of one merge delays the other merges of its pool.
 	firstRetry, lastRetry = 100 * time.Millisecond, 10 * time.Second
 
 	// Indexes of the caches: of MergeJobs, of MergeJobs by where they merge and of their pods by that and by name, and of their core
@@ -83,15 +82,15 @@ type Reconciler struct {
 	stores   *stores
 	metrics  *metrics
 	now      func() time.Time
-	// cores has an element for each decision that is being made. To look and to decide is work for a core: more at a time would make
-	// one another wait in the middle, while to write is mostly to wait for the API server.
+	// cores limits how many decisions are made at a time. To observe and to decide takes a whole CPU core, so more would only
+	// slow each other down. Writing mostly waits for the API server, and is not limited.
 	cores chan struct{}
 }
 
-// Dependencies are what the reconciler shares with those of other kinds.
+// Dependencies are what the reconciler shares with the reconcilers of other kinds.
 type Dependencies struct {
 	Arbiter *arbiter.Arbiter
-	// Volcano knows whether Volcano's kinds are served. It must have looked.
+	// Volcano knows whether the API server serves Volcano's kinds. It must be ready.
 	Volcano *kube.Kinds
 	// Scheduler is the configuration of Volcano's scheduler.
 	Scheduler *volcano.SchedulerConf
@@ -170,7 +169,7 @@ func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// modelsOfPod are the model that a pod says it merges, and the name of the MergeJob that it says it is of.
+// modelsOfPod are the model and the MergeJob that a pod names. Users can write both.
 func modelsOfPod(o client.Object) []string {
 	key, _, ours := ownerOf(o)
 	if !ours {
@@ -179,7 +178,7 @@ func modelsOfPod(o client.Object) []string {
 	return []string{o.GetLabels()[v1alpha1.LabelModelHash], nameIndex(key)}
 }
 
-// nameIndex finds pods of MergeJobs of a name, whichever of them made the pods.
+// nameIndex finds the pods of all MergeJobs of a name, also of deleted ones.
 func nameIndex(job types.NamespacedName) string { return "name " + job.String() }
 
 func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, error) {
@@ -260,7 +259,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		again, jobErr := r.report(ctx, req.NamespacedName, d, problem, now)
 		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
 		if jobErr != nil && err == nil {
-			// Others of the pool go on; this one is tried again with them.
+			// The other merges of the pool continue; this one is tried again with the next decision.
 			err = fmt.Errorf("MergeJob %s: %w", d.Job.Key(), jobErr)
 		}
 		if d.ReadStore {

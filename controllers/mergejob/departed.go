@@ -16,16 +16,16 @@ import (
 	"github.com/tideline-io/tideline/internal/merging/mergepod"
 )
 
-// departedFor is how long a MergeJob that is gone is remembered: longer than anything of it keeps others waiting.
+// departedFor is how long a deleted MergeJob is remembered: longer than its objects can make others wait.
 const departedFor = 2 * time.Hour
 
-// departed remembers the MergeJobs that this process saw go while they had a run, by what the API server said of them. Labels and
-// owner references of pods and PodGroups are written by users: whose a leftover is, only this tells.
+// departed remembers MergeJobs with a run whose deletion this process saw. Users can write the labels and owner references
+// of pods and PodGroups, so only this memory tells reliably where a leftover belongs.
 type departed struct {
 	mu   sync.Mutex
 	now  func() time.Time
 	jobs map[types.UID]departure
-	// started is when this process began to watch. What went before that it does not know.
+	// started is when this process began to watch. Earlier deletions are unknown.
 	started time.Time
 }
 
@@ -34,7 +34,7 @@ type departure struct {
 	// places are those where the job merged, and pool is where its gang asked.
 	places []string
 	pool   string
-	// since is when it was seen to go.
+	// since is when its deletion was seen.
 	since time.Time
 }
 
@@ -42,8 +42,7 @@ func newDeparted(now func() time.Time) *departed {
 	return &departed{now: now, jobs: map[types.UID]departure{}, started: now()}
 }
 
-// watchDepartures lets the cache tell of MergeJobs that go, also while another replica leads: this one may have to go on from
-// there.
+// watchDepartures watches for deleted MergeJobs, also while another replica leads, because this one may become the leader.
 func (d *departed) watchDepartures(ctx context.Context, c cache.Cache) error {
 	informer, err := c.GetInformer(ctx, &v1alpha1.MergeJob{})
 	if err != nil {
@@ -60,7 +59,7 @@ func (d *departed) watchDepartures(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// rememberDeleting remembers a MergeJob that is being deleted, and stays until what it owns is gone.
+// rememberDeleting remembers a MergeJob that is being deleted in the foreground, and so still exists until its objects are gone.
 func (d *departed) rememberDeleting(o any) {
 	if job, ok := o.(*v1alpha1.MergeJob); ok && job.DeletionTimestamp != nil {
 		d.rememberJob(job)
@@ -76,8 +75,8 @@ func (d *departed) noteGone(o any) {
 	}
 }
 
-// rememberJob keeps a job that had a run. One without has no pods, because objects of a run are made when the cache has the run,
-// and a run stays on record until they are gone.
+// rememberJob keeps a job with a run. A job without one has no pods: objects are created only once the cache has the run,
+// and the run stays in the status until they are gone.
 func (d *departed) rememberJob(job *v1alpha1.MergeJob) {
 	if job.Status.Run == nil {
 		return
@@ -98,7 +97,7 @@ func (d *departed) rememberJob(job *v1alpha1.MergeJob) {
 	}
 }
 
-// departureOf is what is remembered of a MergeJob; false for one that never had a run, or was never known.
+// departureOf is what is remembered of a deleted MergeJob; false if it had no run or was never known.
 func (d *departed) departureOf(uid types.UID) (departure, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +105,7 @@ func (d *departed) departureOf(uid types.UID) (departure, bool) {
 	return job, known
 }
 
-// departedFrom are the jobs that merged at one of the places.
+// departedFrom are the deleted jobs that merged at one of the places.
 func (d *departed) departedFrom(places []string) map[types.UID]departure {
 	d.mu.Lock()
 	defer d.mu.Unlock()

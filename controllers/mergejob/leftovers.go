@@ -17,7 +17,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
-// observeLeaving finds the core gangs in the pool whose MergeJobs are gone, or go.
+// observeLeaving finds core gangs in the pool whose MergeJobs are deleted or being deleted.
 func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) error {
 	if o.VolcanoMissing != "" {
 		return nil
@@ -35,7 +35,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) er
 			return err
 		}
 		if counts {
-			// For an owner that this process never knew, only the Queue says that it is of the pool, in any namespace.
+			// This process never knew the owner, so only the gang's Queue tells that it is in the pool.
 			_, known := r.departed.departureOf(g.Owner.UID)
 			left.Claimed = !known
 			left.Key, left.Deletion = g.Key, g.Deletion
@@ -45,7 +45,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) er
 	return nil
 }
 
-// observeStrangers finds pods of MergeJobs that are gone which merge the model, or have the names of the job's own.
+// observeStrangers finds pods of deleted MergeJobs that may still merge the model, or have the names of the job's pods.
 func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) error {
 	own, places := job.Object, mergepod.Places(job.Object)
 	known := map[types.UID]bool{}
@@ -64,7 +64,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 			}
 		}
 	}
-	// What this process did not see go says itself where it merges.
+	// This process did not see the deletion of their MergeJob, so only the pods themselves tell where they merge.
 	pods, err := r.listPods(ctx, client.MatchingFields{jobsByModel: mergepod.ModelHash(own)})
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 	return r.observeNamesakes(ctx, job)
 }
 
-// observeNamesakes finds pods of earlier MergeJobs of the job's name that have names of its own pods.
+// observeNamesakes finds pods of earlier MergeJobs of this name that block the names of the job's pods.
 func (r *Reconciler) observeNamesakes(ctx context.Context, job *merging.Job) error {
 	pods, err := r.listPods(ctx, client.MatchingFields{jobsByModel: nameIndex(job.Key())})
 	if err != nil {
@@ -115,9 +115,9 @@ func (r *Reconciler) listPods(ctx context.Context, of ...client.ListOption) ([]c
 	return pods.Items, nil
 }
 
-// asLeftover tells whether an object that names a MergeJob as its controller may be left of one that is gone. One that this
-// process saw go is taken for what it was then; one of a MergeJob that is there is none; any other may be of one that went
-// before this process started.
+// asLeftover tells whether an object may be left over from a deleted MergeJob, which it names as its controller. If this
+// process saw the deletion, it knows the MergeJob. If the MergeJob exists, the object is not left over. Otherwise the
+// MergeJob may have been deleted before this process started.
 func (r *Reconciler) asLeftover(
 	ctx context.Context, owner types.NamespacedName, uid types.UID, fits func(departure) bool,
 ) (left merging.Leftover, counts bool, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
-// memory holds what no cache keeps. Losing it, as a restart does, loses no decision: specs are checked anew, and what the API
-// server refused it refuses again.
+// memory holds what no cache has. A restart loses it without harm: specs are checked again, and the API server repeats its
+// refusals.
 type memory struct {
 	mu   sync.Mutex
 	jobs map[types.UID]*remembered
@@ -21,10 +21,10 @@ type memory struct {
 }
 
 type remembered struct {
-	// checked is the generation whose spec was held to its rules, and invalid what they said.
+	// checked is the generation whose spec was validated, and invalid the result.
 	checked int64
 	invalid string
-	// attempt is the one of which the API server refused something, and problem what it said.
+	// attempt is the attempt whose object the API server refused, and problem the refusal.
 	attempt v1alpha1.MergeRun
 	problem *merging.Problem
 }
@@ -40,7 +40,7 @@ func (m *memory) entryFor(job types.UID) *remembered {
 	return m.jobs[job]
 }
 
-// checkSpec holds a spec to its rules, once per generation.
+// checkSpec validates a spec, once per generation.
 func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.MergeJob) (string, error) {
 	m.mu.Lock()
 	r := m.entryFor(job.UID)
@@ -60,9 +60,9 @@ func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1
 	return invalid, nil
 }
 
-// noteRefusal notes that the API server refused an object of the job's attempt. It returns false where that changes no decision,
-// because it is known of the attempt already, or because there is none that goes on. What may be mended by trying again counts
-// from the first time.
+// noteRefusal records that the API server refused an object of the job's attempt. It returns false if that changes no
+// decision: the refusal is known already, or no attempt goes on. A refusal that a later try may overcome counts from the
+// first time.
 func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	if run := job.Status.Run; run == nil || run.Outcome != "" {
 		return false
@@ -81,7 +81,7 @@ func (m *memory) noteRefusal(job *v1alpha1.MergeJob, p merging.Problem) bool {
 	return true
 }
 
-// noteMade notes that all that was decided for the job is made: what was tried again has succeeded.
+// noteMade records that all objects of the decision exist, so that no refusal remains.
 func (m *memory) noteMade(job types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *memory) noteMade(job types.UID) {
 	}
 }
 
-// currentProblem is what was refused of the attempt that the job has now; nil for none.
+// currentProblem is the refusal that concerns the job's present attempt; nil for none.
 func (m *memory) currentProblem(job *v1alpha1.MergeJob) *merging.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,13 +100,12 @@ func (m *memory) currentProblem(job *v1alpha1.MergeJob) *merging.Problem {
 	return nil
 }
 
-// attemptOf is the job's run as far as it tells one attempt from another.
+// attemptOf identifies the job's attempt.
 func attemptOf(job *v1alpha1.MergeJob) v1alpha1.MergeRun {
 	return v1alpha1.MergeRun{ID: job.Status.Run.ID, Attempt: job.Status.Run.Attempt}
 }
 
-// forgetGone drops the jobs that the pool has no more, and returns them. A job that went to another pool loses nothing that
-// counts.
+// forgetGone drops jobs that left the pool, and returns them. A job that moved to another pool loses nothing that matters.
 func (m *memory) forgetGone(pool string, have []*merging.Job) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()

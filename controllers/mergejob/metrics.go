@@ -21,8 +21,8 @@ var (
 	decisionBuckets = []float64{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1}
 )
 
-// metrics are the figures over all merges that Prometheus reads (docs/metrics.md). Counters begin at zero with the process; what
-// is told by a status write is counted after that write succeeded, so it is never counted twice.
+// metrics are the metrics of merges (docs/metrics.md). Transitions are counted after the status write that records them has
+// succeeded, so none is counted twice.
 type metrics struct {
 	wait, run *prometheus.HistogramVec
 	decision  prometheus.Histogram
@@ -36,16 +36,16 @@ func newMetrics(now func() time.Time, jobs toolscache.Store, elected <-chan stru
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{labelPool})
 	}
 	return &metrics{
-		wait: histogram("tideline_merge_wait_seconds", "Time from joining the line of a pool until all pods of the merge ran; once "+
+		wait: histogram("tideline_merge_wait_seconds", "Time from joining the line of a pool until all pods of the merge run; once "+
 			"for each run that ran.", waitBuckets),
 		run: histogram("tideline_merge_run_seconds", "Time from when all pods of a merge ran until it ended; once for each run that "+
 			"ran.", runBuckets),
 		decision: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "tideline_merge_decision_seconds",
-			Help: "Time that it took to decide about all merges of a pool, reads and writes apart.", Buckets: decisionBuckets}),
+			Help: "Time to decide about all merges of a pool, without reads and writes.", Buckets: decisionBuckets}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tideline_merge_runs_total",
-			Help: "Runs of merges that ended, by pool and outcome."}, []string{labelPool, labelOutcome}),
+			Help: "Finished runs of merges, by pool and outcome."}, []string{labelPool, labelOutcome}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tideline_merge_attempts_total",
-			Help: "How often merges asked for their place, by pool."}, []string{labelPool}),
+			Help: "Attempts of merges to get their place, by pool."}, []string{labelPool}),
 		ages: &ages{jobs: jobs, elected: elected, now: now},
 	}
 }
@@ -54,14 +54,14 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.wait, m.run, m.decision, m.runs, m.attempts, m.ages}
 }
 
-// Describe sends what the metrics are.
+// Describe sends the descriptions of the metrics.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(to)
 	}
 }
 
-// Collect sends the metrics as they are.
+// Collect sends the metrics.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(to)
@@ -71,7 +71,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 // observeDecision counts one decision about a pool.
 func (m *metrics) observeDecision(took time.Duration) { m.decision.Observe(took.Seconds()) }
 
-// countTransition adds what one written status told of a merge.
+// countTransition counts what changed with one written status.
 func (m *metrics) countTransition(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
 	measured := merging.Measure(&job.Status, written)
 	if measured.Attempt {
@@ -90,37 +90,37 @@ func (m *metrics) countTransition(job *v1alpha1.MergeJob, written *v1alpha1.Merg
 
 var (
 	fullDesc = prometheus.NewDesc("tideline_merge_full_model_age_seconds",
-		"Age of the newest full model, or of the MergeJob where there is none yet.",
+		"Age of the newest full model, or of the MergeJob before the first one.",
 		[]string{labelNamespace, labelName, labelPool}, nil)
 	incrementDesc = prometheus.NewDesc("tideline_merge_newest_increment_age_seconds",
-		"Age of the newest increment, by the store's clock; absent before one was seen.",
+		"Age of the newest increment, by the store's clock; absent before the first one.",
 		[]string{labelNamespace, labelName, labelPool}, nil)
 	intervalDesc = prometheus.NewDesc("tideline_merge_interval_seconds",
-		"Age of the full model at which it is merged again; absent for a merge without a schedule.",
+		"Age of the full model at which the next merge is due; absent without a schedule.",
 		[]string{labelNamespace, labelName, labelPool}, nil)
 	lineDesc     = prometheus.NewDesc("tideline_merge_line_length", "Merges that wait for their turn.", []string{labelPool}, nil)
 	awaitingDesc = prometheus.NewDesc("tideline_merge_awaiting_approval",
-		"Merges that are due and wait for somebody to approve their tier.", []string{labelPool}, nil)
+		"Merges that are due and wait for approval of their tier.", []string{labelPool}, nil)
 	headDesc = prometheus.NewDesc("tideline_merge_head_wait_seconds",
-		"How long the head of the line has been asking for its place; absent while nobody asks.", []string{labelPool}, nil)
+		"How long the head of the line has been asking for its place; absent if no merge asks.", []string{labelPool}, nil)
 )
 
-// ages tells the figures that grow by themselves, from the MergeJobs in the manager's cache, when it is asked: one series for
-// each model and figure, because how old a model is concerns its owner and nobody else.
+// ages computes, at each scrape, figures that grow with time from the MergeJobs in the manager's cache. It has one series
+// for each model, because its owner wants to know the age of this one model.
 type ages struct {
 	jobs    toolscache.Store
 	elected <-chan struct{}
 	now     func() time.Time
 }
 
-// Describe sends what the metrics are.
+// Describe sends the descriptions of the metrics.
 func (*ages) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{fullDesc, incrementDesc, intervalDesc, lineDesc, headDesc, awaitingDesc} {
 		to <- d
 	}
 }
 
-// Collect sends them; nothing from an operator that stands by.
+// Collect sends them; nothing in a standby operator.
 func (a *ages) Collect(to chan<- prometheus.Metric) {
 	select {
 	case <-a.elected:

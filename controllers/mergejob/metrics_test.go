@@ -111,19 +111,19 @@ func TestMetricsAgreeWithTheirPage(t *testing.T) {
 func TestAgesGrowByThemselves(t *testing.T) {
 	_, registry := served(t, leads(), asking())
 	NewWithT(t).Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP tideline_merge_full_model_age_seconds Age of the newest full model, or of the MergeJob where there is none yet.
+# HELP tideline_merge_full_model_age_seconds Age of the newest full model, or of the MergeJob before the first one.
 # TYPE tideline_merge_full_model_age_seconds gauge
 tideline_merge_full_model_age_seconds{name="ctr",namespace="ads",pool="merges"} 39600
-# HELP tideline_merge_head_wait_seconds How long the head of the line has been asking for its place; absent while nobody asks.
+# HELP tideline_merge_head_wait_seconds How long the head of the line has been asking for its place; absent if no merge asks.
 # TYPE tideline_merge_head_wait_seconds gauge
 tideline_merge_head_wait_seconds{pool="merges"} 120
-# HELP tideline_merge_interval_seconds Age of the full model at which it is merged again; absent for a merge without a schedule.
+# HELP tideline_merge_interval_seconds Age of the full model at which the next merge is due; absent without a schedule.
 # TYPE tideline_merge_interval_seconds gauge
 tideline_merge_interval_seconds{name="ctr",namespace="ads",pool="merges"} 36000
 # HELP tideline_merge_line_length Merges that wait for their turn.
 # TYPE tideline_merge_line_length gauge
 tideline_merge_line_length{pool="merges"} 1
-# HELP tideline_merge_newest_increment_age_seconds Age of the newest increment, by the store's clock; absent before one was seen.
+# HELP tideline_merge_newest_increment_age_seconds Age of the newest increment, by the store's clock; absent before the first one.
 # TYPE tideline_merge_newest_increment_age_seconds gauge
 tideline_merge_newest_increment_age_seconds{name="ctr",namespace="ads",pool="merges"} 300
 `), "tideline_merge_full_model_age_seconds", "tideline_merge_head_wait_seconds", "tideline_merge_interval_seconds",
@@ -136,7 +136,7 @@ func TestMergesThatAwaitApprovalAreCounted(t *testing.T) {
 	held.Status.Reason = v1alpha1.ReasonAwaitingApproval
 	_, registry := served(t, leads(), held)
 	NewWithT(t).Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP tideline_merge_awaiting_approval Merges that are due and wait for somebody to approve their tier.
+# HELP tideline_merge_awaiting_approval Merges that are due and wait for approval of their tier.
 # TYPE tideline_merge_awaiting_approval gauge
 tideline_merge_awaiting_approval{pool="merges"} 1
 `), "tideline_merge_awaiting_approval")).To(Succeed())

@@ -33,7 +33,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed
 		return o, err
 	}
 	jobs := &v1alpha1.MergeJobList{}
-	// As they are in the cache: whoever changes one works on a copy.
+	// Not copied: a caller that changes an object copies it first.
 	if err := r.client.List(ctx, jobs, client.MatchingFields{jobsByPool: pool}, client.UnsafeDisableDeepCopy); err != nil {
 		return o, fmt.Errorf("list the MergeJobs of pool %s: %w", pool, err)
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVo
 	return err
 }
 
-// observeRivals finds who else merges the model.
+// observeRivals finds other MergeJobs of the model.
 func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job) error {
 	known := map[types.UID]bool{job.Object.UID: true}
 	for _, place := range mergepod.Places(job.Object) {

@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/recorder"
 )
 
-// report writes the status when it is due, also after a problem, and then tells the story in events. It returns when to look
-// again; zero for never.
+// report writes the status when it is due, also after a problem, and then emits events. It returns when to reconcile again;
+// zero for never.
 func (r *Reconciler) report(
 	ctx context.Context, pool types.NamespacedName, d *merging.JobDecision, p *kube.Problem, now time.Time,
 ) (time.Duration, error) {
@@ -41,7 +41,7 @@ func (r *Reconciler) report(
 	case p != nil && p.Reason == v1alpha1.ReasonPredecessorLeaving:
 		return kube.StaleInterval, nil // What has the name is being deleted.
 	case p != nil:
-		log.FromContext(ctx).Error(p.Err, "Cannot carry out what was decided", "job", d.Job.Key().String(), "reason", p.Reason)
+		log.FromContext(ctx).Error(p.Err, "Cannot apply a decision", "job", d.Job.Key().String(), "reason", p.Reason)
 		if r.memory.noteRefusal(d.Job.Object, merging.Problem{Reason: p.Reason, Message: p.Message}) {
 			return time.Millisecond, nil // The next plan knows of it, and says what becomes of the run.
 		}
@@ -77,7 +77,7 @@ func (r *Reconciler) writeWhenDue(
 	return 0, nil
 }
 
-// emitEvents emits the events of a transition and logs it, once.
+// emitEvents emits the events of a change of the status, and logs it.
 func (r *Reconciler) emitEvents(ctx context.Context, job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
 	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
 		attempt := ""

@@ -38,8 +38,8 @@ const (
 	hurryInterval, troubleInterval, lastTrouble = time.Second, 10 * time.Second, 5 * time.Minute
 )
 
-// stores observes the stores of MergeJobs, each by itself and a few at a time, and keeps what was seen. A store that does not
-// answer holds nobody up but its own job.
+// stores reads the stores of MergeJobs, a few at a time, and keeps the results. A store that does not answer delays only
+// its own job.
 type stores struct {
 	client client.Client
 	// live reads Secrets past the caches.
@@ -60,7 +60,7 @@ type seen struct {
 	job      types.UID
 	at       time.Time
 	sighting *merging.Sighting
-	// hurry is true when a decision waits for news.
+	// hurry is true if a decision waits for a new reading.
 	hurry bool
 	// failures in a row.
 	failures int
@@ -108,7 +108,7 @@ func (s *stores) lastSighting(job *v1alpha1.MergeJob) *merging.Sighting {
 	return nil
 }
 
-// readSoon has the store read soon, because a decision waits for it.
+// readSoon requests a reading of the store, because a decision waits for it.
 func (s *stores) readSoon(job types.NamespacedName) {
 	s.mu.Lock()
 	last := s.seen[job]
@@ -162,8 +162,8 @@ func (s *stores) reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: s.timeUntilRead(req.NamespacedName, job)}, nil
 }
 
-// timeUntilRead is how long the store is left alone; zero for one that is to be read now. The time at which a merge is due is
-// one to look.
+// timeUntilRead is how long until the store is read again; zero for now. When a merge becomes due its store is read,
+// because the run needs the present list of increments.
 func (s *stores) timeUntilRead(key types.NamespacedName, job *v1alpha1.MergeJob) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
 	}
 }
 
-// readCredentials reads the Secret that the job names, by its name, in the job's namespace. Its error is for users.
+// readCredentials reads the job's Secret from the job's namespace. Its error is for users.
 func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (modelstore.Credentials, error) {
 	name := job.Spec.Store.CredentialsSecretName
 	if job.Spec.Store.Provider != v1alpha1.StoreS3 {
@@ -265,7 +265,7 @@ func (s *stores) readCredentials(ctx context.Context, job *v1alpha1.MergeJob) (m
 	case apierrors.IsNotFound(err):
 		return modelstore.Credentials{}, fmt.Errorf( //nolint:staticcheck // a kind, for users
 			"Secret %s of spec.store.credentialsSecretName does not exist: create it with the keys AWS_ACCESS_KEY_ID and "+
-				"AWS_SECRET_ACCESS_KEY; the merge goes on by itself then", name)
+				"AWS_SECRET_ACCESS_KEY; then the merge continues by itself", name)
 	case err != nil:
 		return modelstore.Credentials{}, fmt.Errorf("the operator cannot read Secret %s: %w", name, err)
 	}
@@ -287,7 +287,7 @@ var reasons = map[modelstore.Reason]string{
 	modelstore.Refused:            v1alpha1.ReasonStoreUnreachable,
 }
 
-// storeTrouble is an error of the store in the words of a condition.
+// storeTrouble turns an error of the store into reason and message of a condition.
 func storeTrouble(err error) *merging.Trouble {
 	t := &merging.Trouble{Reason: v1alpha1.ReasonStoreUnreachable, Message: asSentence(err.Error())}
 	var known *modelstore.Error
@@ -298,7 +298,7 @@ func storeTrouble(err error) *merging.Trouble {
 	return t
 }
 
-// asSentence makes a sentence of an error's words.
+// asSentence makes a sentence of an error message.
 func asSentence(words string) string {
 	if words == "" {
 		return words

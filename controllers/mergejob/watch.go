@@ -28,8 +28,8 @@ func poolOf(job *v1alpha1.MergeJob) string {
 	return job.Spec.Pool
 }
 
-// gathering is how long events of a pool are gathered before it is decided on: the pods of a gang are created, placed and run
-// within moments of one another, and one decision does for all of them.
+// gathering is how long events of a pool are collected before a decision. The pods of a gang are created, placed and
+// started within moments, and one decision covers them all.
 const gathering = 20 * time.Millisecond
 
 // wakePools wakes the pools that an object concerns.
@@ -64,7 +64,7 @@ func (r *Reconciler) poolsOfJob(ctx context.Context, o client.Object) []string {
 	return pools
 }
 
-// poolsOfModel are those in which the pod's model is merged: also pods of a job that is gone keep others waiting.
+// poolsOfModel are the pools in which the pod's model is merged. Pods of a deleted job make others wait too.
 func (r *Reconciler) poolsOfModel(ctx context.Context, o client.Object) []string {
 	if _, _, ours := ownerOf(o); !ours {
 		return nil
@@ -82,7 +82,7 @@ func (r *Reconciler) poolsOfOwner(ctx context.Context, o client.Object) []string
 	return r.poolsOf(ctx, key)
 }
 
-// poolsOfCore are the pool in which a PodGroup asks or runs, if it is the core of a merge: of no other is it known without its
+// poolsOfCore is the pool of a PodGroup that is the core of a merge. The pool of other PodGroups is known only from their
 // MergeJob.
 func poolsOfCore(o client.Object) []string {
 	key, _, ours := ownerOf(o)
@@ -92,12 +92,13 @@ func poolsOfCore(o client.Object) []string {
 	return []string{gang.MembershipOf(o).Queue}
 }
 
-// poolsOfGroup are those that a PodGroup concerns, also one whose MergeJob is gone: the next waits until it is gone too.
+// poolsOfGroup are the pools that a PodGroup concerns, also after its MergeJob was deleted: the next merge waits until the
+// PodGroup is gone.
 func (r *Reconciler) poolsOfGroup(ctx context.Context, o client.Object) []string {
 	return append(r.poolsOfOwner(ctx, o), poolsOfCore(o)...)
 }
 
-// poolsOfKey are that of a MergeJob of which the object has only the name.
+// poolsOfKey is the pool of a MergeJob that an object names.
 func (r *Reconciler) poolsOfKey(ctx context.Context, o client.Object) []string {
 	return r.poolsOf(ctx, client.ObjectKeyFromObject(o))
 }
@@ -110,7 +111,7 @@ func (r *Reconciler) poolsOf(ctx context.Context, key types.NamespacedName) []st
 	return []string{poolOf(job)}
 }
 
-// allPools wakes every pool: what concerns them all changes once in a blue moon.
+// allPools wakes every pool. Changes that concern them all are rare.
 func (r *Reconciler) allPools(ctx context.Context, _ client.Object) []string {
 	return r.poolsWhere(ctx)
 }
@@ -134,7 +135,7 @@ func (r *Reconciler) poolsOfNamespace(ctx context.Context, namespace client.Obje
 
 func poolOfQueue(_ context.Context, queue client.Object) []string { return []string{queue.GetName()} }
 
-// notePods passes on what the reconciler reads of a pod, and notes when Volcano placed one, of whomever.
+// notePods passes on changes of pods that the reconciler reads, and records when Volcano placed any pod.
 func (r *Reconciler) notePods() builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		r.changes.seePod(e.ObjectOld, e.ObjectNew)

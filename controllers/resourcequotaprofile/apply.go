@@ -41,7 +41,7 @@ func (r *Reconciler) apply(ctx context.Context, d *quota.ProfileDecision, now ti
 	return applied{queue: p, known: !r.memory.noteRefusal(d.Profile, p.Err.Error(), now)}
 }
 
-// isStale tells of a problem that another look at the cluster may mend.
+// isStale tells whether a problem may be due to an old cache, so that a new evaluation may solve it.
 func isStale(p *kube.Problem) bool { return p.Class == kube.Retry || apierrors.IsConflict(p.Err) }
 
 func (r *Reconciler) applyQueue(ctx context.Context, d *quota.ProfileDecision) *kube.Problem {
@@ -68,7 +68,7 @@ func (r *Reconciler) patchQueue(ctx context.Context, d *quota.ProfileDecision) e
 	return r.applier.Writes.Wrote(all, queue)
 }
 
-// createQueue creates a Queue. It has no owner: a profile that is deleted must take no Queue with it that still holds jobs.
+// createQueue creates a Queue without an owner reference: deleting a profile must not delete a Queue that still holds jobs.
 func (r *Reconciler) createQueue(ctx context.Context, share *gang.Share) error {
 	queue := share.Queue()
 	if err := r.client.Create(ctx, queue, client.FieldOwner(kube.FieldManager)); err != nil {
@@ -83,8 +83,8 @@ func (r *Reconciler) applyForGone(ctx context.Context, d *quota.Decision) (time.
 	return again, errors.Join(err, r.applyPlaceholders(ctx, nil, d.Abandoned))
 }
 
-// deleteQueues deletes Queues of profiles that are gone, if the API server itself says that they hold nothing: a PodGroup that
-// was just created is in no cache yet, and would be in a Queue that does not exist. It returns when to look again; zero is for
+// deleteQueues deletes Queues of deleted profiles, if the API server itself lists no PodGroup in them. A PodGroup that was
+// just created is in no cache yet, and would be left in a Queue that does not exist. It returns when to try again; zero for
 // never.
 func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef) (time.Duration, error) {
 	if len(queues) == 0 {
@@ -107,11 +107,11 @@ func (r *Reconciler) deleteQueues(ctx context.Context, queues []quota.QueueRef) 
 		queue.SetUID(q.UID)
 		switch p := kube.ProblemOf(r.applier.Delete(ctx, all, queue), "delete Queue "+q.Name); {
 		case p == nil:
-			log.FromContext(ctx).Info("Deleted a Queue that holds nothing, and whose profile is gone", "queue", q.Name)
+			log.FromContext(ctx).Info("Deleted the empty Queue of a deleted profile", "queue", q.Name)
 		case p.Class == kube.Retry:
 			errs = append(errs, p.Err)
 		default:
-			log.FromContext(ctx).Error(p.Err, "Cannot delete a Queue whose profile is gone", "queue", q.Name)
+			log.FromContext(ctx).Error(p.Err, "Cannot delete the Queue of a deleted profile", "queue", q.Name)
 			again = quota.RefusedInterval
 		}
 	}

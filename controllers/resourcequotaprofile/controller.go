@@ -47,7 +47,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// gathering is how long changes of pods and jobs are gathered, which are many and change figures alone.
+	// gathering is how long changes of pods and jobs are collected. They are many, and change only figures.
 	gathering = time.Second
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
@@ -71,12 +71,12 @@ type Reconciler struct {
 	now      func() time.Time
 }
 
-// Dependencies are what the reconciler shares with those of other kinds.
+// Dependencies are what the reconciler shares with the reconcilers of other kinds.
 type Dependencies struct {
 	// Namespace is the operator's own.
 	Namespace string
 	Arbiter   Arbiter
-	// Volcano knows whether Volcano's kinds are served. It must have looked.
+	// Volcano knows whether the API server serves Volcano's kinds. It must be ready.
 	Volcano *kube.Kinds
 	// Spent tells what users of a profile have used of accelerators in a window of time.
 	Spent func(profile string, window time.Duration) (admission.Spending, error)

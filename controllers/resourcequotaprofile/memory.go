@@ -12,8 +12,8 @@ import (
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
-// memory holds what no cache keeps. Losing it, as a restart does, loses no decision: specs are checked anew, and what Volcano
-// refused it refuses again. Only the one reconcile at a time uses it.
+// memory holds what no cache has. A restart loses it without harm: specs are checked again, and Volcano repeats its
+// refusals. It needs no lock, because one reconcile runs at a time.
 type memory struct {
 	profiles map[types.UID]*remembered
 	// waits are those of the last decision.
@@ -21,7 +21,7 @@ type memory struct {
 }
 
 type remembered struct {
-	// checked is the generation whose spec was held to its rules, and invalid what they said.
+	// checked is the generation whose spec was validated, and invalid the result.
 	checked int64
 	invalid string
 	// refusal is what was said against the Queue, for that generation; empty for nothing.
@@ -42,7 +42,7 @@ func (m *memory) entryFor(p *v1alpha1.ResourceQuotaProfile) *remembered {
 	return m.profiles[p.UID]
 }
 
-// forgetGone forgets profiles that are gone.
+// forgetGone drops deleted profiles.
 func (m *memory) forgetGone(there []v1alpha1.ResourceQuotaProfile) {
 	stay := make(map[types.UID]*remembered, len(there))
 	for i := range there {
@@ -51,7 +51,7 @@ func (m *memory) forgetGone(there []v1alpha1.ResourceQuotaProfile) {
 	m.profiles = stay
 }
 
-// checkSpec holds a spec to its rules, once per generation.
+// checkSpec validates a spec, once per generation.
 func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
 	known := m.entryFor(p)
 	if known.checked != p.Generation {
@@ -64,7 +64,7 @@ func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1al
 	return known.invalid, nil
 }
 
-// noteRefusal notes what was said against the Queue, and when. It returns false for what is known already.
+// noteRefusal records a refusal of the Queue and its time. It returns false if it is known already.
 func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now time.Time) bool {
 	known := m.entryFor(p)
 	known.tried = now
@@ -75,8 +75,7 @@ func (m *memory) noteRefusal(p *v1alpha1.ResourceQuotaProfile, said string, now 
 	return true
 }
 
-// notePlaceholders notes what became of holding the room of a reservation: an error that another try alone does not mend is a
-// refusal.
+// notePlaceholders records the result of creating placeholders. An error that a new try alone does not solve is a refusal.
 func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation string, err error) {
 	known := m.entryFor(p)
 	problem := kube.ProblemOf(err, "create what holds the room")
@@ -91,7 +90,7 @@ func (m *memory) notePlaceholders(p *v1alpha1.ResourceQuotaProfile, reservation 
 	}
 }
 
-// refusalOf is what was last said against holding the room of a reservation; nil for nothing.
+// refusalOf is the last refusal of a reservation's placeholders; nil for none.
 func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string) *quota.Refusal {
 	if refusal, refused := m.entryFor(p).placeholders[reservation]; refused {
 		return &refusal
@@ -99,10 +98,10 @@ func (m *memory) refusalOf(p *v1alpha1.ResourceQuotaProfile, reservation string)
 	return nil
 }
 
-// forgetRefusal notes that the Queue is as it should be.
+// forgetRefusal records that the Queue was written.
 func (m *memory) forgetRefusal(p *v1alpha1.ResourceQuotaProfile) { m.entryFor(p).refusal = "" }
 
-// lastRefusal is what was last said against the Queue of this generation, and when; empty for nothing.
+// lastRefusal is the last refusal of the Queue for this generation, and its time; empty for none.
 func (m *memory) lastRefusal(p *v1alpha1.ResourceQuotaProfile) (said string, at time.Time) {
 	if known := m.entryFor(p); known.generation == p.Generation && known.refusal != "" {
 		return known.refusal, known.tried

@@ -64,7 +64,7 @@ func registerMetrics(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Describe sends what the metrics are.
+// Describe sends the descriptions of the metrics.
 func (*metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{resourcesDesc, acceleratorsDesc, profileJobsDesc, overBudgetDesc} {
 		to <- d

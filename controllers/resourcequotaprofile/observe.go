@@ -36,7 +36,7 @@ func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	}
 	for i, read := range reads {
 		if i > 1 && len(o.Profiles) == 0 && len(o.Placeholders) == 0 {
-			break // What else there is concerns nobody.
+			break // Further reservations concern no task.
 		}
 		if err := read(ctx, &o); err != nil {
 			return o, err
@@ -164,7 +164,7 @@ func (r *Reconciler) observeOffers(ctx context.Context, o *quota.Observed) error
 	return nil
 }
 
-// addHeld adds what a pod holds to what is known under a name.
+// addHeld adds what a pod holds to the amounts under a name.
 func addHeld(to map[string]capacity.Amounts, name string, p *corev1.Pod) {
 	if to[name] == nil {
 		to[name] = capacity.Amounts{}
@@ -174,7 +174,7 @@ func addHeld(to map[string]capacity.Amounts, name string, p *corev1.Pod) {
 	}
 }
 
-// holdsPlace tells of a pod that has a place on a node.
+// holdsPlace tells whether a pod occupies a node.
 func holdsPlace(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
@@ -208,7 +208,7 @@ func (r *Reconciler) observeJobs(ctx context.Context, o *quota.Observed) error {
 	return nil
 }
 
-// standing is whether a job runs, or waits for room or its turn, or for somebody to approve it.
+// standing tells whether a job runs, waits for room or its turn, or waits for approval.
 type standing string
 
 const (
@@ -274,7 +274,7 @@ func (r *Reconciler) observeGangs(ctx context.Context, o *quota.Observed) error 
 	return nil
 }
 
-// onChangeOf passes on updates of what is read of an object.
+// onChangeOf passes on updates that change what read returns.
 func onChangeOf(read func(client.Object) any) builder.WatchesOption {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(read(e.ObjectOld), read(e.ObjectNew))
@@ -309,7 +309,7 @@ func readMerge(o client.Object) any {
 	return nil
 }
 
-// observeBudgets asks what was used of each.
+// observeBudgets reads the use of each budget.
 func (r *Reconciler) observeBudgets(_ context.Context, o *quota.Observed) error {
 	o.Budgets = map[string][]quota.Budget{}
 	for _, p := range o.Profiles {

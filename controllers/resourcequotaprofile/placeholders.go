@@ -19,8 +19,8 @@ import (
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
-// reservationOf is the reservation whose room an object holds; false for one that is not ours. Labels alone do not count: whoever
-// may write pods may write them.
+// reservationOf is the reservation whose room an object holds; false for an object that Tideline did not create. Labels
+// alone do not count, because any user who may create pods can write them.
 func (r *Reconciler) reservationOf(o client.Object) (quota.ReservationKey, bool) {
 	owner := metav1.GetControllerOf(o)
 	name := o.GetLabels()[v1alpha1.LabelReservation]
@@ -79,8 +79,8 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 	return nil
 }
 
-// applyPlaceholders carries out what is decided about the reservations of a profile, nil for one that is gone. What is refused
-// the next plan says.
+// applyPlaceholders carries out the decisions about the reservations of a profile; nil for a deleted one. The next plan
+// reports refusals.
 func (r *Reconciler) applyPlaceholders(
 	ctx context.Context, profile *v1alpha1.ResourceQuotaProfile, decided []quota.PlaceholderDecision,
 ) error {
@@ -133,14 +133,14 @@ func (r *Reconciler) applyPlaceholder(ctx context.Context, d *quota.PlaceholderD
 	return nil
 }
 
-// createPlaceholder creates an object that may be there already, because the cache has not seen it yet.
+// createPlaceholder creates an object. It may exist already, if the cache has not seen it yet.
 func (r *Reconciler) createPlaceholder(ctx context.Context, o client.Object) error {
 	err := r.client.Create(ctx, o, client.FieldOwner(kube.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("create what holds room for a reservation: %w", err)
+		return fmt.Errorf("create a placeholder of a reservation: %w", err)
 	}
 	return r.applier.Writes.Wrote(all, o)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/internal/quota"
 )
 
-// report writes the status when it is due, also after a problem, and then tells what changed. It returns when to look again; zero
-// for never.
+// report writes the status when it is due, also after a problem, and then emits events. It returns when to reconcile again;
+// zero for never.
 func (r *Reconciler) report(ctx context.Context, d *quota.ProfileDecision, a applied, now time.Time) (time.Duration, error) {
 	if a.queue != nil && isStale(a.queue) {
 		return 0, a.queue.Err // The status would say what is not so.
@@ -66,7 +66,7 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 // noteLimit is how long the note of an event may be, by the API server.
 const noteLimit = 1024
 
-// emitEvent emits an event and logs when the profile came to be otherwise, once.
+// emitEvent emits an event, and logs, when the reason of the profile changed.
 func (r *Reconciler) emitEvent(ctx context.Context, d *quota.ProfileDecision) {
 	if d.Status.Reason == d.Profile.Status.Reason || d.Status.Reason == v1alpha1.ReasonQueueChanging {
 		return
