@@ -109,7 +109,7 @@ func TestReservationSaysWhatRefusesIt(t *testing.T) {
 	b.step()
 	g.Expect(b.says().Phase).To(Equal(v1alpha1.ReservationGathering))
 	g.Expect(b.says().Reason).To(Equal("Rejected"))
-	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation or what `+
+	g.Expect(b.says().Message).To(Equal(`Pod "x" is invalid: must be a standard resource. Correct the reservation or what ` +
 		`refuses it. Tideline keeps trying.`))
 	room.Refused.Said = strings.Repeat("é", 2000)
 	b.o.Placeholders[ReservationKey{"ads", "launch"}] = room
@@ -196,22 +196,22 @@ func TestWhoTakesTheRoom(t *testing.T) {
 		},
 		"one of somebody else": {
 			change: func(t *Task) { t.Owner = "mallory" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. The job gets no room of it. Ask "+
+			message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. The job gets no room of it. Ask " +
 				"mallory to delete the job, or correct the reservation's forTask or forOwner.",
 		},
 		"one of somebody else that came before": {
 			change: func(t *Task) { t.Owner, t.Created = "mallory", t.Created.Add(-time.Hour) }, phase: held,
-			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. "+
+			reason: v1alpha1.ReasonOtherOwner, message: "Job ads-dev/launch belongs to mallory, and the reservation is for alice. " +
 				"The job gets no room of it. Ask mallory to delete the job, or correct the reservation's forTask or forOwner.",
 		},
 		"one of somebody else that has places": {
 			change: func(t *Task) { t.Owner, t.Placed = "Alice", true }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice. The job gets no room of it. Ask Alice "+
+			message: "Job ads-dev/launch belongs to Alice, and the reservation is for alice. The job gets no room of it. Ask Alice " +
 				"to delete the job, or correct the reservation's forTask or forOwner.",
 		},
 		"one that names no owner": {
 			change: func(t *Task) { t.Owner = "" }, phase: held, reason: v1alpha1.ReasonOtherOwner,
-			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Create the "+
+			message: "Job ads-dev/launch has no owner, and the reservation is for alice. The job gets no room of it. Create the " +
 				"job again with spec.owner alice, or correct the reservation's forTask.",
 		},
 	} {
