@@ -4,7 +4,7 @@ package v1alpha1
 // keeps reports from being made.
 const (
 	// ConditionMailed is True once all who are to get the last report by mail have got it, and False while some have not, or will
-	// not; absent where nobody is to get it.
+	// not; absent without recipients.
 	ConditionMailed = "Mailed"
 )
 
@@ -22,7 +22,7 @@ const (
 	ReasonInvalidPriceList = "InvalidPriceList"
 	// ReasonInvalidDirectory: the directory cannot be read, or spec.directoryRef names none.
 	ReasonInvalidDirectory = "InvalidDirectory"
-	// ReasonNoLedger: the operator keeps no ledger, of which reports are made.
+	// ReasonNoLedger: the operator keeps no ledger, which reports need.
 	ReasonNoLedger = "NoLedger"
 	// ReasonAllMailed: every mail was accepted.
 	ReasonAllMailed = "AllMailed"
@@ -32,6 +32,6 @@ const (
 	ReasonMailServerUnavailable = "MailServerUnavailable"
 	// ReasonInvalidMailServer: the Secret of the server for mail is missing or wrong, or the server refuses its password.
 	ReasonInvalidMailServer = "InvalidMailServer"
-	// ReasonSomeRefused: some mails were refused for good, or nobody knows whether they arrived.
+	// ReasonSomeRefused: some mails were refused for good, or their arrival is uncertain.
 	ReasonSomeRefused = "SomeRefused"
 )

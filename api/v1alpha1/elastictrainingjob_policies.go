@@ -167,7 +167,7 @@ type FailureRule struct {
 	// +optional
 	OnExitCodes *ExitCodes `json:"onExitCodes,omitempty"`
 
-	// OnPodConditions lists conditions of the pod, any of which must be True, for example DisruptionTarget.
+	// OnPodConditions lists conditions of the pod. One of them must be True, for example DisruptionTarget.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -175,8 +175,7 @@ type FailureRule struct {
 	// +kubebuilder:validation:items:MaxLength=316
 	OnPodConditions []string `json:"onPodConditions,omitzero"`
 
-	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of the container that failed, any of which must be
-	// given, for example OOMKilled.
+	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of the container that failed. One of them must match, for example OOMKilled.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -90,7 +90,7 @@ func TestMetrics(t *testing.T) {
 	g.Expect(valuesOf(g, registry)).To(And(HaveKeyWithValue("tideline_cost_report_cost CNY total", 98.0),
 		Not(HaveKey("tideline_cost_report_cost EUR total")), Not(HaveKey("tideline_cost_report_cost CNY waste")),
 		Not(HaveKey("tideline_cost_report_utilization_ratio"))),
-		"in another currency, and of what nobody knows no more is told")
+		"in another currency, and unknown figures are removed")
 	m.observeNumbers("weekly", nil)
 	m.observeMails("weekly", nil)
 	m.observeDecision("weekly", &costreport.Decision{})

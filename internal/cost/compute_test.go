@@ -35,7 +35,7 @@ func surplus(h *Held) { h.Surplus = true }
 
 func model(name string) func(*Held) { return func(h *Held) { h.Model = name } }
 
-// seen is what workers of ctr used: so many cores and GiB, of so many tenths of the time, and of the rest nobody knows.
+// seen is what workers of ctr used: so many cores and GiB in so many tenths of the time; the rest is unknown.
 func seen(cores float64, gib, tenths int64) Used {
 	u := Used{Day: monday, Key: sizing.Key{
 		Namespace: "ads", Kind: "ElasticTrainingJob", Task: "ctr", Role: sizing.Worker, Container: "pytorch",
@@ -247,9 +247,9 @@ func TestWhatWasLost(t *testing.T) {
 		g.Expect(rowOf(r, dimension, keys[1]).AcceleratorHours).To(equal("1"))
 	}
 	in.Losses[0].Pods[0].Number = 1000
-	g.Expect(rowOf(Compute(in), ByUser, Key{User: "alice"}).Cost).To(equal("0"), "nobody costs less than nothing")
-	nobody := Owner{User: "nobody"}
-	in.Losses = []Loss{{Of: nobody, For: &winner.Owner, Pods: gang(monday, monday.Add(time.Hour))}}
+	g.Expect(rowOf(Compute(in), ByUser, Key{User: "alice"}).Cost).To(equal("0"), "no cost is negative")
+	poor := Owner{User: "poor"}
+	in.Losses = []Loss{{Of: poor, For: &winner.Owner, Pods: gang(monday, monday.Add(time.Hour))}}
 	r = Compute(in)
 	g.Expect(rowOf(r, ByUser, Key{User: "bob"}).Cost).To(equal("10.74"), "what was not paid is not moved")
 	g.Expect(r.By[ByUser]).To(HaveLen(2))
@@ -321,7 +321,7 @@ func TestChangeAgainstTheLastReport(t *testing.T) {
 	g.Expect(r.By[ByUser][0].Before).To(BeNil())
 }
 
-// periods are earlier reports of so much each, the last of which ends when the period begins.
+// periods are earlier reports of so much each. The last one ends when the period begins.
 func periods(in *Input, costs ...float64) []Earlier {
 	var all []Earlier
 	for i, cost := range costs {

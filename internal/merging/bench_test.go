@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkPlan decides about a pool of 100 merges of which none is due.
+// BenchmarkPlan decides about a pool of 100 merges that are not due.
 func BenchmarkPlan(b *testing.B) {
 	w := newSimulator(&testing.T{}, 4)
 	for i := range 100 {

@@ -61,7 +61,7 @@ func (p *overloaded) slope(i int) float64 {
 }
 
 // call has the head of the line merge, which takes some time, or time pass until there is one. It returns who merged, -1 for
-// nobody, and who waited.
+// none, and how long merges waited.
 func (p *overloaded) call(run time.Duration) (head int, waiting []int) {
 	d := Plan(p.o, p.now)
 	head = -1

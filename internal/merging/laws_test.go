@@ -188,7 +188,7 @@ func (l *randomPool) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
 	}
 }
 
-// judgeTurn: nobody asks while another does, or from behind one that may.
+// judgeTurn checks that one merge asks at a time, and none from behind one that may ask.
 func (l *randomPool) judgeTurn(d *Decision, asker int) {
 	x := &d.Jobs[asker]
 	returns := x.Job.Object.Status.Run != nil

@@ -162,7 +162,7 @@ func TestLostPodTakesTheAttemptBackAndItAsksAgainFirst(t *testing.T) {
 	w.settle()
 	run := m.status().Run
 	g.Expect(run.Attempt).To(Equal(int32(2)))
-	g.Expect(m.status().History).To(BeEmpty(), "it is the same run, and nobody's failure")
+	g.Expect(m.status().History).To(BeEmpty(), "it is the same run, and no failure")
 	// The heavy one asked while the other ran, and stays head; the run that was taken back is the next.
 	g.Expect(w.calls).To(Equal([]string{"a", "heavy"}))
 	w.merge(w.jobs[1])
@@ -319,7 +319,7 @@ func TestSuspendStopsTheRun(t *testing.T) {
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning))
 }
 
-func TestTierOrdersTheLineAndMakesNobodyDueEarlier(t *testing.T) {
+func TestTierOrdersTheLineAndMakesNoMergeDueEarlier(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
 	w.add("busy").full(w, 50*time.Hour)
@@ -394,7 +394,7 @@ func TestRefusedSurplusIsNotAskedForAgain(t *testing.T) {
 	g.Expect(d.Status.Message).To(ContainSubstring("continues without its surplus: Cannot create pod a-merge-4"))
 }
 
-func TestUncountableRequestsReachNobody(t *testing.T) {
+func TestUncountableRequestsStayAway(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 4)
 	m := w.add("a", func(s *v1alpha1.MergeJobSpec) {

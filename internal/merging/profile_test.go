@@ -67,7 +67,7 @@ func TestTierByGroup(t *testing.T) {
 	}{
 		"a group that may have less":   {[]string{"interns"}, false, "allows exploratory to ivy as a member of interns. Delete"},
 		"a group that may have more":   {[]string{"interns", "leads"}, false, ""},
-		"a group that nobody checked":  {[]string{"leads"}, true, "allows exploratory to ivy. Delete"},
+		"an unchecked group":           {[]string{"leads"}, true, "allows exploratory to ivy. Delete"},
 		"a group that no entry is for": {[]string{"ml"}, false, "allows exploratory to ivy. Delete"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
 	m := w.add("a").full(w, time.Hour)
 	m.profile = approving()
 	w.settle()
-	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotDue), "nobody is asked before it is due")
+	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotDue), "it needs no approval before it is due")
 	before := m.status().DeepCopy()
 	w.pass(10 * time.Hour)
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonAwaitingApproval))

@@ -35,13 +35,13 @@ type randomPool struct {
 type model struct {
 	// content is how many of the store's increments each full model holds, from the first on.
 	content map[string]int
-	// foreign is true once others made or removed full models: what those hold nobody knows.
+	// foreign is true once others made or removed full models, whose content is unknown.
 	foreign bool
 	// fits is since when the head has asked, and is not short by Tideline's count.
 	fits time.Time
 	// late is a look at the store that has begun and whose result has not arrived.
 	late *Sighting
-	// refused is the attempt of which the API server refuses something.
+	// refused is the attempt whose objects the API server refuses.
 	refused string
 }
 
@@ -239,7 +239,7 @@ func (l *randomPool) complete(m *merger) {
 	}
 	base, known := k.content[run.Base]
 	if run.Base != "" && run.Base != "base" && !known {
-		l.breaks("run %s has a base %s that nobody made", run.ID, run.Base)
+		l.breaks("run %s has an unknown base %s", run.ID, run.Base)
 	}
 	end := base + len(m.names)
 	if end > len(m.store.increments) || !slices.Equal(m.names, m.store.increments[base:end]) {

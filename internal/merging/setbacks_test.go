@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-func TestWhoCannotReadTheStoreKeepsNobodyFromIt(t *testing.T) {
+func TestUnreadableStoreDoesNotBlockAModel(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 8)
 	first := w.add("a").full(w, 12*time.Hour)

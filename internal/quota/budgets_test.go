@@ -21,7 +21,7 @@ func TestBudgetsThatAreUsedUp(t *testing.T) {
 		message string
 		over    int
 	}{
-		"nobody": {Budget{Known: true, ByUser: map[string]int64{"alice": 500*admission.Hour - 1}}, "", "", 0},
+		"no user": {Budget{Known: true, ByUser: map[string]int64{"alice": 500*admission.Hour - 1}}, "", "", 0},
 		"one": {
 			Budget{Known: true, ByUser: map[string]int64{"alice": 500 * admission.Hour, "bob": 1, "": 900 * admission.Hour}},
 			metav1.ConditionTrue,

@@ -391,7 +391,7 @@ func TestAbsurdQuantities(t *testing.T) {
 	g.Expect(condition(rest, v1alpha1.ConditionOvercommitted)).NotTo(BeNil())
 }
 
-func TestUnknownTierHarmsNobody(t *testing.T) {
+func TestUnknownTierHarmsNoJob(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t)
 	ads := w.profile("ads", 1)

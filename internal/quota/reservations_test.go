@@ -276,7 +276,7 @@ func TestRoomIsHeldAgainWhenTheTaskClaimsItNoMore(t *testing.T) {
 	b.o.Tasks[0].Unjudged, b.o.Tasks[0].Reason = false, v1alpha1.ReasonNotPlaced
 	g.Expect(b.step().says()).To(And(HaveField("Phase", v1alpha1.ReservationHeld), HaveField("Reason", v1alpha1.ReasonNotPlaced),
 		HaveField("Job", "")))
-	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "Volcano lets nobody take it again")
+	g.Expect(b.room().Group.MinMember).To(Equal(int32(2)), "Volcano protects it again")
 	b.o.Tasks[0].Unjudged = true
 	g.Expect(b.step().says().Phase).To(Equal(v1alpha1.ReservationHeld), "nor does one that has just begun hand it over again")
 }
@@ -311,7 +311,7 @@ func TestTasksThatFindNothingToTake(t *testing.T) {
 		b.o.Tasks[0].Asks = true
 		b.step().step()
 		b.o.Tasks = nil
-		g.Expect(b.step().room().Group.MinMember).To(Equal(int32(2)), "and nobody may take it again")
+		g.Expect(b.step().room().Group.MinMember).To(Equal(int32(2)), "and it is protected again")
 	})
 }
 
@@ -359,7 +359,7 @@ func TestWhatAReservationHoldsIsTheTeams(t *testing.T) {
 	b.step()
 	used := b.last.Status.Used["nvidia.com/gpu"]
 	g.Expect(used.Value()).To(Equal(int64(12)))
-	g.Expect(b.last.Status.Lent).To(BeEmpty(), "and is nobody else's")
+	g.Expect(b.last.Status.Lent).To(BeEmpty(), "and it is not lent")
 }
 
 func TestPlaceholderIsAPodThatDoesNothing(t *testing.T) {

@@ -178,7 +178,7 @@ func (r *review) setStalled(reason, message string) {
 	r.conditionWriter().Remove(v1alpha1.ConditionStalled)
 }
 
-// shareInWords writes a share without resources of which it has none.
+// shareInWords writes a share, without resources whose amount is zero.
 func shareInWords(share capacity.Amounts) string {
 	some := maps.Clone(share)
 	maps.DeleteFunc(some, func(_ corev1.ResourceName, amount int64) bool { return amount == 0 })

@@ -84,7 +84,7 @@ func TestRecord(t *testing.T) {
 			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
 		}, refused: `metadata.annotations[tideline.io/approve]: Forbidden: profile team-ads does not allow tier "main-traffic" ` +
 			`of the job; it allows exploratory to ivy as a member of interns: ask an administrator to allow it first`},
-		"in a tier of a group that nobody checked": {asks: "72h", change: func(job *Approvable, r *Rules) {
+		"in a tier of an unchecked group": {asks: "72h", change: func(job *Approvable, r *Rules) {
 			job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
 			job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
 			r.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
@@ -111,7 +111,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func TestNobodyForgesAnApproval(t *testing.T) {
+func TestApprovalsCannotBeForged(t *testing.T) {
 	const forged = `metadata.annotations[tideline.io/approval]: Forbidden: only the webhook writes it: leave it out, and set ` +
 		`annotation tideline.io/approve: 72h to approve`
 	for name, c := range map[string]struct {

@@ -43,7 +43,7 @@ func signed(g Gomega, name string, by *tls.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{content}, PrivateKey: key, Leaf: leaf}
 }
 
-// Where an authority is named, nobody without a certificate of it has a review read.
+// With an authority set, no review of a caller without its certificate is read.
 func TestCallersNeedACertificate(t *testing.T) {
 	g := NewWithT(t)
 	authority, stranger := signed(g, "authority", nil), signed(g, "stranger", nil)

@@ -27,7 +27,7 @@ func TestDecide(t *testing.T) {
 		"a service account, oneself": {user: account, owner: account},
 		"somebody else":              {user: account, owner: "alice@example.com", want: true},
 		"a name in other letters":    {user: "alice", owner: "Alice", want: true},
-		"nobody":                     {user: "alice"},
+		"no owner":                   {user: "alice"},
 		"a known tier":               {user: "alice", owner: "alice", tier: "main-traffic"},
 		"an unknown tier": {user: "alice", owner: "alice", tier: "platinum", refused: `spec.tier: Invalid value: "platinum": ` +
 			`is not a tier of the operator's configuration, which has exploratory, small-traffic, main-traffic: use one of these`},
@@ -66,7 +66,7 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 		"default, and another":   {account: "default", older: "trainer"},
 		"another":                {account: "trainer", claimed: "trainer", field: "serviceAccountName"},
 		"another by the old way": {older: "trainer", claimed: "trainer", field: "serviceAccount"},
-		"two, of which the new one counts": {
+		"two, and the new one counts": {
 			account: "trainer", older: "default", claimed: "trainer", field: "serviceAccountName",
 		},
 		"the name in other letters": {account: "Default", claimed: "Default", field: "serviceAccountName"},
@@ -165,7 +165,7 @@ func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 	g.Expect(Decide(job, Creation{}, rules).Refused).To(HaveLen(1), "it would use parts of accelerators")
 }
 
-func TestDecideRefusesAcceleratorsWhereNobodyHasHours(t *testing.T) {
+func TestDecideRefusesAcceleratorsWithoutHours(t *testing.T) {
 	for name, c := range map[string]struct {
 		hours   int32
 		then    v1alpha1.OnExceeded

@@ -214,7 +214,7 @@ func (a answerer) refuseReview(code int32, reason metav1.StatusReason, words str
 func uidOf(head []byte) types.UID {
 	const longest = 128
 	decoder := json.NewDecoder(bytes.NewReader(head))
-	var path [3]string // the key at each depth, the first of which is 1
+	var path [3]string // the key at each depth, from depth 1
 	depth, isKey := 0, false
 	for {
 		token, err := decoder.Token()

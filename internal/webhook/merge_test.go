@@ -92,7 +92,7 @@ func TestDecideMerge(t *testing.T) {
 			`spec.schedule: Invalid value: cron line "0 0 30 2 *" never comes true, because no month that it names has such a day: ` +
 				`write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like`,
 		},
-		"a time zone that nobody knows": {
+		"an unknown time zone": {
 			func(s *v1alpha1.MergeJobSpec, _ *config.Merges) {
 				s.Schedule = &v1alpha1.MergeSchedule{Cron: "@daily", TimeZone: "Mars/Base"}
 			},

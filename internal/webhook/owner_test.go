@@ -45,9 +45,9 @@ func TestGroupsOfTheOwnerAreRecorded(t *testing.T) {
 		named   []string // by profiles; alice is in ml and nlp
 		patches []jsonpatch.JsonPatchOperation
 	}{
-		"of which profiles name one":       {own, []string{"leads", "ml"}, groups(add, "ml")},
-		"of which profiles name all":       {own, []string{"nlp", "ml"}, groups(add, "ml", "nlp")},
-		"of which profiles name none":      {own, []string{"leads"}, nil},
+		"profiles name one of them":        {own, []string{"leads", "ml"}, groups(add, "ml")},
+		"profiles name all of them":        {own, []string{"nlp", "ml"}, groups(add, "ml", "nlp")},
+		"profiles name none":               {own, []string{"leads"}, nil},
 		"of an owner by default":           {`{"spec":{}}`, []string{"ml"}, slices.Concat(owner, groups(add, "ml"))},
 		"other than the creator wrote":     {written, []string{"ml", "leads"}, groups(add, "ml")},
 		"none, although the creator wrote": {written, []string{"leads"}, groups(remove)},
@@ -101,7 +101,7 @@ func TestNoJobIsWithoutTheGroupsOfItsOwner(t *testing.T) {
 	g.Expect(c.Handle(t.Context(), many).Allowed).To(BeTrue())
 }
 
-// Where the mutating webhook was not called, nobody is in a group by what they wrote.
+// Where the mutating webhook was not called, no user is in a group by writing so.
 func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 	const refusal = "spec.ownerGroups: Forbidden: only the webhook writes this field, with groups of the user who creates " +
 		"the job: leave it out"
@@ -114,7 +114,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		"hers":                   {"alice", []string{"ml", "nlp"}, true},
 		"another":                {"alice", []string{"ml", "leads"}, false},
 		"hers, of somebody else": {"bob", []string{"ml"}, false},
-		"hers, of nobody":        {"", []string{"ml"}, false},
+		"hers, without an owner": {"", []string{"ml"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			by, rules := Creation{User: "alice", Groups: []string{"nlp", "ml"}}, Rules{Config: config.Defaults()}
@@ -135,7 +135,7 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 }
 
 // What is approved is checked with the groups that count, as it was recorded with them.
-func TestGroupsThatNobodyCheckedAreNotApproved(t *testing.T) {
+func TestUncheckedGroupsAreNotApproved(t *testing.T) {
 	job := approvable(v1alpha1.AnnotationApproval, recorded())
 	job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
 	rules := Rules{config.Defaults(), guarded()}

@@ -62,7 +62,7 @@ func TestWhatAReportSaysOfMails(t *testing.T) {
 		"no server": {noServer, "09 10:00", "1/2", "InvalidMailServer", "1 of 2 mails were accepted. There is no Secret smtp.",
 			"09 10:01", false, nil},
 		"no server, and nothing to send": {settled, "09 10:00", "2/2", "AllMailed", "2 of 2 mails were accepted.", "", false, nil},
-		"nobody gets it":                 {nil, "09 10:00", "", "", "", "", false, nil},
+		"no recipients":                  {nil, "09 10:00", "", "", "", "", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -95,8 +95,8 @@ func TestMailsOfASuspendedReportAreTriedAgain(t *testing.T) {
 	g.Expect(planned(o, at("09 10:01")).Mails.Begin).To(BeTrue())
 }
 
-// Without a directory nobody knows who is to get mails, and nothing new is said of them.
-func TestMailsOfWhichNobodyKnows(t *testing.T) {
+// Without a directory the recipients are unknown, and the status of mails stays.
+func TestUnknownMails(t *testing.T) {
 	g := NewWithT(t)
 	o := Observed{Report: weekly(), Kept: []Kept{kept("09 09:00", 1)}}
 	o.Mails = mailsOf(ledger.DeliverySent, ledger.DeliverySent, ledger.DeliveryRefused)

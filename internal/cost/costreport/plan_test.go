@@ -15,7 +15,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// at is a time in November 2026, of which the 2nd, 9th, 16th and 23rd are Mondays.
+// at is a time in November 2026, whose 2nd, 9th, 16th and 23rd are Mondays.
 func at(text string) time.Time {
 	t, err := time.Parse("2006-01-02 15:04", "2026-11-"+text)
 	if err != nil {

@@ -161,7 +161,7 @@ func TestBehaviour4ServerThatIsDown(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		d, err := turn(t.Context(), l, l, down, r, now)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(d.Waiting).To(HaveLen(3), "nobody is tried for whom the server is down")
+		g.Expect(d.Waiting).To(HaveLen(3), "no mail is tried while the server is down")
 		g.Expect(d.Waiting[2].Error).To(And(HavePrefix(ErrUnreachable.Error()), ContainSubstring("127.0.0.1:1")))
 		retries = append(retries, d.Retry.Sub(now))
 		now = d.Retry
@@ -198,7 +198,7 @@ func TestBehaviour4ServerThatDoesNotAnswer(t *testing.T) {
 		if taken {
 			want[ann] = 1
 		}
-		g.Expect(p.Got()).To(Equal(want), "it has the mail whole: whether it took it, nobody knows")
+		g.Expect(p.Got()).To(Equal(want), "it has the whole mail; whether it accepted it is unknown")
 	}
 }
 

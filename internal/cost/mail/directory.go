@@ -14,7 +14,7 @@ import (
 
 // Person is what the directory knows of a user.
 type Person struct {
-	// Mail is an address, in the form of [ParseAddress]; empty for none that can be used.
+	// Mail is an address, in the form of [ParseAddress]; empty without a usable one.
 	Mail string
 	// Team that the user is of; empty for none.
 	Team string

@@ -22,7 +22,7 @@ func Recipients(list []string, personal bool, users []string, d Directory) (all 
 	}
 	for _, user := range users {
 		switch {
-		case !personal || user == "": // what nobody answers for has no page
+		case !personal || user == "": // pods without an owner have no page
 		case d[user].Mail == "":
 			missing = append(missing, user)
 		default:

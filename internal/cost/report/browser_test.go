@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// tooWide are elements of which a part is beside the window.
+	// tooWide are elements that stick out of the window.
 	tooWide = `[...document.querySelectorAll("body, body *")].filter(e => {
 		const r = e.getBoundingClientRect();
 		return r.right > innerWidth + 0.5 || r.left < -0.5;

@@ -23,7 +23,7 @@ func TestFigures(t *testing.T) {
 	g.Expect(FiguresOf(r)).To(And(HaveField("Utilization", "42 %"), HaveField("Unusable", "0 %")))
 
 	r.Total.Waste, r.Total.Utilization = decimal.Zero, cost.Ratio{}
-	g.Expect(FiguresOf(r)).To(And(HaveField("Waste", ""), HaveField("Recoverable", "")), "nobody knows, which is not nothing")
+	g.Expect(FiguresOf(r)).To(And(HaveField("Waste", ""), HaveField("Recoverable", "")), "unknown differs from nothing")
 	g.Expect(NumbersOf(r)).To(And(HaveField("Waste", BeNil()), HaveField("Recoverable", BeNil())))
 	r.Total.MemoryUtilization = cost.Ratio{Value: 1, Known: true}
 	g.Expect(FiguresOf(r)).To(And(HaveField("Waste", "CNY 0.00"), HaveField("Recoverable", "CNY 0.00")))

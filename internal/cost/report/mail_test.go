@@ -104,7 +104,7 @@ all                                          555,461.97       +60,541.90
 	}
 }
 
-// A personal mail is to one person about what they can do, and a notebook that nobody looks at is in the mail of whose it is.
+// A personal mail is to one person about what they can do, and an idle notebook is in the mail of its owner.
 func TestBehaviour3NotebookIsInAMail(t *testing.T) {
 	g := NewWithT(t)
 	m := compose(g, week.Report(), Options{Name: "weekly", Person: "yuki", Revision: 3})

@@ -243,7 +243,7 @@ func TestUnknownIsUnknown(t *testing.T) {
 }
 
 // Nothing of anybody else is in what one person gets, in any form.
-func TestPersonalPageHasNobodyElse(t *testing.T) {
+func TestPersonalPageHasOneUserOnly(t *testing.T) {
 	g := NewWithT(t)
 	r := week.Report()
 	r.Notes = []string{"bob and alice had a notebook each."}
@@ -272,7 +272,7 @@ func TestPersonalPageHasNobodyElse(t *testing.T) {
 				}
 				continue
 			}
-			// What nobody owns is called what chen's tasks are called after.
+			// Tasks without an owner have the names of chen's tasks.
 			if dimension != cost.ByTeam && row.Key.User != "" {
 				others = append(others, row.Key.User, row.Key.Task)
 			}

@@ -18,8 +18,8 @@ func unseen(row cost.Row) cost.Row {
 	return row
 }
 
-// Where no Prometheus is asked nobody knows what was wasted, which is not nothing.
-func TestWasteThatNobodySawIsUnknown(t *testing.T) {
+// Without Prometheus the waste is unknown, which differs from none.
+func TestWasteWithoutMetricsIsUnknown(t *testing.T) {
 	g := NewWithT(t)
 	r := week.Report()
 	r.Total = unseen(r.Total)
@@ -57,7 +57,7 @@ func TestWasteThatNobodySawIsUnknown(t *testing.T) {
 }
 
 // One team without figures says nothing about the others.
-func TestOneThatNobodySawHasItsName(t *testing.T) {
+func TestRowWithoutMetricsHasItsName(t *testing.T) {
 	g := NewWithT(t)
 	r := week.Report()
 	teams := r.By[cost.ByTeam]

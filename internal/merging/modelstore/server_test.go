@@ -94,7 +94,7 @@ func TestCredentialsOfTheCallOnly(t *testing.T) {
 		g.Expect(r.Header.Get("Authorization")).To(ContainSubstring("/us-east-1/s3/aws4_request"))
 		g.Expect(r.Header.Get("X-Amz-Security-Token")).To(Equal("HIDDENTOKEN"))
 	}
-	g.Expect(trap.seen()).To(BeEmpty(), "nobody else was asked for anything")
+	g.Expect(trap.seen()).To(BeEmpty(), "no other server was asked")
 }
 
 func TestAnswers(t *testing.T) {
@@ -258,7 +258,7 @@ func TestServerThatHangs(t *testing.T) {
 	g.Expect(reasonOf(err)).NotTo(Equal(Unreachable))
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoServerListens(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()

@@ -67,7 +67,7 @@ func TestWhoeverIsAtTheCapWaitsWithTheFigures(t *testing.T) {
 	g.Expect(after[key("ranker")]).To(Equal(Turn{Admitted: true}))
 }
 
-func TestNobodyOvertakes(t *testing.T) {
+func TestNoJobOvertakes(t *testing.T) {
 	g := NewWithT(t)
 	decided := turns(limits(perUser(8)),
 		holding("ctr", 6, 0, 0), asking("small", "alice", 1, 2), asking("large", "alice", 4, 1), asking("other", "bob", 8, 3))
@@ -102,13 +102,13 @@ func TestWhoWaitsAtOneLimitIsNotInTheWayAtAnother(t *testing.T) {
 	g.Expect(decided[key("c")].Admitted).To(BeTrue())
 }
 
-func TestWhoWaitsAtTheirOwnLimitKeepsNobodyOutOfTheTeams(t *testing.T) {
+func TestWaitingAtTheOwnLimitDoesNotBlockTheTeam(t *testing.T) {
 	g := NewWithT(t)
 	decided := turns(limits(perUser(6), inQueue(12)), holding("a", 6, 0, 0), asking("b", "alice", 6, 1), asking("c", "bob", 6, 2),
 		asking("d", "carol", 1, 3))
 	g.Expect(decided[key("b")].Blocked.Limit.Scope).To(Equal(ScopeUser), "it is short at both")
 	g.Expect(decided[key("c")].Admitted).To(BeTrue())
-	g.Expect(decided[key("d")].Blocked.Behind).To(Equal(types.NamespacedName{}), "and is before nobody")
+	g.Expect(decided[key("d")].Blocked.Behind).To(Equal(types.NamespacedName{}), "and is the first")
 }
 
 func TestWhatDoesNotComeRests(t *testing.T) {
@@ -125,7 +125,7 @@ func TestWhatDoesNotComeRests(t *testing.T) {
 		at = at.Add(time.Second)
 	}
 	g.Expect(admitted).To(Equal(map[string]bool{"first": true, "second": true}),
-		"one whose gang cannot come keeps nobody waiting for ever")
+		"a job whose gang cannot come does not block others for ever")
 	decided, _ := Turns(limits(perUser(8)), []Claimant{first}, nil, grants, at.Add(Arrival+Rest))
 	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "it has another try")
 }
@@ -142,7 +142,7 @@ func TestWhatWasAllowedToOneAttemptIsNotAnothers(t *testing.T) {
 	g.Expect(decided[key("a")].Ask).To(Equal("uid/2"))
 }
 
-func TestSurplusThatDoesNotComeMakesNobodyLeave(t *testing.T) {
+func TestSurplusThatDoesNotComeMakesNoWorkerLeave(t *testing.T) {
 	g := NewWithT(t)
 	fitting, there := holding("fitting", 1, 0, 5), holding("there", 1, 1, 1)
 	_, grants := Turns(limits(perUser(8)), []Claimant{fitting, there}, nil, nil, now)
@@ -157,7 +157,7 @@ func TestWhatCouldNeverBeIsSaidSo(t *testing.T) {
 	perJob := Limit{Scope: ScopeJob, Resource: gpu, Max: 8}
 	decided := turns(limits(perJob, perUser(16)), asking("a", "alice", 9, 0), asking("b", "alice", 8, 1))
 	g.Expect(decided[key("a")].Blocked).To(Equal(&Blocked{Limit: perJob, User: "alice", Asked: 9, Never: true}))
-	g.Expect(decided[key("b")].Admitted).To(BeTrue(), "it keeps nobody from the turn")
+	g.Expect(decided[key("b")].Admitted).To(BeTrue(), "it blocks no job")
 }
 
 func TestModelsAreCountedApart(t *testing.T) {
@@ -182,7 +182,7 @@ func TestOtherWorkloadsCount(t *testing.T) {
 		"a notebook, if not wanted": {use: notebook, ignore: true, admitted: true},
 		"our own pods, always":      {use: Use{User: "alice", Holds: gpus(5)}, ignore: true},
 		"somebody else's":           {use: Use{User: "bob", Holds: gpus(5), Foreign: true}, admitted: true},
-		"nobody's":                  {use: Use{Holds: gpus(5), Foreign: true}, admitted: true},
+		"without an owner":          {use: Use{Holds: gpus(5), Foreign: true}, admitted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := Limits{All: []Limit{perUser(8)}, IgnoreOthers: c.ignore}
@@ -200,7 +200,7 @@ func TestSurplusGivesWayToWhatWaitsAtTheCap(t *testing.T) {
 	g.Expect(decided[key("younger")].GiveUp).To(Equal([]types.UID{"younger-2", "younger-1", "younger-0"}), "the youngest first")
 	g.Expect(decided[key("older")].GiveUp).To(Equal([]types.UID{"older-2"}), "of each the highest index first")
 	g.Expect(decided[key("older")].For).To(Equal(key("c")))
-	g.Expect(decided[key("older")].Surplus).To(Equal(int32(2)), "and nobody grows meanwhile")
+	g.Expect(decided[key("older")].Surplus).To(Equal(int32(2)), "and no job grows meanwhile")
 	g.Expect(decided[key("c")].Blocked.Leaving).To(BeTrue())
 	g.Expect(decided[key("c")].Admitted).To(BeFalse(), "it starts once they have left")
 
@@ -256,7 +256,7 @@ func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
 	g.Expect(decided[key("first")].Admitted).To(BeFalse(), "and begins no more, while it still counts")
 	g.Expect(decided[key("second")].Admitted).To(BeFalse())
 	decided, _ = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Arrival))
-	g.Expect(decided[key("second")].Admitted).To(BeTrue(), "one that does not come holds up nobody")
+	g.Expect(decided[key("second")].Admitted).To(BeTrue(), "one that does not come blocks no job")
 
 	grower := holding("grower", 2, 0, 30)
 	decided, grants = Turns(limits(perUser(8)), []Claimant{grower}, nil, nil, now)
@@ -277,7 +277,7 @@ func TestBudgetsHoldUpWhoHasUsedThemUp(t *testing.T) {
 		"nothing is left":        {map[string]int64{"alice": 10 * Hour}, true, false, 0},
 		"somebody else's":        {map[string]int64{"bob": 10 * Hour}, true, true, 3},
 		"a job without devices":  {map[string]int64{"alice": 10 * Hour}, false, true, 3},
-		"nobody knows":           {nil, true, true, 3},
+		"unknown use":            {nil, true, true, 3},
 		"what has no user is no": {map[string]int64{"": 10 * Hour}, true, true, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -471,7 +471,7 @@ func TestStandingOfAMember(t *testing.T) {
 		"by name and group":  {ownership.Owner{User: "ivy", Groups: []string{"leads"}}, v1alpha1.StandingSenior},
 		"by group and name":  {ownership.Owner{User: "alice", Groups: []string{"interns"}}, v1alpha1.StandingSenior},
 		"in a group unnamed": {ownership.Owner{User: "bob", Groups: []string{"ml"}}, v1alpha1.StandingStaff},
-		"nobody":             {ownership.Owner{}, v1alpha1.StandingStaff},
+		"no user":            {ownership.Owner{}, v1alpha1.StandingStaff},
 	} {
 		NewWithT(t).Expect(StandingOf(p, c.owner)).To(Equal(c.standing), name)
 	}

@@ -106,7 +106,7 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 	w.OOMKilled(kill)
 	w.Expect(w.waiting).To(ConsistOf(HaveField("At", w.clock)), "a clock was ahead")
 	w.OOMKilled(OOMKill{Pod: "b", Key: ctr})
-	w.Expect(w.waiting[1].At).To(Equal(w.clock), "nobody said when")
+	w.Expect(w.waiting[1].At).To(Equal(w.clock), "its time is unknown")
 	w.waiting = append(w.waiting, make([]ledger.OOMKill, mostKills-2)...)
 	w.OOMKilled(OOMKill{Pod: "c", Key: ctr})
 	w.Expect(w.waiting).To(HaveLen(mostKills))
@@ -114,7 +114,7 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 	w.config.Prometheus.URL = ""
 	w.start()
 	w.OOMKilled(kill)
-	w.Expect(w.told).To(BeEmpty(), "nobody would ever record it")
+	w.Expect(w.told).To(BeEmpty(), "it would never be recorded")
 }
 
 func TestWhyItIsNotKnown(t *testing.T) {
@@ -187,7 +187,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 }
 
 // A row that this operator cannot read counts as not seen, and keeps none of the others from being known.
-func TestRowsThatNobodyReads(t *testing.T) {
+func TestUnreadableRows(t *testing.T) {
 	w := newFixture(t)
 	other := ctr
 	other.Container = "other"

@@ -135,7 +135,7 @@ func TestBatches(t *testing.T) {
 	g.Expect(sizes).To(Equal([][]int64{{200, 300}, {1}, {4096}, {499, 1}}), "a task is not taken apart")
 }
 
-// manyTasks has the ledger know of tasks of yesterday and today, each of which is asked about alone.
+// manyTasks gives the ledger tasks of yesterday and today, and each is asked about alone.
 func manyTasks(w *fixture, n int) {
 	w.THelper()
 	for i := range n {
@@ -357,7 +357,7 @@ func TestWindowsOfProfiles(t *testing.T) {
 	of := func(namespace string) func(*ledger.Stay) {
 		return func(s *ledger.Stay) { s.Namespace, s.Name = namespace, namespace+"-worker-1" }
 	}
-	for _, namespace := range []string{"ads", "brief", "nobody"} {
+	for _, namespace := range []string{"ads", "brief", "unowned"} {
 		w.record(stay("ctr", "13 00:00:00", "13 12:00:00", ended(ledger.Succeeded), of(namespace)),
 			stay("ctr", "21 00:00:00", "21 12:00:00", ended(ledger.Succeeded), of(namespace)))
 	}
@@ -373,6 +373,6 @@ func TestWindowsOfProfiles(t *testing.T) {
 	w.Expect([]int64{days, hours}).To(Equal([]int64{9, 24}), "what is nine days ago counts in a longer window")
 	days, hours = seen("brief")
 	w.Expect([]int64{days, hours}).To(Equal([]int64{1, 12}))
-	days, hours = seen("nobody")
+	days, hours = seen("unowned")
 	w.Expect([]int64{days, hours}).To(Equal([]int64{7, 12}), "and the default is a week")
 }

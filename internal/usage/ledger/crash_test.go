@@ -255,7 +255,7 @@ func crashAndGoOn(ctx context.Context, where Options, story string, n int) (stri
 	return said, errors.Join(err, l.Close())
 }
 
-// bomb counts statements, of which the first open the ledger, and ends the process before the one of number at.
+// bomb counts statements, the first ones open the ledger, and ends the process before the one of number at.
 type bomb struct{ at, n, opening int }
 
 func (b *bomb) tick() {

@@ -25,7 +25,7 @@ func TestMailsAreClaimedOnce(t *testing.T) {
 		ctx, never := t.Context(), time.Time{}
 		a := delivery("a@example.com")
 		g.Expect(l.ClaimDelivery(ctx, a, never)).To(BeTrue())
-		g.Expect(l.ClaimDelivery(ctx, a, never)).To(BeFalse(), "it is being sent, or nobody knows")
+		g.Expect(l.ClaimDelivery(ctx, a, never)).To(BeFalse(), "it is being sent, or uncertain")
 		g.Expect(l.ClaimDelivery(ctx, a, a.At)).To(BeFalse(), "begun at that time, not before")
 		for _, other := range []Delivery{
 			delivery("a@example.com", func(d *Delivery) { d.Report = "other" }),

@@ -102,7 +102,7 @@ func TestLockedDatabase(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, cancel)
 		err = l.Record(ctx, entries)
 		g.Expect(err).To(MatchError(context.Canceled))
-		g.Expect(err).NotTo(MatchError(ErrUnavailable), "nobody waits for an answer")
+		g.Expect(err).NotTo(MatchError(ErrUnavailable), "the caller waits no longer")
 
 		found, err := l.Usage(t.Context(), Query{From: at("14 00:00:00"), To: at("15 00:00:00")})
 		g.Expect(err).NotTo(HaveOccurred(), "who reads does not wait for who writes")

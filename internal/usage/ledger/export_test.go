@@ -30,7 +30,7 @@ func TestExport(t *testing.T) {
 }
 
 // What a user is called is calculated by no spreadsheet.
-func TestExportHarmsNobody(t *testing.T) {
+func TestExportIsHarmless(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ctx := t.Context()
 		names := []string{`=HYPERLINK("http://evil","x")`, "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "a=b", "a,\"b\"\nc", ""}
@@ -65,7 +65,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 var errFull = errors.New("the disk of who asked is full")
 
-func TestExportThatNobodyTakes(t *testing.T) {
+func TestExportThatIsNotRead(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		record(t.Context(), g, l, stay("a", "14 22:00:00", "14 23:00:00"))
 		err := l.Export(t.Context(), full{}, at("14 00:00:00"), at("15 00:00:00"))

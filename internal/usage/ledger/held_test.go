@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// heldBy are seconds of pods, of which so many are uncertain, and pods that were there last, by the begin of the span, the user,
+// heldBy are seconds of pods, how many of them are uncertain, and pods that were there last, by the begin of the span, the user,
 // and how the pods ended.
 func heldBy(ctx context.Context, g *WithT, l *Ledger, cuts ...string) map[string][3]int64 {
 	g.THelper()

@@ -195,7 +195,7 @@ func TestBadDays(t *testing.T) {
 		"an error with data": {says(200, `{"status": "error", "errorType": "internal", "error": "x", `+nothing+`}`), "(internal: x)"},
 		"a refusal":          {says(401, "who are you"), "refuses the operator (client_error: client error: 401): correct the token"},
 		"another refusal":    {says(403, ""), "refuses the operator (client_error: client error: 403): correct the token"},
-		"nobody there":       {says(404, "no such page"), "answered with an error (client_error: client error: 404)"},
+		"no page there":      {says(404, "no such page"), "answered with an error (client_error: client error: 404)"},
 		"a page":             {says(200, "<html>"), "does not answer as Prometheus does"},
 		"half an answer": {says(200, `{"status": "success", "data": {"resultType": "matrix", "res`),
 			"does not answer as Prometheus does"},
@@ -362,7 +362,7 @@ func TestTokens(t *testing.T) {
 	})
 	_, err = collect(t, client)
 	g.Expect(err).To(MatchError(ErrUnavailable))
-	g.Expect(trap.asked).To(BeEmpty(), "nobody else is asked, or sees the token")
+	g.Expect(trap.asked).To(BeEmpty(), "no other server is asked, or sees the token")
 
 	f.does(nil)
 	f.asked = nil
@@ -376,7 +376,7 @@ func TestTokens(t *testing.T) {
 	_, err = collect(t, client)
 	g.Expect(err).To(MatchError(HaveSuffix("was not asked, because the token cannot be read: open " + file +
 		": no such file or directory: correct prometheus.tokenFile")))
-	g.Expect(f.asked).To(BeEmpty(), "nobody is asked without a token that should be there")
+	g.Expect(f.asked).To(BeEmpty(), "nothing is asked without a token that should be there")
 }
 
 func TestURLsWithPasswordsAreInNoError(t *testing.T) {

@@ -41,8 +41,8 @@ func TestRatesOfPartsOfFiveMinutesAreNotBelieved(t *testing.T) {
 		want   sizing.Histogram
 	}{
 		"all day":                      {stay("a", at(-1, 0)), always(2, 288), histogram(always(2, 288)...)},
-		"until nobody looked":          {stay("a", at(-1, 0)), []float64{2, 2, 1}, histogram(2, 2)},
-		"before and after nobody did":  {stay("a", at(-1, 0)), []float64{2, 2, 1, unknown, 1, 2, 2, 1}, histogram(2, 2, 2, 2)},
+		"until the operator ended":     {stay("a", at(-1, 0)), []float64{2, 2, 1}, histogram(2, 2)},
+		"before and after a gap":       {stay("a", at(-1, 0)), []float64{2, 2, 1, unknown, 1, 2, 2, 1}, histogram(2, 2, 2, 2)},
 		"since a container began":      {stay("a", at(-1, 0)), []float64{unknown, 1, 2, 2, 1}, histogram(2, 2)},
 		"of a pod of these minutes":    {stay("a", at(0, 2)).until(at(0, 4)), []float64{1}, nil},
 		"of one that began and ended":  {stay("a", at(0, 2)).until(at(0, 18)), []float64{1, 2, 2, 1, 1, 1}, histogram(2, 2)},
@@ -139,11 +139,11 @@ func TestAccelerators(t *testing.T) {
 		want    sizing.AcceleratorUsage
 		seen    int64
 	}{
-		"two of them, of which one works": {2000, Answers{EngineActive: {device(first, 0.5, 1), device(second, 0, 0)}},
+		"two of them, and one works": {2000, Answers{EngineActive: {device(first, 0.5, 1), device(second, 0, 0)}},
 			sizing.AcceleratorUsage{HeldSeconds: 1200, ActiveMilliseconds: 450_000}, 600},
 		"by utilization in percent": {1000, Answers{Utilization: {device(first, 25)}},
 			sizing.AcceleratorUsage{HeldSeconds: 300, ActiveMilliseconds: 75_000}, 300},
-		"by both, of which the first is better": {1000, Answers{EngineActive: {device(first, 0.5, unknown)},
+		"by both, and the first is better": {1000, Answers{EngineActive: {device(first, 0.5, unknown)},
 			Utilization: {device(first, 100, 100)}}, sizing.AcceleratorUsage{HeldSeconds: 600, ActiveMilliseconds: 450_000}, 600},
 		"one of two is not seen": {2000, Answers{EngineActive: {device(first, 1)}},
 			sizing.AcceleratorUsage{HeldSeconds: 300, ActiveMilliseconds: 300_000}, 300},
@@ -179,7 +179,7 @@ func TestWhatIsNoNumberIsNotSeen(t *testing.T) {
 }
 
 func TestSamplesBelongToTheStayThatCoversThem(t *testing.T) {
-	cpu := Answers{CPU: {series("a", at(0, 0), 1, 2, 3, 4, 5, 6, 7)}} // of which the last says nothing
+	cpu := Answers{CPU: {series("a", at(0, 0), 1, 2, 3, 4, 5, 6, 7)}} // the last says nothing
 	for name, c := range map[string]struct {
 		stays    []Stay
 		ctr, cvr sizing.Histogram
@@ -198,7 +198,7 @@ func TestSamplesBelongToTheStayThatCoversThem(t *testing.T) {
 			histogram(1, 2), histogram(4, 5, 6)},
 		"two attempts in the same minutes": {[]Stay{stay("a", at(0, 0)).until(at(0, 12)), stay("a", at(0, 13))},
 			histogram(1, 2, 4, 5, 6), nil},
-		"one of whose end nobody knows, and the next": {[]Stay{stay("a", at(0, 15)).of("cvr"), stay("a", at(0, 0))},
+		"one with an unknown end, and the next": {[]Stay{stay("a", at(0, 15)).of("cvr"), stay("a", at(0, 0))},
 			histogram(1, 2, 3), histogram(4, 5, 6)},
 	} {
 		g := NewWithT(t)

@@ -90,7 +90,7 @@ func histogram(samples ...float64) sizing.Histogram {
 	return h
 }
 
-// unknown is a value of which nobody knows.
+// unknown is an unknown value.
 var unknown = math.NaN()
 
 // folded is the usage of the whole day after one batch of all pods.

@@ -154,7 +154,7 @@ type cluster struct {
 	config *config.Configuration
 	// profile is that of all namespaces.
 	profile atomic.Value
-	// room is what is measured, of which it is known after how many tries.
+	// room is what is measured, known after some tries.
 	room      capacity.Fragmentation
 	roomTries atomic.Int32
 	// ahead is by how many nanoseconds the clock of the operator is ahead.

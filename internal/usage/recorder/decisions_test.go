@@ -53,7 +53,7 @@ func TestApprovalsAreKept(t *testing.T) {
 	}
 }
 
-func TestApprovalsOfWhichNobodyToldAreRecalled(t *testing.T) {
+func TestUnrecordedApprovalsAreRecalled(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		began := now().Add(-time.Hour)
 		given := approval.Approval{

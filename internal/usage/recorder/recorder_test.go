@@ -130,7 +130,7 @@ func TestGapIsClosedAtTheStart(t *testing.T) {
 		seen := m.get("gone").End
 		pass(10 * time.Minute)
 		ended := now()
-		c.stand() // Nobody leads meanwhile.
+		c.stand() // No operator leads meanwhile.
 		c.set(newPod("says", boundOn(began), phase(corev1.PodFailed, ended)))
 		c.set(newPod("silent", boundOn(began), phase(corev1.PodFailed, time.Time{})))
 		c.drop(newPod("gone", boundOn(began)), true)
@@ -145,7 +145,7 @@ func TestGapIsClosedAtTheStart(t *testing.T) {
 		g.Expect(m.get("silent")).To(And(HaveField("Outcome", ledger.Failed), HaveField("Uncertain", true),
 			HaveField("End", BeTemporally("==", seen))), "when it was last seen to run")
 		g.Expect(m.get("old")).To(And(HaveField("Outcome", ledger.Failed), HaveField("Uncertain", true),
-			HaveField("End", BeTemporally("==", old.Add(time.Minute)))), "nobody pays for the days since")
+			HaveField("End", BeTemporally("==", old.Add(time.Minute)))), "the days since cost nothing")
 		g.Expect(m.get("gone")).To(And(HaveField("Outcome", ledger.Lost), HaveField("Uncertain", true),
 			HaveField("End", BeTemporally("==", seen))))
 		g.Expect(m.get("between")).To(And(HaveField("Outcome", ledger.Succeeded), HaveField("Uncertain", false),
@@ -168,7 +168,7 @@ func TestPodsThatWereThereWhenTheWatchBeganDoNotEndNow(t *testing.T) {
 	})
 }
 
-func TestNobodyIsTakenForLostBeforeAllPodsAreKnown(t *testing.T) {
+func TestNoPodCountsAsLostBeforeAllAreKnown(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		m.stays["uid-a"] = StayOf(newPod("a", boundOn(now())), Place{}, config.Defaults(), now())
 		c.stand()
@@ -421,7 +421,7 @@ func TestLedgerThatCannotBeOpened(t *testing.T) {
 func TestUntilWhenTheLedgerHasAllStays(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		c.stand()
-		g.Expect(c.recorder.Complete()).To(BeZero(), "nobody looked yet")
+		g.Expect(c.recorder.Complete()).To(BeZero(), "nothing was recorded yet")
 		m.setDown(true)
 		c.start()
 		c.set(newPod("a", boundOn(now())))

@@ -49,7 +49,7 @@ func TestSpending(t *testing.T) {
 		pass(askedFor + 2*time.Minute)
 		read := len(m.asked)
 		pass(10 * time.Minute)
-		g.Expect(m.asked).To(HaveLen(read), "nobody asks any more")
+		g.Expect(m.asked).To(HaveLen(read), "it is no longer asked for")
 		_, err = spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
 	})

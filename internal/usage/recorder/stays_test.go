@@ -216,22 +216,22 @@ func TestBeginAndEnd(t *testing.T) {
 		"it was told to end":          {newPod("a", phase(corev1.PodSucceeded, done), deleted), StayOf, ledger.Deleted, done, false},
 		"it was deleted while it ran": {newPod("a"), Gone, ledger.Deleted, seen, false},
 		"it was deleted at its end":   {newPod("a", phase(corev1.PodSucceeded, done)), Gone, ledger.Succeeded, done, false},
-		"nobody saw it go":            {newPod("a"), missedStay, ledger.Lost, seen, true},
-		"nobody saw it end, it says":  {newPod("a", phase(corev1.PodFailed, done)), pastEnd(at(7)), ledger.Failed, done, false},
-		"nobody saw it end, the ledger saw it run": {
+		"its deletion was missed":     {newPod("a"), missedStay, ledger.Lost, seen, true},
+		"its end was missed, it says": {newPod("a", phase(corev1.PodFailed, done)), pastEnd(at(7)), ledger.Failed, done, false},
+		"its end was missed, the ledger saw it run": {
 			newPod("a", phase(corev1.PodFailed, time.Time{}), readyUntil(at(9))), pastEnd(at(7)), ledger.Failed, at(7), true,
 		},
 		"the ledger saw it by a clock that was ahead": {
 			newPod("a", phase(corev1.PodFailed, time.Time{})), pastEnd(seen.Add(time.Hour)), ledger.Failed, seen, true,
 		},
-		"nobody saw it end, a container says": {half, pastEnd(time.Time{}), ledger.Failed, done, true},
-		"nobody saw it end, a condition says": {
+		"its end was missed, a container says": {half, pastEnd(time.Time{}), ledger.Failed, done, true},
+		"its end was missed, a condition says": {
 			newPod("a", phase(corev1.PodFailed, time.Time{}), readyUntil(at(9))), pastEnd(time.Time{}), ledger.Failed, at(9), true,
 		},
-		"nobody saw it end, and nothing says": {
+		"its end was missed, and nothing says": {
 			newPod("a", phase(corev1.PodFailed, time.Time{})), pastEnd(time.Time{}), ledger.Failed, noon, true,
 		},
-		"nobody saw it end, and what it says was before it was bound": {
+		"its end was missed, and what it says was before it was bound": {
 			newPod("a", phase(corev1.PodFailed, time.Time{}), readyUntil(at(-9))), pastEnd(time.Time{}), ledger.Failed, noon, true,
 		},
 	} {

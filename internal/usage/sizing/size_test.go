@@ -236,7 +236,7 @@ func TestAccelerators(t *testing.T) {
 	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(
 		Equal("The accelerators were in use 50 % of the time that the task held them in the last 7 days, with at most 2Gi of " +
 			"memory on one."))
-	g.Expect(Size(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "nobody knows")
+	g.Expect(Size(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "unknown")
 }
 
 // history draws what a container did in some days.
