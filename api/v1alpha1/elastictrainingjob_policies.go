@@ -175,7 +175,8 @@ type FailureRule struct {
 	// +kubebuilder:validation:items:MaxLength=316
 	OnPodConditions []string `json:"onPodConditions,omitzero"`
 
-	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of the container that failed. One of them must match, for example OOMKilled.
+	// OnReasons lists reasons of the pod, of its condition DisruptionTarget or of the container that failed. One of them must
+	// match, for example OOMKilled.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

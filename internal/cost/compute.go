@@ -39,6 +39,7 @@ func Compute(in *Input) *Report {
 	for i := range in.Held {
 		c.countHeld(&in.Held[i])
 	}
+	// Runs come from a query of their own: a run with pods in several spans or rows of Held must count once.
 	for i := range in.Runs {
 		ran := sums{runs: in.Runs[i].Runs}
 		c.total.add(&ran)
@@ -102,6 +103,7 @@ func (c *counter) countHeld(h *Held) {
 	c.total.add(&s)
 	c.addToOwner(h.Owner, &s)
 	sumOf(c.outcomes, outcomeOf(h.Outcome)).add(&s)
+	// A span crosses no midnight of the zone, so all of it belongs to the day of its begin.
 	sumOf(c.days, dayOf(h.From.In(c.zone)).Unix()).add(&s)
 }
 
@@ -114,6 +116,7 @@ func (c *counter) addToOwner(o Owner, s *sums) {
 			r = &row{team: o.Team, user: o.User}
 			rows[key] = r
 		}
+		// A row names a team or a user only if all that is in it agrees. Otherwise a reader would charge one for the others.
 		r.manyTeams, r.manyUsers = r.manyTeams || r.team != o.Team, r.manyUsers || r.user != o.User
 		r.add(s)
 	}
@@ -144,6 +147,7 @@ func outcomeOf(ended string) string {
 func (c *counter) useOf(h *Held) (use, Granted) {
 	of := roleDayOf(h.From, sizing.Key{Namespace: h.Owner.Namespace, Kind: h.Owner.Kind, Task: h.Owner.Task, Role: h.Role})
 	u := c.uses[of]
+	// Without metrics there is nothing to compare with the request, so nothing counts as wasted.
 	if u == (use{}) || c.in.Granted == nil {
 		return u, Granted{}
 	}

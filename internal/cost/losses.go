@@ -19,6 +19,7 @@ func (c *counter) chargeLosses() {
 		l := &c.in.Losses[i]
 		cost := c.lossOf(l)
 		c.lost.Incidents++
+		// A gang that failed keeps its cost: no other job caused the loss.
 		if l.For == nil {
 			addTo(&c.lost.Restarts, cost)
 			continue
@@ -51,6 +52,7 @@ func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 	if !within.From.Before(within.To) {
 		return lost
 	}
+	// Prices change at midnights only, so each span between two cuts has one price.
 	cuts := within.Cuts()
 	for i, from := range cuts[:len(cuts)-1] {
 		devices, base := c.devicesOf(pods.Resources, pods.Model, pods.Surplus, c.in.Prices.validAt(from))
@@ -65,6 +67,8 @@ func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 
 // moveCost moves a cost from the rows of one owner to those of another, at most what the rows have.
 func (c *counter) moveCost(cost decimal.Decimal, from, to Owner) {
+	// The same amount moves in every dimension, because the sums of all rankings must stay equal to the total. So the poorest row
+	// decides.
 	for _, dimension := range Dimensions {
 		if r := c.rows[dimension][keyOf(dimension, from)]; r == nil {
 			return

@@ -41,6 +41,7 @@ func (t *state) isShortOfRoom() bool {
 func (t *merge) noteShortage() (overdue bool) {
 	run := t.st.Run
 	switch short := t.isShortOfRoom(); {
+	// The clock stands while room is missing, and begins again from zero once there is room: Volcano may have had no time to use it.
 	case short:
 		run.Short, run.FitTime = true, nil
 		return false
@@ -98,6 +99,7 @@ func (t *merge) setAside() {
 		aside.Times = max(was.Times, 1)
 	}
 	message := t.whyNotPlaced()
+	// The doubling keeps a merge that cannot be placed from taking a placement timeout away from the others again and again.
 	backoff := t.p.placementTimeout() << min(aside.Times-1, maxAsideDoublings)
 	aside.Time, aside.RetryTime = metaTime(t.p.now), metaTime(t.p.now.Add(backoff))
 	aside.Template, aside.Message = run.Template, clip(message, messageLimit)
@@ -150,6 +152,7 @@ func (t *state) whyNotPlaced() string {
 // Queue, a node, or a volume claim of its namespace changes, because any of these may have been the cause.
 func keptAside(t *state) *obstacle {
 	aside := t.st.SetAside
+	// A user who has corrected the template need not wait.
 	if aside == nil || !t.p.now.Before(aside.RetryTime.Time) || aside.Template != t.templateHash() {
 		return nil
 	}

@@ -60,6 +60,7 @@ func invalidSpec(t *state) *obstacle {
 }
 
 func unknownTier(t *state) *obstacle {
+	// During a run without spec.tier the tier on record counts. It may have vanished from the configuration meanwhile.
 	tiers, asked := t.p.o.Config.Tiers, t.spec.Tier
 	if written := &t.job.Object.Status; written.Run != nil {
 		asked = cmp.Or(asked, written.Tier)
@@ -209,6 +210,7 @@ func predecessorLeaving(t *state) *obstacle {
 		waits = fmt.Sprintf("%s of another MergeJob of this model still %s (%s). Tideline waits until %s at the latest",
 			count(n, "pod"), plural(n, "exists", "exist"), t.leftoverNames(held), until.UTC().Format(time.RFC3339))
 	}
+	// A rival that has not yielded yet may begin a run with an old view of this job.
 	for _, r := range t.job.Rivals {
 		if !r.Yields {
 			waits = "MergeJob " + t.rivalName(r.Key.Namespace, r.Key.Name) + " of this model has not yielded yet"
@@ -266,6 +268,7 @@ func (t *state) rivalName(namespace, name string) string {
 func storeTrouble(t *state) *obstacle {
 	s := t.job.Store
 	switch {
+	// A store that was read before and does not answer now keeps the merge in the line: most outages are shorter than the wait.
 	case s != nil && s.Trouble != nil && (s.Trouble.Stalled || !t.storeRead()):
 		return &obstacle{reason: s.Trouble.Reason, message: s.Trouble.Message, short: "store unavailable", stalled: s.Trouble.Stalled}
 	case !t.storeRead():

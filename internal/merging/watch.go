@@ -34,6 +34,7 @@ func (t *merge) watchAttempt() {
 		case w.Succeeded():
 			succeeded++
 		}
+		// A pod that has succeeded already counts as running: a short merge may end before all pods were seen to run at once.
 		if w.Phase == corev1.PodRunning || w.Succeeded() {
 			running++
 		}
@@ -105,6 +106,7 @@ func (t *merge) watchStart(core map[int32]*podstate.Worker) {
 // after the last pod ended, because an older one may miss the marker.
 func (t *merge) watchMarker() {
 	run := t.st.Run
+	// Without a readable store nothing tells whether the model is complete. The run stays as it is until the store answers.
 	if read := t.ensureStoreRead(); !read || t.fresh == nil {
 		return
 	}
@@ -126,6 +128,7 @@ func (t *merge) watchRun() {
 	limit, byTier := runTimeout(t.spec, tier)
 	deadline := t.st.Run.RunTime.Add(limit)
 	if !t.p.now.Before(deadline) {
+		// The marker may have been written in the last moment. advanceRun would find it in that reading.
 		if read := t.ensureStoreRead(); !read {
 			return
 		}
@@ -156,6 +159,7 @@ func (t *merge) makeSurplus() {
 		run.Template != t.templateHash() {
 		return
 	}
+	// Pods of an earlier, incomplete try exist already: the operator may have been killed before it created the PodGroup.
 	there := map[int32]bool{}
 	for i := range t.job.Pods {
 		there[t.job.Pods[i].Index] = true

@@ -174,7 +174,8 @@ func proportion(amount, part, of int64) (whole, rest int64) {
 	return int64(quotient), int64(remainder)
 }
 
-// lendIdle divides what is borrowed among the idle shares, in proportion to them: no pod holds the idle GPU of one certain profile.
+// lendIdle divides what is borrowed among the idle shares, in proportion to them: no pod holds the idle GPU of one certain
+// profile.
 func lendIdle(borrowed int64, idle map[string]int64) map[string]int64 {
 	var parts []*part
 	for _, name := range slices.Sorted(maps.Keys(idle)) {

@@ -63,8 +63,9 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSharesKeepTheirLaws tries random claims: no claim gets less than the guarantee or, by weight, more than the capability; what
-// the nodes have is given out, and no more; who weighs more gets no less; and the order of claims does not matter.
+// TestSharesKeepTheirLaws tries random claims: no claim gets less than the guarantee or, by weight, more than the
+// capability; what the nodes have is given out, and no more; who weighs more gets no less; and the order of claims does not
+// matter.
 func TestSharesKeepTheirLaws(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -92,8 +92,9 @@ func (d *Decision) String() string {
 
 // Plan decides which mails are sent now and which later. It must be called while no mail of the report is being sent. So a
 // delivery that is recorded as being sent was left by an operator that ended, or by a server that did not answer. The mail
-// may have arrived: it is not sent again unless a user asks for it, because two mails are worse than one late one.
+// may have arrived: it is not sent again unless a user asks for it, because no mail of a period may arrive twice.
 func Plan(r Round, now time.Time) *Decision {
+	// A request for the future would allow each uncertain mail to be sent again at every try until then.
 	if r.Again.After(now) {
 		r.Again = time.Time{}
 	}
@@ -118,6 +119,7 @@ func (r Round) currentDeliveries() []ledger.Delivery {
 	all := make([]ledger.Delivery, 0, len(r.Recipients))
 	for _, to := range r.Recipients {
 		delivery, begun := known[to]
+		// A user whose address changed in the directory already has this period's page under the old one.
 		if !begun && to.Kind == ledger.DeliverPersonal {
 			delivery, begun = paged[to.User]
 		}
@@ -157,8 +159,11 @@ func (d *Decision) sortDelivery(r Round, delivery ledger.Delivery, late bool, no
 		d.Refused = append(d.Refused, delivery)
 	case !r.mayBegin(delivery):
 		d.Unconfirmed = append(d.Unconfirmed, delivery)
+	// Once the next report is due, an old one would only confuse its readers.
 	case late:
 		d.Missed = append(d.Missed, delivery)
+	// The state goes into the ledger before the mail goes out: an operator that is killed in between leaves an uncertain mail,
+	// and not a second one.
 	case !now.Before(due):
 		delivery.State, delivery.At, delivery.Error = ledger.DeliverySending, now, ""
 		delivery.Tries++

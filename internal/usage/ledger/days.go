@@ -35,6 +35,7 @@ type span struct{ day, begin, end int64 }
 // splitAtMidnights cuts a time at midnights. What does not end after it begins is one span of no length.
 func splitAtMidnights(begin, end int64) []span {
 	last := begin / secondsOfDay
+	// A time that ends at midnight belongs to the day before, not to a day of no length after it.
 	if end > begin {
 		last = (end - 1) / secondsOfDay
 	}
@@ -59,6 +60,8 @@ func extendDays(days []podDay, s sighting) []podDay {
 	begin, end := s.begin, s.end
 	if len(days) > 0 {
 		last := days[len(days)-1]
+		// An end that is final stays, and a sighting that is older than the last one adds nothing. So entries may be recorded
+		// twice and in any order.
 		if last.state == ended || !s.final && s.end <= last.end {
 			return days
 		}
@@ -67,6 +70,7 @@ func extendDays(days []podDay, s sighting) []podDay {
 	spans := splitAtMidnights(begin, end)
 	next := make([]podDay, len(spans))
 	for i, span := range spans {
+		// A recorded day keeps its description, because sums were made of it.
 		next[i] = s.podDay
 		if i < len(days) {
 			next[i] = days[i]

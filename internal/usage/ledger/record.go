@@ -46,6 +46,7 @@ func recordStays(ctx context.Context, tx transaction, stays []Stay) error {
 	if err != nil {
 		return err
 	}
+	// Only the last day of a pod can change, so the days before it are not loaded, however long the pod has run.
 	before, err := lastDays(ctx, tx, stays)
 	if err != nil {
 		return err
@@ -53,6 +54,7 @@ func recordStays(ctx context.Context, tx transaction, stays []Stay) error {
 	after := maps.Clone(before)
 	for i := range stays {
 		s := toSighting(stays[i], ids)
+		// Except if a clock was ahead: then the true end may lie in an earlier day.
 		if needsAll(after[s.uid], s) {
 			if before[s.uid], after[s.uid], err = withEarlierDays(ctx, tx, before[s.uid], after[s.uid]); err != nil {
 				return err

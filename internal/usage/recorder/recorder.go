@@ -178,6 +178,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the operator is ending
 		}
+		// The pause doubles only while the ledger cannot be opened at all. A ledger that worked for a while is tried again soon.
 		if wrote {
 			retry = firstRetry
 		}
@@ -207,6 +208,7 @@ func (r *Recorder) runSession(ctx context.Context) (wrote bool, err error) {
 		}
 		_ = l.Close()
 	}()
+	// In every session, and not only at the start: while the ledger was away, the backlog may have dropped ends.
 	if err := r.closeGap(ctx, l); err != nil {
 		return false, err
 	}
@@ -287,6 +289,7 @@ func (r *Recorder) keepEnded(ctx context.Context, pod *corev1.Pod, how end) {
 
 // writeWaiting records what waits, and, if all is true, all that run.
 func (r *Recorder) writeWaiting(ctx context.Context, l Ledger, all bool) error {
+	// The time before the first read of the cache. What begins while this writes is only in the next round.
 	began := r.now()
 	decisions := r.takeDecisions()
 	for part := range slices.Chunk(decisions, batch) {
@@ -327,6 +330,7 @@ func (r *Recorder) runningStays(ctx context.Context, pods []*corev1.Pod) []ledge
 		if pod.Spec.NodeName == "" || hasEnded(pod) {
 			continue
 		}
+		// A pod that is already recorded counts to its end, even if its namespace has left its profile meanwhile.
 		if place := r.place(ctx, pod); Counts(pod, place, r.config) || r.isKnown(pod.UID) {
 			stays = append(stays, StayOf(pod, place, r.config, r.now()))
 		}
@@ -354,6 +358,7 @@ func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries
 		return nil
 	case !errors.Is(err, ledger.ErrInvalid):
 		return err
+	// The ledger records all entries of a call or none, and does not say which one it refuses. Halving finds it in few calls.
 	case stays+decisions > 1:
 		first := ledger.Entries{Stays: e.Stays[:stays/2], Decisions: e.Decisions[:decisions/2]}
 		if err := r.recordEntries(ctx, l, first); err != nil {
@@ -382,6 +387,7 @@ func (r *Recorder) pruneLedger(ctx context.Context, l Ledger) {
 
 // recordRemaining records what waits when the operator ends. The next operator sees what still runs.
 func (r *Recorder) recordRemaining(l Ledger) {
+	// The context of Start has ended already, so this needs one of its own.
 	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
 	if err := r.writeWaiting(ctx, l, false); err != nil {

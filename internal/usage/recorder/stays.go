@@ -83,7 +83,7 @@ func describePod(p *ledger.Pod, pod *corev1.Pod, cfg *config.Configuration) {
 	p.User = UserOf(pod, cfg)
 	if p.Kind, p.Task = kube.OurController(pod); p.Kind == "" {
 		p.Kind, p.Task = controllerOf(pod)
-		return
+		return // The labels below count only on pods of Tideline's jobs.
 	}
 	p.Task = cmp.Or(pod.Labels[v1alpha1.LabelTask], p.Task)
 	p.Role = pod.Labels[v1alpha1.LabelRole]
@@ -141,6 +141,7 @@ func pastEnd(sighted time.Time) end {
 		if s.End = sighted; sighted.IsZero() {
 			s.End = lastOf(pod, s.Begin)
 		}
+		// A node's clock may be ahead. An end in the future would be charged for time that has not passed.
 		if s.End.After(now) {
 			s.End = now
 		}

@@ -65,11 +65,13 @@ func growthFactor(days []Day, resource string) float64 {
 			rises += cmp.Compare(of(late), of(early))
 		}
 	}
+	// The variance of the test statistic for n days without ties is n(n-1)(2n+5)/18; 1 is the correction for continuity.
 	if float64(rises-1) < certain*math.Sqrt(n*(n-1)*(2*n+5)/18) {
 		return 1
 	}
 	perDay := min(medianSlope(days, of), medianSlope(days[len(days)/2:], of))
 	last := days[len(days)-1].Number
+	// Each day is moved along the slope to the last day, so that their median is a level of today that no single day decides.
 	levels := make([]float64, 0, len(days))
 	for _, d := range days {
 		levels = append(levels, float64(of(d))+perDay*float64(last-d.Number))
