@@ -1,6 +1,6 @@
 package v1alpha1
 
-// DefaultPort is the effective default of rendezvous.port. The schema states none, so that a port that somebody chose can be told
+// DefaultPort is the effective default of rendezvous.port. The schema states none, so that a port that a user chose can be told
 // from the default, which differs for jobs on the host's network.
 const DefaultPort int32 = 29400
 

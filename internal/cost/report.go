@@ -20,7 +20,7 @@ const (
 	ByTask Dimension = "task"
 )
 
-// Owner is to whom pods belong. Users may have written any of the fields.
+// Owner is the owner of pods. Users may have written any of the fields.
 type Owner struct {
 	// Team is the profile that they count for; empty for none.
 	Team string

@@ -142,6 +142,6 @@ type Increments struct {
 type Trouble struct {
 	// Reason is one of the reason constants of the API, and Message says what happened and what to do.
 	Reason, Message string
-	// Stalled is true when nothing will change until somebody changes the MergeJob or the operator's configuration.
+	// Stalled is true if nothing changes until a person changes the MergeJob or the operator's configuration.
 	Stalled bool
 }

@@ -109,7 +109,7 @@ func newClient(l Location, c Credentials, transport http.RoundTripper) *s3.Clien
 }
 
 // newTransport takes a proxy from the environment of the operator (HTTPS_PROXY, NO_PROXY), because many can reach AWS through one
-// only. Whoever sets them decides where requests go, but the signature in them is good for this one request only.
+// only. The administrator who sets them decides where requests go. The signature in a request is valid for that request only.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,

@@ -158,7 +158,7 @@ func Turns(
 	}
 	all := slices.Clone(claimants)
 	slices.SortFunc(all, compareClaimants)
-	// 1. What is held counts first, whoever holds it. The order of jobs matters only for what is left.
+	// 1. What is held counts first. The order of jobs matters only for what is left.
 	for i := range others {
 		t.addUse(&others[i])
 	}

@@ -126,7 +126,7 @@ func (e Entries) check() error {
 	}
 	for i := range e.PartDays {
 		if p := &e.PartDays[i]; p.Day.Before(earliest) {
-			return problemf(ErrInvalid, "what %s was seen using is of the year %d", p.Part, p.Day.Year())
+			return problemf(ErrInvalid, "the use of %s is dated in the year %d", p.Part, p.Day.Year())
 		}
 	}
 	for i := range e.OOMKills {

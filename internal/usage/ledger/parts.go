@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Part is what is seen using processors, memory and accelerators: a container of the pods of a role of a task, over all its runs;
+// Part is what uses processors, memory and accelerators: a container of the pods of a role of a task, over all its runs;
 // without a container, such pods as a whole.
 type Part struct {
 	// Namespace, Kind and Task as those of [Pod].
@@ -23,7 +23,7 @@ func (p Part) String() string {
 	return fmt.Sprintf("container %q of the %ss of %s %s/%s", p.Container, p.Role, p.Kind, p.Namespace, p.Task)
 }
 
-// PartDay is what a part was seen using on a day.
+// PartDay is the use of a part on a day.
 type PartDay struct {
 	Part
 	// Day is any time of that day, in UTC; where it is read, the midnight that it begins with.
@@ -147,7 +147,7 @@ func recordCollected(ctx context.Context, tx transaction, collected []Collected)
 	return nil
 }
 
-// PartQuery asks for what parts were seen using. A field that is empty leaves none out, but From and To are needed.
+// PartQuery asks for the use of parts. An empty field matches all parts, but From and To are required.
 type PartQuery struct {
 	// From and To are the range of time, To excluded. It covers all days, in UTC, that have a moment in it.
 	From, To time.Time
@@ -155,7 +155,7 @@ type PartQuery struct {
 	Namespace, Kind, Task string
 }
 
-// PartDays hands out what parts were seen using, in the order of days. It does not keep what it has handed out, and sees the
+// PartDays hands out the use of parts, in the order of days. It does not keep what it has handed out, and sees the
 // ledger as it was when it began. An error of each ends it, and is returned.
 func (l *Ledger) PartDays(ctx context.Context, q PartQuery, each func(PartDay) error) error {
 	var condition strings.Builder

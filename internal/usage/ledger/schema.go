@@ -12,7 +12,7 @@ const clustered = " CLUSTERED"
 // changed, only added to. Days are counted from 1970-01-01, times are seconds since then, of decisions microseconds, all UTC.
 // Where SQLite keeps a table in the order of its key, which PostgreSQL cannot, the statement ends with clustered.
 var migrations = [][]string{{
-	// Who answers for a pod. There are few of them, so they are written once, and totals are made of numbers.
+	// Owners of pods. There are few of them, so they are stored once, and totals are computed by numbers.
 	`CREATE TABLE series (
 		id BIGINT PRIMARY KEY,
 		digest TEXT NOT NULL UNIQUE,
@@ -79,7 +79,7 @@ var migrations = [][]string{{
 		role TEXT NOT NULL,
 		container TEXT NOT NULL
 	)`,
-	// What a part was seen using on a day. It is not in the order of its key: rows are long, and those of a day are read together.
+	// The use of a part on a day. It is not in the order of its key: rows are long, and those of a day are read together.
 	`CREATE TABLE part_day (
 		part BIGINT NOT NULL,
 		day BIGINT NOT NULL,

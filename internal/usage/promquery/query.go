@@ -29,8 +29,8 @@ const (
 	// MemoryLimit is the limit of memory, in bytes; 0 for none. Where cAdvisor's is not there, that of kube-state-metrics is taken:
 	// the chart kube-prometheus-stack drops container_spec_*, because the two overlap.
 	MemoryLimit
-	// OOMEvents counts processes of a container that the kernel killed for want of memory. It begins at 0 with the container, so its
-	// series is of an id.
+	// OOMEvents counts processes of a container that the kernel killed because memory ran out. It begins at 0 with the
+	// container, so its series is of an id.
 	OOMEvents
 	// EngineActive is the share of the time for which a device computed.
 	EngineActive

@@ -11,7 +11,7 @@ const (
 	day = 24 * 60 * 60
 	// enoughCoverage is the share of the time that a task ran, in percent, that must have been seen.
 	enoughCoverage = 80
-	// nearly is the share of a limit, in percent, from which memory is held down by it.
+	// nearly is the share of a limit, in percent, from which memory counts as bounded by the limit.
 	nearly = 95
 	// mib is what memory is rounded up to.
 	mib = 1 << 20

@@ -1,4 +1,4 @@
-// Package sizing derives what containers of a task should request from what they were seen using. It is pure: what was seen
+// Package sizing derives what containers of a task should request from what they used. It is pure: what was seen
 // comes from [Usage] of days, which package collector collects and the ledger keeps; callers apply the result.
 package sizing
 
@@ -36,7 +36,7 @@ type Key struct {
 	Container string
 }
 
-// OOMKill is a container that the kernel killed for want of memory.
+// OOMKill is a container that the kernel killed because it ran out of memory.
 type OOMKill struct {
 	// Pod is its UID.
 	Pod  string
@@ -57,13 +57,13 @@ type Usage struct {
 	EvidenceSeconds int64 `json:"evidenceSeconds"`
 	// CPU are processors in use, in samples of five minutes each, of the busiest pod of the role at that time.
 	CPU Histogram `json:"cpu,omitzero"`
-	// Throttled are those of the samples at which the container was held down to its limit: what it needed was that much or more.
+	// Throttled are the samples in which the container was throttled at its limit. They are lower bounds of what it needed.
 	Throttled Histogram `json:"throttled,omitzero"`
 	// MemoryPeak is the highest working set, in bytes, of pods that had room below their limit. MemoryHeld is that of pods that were
 	// at their limit or nearly so (from 95 % on): what they needed was that much or more.
 	MemoryPeak int64 `json:"memoryPeak,omitempty"`
 	MemoryHeld int64 `json:"memoryHeld,omitempty"`
-	// OOMKills counts containers that were killed for want of memory, and OOMLimit is the highest limit, in bytes, at which one was.
+	// OOMKills counts containers that ran out of memory, and OOMLimit is the highest limit, in bytes, at which one did.
 	OOMKills int64 `json:"oomKills,omitempty"`
 	OOMLimit int64 `json:"oomLimit,omitempty"`
 	// Accelerators of the pods; with none seen they are unknown and not idle.
