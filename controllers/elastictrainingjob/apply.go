@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/internal/platform/gang"
@@ -15,7 +16,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// apply carries out a decision in its order and stops at the first problem.
+// apply carries out a decision in order and stops at the first problem: a later step may rely on an earlier one, as pods do on
+// their PodGroup.
 func (r *Reconciler) apply(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, step := range []func(context.Context, jobstate.Observed, training.Decision) *kube.Problem{
 		r.requestCheckpoint, r.deletePods, r.forceDeletePods, r.createService, r.writeHosts, r.createSSHKeys, r.createNetworkPolicy,
@@ -32,25 +34,27 @@ func (r *Reconciler) deletePods(ctx context.Context, o jobstate.Observed, d trai
 	for i := range d.DeletePods {
 		w := &d.DeletePods[i]
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
-		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(w.GraceSeconds)); err != nil {
+		if err := r.deleteChild(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(w.GraceSeconds)); err != nil {
 			return kube.ProblemOf(err, "delete pod "+name)
 		}
+		log.FromContext(ctx).V(1).Info("Deleted a worker pod", "pod", name, "graceSeconds", w.GraceSeconds)
 	}
 	return nil
 }
 
-// forceDeletePods takes pods out of the API server whose kubelet does not answer.
+// forceDeletePods removes pods from the API server whose kubelet does not answer.
 func (r *Reconciler) forceDeletePods(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, w := range d.ForceDeletePods {
 		name := rendezvous.WorkerName(o.Job.Name, w.Index)
-		if err := r.delete(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(0)); err != nil {
-			return kube.ProblemOf(err, "delete by force pod "+name)
+		if err := r.deleteChild(ctx, o, &corev1.Pod{}, name, w.UID, client.GracePeriodSeconds(0)); err != nil {
+			return kube.ProblemOf(err, "delete pod "+name+" by force")
 		}
+		log.FromContext(ctx).Info("Deleted a worker pod by force, because its node does not answer", "pod", name, "node", w.Node)
 	}
 	return nil
 }
 
-// requestCheckpoint writes on worker 0's pod, by server-side apply with its UID, what the training is to read.
+// requestCheckpoint annotates worker 0's pod, by server-side apply with its UID: a pod created since is not asked.
 func (r *Reconciler) requestCheckpoint(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if d.RequestCheckpoint == nil {
 		return nil
@@ -70,12 +74,12 @@ func (r *Reconciler) createService(ctx context.Context, o jobstate.Observed, d t
 		return nil
 	}
 	service := d.Blueprint.Service()
-	return kube.ProblemOf(r.create(ctx, o, service), "create Service "+service.Name)
+	return kube.ProblemOf(r.createChild(ctx, o, service), "create Service "+service.Name)
 }
 
 func (r *Reconciler) createGroups(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, g := range d.CreateGroups {
-		if err := r.create(ctx, o, g.PodGroup()); err != nil {
+		if err := r.createChild(ctx, o, g.PodGroup()); err != nil {
 			return kube.ProblemOf(err, "create PodGroup "+g.Name)
 		}
 	}
@@ -98,16 +102,19 @@ func (r *Reconciler) restoreGroups(ctx context.Context, o jobstate.Observed, d t
 func (r *Reconciler) createWorkers(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, i := range d.CreateWorkers {
 		pod := d.Blueprint.Pod(i)
-		if err := r.create(ctx, o, pod); err != nil {
+		if err := r.createChild(ctx, o, pod); err != nil {
 			return kube.ProblemOf(err, "create pod "+pod.Name)
 		}
+	}
+	if n := len(d.CreateWorkers); n > 0 {
+		log.FromContext(ctx).V(1).Info("Created worker pods", "count", n, "indices", d.CreateWorkers)
 	}
 	return nil
 }
 
 func (r *Reconciler) deleteGroups(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, g := range d.DeleteGroups {
-		if err := r.delete(ctx, o, gang.NewPodGroup(), g.Name, g.UID); err != nil {
+		if err := r.deleteChild(ctx, o, gang.NewPodGroup(), g.Name, g.UID); err != nil {
 			return kube.ProblemOf(err, "delete PodGroup "+g.Name)
 		}
 	}
@@ -119,22 +126,22 @@ func (r *Reconciler) deleteService(ctx context.Context, o jobstate.Observed, d t
 		return nil
 	}
 	name := rendezvous.ServiceName(o.Job.Name)
-	return kube.ProblemOf(r.delete(ctx, o, &corev1.Service{}, name, d.DeleteService), "delete Service "+name)
+	return kube.ProblemOf(r.deleteChild(ctx, o, &corev1.Service{}, name, d.DeleteService), "delete Service "+name)
 }
 
 func (r *Reconciler) deleteJob(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if !d.DeleteJob {
 		return nil
 	}
-	return kube.ProblemOf(r.delete(ctx, o, &v1alpha1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the job after its time")
+	return kube.ProblemOf(r.deleteChild(ctx, o, &v1alpha1.ElasticTrainingJob{}, o.Job.Name, o.Job.UID), "delete the expired job")
 }
 
-func (r *Reconciler) create(ctx context.Context, o jobstate.Observed, child client.Object) error {
+func (r *Reconciler) createChild(ctx context.Context, o jobstate.Observed, child client.Object) error {
 	return r.applier.Create(ctx, client.ObjectKeyFromObject(o.Job), child)
 }
 
-// delete deletes exactly the object that was observed.
-func (r *Reconciler) delete(
+// deleteChild deletes the object that was observed, by its UID, and not one that has its name since.
+func (r *Reconciler) deleteChild(
 	ctx context.Context, o jobstate.Observed, child client.Object, name string, uid types.UID, options ...client.DeleteOption,
 ) error {
 	child.SetNamespace(o.Job.Namespace)

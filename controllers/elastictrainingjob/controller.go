@@ -57,7 +57,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 const (
-	// waitInterval is how often something that no watch tells of is looked at again.
+	// waitInterval is how often a job is looked at again that waits for something no watch reports, such as a right.
 	waitInterval = 30 * time.Second
 	// Back-off of failed reconciles.
 	firstRetry, lastRetry = 100 * time.Millisecond, time.Minute
@@ -86,13 +86,13 @@ type Reconciler struct {
 // Dependencies are what the reconciler shares with those of other kinds.
 type Dependencies struct {
 	Arbiter *arbiter.Arbiter
-	// Volcano knows whether Volcano's kinds are served. It must have looked.
+	// Volcano knows whether the API server serves Volcano's kinds. It must have looked once before Setup.
 	Volcano *kube.Kinds
 	// Scheduler is the configuration of Volcano's scheduler.
 	Scheduler *volcano.SchedulerConf
-	// Journal keeps decisions.
+	// Journal records decisions in the ledger.
 	Journal recorder.Journal
-	// Usage knows what tasks used.
+	// Usage has the measured use of tasks.
 	Usage *collector.Collector
 }
 
@@ -121,17 +121,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 	if err := ctrlmetrics.Registry.Register(r.metrics); err != nil {
 		return fmt.Errorf("register the metrics of jobs: %w", err)
 	}
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := indexCaches(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	c, err := r.build(mgr)
+	c, err := r.buildController(mgr)
 	if err != nil {
 		return fmt.Errorf("set up the controller of ElasticTrainingJob: %w", err)
 	}
 	return r.watchVolcano(mgr, c)
 }
 
-func index(ctx context.Context, indexer client.FieldIndexer) error {
+// indexCaches adds the indexes by which jobs of a queue and workers on a node are found.
+func indexCaches(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &corev1.Pod{}, workersByNode, func(o client.Object) []string {
 		pod, isPod := o.(*corev1.Pod)
 		if _, _, ours := jobOf(o); !isPod || !ours || pod.Spec.NodeName == "" {
@@ -154,7 +155,8 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
+// buildController builds the controller with the watches that need no Volcano.
+func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return ctrl.NewControllerManagedBy(mgr).
@@ -178,7 +180,7 @@ func (r *Reconciler) build(mgr ctrl.Manager) (controller.Controller, error) {
 		Build(r)
 }
 
-// watchVolcano watches Volcano's kinds, at once or as soon as they are installed; then every job is looked at again.
+// watchVolcano watches Volcano's kinds, at once or as soon as they are installed. In that case it also wakes every job.
 func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
 	if r.Volcano.Missing() == "" {
 		return r.watchGangs(mgr, c)
@@ -217,7 +219,7 @@ func (r *Reconciler) watchGangs(mgr ctrl.Manager, c controller.Controller) error
 	return nil
 }
 
-// podHandler wakes a pod's job when something changed that the job reads of it, and remembers how pods were last seen.
+// podHandler wakes a pod's job when something changed that planning reads, and remembers how pods were last seen.
 func (r *Reconciler) podHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
@@ -230,7 +232,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			job, owner, ok := jobOf(e.ObjectNew)
 			if before, formerly, was := jobOf(e.ObjectOld); was && (!ok || owner != formerly) {
-				// Somebody took the pod from its job.
+				// Somebody changed the pod's controller, so the job has lost it.
 				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), podstate.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
@@ -272,12 +274,12 @@ func jobOf(o client.Object) (job types.NamespacedName, uid types.UID, ok bool) {
 }
 
 func (r *Reconciler) jobsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.requests(ctx, client.InNamespace(namespace.GetName()))
+	return r.requestsFor(ctx, client.InNamespace(namespace.GetName()))
 }
 
-// allJobs wakes every job: Volcano's configuration and profiles may concern them all, and change once in a blue moon.
+// allJobs wakes every job. Volcano's configuration and profiles may concern them all, and change rarely.
 func (r *Reconciler) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requests(ctx)
+	return r.requestsFor(ctx)
 }
 
 // jobsOnNode wakes the jobs that have workers on a node.
@@ -285,7 +287,7 @@ func (r *Reconciler) jobsOnNode(ctx context.Context, node client.Object) []recon
 	pods := &corev1.PodList{}
 	err := r.client.List(ctx, pods, client.MatchingFields{workersByNode: node.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return nil // The cache of pods is not there yet; each job is reconciled when it comes.
+		return nil // The cache of pods is not filled yet; once it is, every job is reconciled.
 	}
 	var requests []reconcile.Request
 	for i := range pods.Items {
@@ -296,15 +298,16 @@ func (r *Reconciler) jobsOnNode(ctx context.Context, node client.Object) []recon
 	return requests
 }
 
-// answersChanged passes a node that no longer answers, or does so again.
+// answersChanged passes a node that stopped answering or answers again.
 func answersChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool { return silent(e.ObjectOld) != silent(e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return isSilent(e.ObjectOld) != isSilent(e.ObjectNew) },
 	}
 }
 
-func silent(o client.Object) bool {
+// isSilent is true for a node that does not answer.
+func isSilent(o client.Object) bool {
 	node, ok := o.(*corev1.Node)
 	if !ok {
 		return false
@@ -314,13 +317,14 @@ func silent(o client.Object) bool {
 }
 
 func (r *Reconciler) jobsOfQueue(ctx context.Context, queue client.Object) []reconcile.Request {
-	return r.requests(ctx, client.MatchingFields{jobsByQueue: queue.GetName()})
+	return r.requestsFor(ctx, client.MatchingFields{jobsByQueue: queue.GetName()})
 }
 
-func (r *Reconciler) requests(ctx context.Context, of ...client.ListOption) []reconcile.Request {
+// requestsFor lists a request for each job that the options select.
+func (r *Reconciler) requestsFor(ctx context.Context, of ...client.ListOption) []reconcile.Request {
 	jobs := &v1alpha1.ElasticTrainingJobList{}
 	if err := r.client.List(ctx, jobs, of...); err != nil {
-		return nil // The cache of jobs is not there yet; each job is reconciled when it comes.
+		return nil // The cache of jobs is not filled yet; once it is, every job is reconciled.
 	}
 	requests := make([]reconcile.Request, len(jobs.Items))
 	for i := range jobs.Items {
@@ -329,9 +333,9 @@ func (r *Reconciler) requests(ctx context.Context, of ...client.ListOption) []re
 	return requests
 }
 
-// Reconcile brings one job to what its spec asks.
+// Reconcile brings one job towards its spec: it observes, plans, applies the plan, and writes the status, in this order.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	// Asked before anything is read: what is read before the cache has seen our writes may be older than they are.
+	// Before anything is read: a cache that has not seen our last writes would have us decide the same again.
 	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
@@ -353,6 +357,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if !complete {
+		// A pod is gone from the cache, but the watch has not said yet how it ended.
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
 	}
 	now := r.now()

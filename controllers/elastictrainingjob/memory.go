@@ -12,8 +12,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 )
 
-// memory holds what watches told and no cache keeps. Losing it, as a restart does, loses no decision: status remembers the
-// workers, and Plan knows how to judge one that nobody saw leave.
+// memory holds what watches reported and caches do not keep. A restart loses it, but no decision with it: status remembers the
+// workers, and Plan knows how to judge a pod whose end it did not see.
 type memory struct {
 	mu   sync.Mutex
 	jobs map[types.NamespacedName]*remembered
@@ -21,9 +21,9 @@ type memory struct {
 
 type remembered struct {
 	departures []departure
-	// alive are the pods that were seen and not seen to leave.
+	// alive are the pods that the watch has reported and not yet reported as deleted.
 	alive map[types.UID]seen
-	// checked is the generation of the job of that UID whose spec was held to its rules, and problem what they said.
+	// checked is the generation that was validated last, of the job with UID checkedOf, and problem the result.
 	checked   int64
 	checkedOf types.UID
 	problem   string
@@ -42,42 +42,42 @@ type seen struct {
 
 func newMemory() *memory { return &memory{jobs: map[types.NamespacedName]*remembered{}} }
 
-func (m *memory) of(job types.NamespacedName) *remembered {
+func (m *memory) entryOf(job types.NamespacedName) *remembered {
 	if m.jobs[job] == nil {
 		m.jobs[job] = &remembered{}
 	}
 	return m.jobs[job]
 }
 
-// noteSeen notes a pod as it is.
+// noteSeen notes the state of a living pod.
 func (m *memory) noteSeen(job types.NamespacedName, owner, pod types.UID, w podstate.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.of(job)
+	r := m.entryOf(job)
 	if r.alive == nil {
 		r.alive = map[types.UID]seen{}
 	}
 	r.alive[pod] = seen{owner: owner, succeeded: r.alive[pod].succeeded || w.Succeeded()}
 }
 
-// noteGone notes a pod that is gone, and how it was last seen; last is the zero Worker when that is not known.
+// noteGone notes that a pod is gone. last is how it was last seen; the zero Worker if that is not known.
 func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last podstate.Worker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.of(job)
+	r := m.entryOf(job)
 	if last.UID != "" {
 		r.departures = append(r.departures, departure{owner, last.Departed(r.alive[pod].succeeded || last.Succeeded())})
 	}
 	delete(r.alive, pod)
 }
 
-// news returns the departures that are not settled, of pods that are not listed. It returns false when a pod is gone from the
-// cache and the watch has not told yet how it left: the cache is always a moment ahead of what the watch tells. It must be
-// called after the pods were listed.
-func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]bool) ([]podstate.Departure, bool) {
+// unsettled returns the departures that no status has recorded yet, of pods that are not listed. It returns false if a pod is
+// gone from the cache but its handler has not run yet, so that it is unknown how the pod ended: the cache is always a moment
+// ahead. It must be called after the pods were listed.
+func (m *memory) unsettled(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]bool) ([]podstate.Departure, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.of(client.ObjectKeyFromObject(job))
+	r := m.entryOf(client.ObjectKeyFromObject(job))
 	for pod, s := range r.alive {
 		if s.owner == job.UID && !listed[pod] {
 			return nil, false
@@ -92,7 +92,7 @@ func (m *memory) news(job *v1alpha1.ElasticTrainingJob, listed map[types.UID]boo
 	return departures, true
 }
 
-// settle drops departures that the status now knows.
+// settle drops departures that the written status has recorded.
 func (m *memory) settle(job types.NamespacedName, known []podstate.Departure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +100,7 @@ func (m *memory) settle(job types.NamespacedName, known []podstate.Departure) {
 	for _, d := range known {
 		settled[d.UID] = true
 	}
-	r := m.of(job)
+	r := m.entryOf(job)
 	kept := r.departures[:0]
 	for _, d := range r.departures {
 		if !settled[d.UID] {
@@ -116,11 +116,11 @@ func (m *memory) forget(job types.NamespacedName) {
 	delete(m.jobs, job)
 }
 
-// check holds a spec to its rules, once per generation.
-func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
+// validateSpec checks a spec against its schema and rules, once per generation: CEL is expensive and the result cannot change.
+func (m *memory) validateSpec(ctx context.Context, g *specvalidation.Guard, job *v1alpha1.ElasticTrainingJob) (string, error) {
 	key := client.ObjectKeyFromObject(job)
 	m.mu.Lock()
-	r := m.of(key)
+	r := m.entryOf(key)
 	if r.checkedOf == job.UID && r.checked == job.Generation {
 		defer m.mu.Unlock()
 		return r.problem, nil
@@ -132,7 +132,7 @@ func (m *memory) check(ctx context.Context, g *specvalidation.Guard, job *v1alph
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r = m.of(key)
+	r = m.entryOf(key)
 	r.checkedOf, r.checked, r.problem = job.UID, job.Generation, problem
 	return problem, nil
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
-// Labels have few values that are known beforehand: tiers are those of the operator's configuration, everything else is
-// listed in internal/training. Jobs, namespaces, users and queues are no labels.
+// Labels have few values, all known beforehand: tiers are those of the operator's configuration, all others are listed in
+// internal/training. Jobs, namespaces, users and queues are not labels, because their number grows with use.
 const (
 	labelTier, labelCause, labelReason, labelRole, labelPhase = "tier", "cause", "reason", "role", "phase"
 
 	roleCore, roleSurplus = "core", "surplus"
-	// noTier is the tier of a job whose own is not, or no longer, in the configuration.
+	// noTier is the label of a job whose tier is not, or no longer, in the configuration.
 	noTier = "unknown"
 )
 
-// waitBuckets are the upper bounds, in seconds, by which waits are counted: from a cluster with free room to a week's queue.
+// waitBuckets are the upper bounds of the wait histograms, in seconds: from a cluster with free room to a queue of a week.
 var waitBuckets = []float64{
 	1, 5, 15, 30, 60, 2 * 60, 5 * 60, 10 * 60, 30 * 60, 3600, 2 * 3600, 4 * 3600, 12 * 3600, 24 * 3600, 3 * 24 * 3600, 7 * 24 * 3600,
 }
 
-// metrics are the figures over all jobs that Prometheus reads (docs/metrics.md). Counters begin at zero with the process;
-// what is told by a status write is counted after that write succeeded, so it is never counted twice.
+// metrics are the figures over all jobs that Prometheus reads (docs/metrics.md). Counters begin at zero with the process. What a
+// status write reports is counted after the write succeeded, so it is never counted twice.
 type metrics struct {
 	tiers                        config.Tiers
 	wait, placement              *prometheus.HistogramVec
@@ -50,25 +50,25 @@ func newMetrics(tiers config.Tiers, now func() time.Time, jobs toolscache.Store,
 	counter := func(name, help, label string, values []string) *prometheus.CounterVec {
 		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 		for _, value := range values {
-			vec.WithLabelValues(value) // A rate needs the zero before the first.
+			vec.WithLabelValues(value) // Without a zero before the first increment, rate() misses it.
 		}
 		return vec
 	}
 	m := &metrics{
 		tiers: tiers,
 		wait: histogram("tideline_job_wait_seconds",
-			"Time from a job's creation until its core first ran; once for each job."),
+			"Time from a job's creation until its core first ran. Observed once per job."),
 		placement: histogram("tideline_job_placement_seconds",
-			"Time from the beginning of an attempt until Volcano had placed its whole core; once for each attempt whose core ran."),
+			"Time from the beginning of an attempt until Volcano placed its whole core. Observed once per attempt whose core ran."),
 		resizes: counter("tideline_job_resizes_total",
-			"Changes of the size of running trainings, by cause.", labelCause, describe.ResizeCauses()),
+			"Size changes of running trainings, by cause.", labelCause, describe.ResizeCauses()),
 		evictions: counter("tideline_evictions_total",
-			"Workers that were taken away from jobs by no fault of theirs, by reason.", labelReason, losses.EvictionReasons()),
+			"Workers taken away from jobs for reasons outside the job, by reason.", labelReason, losses.EvictionReasons()),
 		inVain: counter("tideline_evictions_in_vain_total",
-			"Workers that left for a gang that was not placed in time, by why they left.", labelReason,
+			"Workers that made room for a gang that was not placed in time, by why they left.", labelReason,
 			[]string{losses.EvictionTold, losses.EvictionPreempted}),
 		restarts: counter("tideline_restarts_total",
-			"Restarts that jobs count against runPolicy.maxRestarts, by cause.", labelCause, losses.RestartCauses()),
+			"Restarts counted against runPolicy.maxRestarts, by cause.", labelCause, losses.RestartCauses()),
 		gpus:   newGPUTime(tiers, now),
 		phases: &phases{jobs: jobs, elected: elected},
 	}
@@ -83,22 +83,22 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.wait, m.placement, m.resizes, m.evictions, m.inVain, m.restarts, m.gpus, m.phases}
 }
 
-// Describe sends what the metrics are.
+// Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(to)
 	}
 }
 
-// Collect sends the metrics as they are.
+// Collect implements prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(to)
 	}
 }
 
-// count adds what one written status told of a job.
-func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured describe.Measures) {
+// addMeasures adds what one written status reported.
+func (m *metrics) addMeasures(job *v1alpha1.ElasticTrainingJob, measured describe.Measures) {
 	tier := m.tierOf(job)
 	if measured.Wait != nil {
 		m.wait.WithLabelValues(tier).Observe(measured.Wait.Seconds())
@@ -120,8 +120,8 @@ func (m *metrics) count(job *v1alpha1.ElasticTrainingJob, measured describe.Meas
 	}
 }
 
-// hold notes what GPUs a job holds by the status that the API server has now.
-func (m *metrics) hold(job *v1alpha1.ElasticTrainingJob, written *status) {
+// holdGPUs notes what GPUs a job holds by the status that the API server has now.
+func (m *metrics) holdGPUs(job *v1alpha1.ElasticTrainingJob, written *status) {
 	core, surplus := describe.HeldGPUs(job, written)
 	m.gpus.hold(client.ObjectKeyFromObject(job), holding{tier: m.tierOf(job), core: core, surplus: surplus})
 }
@@ -136,14 +136,14 @@ func (m *metrics) tierOf(job *v1alpha1.ElasticTrainingJob) string {
 	return noTier
 }
 
-// gpuTime counts GPU-seconds: the integral over time of the GPUs that jobs hold. Time is this process's own monotonic
-// clock, and runs on between status writes, of which a job at rest has none. A scrape costs the same for any number of jobs.
+// gpuTime counts GPU-seconds: the integral over time of the GPUs that jobs hold. Time is this process's monotonic clock, and runs
+// on while a job at rest writes no status. A scrape costs the same for any number of jobs.
 type gpuTime struct {
 	desc *prometheus.Desc
 	now  func() time.Time
 
 	mu    sync.Mutex
-	jobs  map[types.NamespacedName]holding // of those that hold any
+	jobs  map[types.NamespacedName]holding // only jobs that hold GPUs
 	tiers map[string]*account
 }
 
@@ -153,7 +153,7 @@ type holding struct {
 	core, surplus int64
 }
 
-// account is what the jobs of a tier hold since a time, and what they held until then.
+// account is what the jobs of a tier hold since a time, and the GPU-seconds that they held until then.
 type account struct {
 	core, surplus               int64
 	since                       time.Time
@@ -184,8 +184,8 @@ func (g *gpuTime) hold(job types.NamespacedName, h holding) {
 	if held == h {
 		return
 	}
-	g.book(held.tier, -held.core, -held.surplus)
-	g.book(h.tier, h.core, h.surplus)
+	g.changeHeld(held.tier, -held.core, -held.surplus)
+	g.changeHeld(h.tier, h.core, h.surplus)
 	if h == (holding{}) {
 		delete(g.jobs, job)
 	} else {
@@ -193,8 +193,8 @@ func (g *gpuTime) hold(job types.NamespacedName, h holding) {
 	}
 }
 
-// book changes what a tier holds from now on; it does nothing for no tier.
-func (g *gpuTime) book(tier string, core, surplus int64) {
+// changeHeld adds to what a tier holds from now on; it does nothing for an empty tier.
+func (g *gpuTime) changeHeld(tier string, core, surplus int64) {
 	if tier == "" {
 		return
 	}
@@ -207,7 +207,7 @@ func (g *gpuTime) book(tier string, core, surplus int64) {
 	a.surplus += surplus
 }
 
-// settle adds up to a time what was held until then. A time before the last one changes nothing.
+// settle adds the GPU-seconds up to now. A time before the last one changes nothing.
 func (a *account) settle(now time.Time) {
 	if now.Before(a.since) {
 		return
@@ -218,10 +218,10 @@ func (a *account) settle(now time.Time) {
 	a.since = now
 }
 
-// Describe sends what the metric is.
+// Describe implements prometheus.Collector.
 func (g *gpuTime) Describe(to chan<- *prometheus.Desc) { to <- g.desc }
 
-// Collect sends the GPU-seconds until now.
+// Collect implements prometheus.Collector.
 func (g *gpuTime) Collect(to chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -233,27 +233,27 @@ func (g *gpuTime) Collect(to chan<- prometheus.Metric) {
 }
 
 var jobsDesc = prometheus.NewDesc("tideline_jobs",
-	"Jobs by phase, as their status says; those that nobody has looked at yet count as Pending.", []string{labelPhase}, nil)
+	"Jobs by status.phase. Jobs that the operator has not looked at yet count as Pending.", []string{labelPhase}, nil)
 
 var awaitingDesc = prometheus.NewDesc("tideline_jobs_awaiting_approval",
-	"Jobs that wait for somebody to approve their tier; they count as Pending too.", nil, nil)
+	"Jobs that wait for approval of their tier. They count as Pending too.", nil, nil)
 
-// phases counts the jobs in the manager's cache when it is asked, so that no count can drift from what there is. It reads them
-// where they are: a list by the client would copy the specs of all.
+// phases counts the jobs in the manager's cache at each scrape, so that no count can drift. It reads the cache's store directly,
+// because a list by the client would copy the spec of every job.
 type phases struct {
 	jobs    toolscache.Store
 	elected <-chan struct{}
 }
 
-// Describe sends what the metrics are.
+// Describe implements prometheus.Collector.
 func (*phases) Describe(to chan<- *prometheus.Desc) { to <- jobsDesc; to <- awaitingDesc }
 
-// Collect sends the number of jobs in each phase, and of those that await approval; nothing from an operator that stands by.
+// Collect implements prometheus.Collector.
 func (p *phases) Collect(to chan<- prometheus.Metric) {
 	select {
 	case <-p.elected:
 	default:
-		return
+		return // A standby operator reports nothing, so that the sum over all operators is right.
 	}
 	counts, awaiting := map[v1alpha1.JobPhase]int{}, 0
 	for _, o := range p.jobs.List() {

@@ -149,7 +149,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		job.Namespace, job.Spec.Owner, job.Status.Queue = fmt.Sprintf("ns-%d", n), fmt.Sprintf("user-%d", n), fmt.Sprintf("queue-%d", n)
 		job.Spec.Tier = []string{"", "exploratory", "small-traffic", "main-traffic", fmt.Sprintf("tier-%d", n)}[n%5]
 		written := &status{Attempt: &v1alpha1.AttemptStatus{Number: 1, MinReplicas: 1}, ReadyReplicas: 1, GPUs: 1}
-		m.hold(job, written)
+		m.holdGPUs(job, written)
 		measured := describe.Measures{
 			Wait: ptr.To(time.Minute), Placement: ptr.To(time.Minute), Resizes: describe.ResizeCauses(),
 			Evictions: map[string]int{}, Restarts: map[string]int{},
@@ -160,7 +160,7 @@ func TestLabelsDoNotGrowWithUse(t *testing.T) {
 		for _, cause := range losses.RestartCauses() {
 			measured.Restarts[cause] = n
 		}
-		m.count(job, measured)
+		m.addMeasures(job, measured)
 	}
 	for n := range 200 {
 		use(n)
@@ -240,14 +240,14 @@ func TestJobsAreCountedByPhase(t *testing.T) {
 
 	m := metricsOf(newClock(), cached(jobs...))
 	g.Expect(testutil.CollectAndCompare(m.phases, strings.NewReader(`# HELP tideline_jobs `+
-		`Jobs by phase, as their status says; those that nobody has looked at yet count as Pending.
+		`Jobs by status.phase. Jobs that the operator has not looked at yet count as Pending.
 # TYPE tideline_jobs gauge
 tideline_jobs{phase="Failed"} 1
 tideline_jobs{phase="Pending"} 2
 tideline_jobs{phase="Running"} 1
 tideline_jobs{phase="Succeeded"} 0
 tideline_jobs{phase="Suspended"} 0
-# HELP tideline_jobs_awaiting_approval Jobs that wait for somebody to approve their tier; they count as Pending too.
+# HELP tideline_jobs_awaiting_approval Jobs that wait for approval of their tier. They count as Pending too.
 # TYPE tideline_jobs_awaiting_approval gauge
 tideline_jobs_awaiting_approval 1
 `))).To(Succeed())

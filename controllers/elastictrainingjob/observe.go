@@ -22,7 +22,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// observe reads what Plan needs, from caches only. It returns false when the watch still owes news about a pod.
+// observe reads what Plan needs, from caches only. It returns false if a pod is gone and it is not known yet how it ended.
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (jobstate.Observed, bool, error) {
 	o := jobstate.Observed{
 		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.Missing(),
@@ -33,21 +33,21 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 		o.History = &known
 	}
 	var err error
-	if o.Invalid, err = r.memory.check(ctx, r.guard, job); err != nil {
+	if o.Invalid, err = r.memory.validateSpec(ctx, r.guard, job); err != nil {
 		return o, false, err
 	}
 	if o.SchedulerObstacles, err = r.Scheduler.Obstacles(ctx); err != nil {
 		return o, false, err
 	}
 	var listed map[types.UID]bool
-	if o.Workers, listed, err = r.workers(ctx, job); err != nil {
+	if o.Workers, listed, err = r.readWorkers(ctx, job); err != nil {
 		return o, false, err
 	}
 	var complete bool
-	if o.Departures, complete = r.memory.news(job, listed); !complete {
+	if o.Departures, complete = r.memory.unsettled(job, listed); !complete {
 		return o, false, nil
 	}
-	if o.Unreachable, err = r.unreachable(ctx, o.Workers); err != nil {
+	if o.Unreachable, err = r.readSilentNodes(ctx, o.Workers); err != nil {
 		return o, false, err
 	}
 	service := &corev1.Service{}
@@ -64,7 +64,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 	return o, true, r.observeGang(ctx, &o)
 }
 
-// observeGang reads what Volcano's kinds say of the job, if they are served.
+// observeGang reads the job's PodGroups and its Queue, if the API server serves Volcano's kinds.
 func (r *Reconciler) observeGang(ctx context.Context, o *jobstate.Observed) error {
 	var err error
 	if err = r.observeProfile(ctx, o); err != nil || o.VolcanoMissing != "" {
@@ -91,8 +91,8 @@ func (r *Reconciler) observeGang(ctx context.Context, o *jobstate.Observed) erro
 	return nil
 }
 
-// workers reads the job's pods, and lists the UIDs of all that it controls, workers or not.
-func (r *Reconciler) workers(
+// readWorkers reads the job's worker pods, and lists the UIDs of all pods that the job controls, workers or not.
+func (r *Reconciler) readWorkers(
 	ctx context.Context, job *v1alpha1.ElasticTrainingJob,
 ) ([]podstate.Worker, map[types.UID]bool, error) {
 	pods := &corev1.PodList{}
@@ -111,8 +111,8 @@ func (r *Reconciler) workers(
 	return workers, listed, nil
 }
 
-// unreachable lists nodes of workers that do not answer, and since when. While all workers are ready it reads none.
-func (r *Reconciler) unreachable(ctx context.Context, workers []podstate.Worker) (map[string]time.Time, error) {
+// readSilentNodes returns since when nodes of workers have not answered. It reads no node while all workers are ready.
+func (r *Reconciler) readSilentNodes(ctx context.Context, workers []podstate.Worker) (map[string]time.Time, error) {
 	silent := map[string]time.Time{}
 	for _, name := range podstate.SilentNodes(workers) {
 		node := &corev1.Node{}
@@ -129,10 +129,10 @@ func (r *Reconciler) unreachable(ctx context.Context, workers []podstate.Worker)
 	return silent, nil
 }
 
-// observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile; without one,
-// the queue that the namespace names by Volcano's own annotation, or default. A namespace that is not found is an error: a job
-// has one, so the cache lags, and a gang keeps the queue that it joins.
+// observeProfile reads the profile of the job's namespace, and which queue a new gang joins: that of the profile, else the one
+// that the namespace names by Volcano's annotation, else default.
 func (r *Reconciler) observeProfile(ctx context.Context, o *jobstate.Observed) error {
+	// A missing namespace is an error and not "default": the cache lags, and a gang stays in the queue that it joins.
 	namespace, profile, err := profilecache.ProfileOf(ctx, r.client, o.Job.Namespace)
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/sshkey"
 )
 
-// What some jobs have: without torchrun, a ConfigMap with the names of the workers, and a Secret with a key pair; isolated
-// ones, a NetworkPolicy.
+// Objects that only some jobs have: a ConfigMap with the workers' names and a Secret with a key pair for jobs without torchrun,
+// and a NetworkPolicy for isolated jobs.
 
 // observeHosts reads the ConfigMap of a job that needs one.
 func (r *Reconciler) observeHosts(ctx context.Context, o *jobstate.Observed) error {
@@ -39,7 +39,7 @@ func (r *Reconciler) writeHosts(ctx context.Context, o jobstate.Observed, d trai
 	}
 	m := d.Blueprint.HostsMap(d.WriteHosts.Data)
 	if d.WriteHosts.UID == "" {
-		return kube.ProblemOf(r.create(ctx, o, m), "create ConfigMap "+m.Name)
+		return kube.ProblemOf(r.createChild(ctx, o, m), "create ConfigMap "+m.Name)
 	}
 	return kube.ProblemOf(r.applier.Apply(ctx, client.ObjectKeyFromObject(o.Job), map[string]any{
 		"apiVersion": "v1",
@@ -57,7 +57,7 @@ func anyValues(data map[string]string) map[string]any {
 	return values
 }
 
-// createSSHKeys creates the key pair.
+// createSSHKeys creates the Secret with the key pair by which workers log in to each other.
 func (r *Reconciler) createSSHKeys(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	if !d.CreateSSHKeys {
 		return nil
@@ -79,9 +79,9 @@ func (r *Reconciler) createNetworkPolicy(ctx context.Context, _ jobstate.Observe
 		"networkPolicy", "job-network-policy")
 }
 
-// createUnread creates an object of a kind that the operator may create, by the right of a component, and not read. So it cannot
-// look whether there is one: an object of that name is this job's own, because its UID is in the name. Reason and field are for a
-// job that asks for it where the component is not installed.
+// createUnread creates an object of a kind that the operator may create but not read; an optional component grants that right.
+// If an object of that name exists it is this job's own, because the name includes the job's UID. reason, field and component
+// tell the user what to install if the right is missing.
 func (r *Reconciler) createUnread(ctx context.Context, o client.Object, kind, reason, field, component string) *kube.Problem {
 	err := r.client.Create(ctx, o)
 	if apierrors.IsAlreadyExists(err) {
@@ -90,8 +90,8 @@ func (r *Reconciler) createUnread(ctx context.Context, o client.Object, kind, re
 	p := kube.ProblemOf(err, "create "+kind+" "+o.GetName())
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource") {
 		p.Diagnosis = kube.Diagnosis{Class: kube.Wait, Reason: reason, Message: fmt.Sprintf("spec.%s: the operator may not create "+
-			"a %s: %v. Apply the component config/components/%s, or create the job without %[1]s; the job goes on by itself within half "+
-			"a minute after the right was given.", field, kind, err, component)}
+			"a %s: %v. Apply the component config/components/%s, and the job continues within 30 s, or create the job without %[1]s.",
+			field, kind, err, component)}
 	}
 	return p
 }

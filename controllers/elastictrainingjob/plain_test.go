@@ -99,7 +99,7 @@ func TestNetworkPolicyIsCreatedOnceOrTheJobSaysWhatToApply(t *testing.T) {
 	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonNetworkPolicyForbidden))
 	g.Expect(p.Class).To(Equal(kube.Wait))
 	g.Expect(p.Message).To(And(HavePrefix("spec.networkPolicy: the operator may not create a NetworkPolicy: "),
-		ContainSubstring("Apply the component config/components/job-network-policy, or create the job without networkPolicy;")))
+		ContainSubstring("Apply the component config/components/job-network-policy, and the job continues within 30 s")))
 	p, _ = unread(t, apierrors.NewForbidden(resource, "ctr", errors.New("denied by policy")), create)
 	g.Expect(p.Reason).To(Equal(v1alpha1.ReasonRejected), "what others forbid is another matter")
 }

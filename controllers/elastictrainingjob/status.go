@@ -22,7 +22,7 @@ import (
 
 type status = v1alpha1.ElasticTrainingJobStatus
 
-// report writes the status when it is due, also after a problem, and then tells the story in events.
+// report writes the status if it is due, also after a problem with applying the decision, and then emits events.
 func (r *Reconciler) report(
 	ctx context.Context, o jobstate.Observed, d training.Decision, p *kube.Problem, now time.Time,
 ) (reconcile.Result, error) {
@@ -35,6 +35,7 @@ func (r *Reconciler) report(
 	wait, err := r.writeWhenDue(ctx, o, &wanted, d, now)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		// The job is newer than our cache: changed, deleted or created again. It is left alone until the cache knows as much.
 		key := client.ObjectKeyFromObject(o.Job)
 		if err := r.applier.CatchUp(ctx, key, o.Job, &v1alpha1.ElasticTrainingJob{}); err != nil {
 			return reconcile.Result{}, err
@@ -45,20 +46,20 @@ func (r *Reconciler) report(
 	case p != nil && p.Class == kube.Retry:
 		return reconcile.Result{}, p.Err
 	case p != nil && o.Job.Status.CompletionTime != nil:
-		// An ended job keeps the words of its end.
-		log.FromContext(ctx).Error(p.Err, "Cannot clean up after the job", "reason", p.Reason)
+		// The status of an ended job keeps saying how it ended, so this problem is only in the log.
+		log.FromContext(ctx).Error(p.Err, "Could not clean up after the job", "reason", p.Reason)
 	case wait > 0:
 		again = kube.Sooner(again, wait)
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// writeWhenDue writes the status, or returns how long the change is to be held back.
+// writeWhenDue writes the status and reports the change, or returns how long the write must wait.
 func (r *Reconciler) writeWhenDue(
 	ctx context.Context, o jobstate.Observed, wanted *status, d training.Decision, now time.Time,
 ) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(o.Job)
-	r.metrics.hold(o.Job, &o.Job.Status)
+	r.metrics.holdGPUs(o.Job, &o.Job.Status)
 	pace := training.PaceOf(&o.Job.Status, wanted)
 	if pace == statuspace.Never {
 		r.pacer.Agrees(key)
@@ -76,24 +77,28 @@ func (r *Reconciler) writeWhenDue(
 	}
 	r.pacer.Wrote(key, now)
 	r.memory.settle(key, o.Departures)
-	r.tell(ctx, o.Job, wanted)
+	r.tellChange(ctx, o.Job, wanted)
 	recorder.TellTraining(r.Journal, o.Job, &o.Job.Status, wanted, now)
 	task, sized := trainingpod.Task(o.Job), o.Job.Status.Sizing
 	r.Usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
-	r.metrics.count(o.Job, describe.Measure(&o.Job.Status, wanted, d.Losses))
-	r.metrics.hold(o.Job, wanted)
+	r.metrics.addMeasures(o.Job, describe.Measure(&o.Job.Status, wanted, d.Losses))
+	r.metrics.holdGPUs(o.Job, wanted)
 	return 0, nil
 }
 
-// tell emits the events of a transition and logs it, once.
-func (r *Reconciler) tell(ctx context.Context, job *v1alpha1.ElasticTrainingJob, written *status) {
+// tellChange emits the events of a transition and logs it, once.
+func (r *Reconciler) tellChange(ctx context.Context, job *v1alpha1.ElasticTrainingJob, written *status) {
 	if written.Reason != job.Status.Reason || written.Phase != job.Status.Phase {
 		attempt := ""
 		if written.Attempt != nil {
 			attempt = written.Attempt.ID()
 		}
-		log.FromContext(ctx).Info("Job changed", "attempt", attempt, "queue", written.Queue,
-			"decision", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
+		logger := log.FromContext(ctx)
+		if written.Phase == job.Status.Phase {
+			logger = logger.V(1) // A job of a long queue may change its reason many times before its phase.
+		}
+		logger.Info("Job changed", "attempt", attempt, "queue", written.Queue,
+			"phase", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
 	}
 	for _, e := range describe.Events(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// SayFree says what is free for a gang that does not fit, what of it is too little, and whether more is on its way.
+// SayFree says what is free for a gang that does not fit, what it lacks, and whether that will be free soon.
 func (a *Answer) SayFree() string { return a.free() + a.comes() }
 
-// SayEmpty says what there would be for a gang if nothing else ran, and what of it is too little.
+// SayEmpty says what there would be for a gang if nothing else ran, and what it would lack.
 func (a *Answer) SayEmpty() string {
-	message := fmt.Sprintf("Of such pods it could give %d their place", a.Largest)
+	message := fmt.Sprintf("At most %d such pods would fit", a.Largest)
 	if room := a.Free.listed(a.Short); room != "" {
-		message += ", with " + room
+		message += " into " + room
 	}
 	if short := a.Short.String(); short != "" {
-		message += "; it is short of " + short
+		message += "; short of " + short
 	}
 	if a.QueueLimit {
 		message += " by the limit of its Queue"
@@ -29,7 +29,7 @@ func (a *Answer) SayEmpty() string {
 	return message + "."
 }
 
-// free says what is free, and what of it is too little.
+// describeFree says what is free and what the gang lacks.
 func (a *Answer) free() string {
 	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)
 	if room := a.Free.listed(a.Short); room != "" {
@@ -37,9 +37,9 @@ func (a *Answer) free() string {
 	}
 	switch short := a.Short.String(); {
 	case a.QueueLimit && short == "":
-		return message + " The limit of the queue holds it back."
+		return message + " The limit of its Queue holds it back."
 	case a.QueueLimit:
-		return message + " The limit of the queue leaves it short of " + short + "."
+		return message + " The limit of its Queue leaves it short of " + short + "."
 	case short == "":
 		return message + " Enough is free in all, but in pieces too small for its workers."
 	default:
@@ -47,7 +47,7 @@ func (a *Answer) free() string {
 	}
 }
 
-// comes says that the room is on its way, for a gang that waits for nothing else.
+// describeLeaving says that the room will be free soon, for a gang that waits for nothing else.
 func (a *Answer) comes() string {
 	if a.Leaving == nil {
 		return ""
@@ -56,12 +56,11 @@ func (a *Answer) comes() string {
 	if held == "" {
 		held = "places"
 	}
-	return " Its room is on its way: pods that are leaving hold " + held +
-		". It fits once they have gone, and no other worker is asked to leave for it."
+	return " Pods that are terminating hold " + held + ". It fits once they are gone, so no other worker has to leave for it."
 }
 
-// listed lists amounts: GPUs and other extended resources alone where there are any, because they are what gangs wait for, and
-// what the gang is short of.
+// relevantFor lists amounts that matter for a gang: extended resources such as GPUs alone if there are any, because gangs mostly
+// wait for those, and what the gang is short of.
 func (a Amounts) listed(short Amounts) string {
 	extended := func(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 	some := false
@@ -74,7 +73,7 @@ func (a Amounts) listed(short Amounts) string {
 // String lists amounts for people, extended resources first: "8 nvidia.com/gpu, 4 cpu".
 func (a Amounts) String() string { return a.list(nil) }
 
-// list lists those that are wanted, all for nil, extended resources first.
+// listWanted lists the amounts that are wanted, all for nil, extended resources first.
 func (a Amounts) list(wanted func(corev1.ResourceName) bool) string {
 	names := slices.SortedFunc(maps.Keys(a), func(x, y corev1.ResourceName) int {
 		return cmp.Or(-cmp.Compare(strings.Count(string(x), "/"), strings.Count(string(y), "/")), cmp.Compare(x, y))
@@ -88,7 +87,8 @@ func (a Amounts) list(wanted func(corev1.ResourceName) bool) string {
 	return strings.Join(words, ", ")
 }
 
-// FormatQuantity writes an amount of a resource as Kubernetes does: thousandths of cores, bytes, else whole numbers.
+// FormatQuantity writes an amount of a resource as Kubernetes does, given CPU in thousandths of a core and all else in whole
+// units: "1500m", "64Gi", "8".
 func FormatQuantity(name corev1.ResourceName, amount int64) string {
 	if name == corev1.ResourceCPU {
 		return resource.NewMilliQuantity(amount, resource.DecimalSI).String()

@@ -18,9 +18,9 @@ func TestConfigurationBoundsGrace(t *testing.T) {
 	}).full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonLimitExceeded))
-	g.Expect(m.status().Message).To(Equal("spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the " +
-		"600 s that the operator's configuration gives who leaves (limits.maxGraceSeconds): lower it, or ask for the limit to be " +
-		"raised."))
+	g.Expect(m.status().Message).To(Equal("spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: must be at most " +
+		"600 s, because others wait that long for the room (limits.maxGraceSeconds of the operator's configuration): lower it, or " +
+		"ask an administrator to raise the limit."))
 	g.Expect(m.pods).To(BeEmpty())
 	w.config.Limits.MaxGraceSeconds = 601
 	w.settle()

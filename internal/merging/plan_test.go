@@ -251,7 +251,7 @@ func TestNeverFitsIsSetAside(t *testing.T) {
 	huge.verdict.Never = &capacity.Answer{Nodes: 3, Largest: 2, Short: capacity.Amounts{corev1.ResourceCPU: 8000}}
 	w.settle()
 	g.Expect(huge.status().Summary).To(Equal("Waiting (never fits)"))
-	g.Expect(huge.status().Message).To(ContainSubstring("Of such pods it could give 2 their place; it is short of 8 cpu."))
+	g.Expect(huge.status().Message).To(ContainSubstring("At most 2 such pods would fit; short of 8 cpu."))
 	g.Expect(huge.status().Position).To(BeNil())
 	g.Expect(m.status().Phase).To(Equal(v1alpha1.MergeRunning), "others pass")
 }

@@ -41,9 +41,9 @@ func TestSurplusLeavesOnTheArbitersWord(t *testing.T) {
 			w.settle()
 			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2, 3, 4, 5}))
 			g.Expect(w.status().Restarts).To(BeZero())
-			g.Expect(w.status().Message).To(ContainSubstring("workers 6 and 7 gave way to ads/ranker"))
+			g.Expect(w.status().Message).To(ContainSubstring("Workers 6 and 7 gave way to ads/ranker"))
 			g.Expect(reasons(w.events)[2:]).To(Equal([]string{"GaveWay"}))
-			g.Expect(w.events[2].Message).To(Equal("Gave way to ads/ranker: workers 6 and 7; 6 ready go on."))
+			g.Expect(w.events[2].Message).To(Equal("Workers 6 and 7 gave way to ads/ranker; 6 workers ready."))
 			w.pass(301 * time.Second).settle().run().settle()
 			g.Expect(w.status().ReadyReplicas).To(Equal(int32(8)))
 		})
@@ -88,18 +88,19 @@ func TestWhyAJobWaits(t *testing.T) {
 		Short: capacity.Amounts{"nvidia.com/gpu": 3},
 	}, Holders: []capacity.Holder{{Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}, Workers: 6}}}
 	w.settle()
-	g.Expect(w.status().Message).To(Equal("Place 2 of 3 waiting in queue default: asks for the core of 8 workers " +
-		"(8 nvidia.com/gpu) all together. Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: 4. " +
+	g.Expect(w.status().Message).To(Equal("Place 2 of 3 in queue default, for the core of 8 workers (8 nvidia.com/gpu) as a " +
+		"whole. Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: 4. " +
 		"It is short of 3 nvidia.com/gpu. Surplus that may give way: ads/ctr (6)."))
 	g.Expect(w.status().Place).To(Equal(int32(2)))
 	for _, c := range []struct {
 		answer capacity.Answer
 		says   string
 	}{
-		{capacity.Answer{Unknown: "host ports"}, "Whether it fits is for Volcano to say, because it asks for host ports."},
-		{capacity.Answer{Fits: true}, "By Tideline's count it would fit now; Volcano decides."},
-		{capacity.Answer{}, "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations " +
-			"and the resources that they name."},
+		{capacity.Answer{Unknown: "host ports"}, "Only Volcano can tell whether it fits, because it asks for host ports."},
+		{capacity.Answer{Fits: true}, "It fits now, and waits for Volcano to place it. If that takes longer than a minute, check " +
+			"that Volcano's scheduler runs."},
+		{capacity.Answer{}, "No node takes its workers, not even an empty one. Check their nodeSelector, affinity, tolerations " +
+			"and the resources that they ask for."},
 		{
 			capacity.Answer{Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 8}},
 			"Enough is free in all, but in pieces too small for its workers.",
@@ -112,15 +113,14 @@ func TestWhyAJobWaits(t *testing.T) {
 			Nodes: 1, Free: capacity.Amounts{corev1.ResourceMemory: 3 << 30}, QueueLimit: true,
 			Short: capacity.Amounts{corev1.ResourceMemory: 1 << 30},
 		}, "Free for it: 3Gi memory; the largest gang of such workers that fits now: 0. " +
-			"The limit of the queue leaves it short of 1Gi memory."},
+			"The limit of its Queue leaves it short of 1Gi memory."},
 		{capacity.Answer{
 			Nodes: 1, Free: capacity.Amounts{"nvidia.com/gpu": 1}, Largest: 1, Short: capacity.Amounts{"nvidia.com/gpu": 7},
 			Leaving: capacity.Amounts{"nvidia.com/gpu": 8, corev1.ResourceCPU: 8000},
-		}, "It is short of 7 nvidia.com/gpu. Its room is on its way: pods that are leaving hold 8 nvidia.com/gpu. It fits once they " +
-			"have gone, and no other worker is asked to leave for it."},
+		}, "It is short of 7 nvidia.com/gpu. Pods that are terminating hold 8 nvidia.com/gpu. It fits once they are gone, so no " +
+			"other worker has to leave for it."},
 		{capacity.Answer{Nodes: 1, Leaving: capacity.Amounts{}},
-			"Its room is on its way: pods that are leaving hold places. It fits once they have gone, and no other worker is asked " +
-				"to leave for it."},
+			"Pods that are terminating hold places. It fits once they are gone, so no other worker has to leave for it."},
 	} {
 		w.o.Verdict.Answer, w.o.Verdict.Holders = c.answer, nil
 		w.settle()

@@ -16,28 +16,30 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// recordAttempt starts an attempt and creates nothing yet: it must be in status before its first pod.
+// recordAttempt starts an attempt in the planned status and creates nothing yet: the attempt must be written before its first
+// pod exists, because pods carry its number.
 func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1alpha1.AttemptStatus{
 		Number: number, StartTime: p.Time(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
-		Model: model(p.State),
+		Model: chooseModel(p.State),
 	}
-	p.Status.Sizing = sized(p.State)
+	p.Status.Sizing = sizeAttempt(p.State)
 	p.closeAttempt()
 	p.Minimum, p.Maximum = p.Spec.MinReplicas, p.Spec.MaxReplicas
-	// Those that gave way wait for their cooldown in the new attempt too: it was not started for their sake.
+	// Surplus that gave way keeps its cooldown in the new attempt: the gang that took its place may still need it.
 	losses.ReleaseEvicted(p.Status, func(i int32) bool { return i < p.Minimum || i >= p.Maximum })
-	p.Left, p.Completed = nil, nil // Those were workers of the attempt before.
+	p.Left, p.Completed = nil, nil // They describe workers of the previous attempt.
 	p.SortWorkers()
 }
 
-// closeAttempt forgets what concerns the pods of an attempt only, and adds up the time that it trained.
+// closeAttempt drops what the status knows of the attempt's pods, and adds the time it trained to activeSeconds.
 func (p *planner) closeAttempt() {
 	p.Status.Members, p.Status.Incident = nil, nil
 	p.Status.ActiveSeconds = int64(p.Active() / time.Second)
 	p.Status.RunningSince, p.Status.BelowMinSince, p.Status.Checkpoint = nil, nil, nil
 }
 
+// markStarted notes when the core first ran and how long the job waited for that, once in a job's life.
 func (p *planner) markStarted() {
 	t := p.Time()
 	p.Status.StartTime = &t
@@ -45,13 +47,14 @@ func (p *planner) markStarted() {
 	p.Status.WaitSeconds = &waited
 }
 
-// adoptRange starts the next attempt for a range that the attempt's workers cannot follow: when nothing is placed, because
-// nobody has read the old one yet, and otherwise if the job asks for it. It records the attempt and does nothing else in this
-// evaluation; pods of the old one are strays from then on.
-func (p *planner) adoptRange() bool {
+// adoptRange starts the next attempt when the spec asks for a range that this attempt's workers cannot follow. It does so
+// freely before any core worker is placed, and afterwards only if elasticity.onRangeChange is Restart. Pods of the old attempt
+// are strays from then on.
+func (p *planner) adoptRange() (adopted bool) {
 	a := p.Status.Attempt
 	placed := p.Status.RunningSince != nil || p.CountCore(func(w *podstate.Worker) bool { return w.Scheduled }) > 0
 	if !placed {
+		// No agent has read the old range from its environment yet, so a new attempt costs nothing.
 		if a.MinReplicas == p.Spec.MinReplicas && a.MaxReplicas == p.Spec.MaxReplicas {
 			return false
 		}
@@ -61,6 +64,7 @@ func (p *planner) adoptRange() bool {
 	if p.Spec.Elasticity.OnRangeChange != v1alpha1.RangeChangeRestart || !p.RangePending() {
 		return false
 	}
+	// Every worker restarts with the new attempt, so worker 0 saves first.
 	if ready := p.ensureCheckpoint(forRestart); !ready {
 		return false
 	}
@@ -68,11 +72,11 @@ func (p *planner) adoptRange() bool {
 	return true
 }
 
-// adoptModel starts the next attempt on another model while nothing of this one has been placed and the core fits there, and not
-// here. Like adoptRange, it does nothing else in this evaluation.
-func (p *planner) adoptModel() bool {
+// adoptModel starts the next attempt on another model of accelerator if the core fits there and no worker of this attempt has
+// been placed. The model is in the affinity of each pod, which cannot change, so it takes new pods.
+func (p *planner) adoptModel() (adopted bool) {
 	a := p.Status.Attempt
-	if a.Model == "" || p.Verdict.Model == "" || model(p.State) == a.Model || len(p.Status.Members) > 0 {
+	if a.Model == "" || p.Verdict.Model == "" || chooseModel(p.State) == a.Model || len(p.Status.Members) > 0 {
 		return false
 	}
 	for w := range p.AttemptWorkers() {
@@ -84,9 +88,9 @@ func (p *planner) adoptModel() bool {
 	return true
 }
 
-// model is the model of accelerator for a new attempt: the one on which the core fits as far as is known, else that of the
-// attempt before, which has fitted or was chosen, else the first listed.
-func model(s *jobstate.State) string {
+// chooseModel returns the model of accelerator for a new attempt: the one on which the arbiter says the core fits, else the
+// previous attempt's, else the first that the job lists. It is empty for a job that names no model or mixes them.
+func chooseModel(s *jobstate.State) string {
 	a := s.Spec.Accelerator
 	switch {
 	case a == nil || a.Mixed || len(a.Models) == 0:
@@ -99,8 +103,8 @@ func model(s *jobstate.State) string {
 	return a.Models[0]
 }
 
-// sized is what use calls for in the attempt that begins.
-func sized(s *jobstate.State) *v1alpha1.SizingStatus {
+// sizeAttempt returns the requests that the task's measured use suggests for a new attempt; nil if nothing collects use.
+func sizeAttempt(s *jobstate.State) *v1alpha1.SizingStatus {
 	if s.History == nil {
 		return nil
 	}
@@ -110,20 +114,22 @@ func sized(s *jobstate.State) *v1alpha1.SizingStatus {
 	}, s.Now)
 }
 
-// backOff keeps an attempt that began because of failures from creating workers for a while.
+// backOff delays the workers of an attempt that began because of failures.
 func (p *planner) backOff() (waits bool) {
 	wait := restartBackoff(p.State)
 	if wait <= 0 {
 		return false
 	}
-	p.obstacle = backsOff(p.State, wait)
-	p.wake(wait)
+	p.obstacle = backOffObstacle(p.State, wait)
+	p.requeueAfter(wait)
 	return true
 }
 
-// restartBackoff is how much longer an attempt that began because of failures waits before it creates workers.
+// restartBackoff is how much longer an attempt that began because of failures waits before it creates workers; zero or less if
+// it need not wait.
 func restartBackoff(s *jobstate.State) time.Duration {
 	f := s.Status.LastFailure
+	// A failure later than the attempt's start belongs to this attempt: its worker has a back-off of its own.
 	if s.Status.RunningSince != nil || s.Status.Attempt.Number == 1 || f == nil || f.Time.After(s.Status.Attempt.StartTime.Time) ||
 		len(s.Status.RestartTimes) == 0 {
 		return 0
@@ -131,12 +137,13 @@ func restartBackoff(s *jobstate.State) time.Duration {
 	return min(f.Time.Add(losses.Backoff(int32(len(s.Status.RestartTimes)))).Sub(s.Now), losses.LongestBackoff)
 }
 
-// backsOff says until when an attempt that began because of failures creates no workers.
-func backsOff(s *jobstate.State, wait time.Duration) *jobstate.Obstacle {
+// backOffObstacle says until when an attempt that began because of failures creates no workers.
+func backOffObstacle(s *jobstate.State, wait time.Duration) *jobstate.Obstacle {
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonBackOff,
-		Message: fmt.Sprintf("Attempt %d creates its workers at %s, because attempts before it failed: restart %d of at most %d. "+
-			"Until then it claims no room.", s.Status.Attempt.Number, describe.Clock(s.Now.Add(wait)),
-			len(s.Status.RestartTimes), ptr.Deref(s.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)),
+		Message: fmt.Sprintf("Earlier attempts failed (restart %d of at most %d), so attempt %d creates its workers at %s. "+
+			"Until then it claims no room.",
+			len(s.Status.RestartTimes), ptr.Deref(s.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts),
+			s.Status.Attempt.Number, describe.Clock(s.Now.Add(wait))),
 	}
 }

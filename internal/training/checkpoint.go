@@ -13,14 +13,15 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// CheckpointRequest is what worker 0's pod is to be told.
+// CheckpointRequest asks worker 0 to save a checkpoint, by an annotation on its pod.
 type CheckpointRequest struct {
+	// UID of the pod, so that a pod created since is not asked.
 	UID types.UID
-	// Value of annotation tideline.io/checkpoint-requested.
+	// Value of annotation tideline.io/checkpoint-requested: the number of the request.
 	Value string
 }
 
-// What a checkpoint is asked for.
+// Why a checkpoint is requested, as status.checkpoint.for says it.
 const (
 	forShrink, forStop, forRestart, forEviction = "Shrink", "Stop", "Restart", "Eviction"
 )
@@ -34,26 +35,27 @@ func (p *planner) ensureCheckpoint(what string) (ready bool) {
 		return true
 	}
 	if p.departing {
-		what = p.Status.Checkpoint.For
+		what = p.Status.Checkpoint.For // One checkpoint serves all departures of this evaluation.
 	}
 	p.departing = true
 	c := p.Status.Checkpoint
+	// A request for another reason is not reused, except for evictions: those workers leave whether or not a new one is made.
 	if c == nil || (c.For != what && what != forEviction) {
 		p.Status.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.Time(), Number: nextRequest(p.State, master)}
-		p.wake(grace)
+		p.requeueAfter(grace)
 		return false
 	}
-	c.For = what // What it was asked for has happened, and only those are left who leave on the word of others.
+	c.For = what
 	left := c.RequestTime.Add(grace).Sub(p.Now)
 	if left <= 0 || master.CheckpointDone >= requestNumber(c) {
 		return true
 	}
-	p.wake(left)
+	p.requeueAfter(left)
 	return false
 }
 
-// nextRequest is the number of a request: above the second that has begun, in which worker 0 may have saved before, and above
-// what it was asked with or said before, because the clock of its node may be ahead of ours.
+// nextRequest returns the number of a new request. It is a time in seconds, but above the current second, in which worker 0 may
+// have saved already, and above every number that worker 0 was sent or answered, because its node's clock may be ahead of ours.
 func nextRequest(s *jobstate.State, master *podstate.Worker) int64 {
 	last := max(s.Now.Unix(), master.CheckpointRequested, master.CheckpointDone)
 	if c := s.Status.Checkpoint; c != nil {
@@ -62,11 +64,11 @@ func nextRequest(s *jobstate.State, master *podstate.Worker) int64 {
 	return min(last, math.MaxInt64-1) + 1
 }
 
-// requestNumber is the number of a request that is in status. An operator that did not know the field wrote none.
+// requestNumber is the number of a request that is in status. Operators before the field existed used the time alone.
 func requestNumber(c *v1alpha1.CheckpointStatus) int64 { return cmp.Or(c.Number, c.RequestTime.Unix()) }
 
-// watchDepartures asks for a checkpoint as well when others told workers to leave: surplus trains on for its grace, and a drained
-// core worker for as long as it takes to end.
+// watchDepartures requests a checkpoint for workers that Volcano, a drain or a user has evicted. They still train until their
+// grace period ends, so worker 0 can save work that would otherwise be lost.
 func (p *planner) watchDepartures() {
 	for w := range p.AttemptWorkers() {
 		if w.Terminating && w.Phase == corev1.PodRunning && p.RecordedLost(w) {
@@ -75,8 +77,8 @@ func (p *planner) watchDepartures() {
 	}
 }
 
-// tellCheckpoint notes who leaves on the word of others, passes a request on once it is in status, and closes it when nobody is
-// about to leave any more.
+// tellCheckpoint passes a request on to worker 0, and closes it once no worker is about to leave. The request must be in status
+// first: an operator that restarts in between then repeats the same number instead of asking again.
 func (p *planner) tellCheckpoint() {
 	p.watchDepartures()
 	if p.Status.Checkpoint == nil {

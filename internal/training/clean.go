@@ -7,19 +7,19 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// cleanUp removes what an ended job does not need. Its conditions are in status already.
+// cleanUp deletes the pods that cleanPodPolicy names, and then the PodGroups and the Service of an ended job.
 func (p *planner) cleanUp() {
-	active := false
+	active := false // With policy None running pods stay, and so does what they need: their group and their Service.
 	for i := range p.Workers {
 		w := &p.Workers[i]
 		switch p.Spec.RunPolicy.CleanPodPolicy {
 		case v1alpha1.CleanPodPolicyAll:
-			p.delete(w)
+			p.deleteWorker(w)
 		case v1alpha1.CleanPodPolicyNone:
 			active = active || !w.Ended()
 		default:
 			if !w.Ended() {
-				p.delete(w)
+				p.deleteWorker(w)
 			}
 		}
 	}
@@ -30,6 +30,7 @@ func (p *planner) cleanUp() {
 	p.d.DeleteService = p.Service
 }
 
+// deleteGroups deletes both PodGroups, as far as they exist.
 func (p *planner) deleteGroups() {
 	for _, g := range []struct {
 		name  string
@@ -41,14 +42,14 @@ func (p *planner) deleteGroups() {
 	}
 }
 
-// expire deletes an ended job that has outlived its time.
-func (p *planner) expire() {
+// deleteIfExpired deletes an ended job once runPolicy.ttlSecondsAfterFinished has passed.
+func (p *planner) deleteIfExpired() {
 	ttl := p.Spec.RunPolicy.TTLSecondsAfterFinished
 	if ttl == nil || p.Status.CompletionTime == nil {
 		return
 	}
 	left := p.Status.CompletionTime.Add(time.Duration(*ttl) * time.Second).Sub(p.Now)
 	if p.d.DeleteJob = left <= 0; !p.d.DeleteJob {
-		p.wake(left)
+		p.requeueAfter(left)
 	}
 }

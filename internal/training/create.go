@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// createCore creates the gang: its PodGroup, and the core workers that are missing.
+// createCore creates the core's PodGroup and the core workers that are missing.
 func (p *planner) createCore() {
 	p.ensureGroup(p.Core, coreGroup(p.State, p.d.Blueprint))
 	p.createMissing(0, p.Minimum)
@@ -28,18 +28,18 @@ func (p *planner) ensureGroup(state *gang.State, g gang.Group) {
 	}
 }
 
-// coreGroup is the PodGroup of the core. While a reservation hands its room over it comes before everybody else's, so that it is
-// first in the very cycle of Volcano's that frees the room; once it is placed it stands where its tier stands.
+// coreGroup is the PodGroup of the core. While a reservation hands its room to the job, the group has a priority above all
+// others, so that Volcano places it in the same cycle that frees the room. Once placed it gets the priority of its tier.
 func coreGroup(s *jobstate.State, b trainingpod.Blueprint) gang.Group {
 	g := b.CoreGroup()
-	if inherits(s) && !s.CorePlaced() {
+	if inheritsReservation(s) && !s.CorePlaced() {
 		g.PriorityClass = config.HandoverClass
 	}
 	return g
 }
 
-// inherits tells whether a reservation hands its room over to the job, which has not begun.
-func inherits(s *jobstate.State) bool {
+// inheritsReservation is true for a job that has not begun and to which a reservation is handing its room over.
+func inheritsReservation(s *jobstate.State) bool {
 	if s.Profile == nil || s.Status.StartTime != nil {
 		return false
 	}
@@ -49,16 +49,17 @@ func inherits(s *jobstate.State) bool {
 	})
 }
 
-// holdForAdmission has the job wait for its turn to have a gang. A gang that is there stays, unless the attempt is larger.
+// holdForAdmission keeps a job without a gang while the limits of its profile do not admit it: a gang in Volcano's queue makes
+// others give way, which would be in vain for one that may not run. A gang that exists stays, unless the attempt has grown.
 func (p *planner) holdForAdmission() (holds bool) {
 	grown := p.Core != nil && p.Core.MinMember() < p.Minimum
 	switch {
 	case !p.Gated() || p.Admitted() || p.Core != nil && !grown:
 		return false
 	case p.Refused() != nil:
-		return false // It asks with one worker, and has no gang.
+		return false // askAgain tries one worker without a gang; that needs no admission.
 	case grown:
-		p.deleteGroups() // The attempt is larger than the one that had its turn.
+		p.deleteGroups() // The job was admitted with a smaller minReplicas, so it must be admitted again.
 	}
 	if b := p.Turn.Blocked; b != nil {
 		p.obstacle = &jobstate.Obstacle{Reason: v1alpha1.ReasonQuotaExceeded, Message: b.Say(p.Profile.Name), Stalled: b.Never}
@@ -66,9 +67,9 @@ func (p *planner) holdForAdmission() (holds bool) {
 	return true
 }
 
-// askAgain asks the API server for worker 0 alone, while the job has no gang: one that can have no workers would keep its
-// minResources in the books of its queue, and others would leave to make room for it. What status says stands until the
-// worker is there.
+// askAgain creates worker 0 alone when the API server refused the job's pods, to see whether it still does. The job has no gang
+// meanwhile: Volcano would count the minResources of an admitted group against its queue, and others would make room for pods
+// that cannot exist. The status keeps the refusal until the worker exists.
 func (p *planner) askAgain() (refused bool) {
 	if p.obstacle = p.Refused(); p.obstacle == nil {
 		return false
@@ -82,46 +83,49 @@ func (p *planner) askAgain() (refused bool) {
 	return true
 }
 
-// createMissing creates the workers of [from, to) that have no pod, lowest index first. A pod that is still leaving holds its
-// name, and is waited for. A lost one is replaced once its loss is in status, which cannot be written of a job that was
-// deleted: the workers of such a job may be seen to go long before the job is.
+// createMissing creates the workers of [from, to) that have no pod, lowest index first.
 func (p *planner) createMissing(from, to int32) {
 	for i := from; i < to; i++ {
-		if p.At[i] == nil && !p.HasLeft(i) && !strayAt(p.State, i) && !p.LivesOnRecord(i) {
+		// A pod that is still terminating holds its name, so the worker waits for it. A lost worker is replaced once its loss is in
+		// status: that write fails for a deleted job, whose pods the garbage collector may remove long before we see the job go.
+		if p.At[i] == nil && !p.HasLeft(i) && !hasStrayAt(p.State, i) && !p.LivesOnRecord(i) {
 			p.d.CreateWorkers = append(p.d.CreateWorkers, i)
 		}
 	}
 }
 
-func strayAt(s *jobstate.State, i int32) bool {
+func hasStrayAt(s *jobstate.State, i int32) bool {
 	return slices.ContainsFunc(s.Strays, func(w *podstate.Worker) bool { return w.Index == i })
 }
 
-// grow creates the surplus. Indices that gave way wait for the cooldown; those that the job never had do not.
-func (p *planner) grow() {
+// growSurplus creates surplus workers up to what the job may have now. Workers that gave way wait for their cooldown.
+func (p *planner) growSurplus() {
+	// Before the core runs, surplus would compete for room without training anything.
 	if p.Maximum <= p.Minimum || !p.CoreRuns() || p.MustStop() {
 		return
 	}
 	if p.Surplus == nil {
 		if p.obstacle = p.QueueShut(); p.obstacle != nil {
-			return // Volcano's webhook would refuse the group.
+			return // Volcano's webhook refuses a PodGroup in a closed queue.
 		}
 	}
 	p.ensureGroup(p.Surplus, p.d.Blueprint.SurplusGroup())
 	if wait := p.Cooldown(); wait > 0 {
-		p.wake(wait)
+		p.requeueAfter(wait)
 	} else {
-		p.forget(func(i int32) bool { return p.Evicted(i) && p.At[i] == nil && !p.HasLeft(i) })
+		// The cooldown is over: without their entries these indices are created below like new ones.
+		p.dropMembers(func(i int32) bool { return p.Evicted(i) && p.At[i] == nil && !p.HasLeft(i) })
 	}
-	for i := p.Minimum; i < p.Maximum && !p.full(); i++ {
+	for i := p.Minimum; i < p.Maximum && !p.hasFullSurplus(); i++ {
 		if !p.Evicted(i) {
 			p.createMissing(i, i+1)
 		}
 	}
 }
 
-// full tells whether a job that creates only what fits, or what the limits of its profile allow, has created that.
-func (p *planner) full() bool {
+// hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.surplus Fitting, the
+// free room allow now. Workers that this decision creates count.
+func (p *planner) hasFullSurplus() bool {
 	limit := p.Allowance()
 	if p.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
 		limit = min(limit, p.Verdict.SurplusLimit)

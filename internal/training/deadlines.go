@@ -12,11 +12,11 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// keepTime notes when the core began to run, and since when it is not whole. That time begins only when no node is to blame, and
-// anew after one was: what a node does is no fault of the job's.
+// keepTime notes since when the core runs, and since when it has fewer workers than minReplicas.
 func (p *planner) keepTime() {
 	switch {
 	case heldByNode(p.State):
+		// A node is to blame, not the job. The clock starts again afterwards: to pause it would take one more time in status.
 		p.Status.BelowMinSince = nil
 	case p.CoreRuns():
 		p.Status.BelowMinSince = nil
@@ -28,6 +28,7 @@ func (p *planner) keepTime() {
 			}
 		}
 	case p.Status.BelowMinSince == nil && (p.Status.RunningSince != nil || p.CannotStart() != nil):
+		// A worker that cannot start, for want of an image say, holds its GPUs like a core that has lost one: that must end too.
 		t := p.Time()
 		p.Status.BelowMinSince = &t
 	case p.Status.RunningSince == nil && p.CannotStart() == nil:
@@ -35,8 +36,8 @@ func (p *planner) keepTime() {
 	}
 }
 
-// heldByNode tells whether the core is not whole because of a node: one does not answer that a worker has to leave, or one
-// rejected a worker that has yet to come back, or that waits for room on another.
+// heldByNode is true while the core lacks a worker because of a node: a worker cannot leave a node that does not answer, or a
+// node rejected a worker that is not back yet or still waits for room on another node.
 func heldByNode(s *jobstate.State) bool {
 	if s.Stuck() != nil {
 		return true
@@ -55,7 +56,8 @@ func heldByNode(s *jobstate.State) bool {
 	})
 }
 
-// endIfOverdue ends the job when one of its times has passed, and otherwise asks to be called when the next one does.
+// endIfOverdue fails the job when one of its timers has run out, and otherwise asks to be called when the next one does. At most
+// one of the three runs at a time, except that a running job may also be below its minimum.
 func (p *planner) endIfOverdue() (ended bool) {
 	run, longest := p.Spec.RunPolicy, longestRun(p.State)
 	for _, timer := range []struct {
@@ -63,7 +65,7 @@ func (p *planner) endIfOverdue() (ended bool) {
 		passed  func() time.Duration
 		limit   *int32
 		reason  string
-		// message has a place for the limit; advice is added as it is.
+		// message has one %s for the limit; advice is appended unformatted, because it may quote a container's message.
 		message, advice string
 	}{
 		{
@@ -73,13 +75,13 @@ func (p *planner) endIfOverdue() (ended bool) {
 			p.Status.RunningSince == nil && p.Status.BelowMinSince == nil,
 			func() time.Duration { return p.Now.Sub(p.Status.Attempt.StartTime.Time) },
 			run.SchedulingTimeoutSeconds, v1alpha1.ReasonSchedulingTimeout,
-			"The core has waited for runPolicy.schedulingTimeoutSeconds (%s).",
+			"The core was not placed within %s (runPolicy.schedulingTimeoutSeconds).",
 			"Submit the job again when there is room, or with a smaller minReplicas.",
 		},
 		{
 			p.Status.BelowMinSince != nil, func() time.Duration { return p.Now.Sub(p.Status.BelowMinSince.Time) },
 			ptr.To(ptr.Deref(run.BelowMinTimeoutSeconds, v1alpha1.DefaultBelowMinTimeoutSeconds)), v1alpha1.ReasonBelowMinTimeout,
-			"The core was not whole for runPolicy.belowMinTimeoutSeconds (%s), and fewer workers than minReplicas cannot train.",
+			"Fewer workers than minReplicas ran for %s (runPolicy.belowMinTimeoutSeconds), and fewer cannot train.",
 			belowMinAdvice(p.State),
 		},
 	} {
@@ -89,37 +91,39 @@ func (p *planner) endIfOverdue() (ended bool) {
 		limit := time.Duration(*timer.limit) * time.Second
 		left := limit - timer.passed()
 		if left <= 0 {
-			p.end(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, timer.reason, fmt.Sprintf(timer.message, limit)+" "+timer.advice)
+			p.endJob(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, timer.reason, fmt.Sprintf(timer.message, limit)+" "+timer.advice)
 			return true
 		}
-		p.wake(left)
+		p.requeueAfter(left)
 	}
 	return false
 }
 
-// bound is how long a job may train, nil for as long as it likes, and what to say when it has.
-type bound struct {
+// bound is how long a job may train, and what to say when it has.
+type runLimit struct {
+	// seconds is nil for a job that may train without limit.
 	seconds         *int32
 	message, advice string
 }
 
-// longestRun is the job's own bound, or that of its tier where that is less.
-func longestRun(s *jobstate.State) bound {
-	own := bound{
-		s.Spec.RunPolicy.ActiveDeadlineSeconds, "The job has trained for runPolicy.activeDeadlineSeconds (%s).",
-		"Raise it, and submit the job again: it goes on from its last checkpoint.",
+// longestRun returns the shorter of activeDeadlineSeconds of the job and longestRunSeconds of its tier.
+func longestRun(s *jobstate.State) runLimit {
+	own := runLimit{
+		s.Spec.RunPolicy.ActiveDeadlineSeconds, "The job has trained for %s, as long as runPolicy.activeDeadlineSeconds allows.",
+		"Raise it and submit the job again: it continues from its last checkpoint.",
 	}
 	tier, _ := s.Tier()
 	if most := tier.LongestRunSeconds; most > 0 && (own.seconds == nil || most < *own.seconds) {
-		return bound{
-			&most, "The job has trained for as long as a job of tier " + tier.Name + " may (%s; tiers[].longestRunSeconds of the " +
+		return runLimit{
+			&most, "The job has trained for %s, as long as tier " + tier.Name + " allows (tiers[].longestRunSeconds of the " +
 				"operator's configuration).",
-			"Submit it again, and it goes on from its last checkpoint, or create it of a tier that may train for longer.",
+			"Submit it again, and it continues from its last checkpoint, or create it in a tier that allows longer runs.",
 		}
 	}
 	return own
 }
 
+// belowMinAdvice says what to do about a core that lacks workers: mend what keeps one from starting, or wait for room.
 func belowMinAdvice(s *jobstate.State) string {
 	if w := s.CannotStart(); w != nil {
 		return describe.StartError(w)

@@ -56,7 +56,7 @@ func TestFailureBudget(t *testing.T) {
 	w.fail(1, "the last.").step() // The sentence ends once.
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed), "although every pod was new")
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonTooManyRestarts))
-	g.Expect(w.status().Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows; the last: " +
+	g.Expect(w.status().Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows. The last: " +
 		"worker 1 failed with exit code 1 (Error): the last."))
 	g.Expect(w.status().Restarts).To(Equal(int32(4)))
 }
@@ -123,8 +123,8 @@ func TestSameFailureTwice(t *testing.T) {
 				return
 			}
 			g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
-			g.Expect(w.status().Message).To(Equal("The same failure twice within 10m0s, and no progress in between: worker 1 failed " +
-				"with exit code 1 (Error): CUDA error."))
+			g.Expect(w.status().Message).To(Equal("The same failure happened twice within 10m0s, without progress in between: worker 1 " +
+				"failed with exit code 1 (Error): CUDA error."))
 			g.Expect(w.status().LastFailure.Message).To(Equal("CUDA error"))
 		})
 	}

@@ -57,7 +57,7 @@ func TestFailureWithinTheCompletionGraceFailsTheJob(t *testing.T) {
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseFailed))
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/WorkerFailed"))
 	g.Expect(w.status().Message).To(
-		HavePrefix("Worker 1 failed with exit code 1 within the completion grace of 5m0s after worker 0 succeeded, "))
+		HavePrefix("Worker 0 succeeded, but worker 1 failed with exit code 1 within the completion grace of 5m0s, "))
 }
 
 func TestCleanPodPolicies(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWorkersThatNeverRanDoNotHoldUpTheEnd(t *testing.T) {
 	w.change(0, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded })
 	w.change(2, func(p *podstate.Worker) { p.Scheduled = true }).step()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}), "Volcano must not start newcomers when the training is over")
-	g.Expect(w.status().Message).To(HaveSuffix("still to end within the completion grace of 5m0s: 1."))
+	g.Expect(w.status().Message).To(HaveSuffix("Still running, with a completion grace of 5m0s: worker 1."))
 	w.change(1, func(p *podstate.Worker) { p.Phase = corev1.PodSucceeded }).step()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseSucceeded))
 }

@@ -182,7 +182,7 @@ func (m *planned) lastInFirstOut() bool {
 		}
 	}
 	first := func(a, b *podstate.Worker) int {
-		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
+		return cmp.Or(cmp.Compare(boolToInt(a.Scheduled), boolToInt(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	}
 	if len(leave) == 0 {
 		return true

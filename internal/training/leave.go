@@ -12,31 +12,34 @@ import (
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
-// giveWay lets the surplus go that the arbiter named: it is recorded first, and deleted once that is in status, also after a
-// restart in between.
+// giveWay has the surplus leave that the arbiter named, in two steps that survive a restart of the operator between them:
+//
+//	named by the verdict -> [checkpoint] -> recorded as lost in status -> deleted
 func (p *planner) giveWay() {
 	for w := range p.AttemptWorkers() {
 		if !p.IsSurplus(w.Index) || w.Ended() {
 			continue
 		}
 		if p.RecordedLost(w) {
-			p.delete(w)
+			// The verdict may have changed since, but a worker that is recorded as lost is no member any more.
+			p.deleteWorker(w)
 			continue
 		}
 		if !slices.Contains(p.Verdict.GiveUp, w.UID) || p.IsLost(w) {
-			continue // One that is lost by others' word leaves for their reason.
+			continue // A worker that Volcano or a drain evicted is recorded with that reason already.
 		}
 		if w.Running() {
+			// Only a worker that trains has peers whose work is lost when it goes.
 			if ready := p.ensureCheckpoint(forShrink); !ready {
 				continue
 			}
 		}
-		p.books.Release(w, served(p.State))
+		p.books.Release(w, gangServed(p.State))
 	}
 }
 
-// served names the gang that the surplus leaves for.
-func served(s *jobstate.State) string {
+// gangServed names the gang that the surplus leaves for.
+func gangServed(s *jobstate.State) string {
 	to := s.Verdict.To
 	if to.Namespace == s.Job.Namespace && to.Name == s.Job.Name {
 		return "the core of its own job"
@@ -44,9 +47,8 @@ func served(s *jobstate.State) string {
 	return to.String()
 }
 
-// takeRoomBack lets surplus that left for a gang come back at once, if that gang was not placed in time: its cooldown
-// would cost the training room that serves no other job. Where others of its workers leave for the next gang, those that are gone
-// wait with them.
+// takeRoomBack has surplus that left for a gang return without its cooldown if that gang was not placed in time: the cooldown
+// would keep the training from room that serves no other job.
 func (p *planner) takeRoomBack() {
 	e := p.Status.Elasticity
 	if e == nil || len(e.Evicted) == 0 || e.LastEvictionReason != losses.Told || !p.InVain(e.GaveWayTo) {
@@ -56,14 +58,13 @@ func (p *planner) takeRoomBack() {
 		p.Status.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.Time(), Workers: int32(len(e.Evicted))}
 	}
 	if len(p.Verdict.GiveUp) > 0 {
-		return
+		return // Another gang needs room now: what came back would only have to leave again.
 	}
-	p.forget(func(i int32) bool { return p.Evicted(i) && p.At[i] == nil && !p.HasLeft(i) })
+	p.dropMembers(func(i int32) bool { return p.Evicted(i) && p.At[i] == nil && !p.HasLeft(i) })
 	losses.ReleaseEvicted(p.Status, func(int32) bool { return true })
 }
 
-// shrinkToMaximum lets the workers beyond maxReplicas go: those that still wait first, then the highest index. Workers that are
-// members in status go once they are members no more, so that nothing takes their leaving for a loss.
+// shrinkToMaximum deletes the workers beyond maxReplicas: those without a node first, then the highest index.
 func (p *planner) shrinkToMaximum() {
 	var beyond []*podstate.Worker
 	for w := range p.AttemptWorkers() {
@@ -72,7 +73,7 @@ func (p *planner) shrinkToMaximum() {
 		}
 	}
 	slices.SortFunc(beyond, func(a, b *podstate.Worker) int {
-		return cmp.Or(cmp.Compare(order(a.Scheduled), order(b.Scheduled)), cmp.Compare(b.Index, a.Index))
+		return cmp.Or(cmp.Compare(boolToInt(a.Scheduled), boolToInt(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
 	if slices.ContainsFunc(beyond, func(w *podstate.Worker) bool { return w.Running() && p.RecordedMember(w) }) {
 		if ready := p.ensureCheckpoint(forShrink); !ready {
@@ -80,22 +81,24 @@ func (p *planner) shrinkToMaximum() {
 		}
 	}
 	for _, w := range beyond {
+		// A member is first dropped from the planned status, below, and deleted once that is written: until then its end would
+		// count as a loss.
 		if gaveWay := p.RecordedLost(w) && !w.Ended(); !p.RecordedMember(w) && !gaveWay {
-			p.delete(w)
+			p.deleteWorker(w)
 		}
 	}
-	p.forget(func(i int32) bool { return i >= p.Maximum })
+	p.dropMembers(func(i int32) bool { return i >= p.Maximum })
 }
 
-func order(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// replaceFailed deletes pods that ended badly, or that are stranded, so that their names are free for new ones: Volcano
-// does not count a failed pod as a member. The loss is in status first, and each worker has a back-off of its own.
+// replaceFailed deletes pods that failed or are stranded, so that workers of their names can be created. It waits until the loss
+// is in status, because the pod is its evidence, and until the worker's back-off is over.
 func (p *planner) replaceFailed() {
 	retry := map[int32]time.Duration{}
 	for _, m := range p.Status.Members {
@@ -110,45 +113,47 @@ func (p *planner) replaceFailed() {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {
-			p.wake(wait)
+			p.requeueAfter(wait) // An evicted pod says nothing against a retry, so it does not wait.
 			continue
 		}
-		p.delete(w)
+		p.deleteWorker(w)
 	}
 }
 
-// releaseNodes deletes workers that wait for room and still avoid a node that may be used again: the affinity of a pod cannot be
-// changed. They come back without it.
+// releaseNodes deletes waiting workers that avoid a node which may be used again. The affinity of a pod cannot be changed, so the
+// worker is created again without it.
 func (p *planner) releaseNodes() {
 	own := podstate.AvoidedBy(&p.Spec.Template.Spec)
 	for w := range p.AttemptWorkers() {
 		if !w.Scheduled && slices.ContainsFunc(p.Job.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
 			return n.Until == nil && slices.Contains(w.Avoids, n.Name) && !slices.Contains(own, n.Name)
 		}) {
-			p.delete(w)
+			p.deleteWorker(w)
 		}
 	}
 }
 
-// deleteStrays removes pods that no current attempt knows: they would wait in a rendezvous of their own for ever.
+// deleteStrays deletes pods of earlier attempts: they would wait for ever in the rendezvous of theirs.
 func (p *planner) deleteStrays() {
 	for _, w := range p.Strays {
-		p.delete(w)
+		p.deleteWorker(w)
 	}
 }
 
-// delete has a worker leave, in no more time than others wait for its room: what it has to save, it was asked for before.
-func (p *planner) delete(w *podstate.Worker) {
+// deleteWorker deletes a pod once, though two phases may ask for it. Its grace period is capped at capacity.LongestLeave: the
+// model counts on the room by then, and worker 0 has saved before anything is deleted.
+func (p *planner) deleteWorker(w *podstate.Worker) {
 	if !w.Terminating && !p.deleting[w.UID] {
-		p.deleting[w.UID] = true // One pod may have to leave for two reasons, and is deleted once.
+		p.deleting[w.UID] = true
 		gone := *w
 		gone.GraceSeconds = min(w.GraceSeconds, int64(capacity.LongestLeave.Seconds()))
 		p.d.DeletePods = append(p.d.DeletePods, gone)
 	}
 }
 
-// forget drops workers that the job gave up on purpose, or whose cooldown has passed: coming back is growth.
-func (p *planner) forget(drop func(int32) bool) {
+// dropMembers takes workers out of the status that the job gave up on purpose or whose cooldown is over, so that their return
+// counts as growth and not as a loss mended.
+func (p *planner) dropMembers(drop func(int32) bool) {
 	p.Status.Members = slices.DeleteFunc(p.Status.Members, func(m v1alpha1.Member) bool { return drop(m.Index) })
 	losses.ReleaseEvicted(p.Status, drop)
 }

@@ -14,9 +14,9 @@ import (
 // The smaller of the job's own bound and its tier's holds, and says which it is.
 func TestTierBoundsHowLongAJobTrains(t *testing.T) {
 	const (
-		own    = "The job has trained for runPolicy.activeDeadlineSeconds (1h0m0s). Raise it, and submit the job again"
-		byTier = "The job has trained for as long as a job of tier exploratory may (%s; tiers[].longestRunSeconds of the operator's " +
-			"configuration). Submit it again, and it goes on from its last checkpoint, or create it of a tier that may train for longer."
+		own    = "The job has trained for 1h0m0s, as long as runPolicy.activeDeadlineSeconds allows. Raise it and submit the job again"
+		byTier = "The job has trained for %s, as long as tier exploratory allows (tiers[].longestRunSeconds of the operator's " +
+			"configuration). Submit it again, and it continues from its last checkpoint, or create it in a tier that allows longer runs."
 	)
 	for name, c := range map[string]struct {
 		own  *int32

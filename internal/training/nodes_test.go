@@ -186,7 +186,7 @@ func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 	g.Expect(w.status().Message).To(And(HavePrefix("1 of 2 workers ready. Node n1 of worker 1 has not answered since "),
 		ContainSubstring("kubectl taint node n1")))
 	g.Expect(meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady).Message).To(
-		ContainSubstring("Whether worker 1 still does cannot be known"))
+		ContainSubstring("so worker 1 may have stopped"))
 	g.Expect(jobstate.Finished(w.status())).To(BeFalse())
 	delete(w.o.Unreachable, "n1")
 	w.change(1, func(p *podstate.Worker) { p.Ready = true }).settle()
@@ -264,7 +264,7 @@ func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
 		w.change(1, func(p *podstate.Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle()
 		w.pass(losses.Backoff(n)).settle()
 		g.Expect(w.worker(1).Avoids).To(Equal([]string{"broken"}))
-		g.Expect(strings.Contains(w.status().Message, "no worker of another job leaves for this one")).To(Equal(
+		g.Expect(strings.Contains(w.status().Message, "no other job makes room for this one")).To(Equal(
 			n >= trainingpod.ManyRejections), "rejection %d", n)
 		w.pass(losses.Avoidance(n)).settle()
 		g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "after %d rejections and %s", n, losses.Avoidance(n))

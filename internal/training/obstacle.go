@@ -14,10 +14,11 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// findObstacle runs the checks that come before anything is created, in the order in which a user would mend them.
+// findObstacle runs the checks that come before anything is created, in the order in which a user would mend them, and keeps the
+// first that fails.
 func (p *planner) findObstacle() (found bool) {
 	if waits, until := approvalOf(p.State); waits == "" && !until.IsZero() {
-		p.wake(until.Sub(p.Now)) // Something else may keep the job until the approval counts no more.
+		p.requeueAfter(until.Sub(p.Now)) // The approval may run out while another obstacle still holds the job.
 	}
 	for _, check := range []func(*jobstate.State) *jobstate.Obstacle{
 		invalidSpec, managedByKueue, limitExceeded, unknownTier, tierNotAllowed, qosNotMet,
@@ -31,6 +32,7 @@ func (p *planner) findObstacle() (found bool) {
 	return false
 }
 
+// invalidSpec refuses a spec that reached the API server while its validation was off, or before a rule existed.
 func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 	if s.Invalid == "" {
 		return nil
@@ -41,7 +43,8 @@ func invalidSpec(s *jobstate.State) *jobstate.Obstacle {
 // kueueQueueLabel is how jobs are labelled for Kueue (sigs.k8s.io/kueue, pkg/controller/constants).
 const kueueQueueLabel = "kueue.x-k8s.io/queue-name"
 
-// managedByKueue refuses a job that two controllers would take care of: Kueue does not know the kind, and would not admit it.
+// managedByKueue refuses a job that is labelled for Kueue but not handed over to it. Kueue does not know the kind and would never
+// admit it, and the user would wait for a queue that the job is not in.
 func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 	queue, labelled := s.Job.Labels[kueueQueueLabel]
 	if !labelled {
@@ -49,12 +52,14 @@ func managedByKueue(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonManagedByKueue,
-		Message: fmt.Sprintf("Label %s (%s) leaves the job to Kueue, and runPolicy.managedBy does not: remove the label for Volcano "+
-			"to schedule it here, or create the job with runPolicy.managedBy %s.", kueueQueueLabel, queue, v1alpha1.ManagedByMultiKueue),
+		Message: fmt.Sprintf("Label %s (%s) asks Kueue to manage the job, but runPolicy.managedBy does not. Remove the label so that "+
+			"Volcano schedules the job here, or create it with runPolicy.managedBy %s.",
+			kueueQueueLabel, queue, v1alpha1.ManagedByMultiKueue),
 		Stalled: true,
 	}
 }
 
+// limitExceeded refuses more workers than the operator's configuration allows a job.
 func limitExceeded(s *jobstate.State) *jobstate.Obstacle {
 	most := s.Config.Limits.MaxWorkersPerJob
 	if s.Spec.MaxReplicas <= most {
@@ -62,29 +67,30 @@ func limitExceeded(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonLimitExceeded,
-		Message: fmt.Sprintf("spec.maxReplicas: %d is more than the %d workers that the operator's configuration allows a job "+
-			"(limits.maxWorkersPerJob): lower maxReplicas, or ask for the limit to be raised.", s.Spec.MaxReplicas, most),
+		Message: fmt.Sprintf("spec.maxReplicas: the operator's configuration allows %d workers per job (limits.maxWorkersPerJob), and "+
+			"this is %d. Lower maxReplicas, or ask an administrator to raise the limit.", most, s.Spec.MaxReplicas),
 		Stalled: true,
 	}
 }
 
+// unknownTier refuses a tier that the operator's configuration does not have, or has no longer.
 func unknownTier(s *jobstate.State) *jobstate.Obstacle {
 	asked := s.Spec.Tier
 	if s.Job.Status.Attempt != nil {
-		asked = cmp.Or(asked, s.Job.Status.Tier)
+		asked = cmp.Or(asked, s.Job.Status.Tier) // A job that has begun keeps the default tier it began with.
 	}
 	if _, ok := s.Config.Tiers.Find(asked); ok {
 		return nil
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonUnknownTier,
-		Message: fmt.Sprintf("spec.tier: %q is not a tier of the operator's configuration, which knows %s: "+
-			"delete the job and create it with one of these.", asked, s.Config.Tiers.Names()),
+		Message: fmt.Sprintf("spec.tier: the operator's configuration has no tier %q; it has %s. "+
+			"Delete the job and create it with one of these.", asked, s.Config.Tiers.Names()),
 		Stalled: true,
 	}
 }
 
-// tierNotAllowed holds a job that has not begun to the tiers of its profile.
+// tierNotAllowed refuses a tier that the profile does not open to the job's owner. It concerns jobs that have not begun.
 func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
 	if _, ok := s.Tier(); ok {
 		return nil
@@ -93,14 +99,13 @@ func tierNotAllowed(s *jobstate.State) *jobstate.Obstacle {
 	allowed := s.Config.Tiers.NamesOpenTo(s.Profile, s.Owner())
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonTierNotAllowed,
-		Message: fmt.Sprintf("spec.tier: %q is not a tier that profile %s allows, which allows %s: delete the job and create it with "+
-			"one of these, or have the profile allow it.", s.Spec.Tier, profile, allowed),
+		Message: fmt.Sprintf("spec.tier: profile %s does not allow tier %q; it allows %s. Delete the job and create it with one of "+
+			"these, or ask an administrator to allow the tier.", profile, s.Spec.Tier, allowed),
 		Stalled: true,
 	}
 }
 
-// awaitingApproval holds a job that has not begun until its tier is approved. One that has goes on, whatever stops it
-// meanwhile.
+// awaitingApproval holds a job until its tier is approved. A job that has begun keeps running, and resumes, without asking again.
 func awaitingApproval(s *jobstate.State) *jobstate.Obstacle {
 	if waits, _ := approvalOf(s); waits != "" {
 		return &jobstate.Obstacle{Reason: v1alpha1.ReasonAwaitingApproval, Message: waits}
@@ -108,7 +113,7 @@ func awaitingApproval(s *jobstate.State) *jobstate.Obstacle {
 	return nil
 }
 
-// approvalOf says what the job waits for to be approved, empty for nothing, and until when an approval counts; zero for ever.
+// approvalOf says which approval the job waits for, empty for none, and until when an approval that it has counts; zero for ever.
 func approvalOf(s *jobstate.State) (waits string, until time.Time) {
 	tier, ok := s.Tier()
 	if !ok || s.Job.Status.Attempt != nil {
@@ -119,8 +124,8 @@ func approvalOf(s *jobstate.State) (waits string, until time.Time) {
 	}.Answer(s.Now)
 }
 
-// qosNotMet refuses workers that would not be what their tier promises. A job that has begun goes on, whatever stops it
-// meanwhile: workers that are created for it are held to the tier as far as the template allows.
+// qosNotMet refuses a template that contradicts the QoS of its tier. A job that has begun keeps running, and resumes: to stop it
+// would harm the very work that the tier protects. Its new workers get what the template allows.
 func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 	if s.Core != nil || s.Job.Status.Attempt != nil {
 		return nil
@@ -132,14 +137,14 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonQoSNotMet,
-		Message: trainingpod.Say(found) + ". A job keeps its tier and its template: delete it and create it with other resources, or " +
-			"of another tier.",
+		Message: trainingpod.Say(found) + ". Tier and template of a job cannot change: delete it and create it with other resources, " +
+			"or in another tier.",
 		Stalled: true,
 	}
 }
 
-// protectedTooLong refuses surplus that would be left alone for longer than the tier allows. Of a job that has begun, as much as
-// the tier allows is heeded, and no more.
+// protectedTooLong refuses a minSurplusRunSeconds above what the tier allows. For a job that has begun the tier's value is used
+// instead.
 func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 	if s.Core != nil || s.Job.Status.Attempt != nil {
 		return nil
@@ -151,7 +156,8 @@ func protectedTooLong(s *jobstate.State) *jobstate.Obstacle {
 	return nil
 }
 
-// graceTooLong refuses workers that may take longer to leave than the configuration allows. A job that has begun goes on.
+// graceTooLong refuses grace periods above what the configuration allows, because others wait that long for the room. A job that
+// has begun keeps running.
 func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
 	if s.Core != nil || s.Job.Status.Attempt != nil {
 		return nil
@@ -162,11 +168,12 @@ func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason:  v1alpha1.ReasonLimitExceeded,
-		Message: trainingpod.Say(found) + ". A job keeps its template and its checkpoint: delete it and create it with less.",
+		Message: trainingpod.Say(found) + ". Template and checkpoint of a job cannot change: delete it and create it with less.",
 		Stalled: true,
 	}
 }
 
+// unknownAccelerator refuses an accelerator whose model the operator cannot select nodes by.
 func unknownAccelerator(s *jobstate.State) *jobstate.Obstacle {
 	if s.Spec.Accelerator == nil {
 		return nil
@@ -177,15 +184,15 @@ func unknownAccelerator(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonUnknownAccelerator,
-		Message: fmt.Sprintf("spec.accelerator.resource: in which label nodes name the model of %q is not known, as it is for %s: "+
-			"delete the job and create it with one of these, or without accelerator and with a nodeSelector.",
+		Message: fmt.Sprintf("spec.accelerator.resource: the operator does not know which node label names the model of %q; it knows "+
+			"that of %s. Delete the job and create it with one of these, or with a nodeSelector in place of accelerator.",
 			resource, s.Config.Accelerators.Names()),
 		Stalled: true,
 	}
 }
 
-// uncountableRequests keeps a gang from Volcano by which its scheduler would end. The API server would refuse pods with such
-// requests, but only after the gang was submitted.
+// uncountableRequests refuses requests that are negative or overflow, because Volcano's scheduler ends when it reckons with such
+// minResources. The API server would refuse the pods, but only after the PodGroup exists.
 func uncountableRequests(s *jobstate.State) *jobstate.Obstacle {
 	if s.Core != nil {
 		return nil
@@ -201,8 +208,8 @@ func uncountableRequests(s *jobstate.State) *jobstate.Obstacle {
 		if name, q, found := trainingpod.Uncountable(ask.requests); found {
 			return &jobstate.Obstacle{
 				Reason: v1alpha1.ReasonRejected,
-				Message: fmt.Sprintf("%s asks for %s of %s, which is less than nothing or more than can be counted: delete the job "+
-					"and create it with other resources.", ask.who, q.String(), name),
+				Message: fmt.Sprintf("%s asks for %s of %s, which is negative or too large to count. Delete the job and create it with "+
+					"other resources.", ask.who, q.String(), name),
 				Stalled: true,
 			}
 		}
@@ -210,13 +217,14 @@ func uncountableRequests(s *jobstate.State) *jobstate.Obstacle {
 	return nil
 }
 
+// volcanoMissing waits for the Volcano kinds that the operator writes.
 func volcanoMissing(s *jobstate.State) *jobstate.Obstacle {
 	if s.VolcanoMissing == "" {
 		return nil
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonVolcanoMissing,
-		Message: fmt.Sprintf("The API server does not serve %s: install Volcano; the job goes on by itself then.",
+		Message: fmt.Sprintf("The API server does not serve %s. Install Volcano; the job then continues by itself.",
 			s.VolcanoMissing),
 	}
 }
@@ -229,12 +237,13 @@ func profileNotReady(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonProfileNotReady,
-		Message: fmt.Sprintf("ResourceQuotaProfile %s, to which namespace %s belongs, has no Queue yet: %s The job goes on by itself "+
-			"when it has one.", profile.Name, s.Job.Namespace, cmp.Or(profile.Status.Message, "it was not looked at yet.")),
+		Message: fmt.Sprintf("Namespace %s belongs to ResourceQuotaProfile %s, which has no Queue yet: %s The job continues by itself "+
+			"once it has one.", s.Job.Namespace, profile.Name,
+			cmp.Or(profile.Status.Message, "the operator has not looked at it yet.")),
 	}
 }
 
-// queueRefuses keeps a gang from being submitted to a queue in which Volcano would refuse it.
+// queueRefuses waits for the job's queue to open, because Volcano's webhook refuses a PodGroup in any other.
 func queueRefuses(s *jobstate.State) *jobstate.Obstacle {
 	if s.Core != nil {
 		return nil

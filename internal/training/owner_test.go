@@ -11,10 +11,10 @@ import (
 
 func TestOwnerThatNobodyCheckedIsSaidForGood(t *testing.T) {
 	for owner, says := range map[string]string{
-		"alice": `The job came while the operator ran without webhooks (--webhooks=false), which check the owner: ` +
-			`"alice" is what its creator wrote.`,
-		"": `The job came while the operator ran without webhooks (--webhooks=false), which set the owner: it has none, ` +
-			`and nothing can be counted for a person.`,
+		"alice": `The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks check the owner, so ` +
+			`spec.owner "alice" is only what the creator wrote.`,
+		"": `The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks set the owner, so the job has ` +
+			`none, and its use counts for no user.`,
 	} {
 		g := NewWithT(t)
 		w := newSimulator(t, 1, 2)
@@ -45,7 +45,7 @@ func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
 			g.Expect(held()).To(Equal(webhooksOff))
 			if webhooksOff {
 				said := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionOwnerChecked)
-				g.Expect(said.Message).To(HaveSuffix(`"ivy" is what its creator wrote. The groups of spec.ownerGroups do not count.`))
+				g.Expect(said.Message).To(HaveSuffix(`"ivy" is only what the creator wrote. The groups in spec.ownerGroups do not count.`))
 			}
 			w.o.WebhooksOff = !webhooksOff
 			w.settle()
@@ -56,9 +56,9 @@ func TestGroupsThatNobodyCheckedDoNotCount(t *testing.T) {
 
 func TestServiceAccountThatNobodyCheckedIsSaid(t *testing.T) {
 	for account, says := range map[string]string{
-		"":        "counted for a person.",
-		"default": "counted for a person.",
-		"trainer": `counted for a person. Nor did they check whether its creator may have workers run as ServiceAccount "trainer".`,
+		"":        "counts for no user.",
+		"default": "counts for no user.",
+		"trainer": `counts for no user. It was not checked whether the creator may use ServiceAccount "trainer".`,
 	} {
 		w := newSimulator(t, 1, 2)
 		w.o.Job.Spec.Template.Spec.ServiceAccountName, w.o.WebhooksOff = account, true

@@ -12,38 +12,41 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 )
 
-// farPlace is the last place in a queue whose changes are told soon.
+// farPlace is the last place in a queue whose changes are written soon; beyond it only the figures of a long wait move.
 const farPlace = 10
 
-// PaceOf compares the status at the API server with the one that should be there.
+// PaceOf compares the status at the API server with the one that should be there, and says how soon the difference must be
+// written (docs/decisions/0007-status-pace.md).
 func PaceOf(written, wanted *v1alpha1.ElasticTrainingJobStatus) statuspace.Pace {
 	switch {
 	case slices.EqualFunc(written.Members, wanted.Members, sameMember) &&
-		equality.Semantic.DeepEqual(memberless(written), memberless(wanted)):
+		equality.Semantic.DeepEqual(withoutMembers(written), withoutMembers(wanted)):
 		return statuspace.Never
 	case changesCourse(written, wanted):
 		return statuspace.Now
 	case changesLosses(written, wanted):
 		return statuspace.Soon
-	case equality.Semantic.DeepEqual(wordless(written), wordless(wanted)):
+	case equality.Semantic.DeepEqual(withoutWords(written), withoutWords(wanted)):
 		return statuspace.Lazy
 	}
 	return statuspace.Calm
 }
 
+// sameMember is ==, except that times are compared as times and not as pointers.
 func sameMember(a, b v1alpha1.Member) bool {
 	same := a.RetryTime.Equal(b.RetryTime) && a.StrandedTime.Equal(b.StrandedTime)
 	a.RetryTime, b.RetryTime, a.StrandedTime, b.StrandedTime = nil, nil, nil, nil
 	return same && a == b
 }
 
-// memberless is the status without its members: reflection over thousands of them would cost more than the whole plan.
-func memberless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+// withoutMembers is the status without its members: reflection over thousands of them would cost more than the whole plan.
+func withoutMembers(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
 	c := *st
 	c.Members = nil
 	return &c
 }
 
+// changesCourse is true for what people and pipelines wait for, and for what the operator must not forget before it acts on it.
 func changesCourse(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	if a.Phase != b.Phase || a.ObservedGeneration != b.ObservedGeneration || a.Restarts != b.Restarts ||
 		!equality.Semantic.DeepEqual(a.Attempt, b.Attempt) || !equality.Semantic.DeepEqual(a.Checkpoint, b.Checkpoint) ||
@@ -69,6 +72,7 @@ func conditionStatus(st *v1alpha1.ElasticTrainingJobStatus, kind string) metav1.
 	return ""
 }
 
+// changesLosses is true when workers were lost, restarted in place, or make room. Those of one cause arrive within a second.
 func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	lost := func(st *v1alpha1.ElasticTrainingJobStatus) (uids []string) {
 		for _, m := range st.Members {
@@ -96,8 +100,8 @@ func changesLosses(a, b *v1alpha1.ElasticTrainingJobStatus) bool {
 	return a.RoomFrom != b.RoomFrom || !slices.Equal(evicted(a), evicted(b))
 }
 
-// wordless is the status without its messages, and without a place that is far from the head of the line.
-func wordless(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
+// withoutWords is the status without its messages, and with every far place in the queue made equal.
+func withoutWords(st *v1alpha1.ElasticTrainingJobStatus) *v1alpha1.ElasticTrainingJobStatus {
 	c := st.DeepCopy()
 	if c.Place > farPlace {
 		c.Place = farPlace + 1

@@ -6,15 +6,25 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// phase is one step of a plan. Phases are run in their order until one says that the plan is done.
+// Which list of phases a job runs depends on the status that is written at the API server:
+//
+//	no attempt ----------> newPhases -----> records attempt 1
+//	an attempt ----------> runningPhases -> settles losses, then workerPhases change the workers
+//	condition Suspended -> stoppedPhases -> deletes everything, then records the next attempt
+//	Succeeded or Failed -> endedPhases ---> cleans up
+//
+// What one evaluation records, the next acts on once it is written. So a restart of the operator between any two steps
+// repeats nothing and counts nothing twice.
+
+// phase is one step of a plan. Phases run in their order until one says that the plan is done.
 type phase struct {
-	// name says what the phase does, and why, what would go wrong without it or in another place.
+	// name says what the phase does. why says what would go wrong without it, or if it ran elsewhere in the list.
 	name, why string
-	// do reports whether the phases after it must not run.
+	// do returns true if the phases after it must not run.
 	do func(*planner) (done bool)
 }
 
-// always makes a phase of what never ends a plan.
+// always makes a phase of a function that never ends the plan.
 func always(do func(*planner)) func(*planner) bool {
 	return func(p *planner) bool {
 		do(p)
@@ -22,8 +32,8 @@ func always(do func(*planner)) func(*planner) bool {
 	}
 }
 
-// run runs phases until one says that the plan is done.
-func (p *planner) run(phases []phase) {
+// runPhases runs phases until one says that the plan is done.
+func (p *planner) runPhases(phases []phase) {
 	for _, one := range phases {
 		if done := one.do(p); done {
 			return
@@ -31,8 +41,9 @@ func (p *planner) run(phases []phase) {
 	}
 }
 
-// phases are the way of a job: through its end, its stop, its beginning, or its run.
-func (p *planner) phases() []phase {
+// choosePhases returns the phases for where the job stands. It reads the written status, not the planned one: what this
+// evaluation decides takes effect in the next.
+func (p *planner) choosePhases() []phase {
 	recorded := &p.Job.Status
 	switch {
 	case jobstate.Finished(recorded):
@@ -46,82 +57,86 @@ func (p *planner) phases() []phase {
 }
 
 var forceDelete = phase{
-	"delete stuck pods by force", "on a node that does not answer no kubelet says that a pod has ended, and its name stays taken",
+	"delete stuck pods by force", "if a node does not answer, no kubelet reports that its pod has ended, and the name stays taken",
 	always((*planner).forceDelete),
 }
 
 var reviewAvoidedNodes = phase{
-	"review avoided nodes", "a node that rejected a worker may be used again after a time",
+	"review avoided nodes", "a node that rejected a worker is avoided for a time only",
 	always((*planner).reviewAvoidedNodes),
 }
 
 var endedPhases = []phase{
 	forceDelete,
-	{"clean up", "an ended job holds no room", always((*planner).cleanUp)},
-	{"expire", "it is deleted when the user's time for it has passed", always((*planner).expire)},
+	{"clean up", "an ended job must hold no room", always((*planner).cleanUp)},
+	{"delete if expired", "the user may limit how long an ended job stays", always((*planner).deleteIfExpired)},
 }
 
 var stoppedPhases = []phase{
 	forceDelete,
 	reviewAvoidedNodes,
-	{"stay stopped", "a stopped job holds and asks for nothing, and goes on when it may", always((*planner).stayStopped)},
+	{"stay stopped", "a stopped job must hold no room, and begins its next attempt once it may run", always((*planner).stayStopped)},
 }
 
 var newPhases = []phase{
 	forceDelete,
 	reviewAvoidedNodes,
-	{"stop", "a job that is created suspended never begins", (*planner).stopBeforeBeginning},
-	{"find an obstacle", "nothing is created that would have to wait for a mend", (*planner).findObstacle},
-	{"begin", "an attempt is in status before its first pod", always(func(p *planner) { p.recordAttempt(1) })},
+	{"stop", "a job that is created suspended must not begin", (*planner).stopBeforeBeginning},
+	{"find an obstacle", "pods of a job that cannot run would hold a place in the queue", (*planner).findObstacle},
+	{"begin", "the attempt must be in status before its first pod", always(func(p *planner) { p.recordAttempt(1) })},
 }
 
-// What happened to the workers is settled first: an obstacle keeps the job from creating anything, not from seeing the end or a
-// loss.
+// Losses and successes are settled before obstacles are looked for: an obstacle stops the job from creating pods, but must not
+// hide that it has lost a worker or ended.
 var runningPhases = []phase{
 	forceDelete,
 	reviewAvoidedNodes,
-	{"draw the blueprint", "later phases create by it", always((*planner).drawBlueprint)},
-	{"delete strays", "pods of other attempts would wait in a rendezvous of their own for ever", always((*planner).deleteStrays)},
+	{"draw the blueprint", "later phases make their objects from it", always((*planner).drawBlueprint)},
+	{"delete strays", "pods of earlier attempts would wait for ever in the rendezvous of theirs", always((*planner).deleteStrays)},
 	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},
 	{
-		"settle losses", "each is counted once, before anything is deleted or created for it",
+		"settle losses", "a loss must be counted before its pod, which is the evidence, is deleted or replaced",
 		always(func(p *planner) { p.books.Settle() }),
 	},
-	{"conclude", "losses may end the job, or its attempt", (*planner).conclude},
-	{"keep time", "the deadlines below are measured from what is noted here", always((*planner).keepTime)},
-	{"end if overdue", "a job that waits or trains for longer than it may gives its room up", (*planner).endIfOverdue},
+	{"apply the outcome", "losses may end the job or its attempt", (*planner).applyOutcome},
+	{"keep time", "the deadlines of the next phase are measured from what is noted here", always((*planner).keepTime)},
+	{"end if overdue", "a job that waits or trains for longer than it may must give its room up", (*planner).endIfOverdue},
 	{
-		"heed preemption", "once it is recorded, the job stops even if the reason goes away meanwhile",
+		"heed preemption", "once recorded, a preemption holds even if its reason goes away while the job saves a checkpoint",
 		always((*planner).heedPreemption),
 	},
-	{"stop", "the whole job leaves, once it has saved itself", (*planner).stopIfTold},
+	{"stop", "a job that must not run leaves as a whole, after its checkpoint", (*planner).stopIfTold},
 	{
-		"change workers", "as far as no obstacle, limit or missing checkpoint is in the way",
-		always(func(p *planner) { p.run(workerPhases) }),
+		"change workers", "an obstacle, a limit or a missing checkpoint may end this list early, but not the one that it is in",
+		always(func(p *planner) { p.runPhases(workerPhases) }),
 	},
-	{"request a checkpoint", "only now it is known whether anybody leaves", always((*planner).tellCheckpoint)},
+	{"request a checkpoint", "only now is it known whether any worker is about to leave", always((*planner).tellCheckpoint)},
 }
 
-// workerPhases bring the workers of the attempt to what the spec asks.
+// workerPhases change the workers of the attempt towards what the spec asks. What takes workers away comes before what creates
+// them, so that no pod is created that must leave at once.
 var workerPhases = []phase{
-	{"take room back", "surplus that left in vain comes back without a cooldown", always((*planner).takeRoomBack)},
-	{"give way", "a gang that waits comes before surplus, also while an obstacle is in the way", always((*planner).giveWay)},
-	{"conclude", "a rule of the user's may answer the departure with the end of the job or its attempt", (*planner).conclude},
-	{"find an obstacle", "nothing is created that would have to wait for a mend", (*planner).findObstacle},
-	{"adopt the range", "workers that were started with another range cannot follow it", (*planner).adoptRange},
-	{"adopt the model", "a core that fits on another model need not wait for this one", (*planner).adoptModel},
-	{"replace failed pods", "their names must be free for new ones", always((*planner).replaceFailed)},
-	{"release nodes", "waiting workers avoid nodes that may be used again", always((*planner).releaseNodes)},
-	{"shrink to the maximum", "before anything is created", always((*planner).shrinkToMaximum)},
-	{"back off", "an attempt that began because of failures claims no room for a while", (*planner).backOff},
-	{"hold for admission", "the limits of the profile admit one job after another", (*planner).holdForAdmission},
-	{"create the service", "pods find each other by it", always(func(p *planner) { p.d.CreateService = p.Service == "" })},
-	{"ask again", "of a job whose pods are refused, one alone is tried, without a gang", (*planner).askAgain},
-	{"create the core", "the gang's PodGroup before its pods, lowest index first", always((*planner).createCore)},
-	{"grow", "surplus joins a core that runs", always((*planner).grow)},
+	{"take room back", "surplus that left in vain for a gang returns without a cooldown", always((*planner).takeRoomBack)},
+	{"give way", "a waiting gang comes before surplus even if an obstacle stops this job", always((*planner).giveWay)},
+	{"apply the outcome", "a failure policy may answer the departure by ending the job or its attempt", (*planner).applyOutcome},
+	{"find an obstacle", "no phase below may create what a user must mend first", (*planner).findObstacle},
+	{"adopt the range", "running agents cannot follow a range that they were not started with", (*planner).adoptRange},
+	{"adopt the model", "a core that fits on another model of accelerator need not wait for this one", (*planner).adoptModel},
+	{"replace failed pods", "a failed pod holds the name of its worker", always((*planner).replaceFailed)},
+	{"release nodes", "waiting workers still avoid nodes that may be used again", always((*planner).releaseNodes)},
+	{"shrink to the maximum", "the phases below count the workers that stay", always((*planner).shrinkToMaximum)},
+	{"back off", "an attempt that began because of failures must not claim room at once", (*planner).backOff},
+	{"hold for admission", "a gang makes others give way, so it waits until its profile admits it", (*planner).holdForAdmission},
+	{
+		"create the service", "workers find each other by its DNS names",
+		always(func(p *planner) { p.d.CreateService = p.Service == "" }),
+	},
+	{"ask again", "a gang whose pods are refused would make others leave for nothing", (*planner).askAgain},
+	{"create the core", "pods need their PodGroup, and surplus a running core", always((*planner).createCore)},
+	{"grow", "surplus joins a core that runs", always((*planner).growSurplus)},
 }
 
-// drawBlueprint notes what pods and groups of this attempt are made by.
+// drawBlueprint notes what the pods and groups of this attempt are made from.
 func (p *planner) drawBlueprint() {
 	tier, _ := p.Tier()
 	p.d.Blueprint = trainingpod.Blueprint{
@@ -129,13 +144,13 @@ func (p *planner) drawBlueprint() {
 	}
 }
 
-// conclude ends the job, or starts its next attempt, if what happened leads to that.
-func (p *planner) conclude() bool {
+// applyOutcome ends the job, or starts its next attempt, if the losses lead to that.
+func (p *planner) applyOutcome() (done bool) {
 	switch o := p.books.Outcome; o.Action {
 	case v1alpha1.ActionFailJob:
-		p.end(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, o.Reason, o.Message)
+		p.endJob(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, o.Reason, o.Message)
 	case v1alpha1.ActionCompleteJob:
-		p.end(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, o.Reason, o.Message)
+		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, o.Reason, o.Message)
 	case v1alpha1.ActionRestartJob:
 		p.recordAttempt(p.Status.Attempt.Number + 1)
 	default:

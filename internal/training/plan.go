@@ -1,5 +1,9 @@
-// Package training decides what becomes of an ElasticTrainingJob. Plan is its heart: a pure function from what was observed
-// to what must be done and said.
+// Package training decides what to do with an ElasticTrainingJob. Plan is a pure function:
+//
+//	observed (job, pods, PodGroups, verdict) + now  ->  Decision (create, delete, status)
+//
+// The planned status is the only memory. A step that must not be repeated or forgotten is written to status in one evaluation and
+// carried out in the next.
 package training
 
 import (
@@ -17,22 +21,22 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Decision is what must be done for a job, in the order of its fields, and what must be said of it then.
+// Decision is what to do for a job, in the order of its fields, and the status to write then.
 type Decision struct {
-	// DeletePods are deleted first, in this order, each with the grace that it has here.
+	// DeletePods are deleted first, in this order, each with the GraceSeconds that it has here.
 	DeletePods []podstate.Worker
-	// ForceDeletePods are taken out of the API server although no kubelet says that they have ended.
+	// ForceDeletePods are removed from the API server although no kubelet has reported their end.
 	ForceDeletePods []podstate.Worker
-	// Blueprint makes what is created; it is set when anything is.
+	// Blueprint makes the objects that are created. It is zero if nothing is created.
 	Blueprint trainingpod.Blueprint
 	// CreateService is true when the headless Service is missing.
 	CreateService bool
-	// WriteHosts is the ConfigMap with the names of the workers to be created, if it has no UID, or updated; nil when it is as it
-	// should be.
+	// WriteHosts is the ConfigMap with the names of the workers: to be created if it has no UID, else to be updated. It is nil if
+	// the ConfigMap is right or not needed.
 	WriteHosts *jobstate.Hosts
-	// CreateSSHKeys is true when the Secret with the key pair must be there, because workers are created; it may be there already.
+	// CreateSSHKeys is true if workers are created that need the Secret with the key pair. The Secret may exist already.
 	CreateSSHKeys bool
-	// CreateNetworkPolicy is true when the NetworkPolicy must be there, because workers are created; it may be there already.
+	// CreateNetworkPolicy is true if workers are created that need the NetworkPolicy. It may exist already.
 	CreateNetworkPolicy bool
 	// CreateGroups are PodGroups to create before any pod.
 	CreateGroups []gang.Group
@@ -40,57 +44,57 @@ type Decision struct {
 	RestoreGroups []gang.Restore
 	// CreateWorkers are the indices of pods to create, in this order.
 	CreateWorkers []int32
-	// DeleteGroups and DeleteService remove what a job that ended, or that can have no workers, does not need.
+	// DeleteGroups and DeleteService remove what a job does not need that has ended, is stopped, or whose pods are refused.
 	DeleteGroups  []gang.Ref
 	DeleteService types.UID
 	// RequestCheckpoint asks worker 0 for a checkpoint; nil for none.
 	RequestCheckpoint *CheckpointRequest
-	// DeleteJob is true when an ended job has outlived its time.
+	// DeleteJob is true if the time to live of an ended job has passed.
 	DeleteJob bool
 
-	// Status is what the job's status should say.
+	// Status is the status to write.
 	Status v1alpha1.ElasticTrainingJobStatus
-	// Losses are what Status records of lost workers for the first time, for those who count.
+	// Losses are the losses that Status records for the first time, for metrics.
 	Losses []losses.Loss
-	// OOMKills are containers that ran out of memory, as far as Status records the loss for the first time.
+	// OOMKills are the containers that ran out of memory in Losses, for the task's sizing.
 	OOMKills []sizing.OOMKill
-	// RequeueAfter is when time alone changes the decision; zero for never.
+	// RequeueAfter is after what time the decision changes though nothing else does; zero for never.
 	RequeueAfter time.Duration
 }
 
-// Plan decides what becomes of the job. It depends on its arguments alone: whatever it must remember is in the job's status,
-// and nothing is deleted on account of a memory that is not yet there.
+// Plan decides what to do for the job. It depends on its arguments alone: whatever it must remember is in the job's status, and
+// nothing is deleted because of a decision that is not written there yet. It changes none of its arguments.
 func Plan(o jobstate.Observed, now time.Time) Decision {
 	if o.Job.DeletionTimestamp != nil || o.Job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
-		return Decision{Status: o.Job.Status}
+		return Decision{Status: o.Job.Status} // The garbage collector or another cluster looks after its pods.
 	}
 	p := newPlanner(o, now)
-	p.run(p.phases())
-	describe.Status(p.description())
+	p.runPhases(p.choosePhases())
+	describe.Status(p.describeInput())
 	p.d.Status, p.d.Losses, p.d.OOMKills = *p.Status, p.books.Counted, p.books.OOMKills
 	return p.d
 }
 
-// Explain overlays a status with what kept its decision from being carried out.
+// Explain returns the decision's status with the obstacle that kept the decision from being carried out.
 func Explain(o jobstate.Observed, now time.Time, d Decision, obstacle jobstate.Obstacle) v1alpha1.ElasticTrainingJobStatus {
 	p := newPlanner(o, now)
 	p.Take(d.Status.DeepCopy())
 	p.obstacle = &obstacle
 	if !jobstate.Finished(p.Status) && p.Status.Attempt != nil {
-		describe.Obstruct(p.description())
+		describe.Obstruct(p.describeInput())
 	}
 	return *p.Status
 }
 
-// planner is the state of a job, and the decision as it grows.
+// planner is the state of a job, and the decision that its phases fill in.
 type planner struct {
 	*jobstate.State
 	d Decision
 	// books are the losses of this evaluation.
 	books *losses.Books
-	// obstacle keeps the job from going on; nil for nothing.
+	// obstacle is what keeps the job from continuing; nil for nothing.
 	obstacle *jobstate.Obstacle
-	// departing is true when workers are about to leave.
+	// departing is true if a phase wants workers to leave, which a checkpoint request serves.
 	departing bool
 	// deleting are the pods that the decision deletes.
 	deleting map[types.UID]bool
@@ -101,14 +105,14 @@ func newPlanner(o jobstate.Observed, now time.Time) *planner {
 	return &planner{State: s, books: losses.Open(s), deleting: map[types.UID]bool{}}
 }
 
-func (p *planner) description() describe.Input {
+func (p *planner) describeInput() describe.Input {
 	return describe.Input{
-		State: p.State, Obstacle: p.obstacle, Outcome: p.books.Outcome, Deleting: p.deleting, Full: p.full(),
+		State: p.State, Obstacle: p.obstacle, Outcome: p.books.Outcome, Deleting: p.deleting, Full: p.hasFullSurplus(),
 	}
 }
 
-// wake asks to be called again after d, or earlier.
-func (p *planner) wake(d time.Duration) {
+// requeueAfter asks to be called again after d, or earlier.
+func (p *planner) requeueAfter(d time.Duration) {
 	if p.d.RequeueAfter == 0 || d < p.d.RequeueAfter {
 		p.d.RequeueAfter = max(d, time.Millisecond)
 	}

@@ -141,7 +141,7 @@ func TestTierOfTheProfileStaysWithAJobThatHasBegun(t *testing.T) {
 	w.o.Config.Tiers = w.o.Config.Tiers[2:]
 	w.settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonUnknownTier))
-	g.Expect(w.status().Message).To(HavePrefix(`spec.tier: "small-traffic" is not a tier`))
+	g.Expect(w.status().Message).To(HavePrefix(`spec.tier: the operator's configuration has no tier "small-traffic"`))
 }
 
 func TestObstacles(t *testing.T) {
@@ -157,18 +157,18 @@ func TestObstacles(t *testing.T) {
 		{"tier", func(o *jobstate.Observed) { o.Job.Spec.Tier = "gold" }, true, v1alpha1.ReasonUnknownTier,
 			[]string{`"gold"`, "main-traffic"}},
 		{"QoS of the tier", func(o *jobstate.Observed) { o.Job.Spec.Tier = "main-traffic" }, true, v1alpha1.ReasonQoSNotMet, []string{
-			"spec.template.spec.containers[0].resources.requests[cpu]: Required value: tier main-traffic is Guaranteed",
-			`"trainer" asks for no cpu`, "(and so in 1 more of its fields). A job keeps its tier and its template: delete it",
+			"spec.template.spec.containers[0].resources.requests: Required value: tier main-traffic (Guaranteed) needs cpu and memory",
+			`"trainer" has neither`, "Tier and template of a job cannot change: delete it",
 		}},
 		{"QoS of the profile's default tier", func(o *jobstate.Observed) { o.Profile = profile("main-traffic") }, true,
-			v1alpha1.ReasonQoSNotMet, []string{"tier main-traffic is Guaranteed"}},
+			v1alpha1.ReasonQoSNotMet, []string{"tier main-traffic (Guaranteed)"}},
 		{"QoS of worker 0", func(o *jobstate.Observed) {
 			o.Job.Spec.Tier, o.Job.Spec.Master = "small-traffic", &v1alpha1.Master{Resources: &corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
 			}}
 		}, true, v1alpha1.ReasonQoSNotMet, []string{
-			`spec.master.resources.limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and tier small-traffic is `,
+			`spec.master.resources.limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), because tier small-traffic is `,
 		}},
 		{"below zero", func(o *jobstate.Observed) {
 			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("-1")
@@ -180,23 +180,23 @@ func TestObstacles(t *testing.T) {
 		}, true, v1alpha1.ReasonRejected, []string{"Worker 0 asks for -1Gi of memory"}},
 		{"beyond counting", func(o *jobstate.Observed) {
 			o.Job.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("8Ei")
-		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "more than can be counted"}},
+		}, true, v1alpha1.ReasonRejected, []string{"A worker asks for 9223372036854775807 of cpu", "too large to count"}},
 		{"limit", func(o *jobstate.Observed) { o.Config.Limits.MaxWorkersPerJob = 3 }, true, v1alpha1.ReasonLimitExceeded,
-			[]string{"spec.maxReplicas: 4 is more than the 3 workers", "limits.maxWorkersPerJob", "lower maxReplicas"}},
+			[]string{"allows 3 workers per job (limits.maxWorkersPerJob), and this is 4", "Lower maxReplicas"}},
 		{"protection of surplus", func(o *jobstate.Observed) {
 			o.Job.Spec.Elasticity.MinSurplusRunSeconds, o.Config.Tiers[0].MaxMinSurplusRunSeconds = ptr.To[int32](86400), 600
 		}, true, v1alpha1.ReasonLimitExceeded, []string{
-			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: is more than the 600 s", "surplus of tier exploratory",
-			"(tiers[].maxMinSurplusRunSeconds): lower it, or ask for the limit to be raised.",
+			"spec.elasticity.minSurplusRunSeconds: Invalid value: 86400: must be at most 600 s in tier exploratory",
+			"lower it, or ask an administrator to raise the limit.",
 		}},
 		{"grace of the template", func(o *jobstate.Observed) {
 			o.Job.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](601)
 		}, true, v1alpha1.ReasonLimitExceeded, []string{
-			"spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: is more than the 600 s", "(limits.maxGraceSeconds)",
+			"spec.template.spec.terminationGracePeriodSeconds: Invalid value: 601: must be at most 600 s", "(limits.maxGraceSeconds",
 			"delete it and create it with less",
 		}},
 		{"grace for a checkpoint", func(o *jobstate.Observed) { o.Job.Spec.Checkpoint.GraceSeconds = ptr.To[int32](601) }, true,
-			v1alpha1.ReasonLimitExceeded, []string{"spec.checkpoint.graceSeconds: Invalid value: 601: is more than the 600 s"}},
+			v1alpha1.ReasonLimitExceeded, []string{"spec.checkpoint.graceSeconds: Invalid value: 601: must be at most 600 s"}},
 		{"volcano", func(o *jobstate.Observed) { o.VolcanoMissing = "PodGroup" }, false, v1alpha1.ReasonVolcanoMissing,
 			[]string{"PodGroup"}},
 		{"no queue", func(o *jobstate.Observed) { o.Queue = jobstate.Queue{Name: "q", Missing: true} }, false,
@@ -210,7 +210,7 @@ func TestObstacles(t *testing.T) {
 			o.Profile = profile()
 			o.Profile.Spec.Members = []v1alpha1.ProfileMember{{Group: "interns", MaxTier: "exploratory"}}
 			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.OwnerGroups = "main-traffic", "ivy", []string{"interns"}
-		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns: delete the job"}},
+		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns. Delete the job"}},
 		{"profile of unknown tiers", func(o *jobstate.Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
 			[]string{"none that the operator's configuration knows"}},
 		{"profile without a queue", func(o *jobstate.Observed) {
@@ -321,7 +321,7 @@ func TestStory(t *testing.T) {
 	g.Expect(reasons(w.events)[4:]).To(Equal([]string{"WorkerLost"}), "a worker created anew is not growth")
 	w.scale(2).settle()
 	g.Expect(reasons(w.events)[5:]).To(Equal([]string{"Resized"}))
-	g.Expect(w.events[5].Message).To(Equal("Gave up workers 2 and 3, because maxReplicas was lowered; 2 ready go on."))
+	g.Expect(w.events[5].Message).To(Equal("Removed workers 2 and 3 because maxReplicas was lowered; 2 workers ready."))
 }
 
 func TestGrowingBackBetweenTwoWritesIsTold(t *testing.T) {

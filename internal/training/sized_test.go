@@ -105,7 +105,7 @@ func TestBehaviour3OutOfTheMemoryThatItWasGiven(t *testing.T) {
 	g.Expect(w.status().Restarts).To(BeZero())
 	g.Expect(w.status().LastFailure).To(BeNil())
 	g.Expect(w.events).To(ContainElement(And(HaveField("Reason", v1alpha1.EventRestarted), HaveField("Message", HavePrefix(
-		"All workers are created anew with the memory that they ask for, because one had been given less and ran out of it: worker 1 "+
+		"All workers are created again with all the memory that they ask for, because one was given less and ran out of it: worker 1 "+
 			"failed with exit code 137 (OOMKilled).")))))
 
 	w.run(0, 1, 2, 3).settle()

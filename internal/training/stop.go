@@ -6,7 +6,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// heedPreemption records for whom the job must stop. From then on it does, even if the reason goes away while it saves itself.
+// heedPreemption records for which gang the job must stop. If that were kept in memory only, a restart of the operator could
+// decide otherwise halfway through, and a second job would stop for the same gang.
 func (p *planner) heedPreemption() {
 	if v := p.Verdict.Preempt; v != nil && p.Status.Preemption == nil && !p.Spec.RunPolicy.Suspend {
 		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v.By.String(), Since: p.Time(), Tier: v.Tier}
@@ -18,7 +19,7 @@ func (p *planner) stopBeforeBeginning() (stops bool) {
 	if !p.MustStop() {
 		return false
 	}
-	p.stop()
+	p.recordStop()
 	return true
 }
 
@@ -30,12 +31,13 @@ func (p *planner) stopIfTold() (stops bool) {
 	if ready := p.ensureCheckpoint(forStop); !ready {
 		return false
 	}
-	p.stop()
+	p.recordStop()
 	return true
 }
 
-// stop records that the job is stopped, and deletes nothing yet: what is recorded is not taken for losses later.
-func (p *planner) stop() {
+// recordStop marks the job as stopped and deletes nothing yet. Once that is written the job has no members, so the deletions that
+// follow are not counted as losses.
+func (p *planner) recordStop() {
 	if by := p.Status.Preemption; by != nil && by.LostSince == nil {
 		by.LostSince = p.LostSince()
 	}
@@ -46,12 +48,14 @@ func (p *planner) stop() {
 	p.Conditions().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
 }
 
-// stayStopped removes everything that holds or asks for room, and starts the next attempt once the job may run again and
-// the last pod is gone. The groups go too, because one that Volcano admitted keeps its minResources in the books of its queue.
+// stayStopped deletes everything of a stopped job that holds or asks for room, and starts the next attempt once the job may run
+// and its last pod is gone.
 func (p *planner) stayStopped() {
 	for i := range p.Workers {
-		p.delete(&p.Workers[i])
+		p.deleteWorker(&p.Workers[i])
 	}
+	// Volcano counts the minResources of an admitted PodGroup against its queue even without pods, so the very gang that the job
+	// stopped for could not use the room.
 	p.deleteGroups()
 	p.noteStoppedInVain()
 	if p.Verdict.Resume {
@@ -67,6 +71,7 @@ func (p *planner) stayStopped() {
 	if p.Status.Attempt != nil {
 		next = p.Status.Attempt.Number + 1
 	}
+	// A new attempt, not the old one: a container that still runs on a lost node must not join the new rendezvous.
 	p.Conditions().Remove(v1alpha1.ConditionSuspended)
 	p.recordAttempt(next)
 }

@@ -84,8 +84,8 @@ func TestAJobWaitsForItsTurnUnderALimit(t *testing.T) {
 			w.trains()
 			g.Expect(w.indices()).To(Equal([]int32{0, 1, 2}), "it grows as far as the limits leave")
 			g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("False/QuotaExceeded"))
-			g.Expect(w.status().Message).To(Equal("3 of 4 workers ready; the limits of profile ads leave the job 1 worker beyond its " +
-				"core now. It grows by itself when they leave more."))
+			g.Expect(w.status().Message).To(Equal("3 of 4 workers ready. Cannot grow: the limits of profile ads allow it 1 worker " +
+				"beyond its core now. It grows by itself once they allow more."))
 			w.o.Turn.Surplus = 2
 			g.Expect(w.trains().indices()).To(Equal([]int32{0, 1, 2, 3}))
 		})

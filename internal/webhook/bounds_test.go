@@ -11,9 +11,9 @@ import (
 )
 
 func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
-	const refused = "spec.elasticity.minSurplusRunSeconds: Invalid value: 601: is more than the 600 s for which the operator's " +
-		"configuration lets surplus of tier small-traffic be left alone while gangs wait (tiers[].maxMinSurplusRunSeconds): lower " +
-		"it, or ask for the limit to be raised"
+	const refused = "spec.elasticity.minSurplusRunSeconds: Invalid value: 601: must be at most 600 s in tier small-traffic, because " +
+		"gangs wait that long (tiers[].maxMinSurplusRunSeconds of the operator's configuration): lower it, or ask an administrator " +
+		"to raise the limit"
 	for asked, says := range map[int32]string{0: "", 600: "", 601: refused} {
 		g := NewWithT(t)
 		cfg := config.Defaults()
@@ -28,14 +28,14 @@ func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
 		g.Expect(d.Refused.ToAggregate()).To(MatchError(says))
 		job.Spec.Tier = "exploratory"
 		g.Expect(Decide(job, Creation{User: "alice"}, Rules{Config: cfg}).Refused.ToAggregate()).To(MatchError(ContainSubstring(
-			"more than the 0 s for which")), "a tier protects none by default")
+			"must be at most 0 s")), "a tier protects none by default")
 	}
 }
 
 func TestConfigurationBoundsGrace(t *testing.T) {
 	const at = "spec.template.spec.terminationGracePeriodSeconds"
-	const refused = ": Invalid value: 601: is more than the 600 s that the operator's configuration gives who leaves " +
-		"(limits.maxGraceSeconds): lower it, or ask for the limit to be raised"
+	const refused = ": Invalid value: 601: must be at most 600 s, because others wait that long for the room " +
+		"(limits.maxGraceSeconds of the operator's configuration): lower it, or ask an administrator to raise the limit"
 	for name, c := range map[string]struct {
 		grace, template int64
 		job, merge      []string

@@ -17,7 +17,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 	}
 	const (
 		at   = `spec.template.spec.containers[0].resources.`
-		same = `, so that the two are the same: leave one of them out, or name another tier`
+		same = `: remove one of the two, or choose another tier`
 	)
 	for name, c := range map[string]struct {
 		tier            string
@@ -31,15 +31,14 @@ func TestTierDecidesOnResources(t *testing.T) {
 		"main-traffic, limits":       {tier: "main-traffic", limit: amounts("1", "1Gi")},
 		"a tier that does not exist": {tier: "gold", refused: []string{"is not a tier of the operator's configuration"}},
 		"small-traffic, contradicted": {"small-traffic", amounts("1", "1Gi"), amounts("2", "2Gi"), []string{
-			at + `limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and tier small-traffic is MemoryGuaranteed` + same,
+			at + `limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), because tier small-traffic is MemoryGuaranteed` + same,
 		}},
 		"main-traffic, contradicted": {"main-traffic", amounts("1", "1Gi"), amounts("2", "1Gi"), []string{
-			at + `limits[cpu]: Invalid value: "2": is not what is requested (1), and tier main-traffic is Guaranteed` + same,
+			at + `limits[cpu]: Invalid value: "2": must equal the request (1), because tier main-traffic is Guaranteed` + same,
 		}},
 		"main-traffic, nothing": {tier: "main-traffic", refused: []string{
-			at + `requests[cpu]: Required value: tier main-traffic is Guaranteed, so that every container asks for cpu and memory, and ` +
-				`"trainer" asks for no cpu: say how much it needs, or name another tier`,
-			at + `requests[memory]: Required value`,
+			at + `requests: Required value: tier main-traffic (Guaranteed) needs cpu and memory requests on every container, and ` +
+				`"trainer" has neither: add them, or choose another tier`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,5 +68,5 @@ func TestDefaultTierOfTheProfileDecidesOnResources(t *testing.T) {
 	of := &v1alpha1.ResourceQuotaProfile{}
 	of.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "main-traffic", Default: true}}
 	d := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: of})
-	NewWithT(t).Expect(d.Refused).To(HaveLen(2))
+	NewWithT(t).Expect(d.Refused).To(HaveLen(1))
 }

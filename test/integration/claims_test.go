@@ -162,7 +162,7 @@ var _ = Describe("Nobody stops for a gang that cannot use the room", func() {
 			Expect(s.Client.Delete(ctx, class)).To(Succeed(), "the class goes with the scenario")
 		})
 		s.Submit(urgent(s, "boxed").Template(func(t *corev1.PodTemplateSpec) { t.Spec.RuntimeClassName = ptr.To(class.Name) }))
-		Eventually(s.Fetch("boxed")).Should(HaveField("Status.Message", ContainSubstring("No node would take its workers")))
+		Eventually(s.Fetch("boxed")).Should(HaveField("Status.Message", ContainSubstring("No node takes its workers")))
 		unharmed()
 	})
 })

@@ -117,7 +117,7 @@ var _ = Describe("Failures", func() {
 			Expect(uid).NotTo(Equal(before[i]), "worker %d has a new pod", i)
 		}
 		Eventually(s.Events).WithArguments(s.Read("a")).Should(ContainElement(And(
-			HavePrefix("Restarted: All workers are created anew by rule "), HaveSuffix("Attempt 2 begins, with 2..3 workers."))))
+			HavePrefix("Restarted: All workers are created again by rule "), HaveSuffix("Attempt 2 begins, with 2..3 workers."))))
 	})
 
 	It("scenario 15: with backend None an eviction restarts the whole gang, and leaves the budget untouched", mainWay, func() {
@@ -135,7 +135,7 @@ var _ = Describe("Failures", func() {
 			Expect(uid).NotTo(Equal(before[i]), "worker %d has a new pod", i)
 		}
 		Eventually(s.Events).WithArguments(s.Read("a")).Should(ContainElement(And(
-			HavePrefix("Restarted: All workers are created anew "), ContainSubstring("worker 2 was evicted"))), "and says why")
+			HavePrefix("Restarted: All workers are created again "), ContainSubstring("worker 2 was evicted"))), "and says why")
 		s.Succeed("a", 0)
 		Eventually(s.Fetch("a")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "worker 0 completes it at once")
 	})

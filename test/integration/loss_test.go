@@ -38,7 +38,7 @@ var _ = Describe("A lost worker", func() {
 			Expect(nowB).To(HaveKeyWithValue(i, beforeB[i]), "worker %d of B's core keeps its pod", i)
 		}
 		Expect(s.Audit.Select(testutil.Doing("delete", "pods"), testutil.ByVolcano)).To(HaveLen(1), "one worker was evicted")
-		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("WorkerLost: Lost worker 0")), "A's story tells it")
+		Expect(s.Events(s.Read("a"))).To(ContainElement(HavePrefix("WorkerLost: Worker 0's pod was deleted")), "A's story tells it")
 	})
 
 	It("is replaced under its index, and counts as one restart, when it failed", mainWay, func() {

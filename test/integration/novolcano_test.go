@@ -58,7 +58,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 				testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonVolcanoMissing),
 			), "job %s says so", job)
 			Expect(s.Read(job).Status.Message).To(Equal("The API server does not serve PodGroup (scheduling.volcano.sh/v1beta1) and "+
-				"Queue (scheduling.volcano.sh/v1beta1): install Volcano; the job goes on by itself then."), "and what to do")
+				"Queue (scheduling.volcano.sh/v1beta1). Install Volcano; the job then continues by itself."), "and what to do")
 		}
 		// The operator asks every 5 s whether Volcano is there.
 		Consistently(said("Kinds are missing")).WithTimeout(12*time.Second).Should(Equal(1), "the log says it once")

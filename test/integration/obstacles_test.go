@@ -26,7 +26,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		s.Submit(s.Job("a").Range(2, 2))
 		Eventually(s.Fetch("a")).Should(And(testutil.Wait(v1alpha1.ReasonQueueNotFound), testutil.HaveCondition(
 			v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonQueueNotFound)), "it says so")
-		Expect(s.Read("a").Status.Message).To(Equal(`Volcano Queue "`+s.Namespace+`" does not exist: create it, or change annotation `+
+		Expect(s.Read("a").Status.Message).To(Equal(`Volcano Queue "`+s.Namespace+`" does not exist. Create it, or change annotation `+
 			`scheduling.volcano.sh/queue-name of namespace `+s.Namespace+`.`), "and what to do")
 		Expect(s.Remains()).To(ConsistOf("ElasticTrainingJob a"), "nothing is created meanwhile")
 		s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1})

@@ -29,7 +29,7 @@ func (d *description) coreAsk() string {
 	return "no resource requests" + d.onModels()
 }
 
-// onModels says which models of accelerator will do for what is asked.
+// onModels names the models of accelerator that the core may run on; empty if it names none.
 func (d *description) onModels() string {
 	switch a := d.Spec.Accelerator; {
 	case a == nil:

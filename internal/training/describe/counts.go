@@ -11,7 +11,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-func (d *description) count() {
+// countWorkers counts the workers that stay: one that is being deleted, or was named to leave, does not count any more.
+func (d *description) countWorkers() {
 	d.Status.Replicas, d.Status.ReadyReplicas = 0, 0
 	master := false
 	for w := range d.AttemptWorkers() {
@@ -23,12 +24,12 @@ func (d *description) count() {
 			}
 		}
 	}
-	d.Status.GPUs = d.gpus(d.Status.ReadyReplicas, master)
+	d.Status.GPUs = d.countGPUs(d.Status.ReadyReplicas, master)
 	d.Status.ReadyWorkers = fmt.Sprintf("%d/%d (%d..%d)",
 		d.Status.ReadyReplicas, d.Status.Replicas, d.Spec.MinReplicas, d.Spec.MaxReplicas)
 }
 
-// nameAll names queue, tier and profile.
+// nameAll writes the names of the job's queue, tier and profile.
 func (d *description) nameAll() {
 	d.Status.Queue = text.Clip(d.Queue.Name, validation.DNS1123SubdomainMaxLength)
 	if tier, ok := d.Tier(); ok {
@@ -40,10 +41,10 @@ func (d *description) nameAll() {
 	}
 }
 
-// setPhase sums the situation up in one word. That of a job that has ended was written with its end.
+// setPhase sums the situation up in one word.
 func (d *description) setPhase() {
 	switch {
-	case d.is == ended:
+	case d.is == ended: // The planner wrote the phase with the end.
 	case jobstate.Stopped(d.Status):
 		d.Status.Phase = v1alpha1.PhaseSuspended
 	case d.Status.RunningSince != nil:
@@ -53,28 +54,27 @@ func (d *description) setPhase() {
 	}
 }
 
-// setPlace says where the core stands in the line, and who makes room for it. The verdict is up to a second old, so a core
-// that is placed does not ask it.
+// setPlace writes the core's place in its queue, and which jobs make room for it.
 func (d *description) setPlace() {
 	if d.is == ended || jobstate.Stopped(d.Status) {
-		d.Status.Place, d.Status.RoomFrom = 0, "" // It waits for nothing.
+		d.Status.Place, d.Status.RoomFrom = 0, ""
 		return
 	}
 	if d.is == restarting {
-		return
+		return // The verdict is about workers that are being deleted.
 	}
 	if d.Minimum > 0 && d.CorePlaced() {
-		d.Status.Place, d.Status.RoomFrom = 0, ""
+		d.Status.Place, d.Status.RoomFrom = 0, "" // The verdict is up to a second old and may still have the core waiting.
 		return
 	}
 	d.Status.Place = d.Verdict.Place
 	if from := d.Verdict.From; len(from) > 0 {
-		d.Status.RoomFrom = text.Clip(holders(from), 1024)
+		d.Status.RoomFrom = text.Clip(listHolders(from), 1024)
 	}
 }
 
-// gpus is how many GPUs ready workers hold, worker 0 among them or not.
-func (d *description) gpus(ready int32, master bool) int64 {
+// countGPUs is how many GPUs ready workers hold. Worker 0 may hold another number than the others.
+func (d *description) countGPUs(ready int32, master bool) int64 {
 	others := trainingpod.GPUs(d.Job, 1)
 	n := int64(ready) * others
 	if master {

@@ -1,5 +1,5 @@
-// Package describe says how a job stands: phase, counts, conditions, the sentence that kubectl shows, and the events and figures
-// of a change. It decides nothing.
+// Package describe puts the state of a job into words: phase, counts, conditions, the sentence that kubectl shows, and the events
+// and figures of a change. It decides nothing.
 package describe
 
 import (
@@ -16,46 +16,46 @@ import (
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
-// Input is what a description is made of, beside the state of the job.
+// Input is what a description is made from.
 type Input struct {
 	*jobstate.State
-	// Obstacle is what keeps the job from going on; nil for nothing.
+	// Obstacle is what keeps the job from continuing; nil for nothing.
 	Obstacle *jobstate.Obstacle
-	// Outcome is where the losses of this evaluation lead to.
+	// Outcome is what the losses of this evaluation lead to.
 	Outcome losses.Outcome
-	// Deleting are the pods that are deleted now.
+	// Deleting are the pods that this decision deletes.
 	Deleting map[types.UID]bool
-	// Full is true when the job has as much surplus as fits or as the limits of its profile allow.
+	// Full is true if the job has all the surplus that fits now, or that the limits of its profile allow.
 	Full bool
 }
 
-// description is an input, and how the job stands by it.
+// description is an input and the standing that follows from it.
 type description struct {
 	Input
 	standing
 }
 
-// standing is how a job stands, with a reason and a sentence for it.
+// standing is the situation of a job, with a reason and a sentence for it.
 type standing struct {
 	is              situation
 	reason, message string
 }
 
-// situation is one of the ways in which a job can stand.
+// situation is what a job is doing; it is in exactly one.
 type situation int
 
 const (
 	// ended: the job has succeeded or failed.
 	ended situation = iota + 1
-	// stopping: the job was told to stop, and pods or groups of it are still there.
+	// stopping: the job must stop, and pods or PodGroups of it still exist.
 	stopping
-	// suspended: the job is stopped and holds nothing.
+	// suspended: the job is stopped and holds no resources.
 	suspended
-	// restarting: all workers are created anew.
+	// restarting: all workers are created again.
 	restarting
-	// hindered: an obstacle keeps the job from going on; its core may run all the same.
+	// hindered: an obstacle keeps the operator from creating pods. The core may still run.
 	hindered
-	// completing: the success policy is met, and workers are still to end.
+	// completing: the success policy is met, and workers have yet to end.
 	completing
 	// running: the core runs.
 	running
@@ -63,12 +63,12 @@ const (
 	waiting
 )
 
-// Status writes counts, conditions, and the words that kubectl shows, into the status that is planned.
+// Status writes counts, conditions and the sentence that kubectl shows into the planned status.
 func Status(in Input) {
 	d := &description{Input: in}
-	d.count()
+	d.countWorkers()
 	d.nameAll()
-	d.standing = d.stand()
+	d.standing = d.findStanding()
 	d.setPhase()
 	d.setPlace()
 	d.setReady()
@@ -84,7 +84,7 @@ func Status(in Input) {
 	d.Conditions().Settle(d.Job.Status.Conditions)
 }
 
-// Obstruct overlays a status that was planned with an obstacle that was met afterwards.
+// Obstruct writes an obstacle into a planned status that the operator met when it carried the plan out.
 func Obstruct(in Input) {
 	d := &description{Input: in}
 	d.standing = standing{hindered, in.Obstacle.Reason, in.Obstacle.Message}
@@ -97,49 +97,51 @@ func Obstruct(in Input) {
 	d.Conditions().Settle(d.Job.Status.Conditions)
 }
 
-// stand finds out how the job stands.
-func (d *description) stand() standing {
+// findStanding finds the situation of the job. The first case that holds wins: an end outranks a stop, a stop a restart, and so
+// on.
+func (d *description) findStanding() standing {
 	switch {
 	case jobstate.Finished(d.Status):
-		end := d.end()
+		end := d.endCondition()
 		return standing{ended, end.Reason, end.Message}
 	case jobstate.Stopped(d.Status):
-		return d.stopped()
+		return d.stoppedStanding()
 	case d.Outcome.Action == v1alpha1.ActionRestartJob:
 		return standing{restarting, d.Outcome.Reason, d.Outcome.Message}
 	case d.Obstacle != nil:
 		return standing{hindered, d.Obstacle.Reason, d.Obstacle.Message}
 	case d.Status.MasterCompletionTime != nil:
 		return standing{completing, v1alpha1.ReasonCompleting, fmt.Sprintf(
-			"%s; workers still to end within the completion grace of %s: %s.",
-			Capital(d.WhoSucceeded()), d.CompletionGrace(), List(d.ActiveWorkers()))}
+			"%s. Still running, with a completion grace of %s: %s.",
+			Capital(d.WhoSucceeded()), d.CompletionGrace(), WorkersNamed(d.ActiveWorkers()))}
 	case d.coreRuns():
-		return d.training()
+		return d.trainingStanding()
 	}
 	reason, message := d.whyWaiting()
 	return standing{waiting, reason, message}
 }
 
-// coreRuns is false for a job without an attempt too.
+// coreRuns is CoreRuns, but false for a job without an attempt, whose core of 0 workers would count as running.
 func (d *description) coreRuns() bool { return d.Minimum > 0 && d.CoreRuns() }
 
-// end is the condition with which the job ended.
-func (d *description) end() *metav1.Condition {
+// endCondition is the condition with which the job ended.
+func (d *description) endCondition() *metav1.Condition {
 	if c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionSucceeded); c != nil {
 		return c
 	}
 	return meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionFailed)
 }
 
-// training is the standing of a job whose core runs: what it waits for to grow, or that it has its full size.
-func (d *description) training() standing {
-	full, reason, message := d.growth()
+// trainingStanding is the standing of a job whose core runs: what it waits for to grow, or that it has its full size.
+func (d *description) trainingStanding() standing {
+	full, reason, message := d.describeGrowth()
 	if full == metav1.ConditionTrue {
 		reason = v1alpha1.ReasonTraining
 	}
 	if d.rangePending() {
-		message += fmt.Sprintf(" The spec asks for %d..%d, which condition RangePending explains.",
-			d.Spec.MinReplicas, d.Spec.MaxReplicas)
+		a := d.Status.Attempt
+		message += fmt.Sprintf(" Runs %d..%d; %d..%d takes effect after a restart (see condition RangePending).",
+			a.MinReplicas, min(a.MaxReplicas, d.Maximum), d.Spec.MinReplicas, d.Spec.MaxReplicas)
 	}
 	return standing{running, reason, message}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/statuspace"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/training/jobstate"
+	"github.com/tideline-io/tideline/internal/training/losses"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
@@ -22,49 +23,51 @@ type story struct {
 	events        []statuspace.Event
 }
 
-// Events tells what changed from one written status to the next. It is called once per write, after the write succeeded.
+// Events says what changed from one written status to the next. Call it once per write, after the write succeeded, so that no
+// event is repeated after a restart of the operator.
 func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
 	s := &story{before: before, after: after}
 	s.tellObstacles()
 	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventSized, "%s", said)
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSized, "%s", said)
 	}
 	s.tellWorkers()
 	for kind, condition := range map[string]string{
 		corev1.EventTypeNormal: v1alpha1.ConditionSucceeded, corev1.EventTypeWarning: v1alpha1.ConditionFailed,
 	} {
 		if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, condition); c != nil {
-			s.add(kind, condition, "%s", c.Message)
+			s.addEvent(kind, condition, "%s", c.Message)
 		}
 	}
 	return s.events
 }
 
-func (s *story) add(kind, reason, format string, args ...any) {
+func (s *story) addEvent(kind, reason, format string, args ...any) {
 	message := text.Clip(fmt.Sprintf(format, args...), statuspace.MessageLimit)
 	s.events = append(s.events, statuspace.Event{Type: kind, Reason: reason, Message: message})
 }
 
-// tellObstacles says what the job waits for, unless that is the ordinary way of a job.
+// tellObstacles says what holds the job up.
 func (s *story) tellObstacles() {
 	if jobstate.Finished(s.after) {
-		return
+		return // The event of the end says why.
 	}
 	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionStalled); c != nil {
-		s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
+		s.addEvent(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
 	}
 	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionReconciling); c != nil {
 		switch c.Reason {
 		case v1alpha1.ReasonSubmitted, v1alpha1.ReasonQueued, v1alpha1.ReasonStarting, v1alpha1.ReasonRecovering,
 			v1alpha1.ReasonCompleting, v1alpha1.ReasonSuspending, v1alpha1.ReasonPreempting, v1alpha1.ReasonRestarting:
+			// Every job passes through these; an event for each would hide the others.
 		case v1alpha1.ReasonUnschedulable, v1alpha1.ReasonAwaitingApproval:
-			s.add(corev1.EventTypeNormal, c.Reason, "%s", c.Message)
+			s.addEvent(corev1.EventTypeNormal, c.Reason, "%s", c.Message)
 		default:
-			s.add(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
+			s.addEvent(corev1.EventTypeWarning, c.Reason, "%s", c.Message)
 		}
 	}
 	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionRangePending); c != nil {
-		s.add(corev1.EventTypeNormal, v1alpha1.ConditionRangePending, "%s", c.Message)
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.ConditionRangePending, "%s", c.Message)
 	}
 }
 
@@ -76,36 +79,35 @@ func (s *story) tellWorkers() {
 		if n := after.Attempt.Number; before.StartTime != nil {
 			waited, since = after.RunningSince.Sub(after.Attempt.StartTime.Time), fmt.Sprintf("the beginning of attempt %d", n)
 		}
-		s.add(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
 			Workers(after.Attempt.MinReplicas), after.Queue, waited, since)
 	}
 	s.tellAttempts()
 	if after.RoomFrom != "" && after.RoomFrom != before.RoomFrom {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Workers leave for this job: %s.", after.RoomFrom)
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventRoomMade, "Workers of other jobs leave to make room for this job: %s.",
+			after.RoomFrom)
 	}
-	if gone := s.evicted(); len(gone) > 0 {
-		why := whyEvicted(after.Elasticity)
-		s.add(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s: %s; %d ready go on.",
-			Capital(why), WorkersNamed(gone), after.ReadyReplicas)
+	if gone := s.newlyEvicted(); len(gone) > 0 {
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s %s; %s ready.",
+			Capital(WorkersNamed(gone)), whyEvicted(after.Elasticity), Workers(after.ReadyReplicas))
 	}
 	s.tellInVain()
 	s.tellRejections()
 	if f := after.LastFailure; f != nil && after.Restarts > before.Restarts {
-		s.add(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s worker %d%s, which counts as restart %d; %s.",
-			map[bool]string{false: "Lost", true: "Containers restarted in"}[f.InPlace], f.Worker,
-			podstate.Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}, after.Restarts, s.whatFollows())
+		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventWorkerLost, "%s; %s (restart %d).",
+			whatFailed(f), s.whatFollows(), after.Restarts)
 	}
 	if given := s.givenUp(); len(given) > 0 {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventResized, "Gave up %s, because maxReplicas was lowered; %d ready go on.",
-			WorkersNamed(given), after.ReadyReplicas)
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because maxReplicas was lowered; %s ready.",
+			WorkersNamed(given), Workers(after.ReadyReplicas))
 	}
-	if s.before.RunningSince != nil && !jobstate.Finished(after) && len(s.joined()) > 0 {
-		s.add(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
-			Workers(after.ReadyReplicas), WorkersNamed(s.joined()))
+	if s.before.RunningSince != nil && !jobstate.Finished(after) && len(s.joinedWorkers()) > 0 {
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
+			Workers(after.ReadyReplicas), WorkersNamed(s.joinedWorkers()))
 	}
 }
 
-// tellInVain says that workers left for a gang that did not take their room.
+// tellInVain says that workers left for a gang that was not placed.
 func (s *story) tellInVain() {
 	left := s.after.LeftInVain
 	if left == nil || s.before.LeftInVain != nil && s.before.LeftInVain.Time.Equal(&left.Time) {
@@ -115,8 +117,8 @@ func (s *story) tellInVain() {
 	if left.Whole {
 		who = "The job stopped"
 	}
-	s.add(corev1.EventTypeWarning, v1alpha1.EventLeftInVain, "%s for %s, which was not placed in time: it takes its room back.",
-		who, left.For)
+	s.addEvent(corev1.EventTypeWarning, v1alpha1.EventLeftInVain,
+		"%s to make room for %s, but Volcano did not place it in time: the job takes its room back.", who, left.For)
 }
 
 // tellRejections says which nodes rejected workers.
@@ -128,27 +130,27 @@ func (s *story) tellRejections() {
 		}) {
 			continue
 		}
-		s.add(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s That costs the job no restart. The worker is created anew, and "+
-			"the job avoids the node until %s.", rejectedWords(n), Clock(n.Until.Time))
+		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s This does not count as a restart. The worker is created "+
+			"again, and the job avoids the node until %s.", rejectedWords(n), Clock(n.Until.Time))
 	}
 }
 
-// tellAttempts says when the job stops, goes on, and starts anew.
+// tellAttempts says that the job stops, resumes, or restarts all its workers.
 func (s *story) tellAttempts() {
 	switch {
 	case s.after.Preemption != nil && s.before.Preemption == nil:
-		s.add(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops for %s of tier %s.",
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops to make room for %s of tier %s.",
 			s.after.Preemption.By, s.after.Preemption.Tier)
 	case jobstate.Stopped(s.after) && !jobstate.Stopped(s.before) && s.after.Preemption == nil:
-		s.add(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
 	case jobstate.Stopped(s.before) && !jobstate.Stopped(s.after) && s.after.Attempt != nil:
-		s.add(corev1.EventTypeNormal, v1alpha1.EventResumed, "The job may run: attempt %d begins.", s.after.Attempt.Number)
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResumed, "The job resumes: attempt %d begins.", s.after.Attempt.Number)
 	case s.newAttempt() && s.before.RunningSince != nil:
 		why := ""
 		if s.after.Reason == v1alpha1.ReasonRestarting {
 			why = s.after.Message + " "
 		}
-		s.add(corev1.EventTypeNormal, v1alpha1.EventRestarted, "%sAttempt %d begins, with %d..%d workers.",
+		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventRestarted, "%sAttempt %d begins, with %d..%d workers.",
 			why, s.after.Attempt.Number, s.after.Attempt.MinReplicas, s.after.Attempt.MaxReplicas)
 	}
 }
@@ -157,21 +159,38 @@ func (s *story) newAttempt() bool {
 	return s.before.Attempt != nil && s.after.Attempt != nil && s.before.Attempt.Number != s.after.Attempt.Number
 }
 
+// whatFailed says what happened to a worker: "Worker 1's pod was deleted", "Worker 3 failed with exit code 1 (Error): last line".
+func whatFailed(f *v1alpha1.WorkerFailure) string {
+	failure := podstate.Failure{ExitCode: f.ExitCode, Reason: f.Reason, Message: f.Message}
+	switch {
+	case f.InPlace:
+		return fmt.Sprintf("A container of worker %d failed%s", f.Worker, failure)
+	case f.Reason == losses.Deleted && f.ExitCode == 0:
+		return fmt.Sprintf("Worker %d's pod was deleted", f.Worker)
+	}
+	return fmt.Sprintf("Worker %d failed%s", f.Worker, failure)
+}
+
 // whatFollows says what becomes of a worker that was lost.
 func (s *story) whatFollows() string {
 	switch {
 	case jobstate.Finished(s.after):
 		return "the job has ended"
 	case s.newAttempt():
-		return "all workers are created anew"
+		return "all workers are created again"
 	}
-	if s.after.LastFailure.InPlace {
-		return "it keeps its pod"
+	f := s.after.LastFailure
+	if f.InPlace {
+		return "it restarts in its pod"
 	}
-	return "see the failure policy for what follows; by default it is created anew"
+	if at, known := slices.BinarySearchFunc(s.after.Members, f.Worker, jobstate.CompareIndex); known && s.after.Members[at].Left {
+		return "it is not replaced, because a rule of the failure policy says Ignore"
+	}
+	return "it is being created again"
 }
 
-func (s *story) evicted() []int32 {
+// newlyEvicted lists surplus workers that gave way with this change.
+func (s *story) newlyEvicted() []int32 {
 	if s.after.Elasticity == nil {
 		return nil
 	}
@@ -180,24 +199,25 @@ func (s *story) evicted() []int32 {
 	})
 }
 
-// givenUp lists workers that were members, were not lost, and are members no more.
+// givenUp lists workers that were living members and are no members any more, because maxReplicas was lowered.
 func (s *story) givenUp() []int32 {
 	if jobstate.Finished(s.after) || s.newAttempt() || jobstate.Stopped(s.after) {
 		return nil
 	}
-	return living(s.before.Members, func(m v1alpha1.Member) bool { return !has(s.after.Members, m.Index) })
+	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !hasMember(s.after.Members, m.Index) })
 }
 
-// joined lists workers that are new, or come back after they gave way. One that was lost and created anew was a member all
-// the time.
-func (s *story) joined() []int32 {
-	return living(s.after.Members, func(m v1alpha1.Member) bool {
-		return !has(s.before.Members, m.Index) || (s.before.Elasticity != nil && slices.Contains(s.before.Elasticity.Evicted, m.Index))
+// joinedWorkers lists workers that are new, or return after they gave way. A lost worker that was created again is neither: it
+// stayed in the list of members.
+func (s *story) joinedWorkers() []int32 {
+	return livingIndices(s.after.Members, func(m v1alpha1.Member) bool {
+		return !hasMember(s.before.Members, m.Index) ||
+			(s.before.Elasticity != nil && slices.Contains(s.before.Elasticity.Evicted, m.Index))
 	})
 }
 
-// living lists the indices of members that are not lost.
-func living(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32 {
+// livingIndices lists the indices of the chosen members that are not lost.
+func livingIndices(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32 {
 	var indices []int32
 	for _, m := range members {
 		if !m.Lost && which(m) {
@@ -207,7 +227,7 @@ func living(members []v1alpha1.Member, which func(v1alpha1.Member) bool) []int32
 	return indices
 }
 
-func has(members []v1alpha1.Member, index int32) bool {
+func hasMember(members []v1alpha1.Member, index int32) bool {
 	_, found := slices.BinarySearchFunc(members, index, jobstate.CompareIndex)
 	return found
 }

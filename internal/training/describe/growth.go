@@ -11,8 +11,9 @@ import (
 	"github.com/tideline-io/tideline/internal/training/losses"
 )
 
-// growth says how far the job has grown and what it waits for.
-func (d *description) growth() (metav1.ConditionStatus, string, string) {
+// describeGrowth says how far the job has grown and what it waits for: the status, reason and message of condition FullSize.
+func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) {
+	// Workers that left for good lower the number that the job can have.
 	var gone []int32
 	for i, left := range d.Left[:min(int(d.Maximum), len(d.Left))] {
 		if left {
@@ -24,13 +25,12 @@ func (d *description) growth() (metav1.ConditionStatus, string, string) {
 	switch {
 	case d.MustStop():
 		_, stopping, why := d.whyStopped()
-		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s; the job stops %s as soon as worker 0 has saved a checkpoint, or %s "+
-			"after it was asked for one.", have, why, d.CheckpointGrace())
+		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s. The job stops %s once worker 0 has saved a checkpoint, or %s after "+
+			"it was asked to.", have, why, d.CheckpointGrace())
 	case ready == wanted:
 		message := fmt.Sprintf("All %s ready.", Workers(wanted))
 		if len(gone) > 0 {
-			message += fmt.Sprintf(" Beside them, %s left, having succeeded or because a rule of failurePolicy says Ignore.",
-				WorkersNamed(gone))
+			message += fmt.Sprintf(" %s left: they succeeded, or a rule of the failure policy says Ignore.", Capital(WorkersNamed(gone)))
 		}
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
 	case d.CutOff() != nil:
@@ -38,26 +38,25 @@ func (d *description) growth() (metav1.ConditionStatus, string, string) {
 	case d.Cooldown() > 0:
 		end := d.Status.Elasticity.LastEvictionTime.Add(d.CooldownTime()).UTC().Format("2006-01-02 15:04:05 MST")
 		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(
-			"%s; %s %s and will not be created again before %s (cooldownSeconds %.0f).",
-			have, WorkersNamed(d.Status.Elasticity.Evicted), whyEvicted(d.Status.Elasticity), end, d.CooldownTime().Seconds())
+			"%s. %s %s, and the operator creates no replacement before %s (cooldownSeconds %.0f).",
+			have, Capital(WorkersNamed(d.Status.Elasticity.Evicted)), whyEvicted(d.Status.Elasticity), end, d.CooldownTime().Seconds())
 	case d.waitingForRoom() > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
-			"%s; %s for free room in queue %s and will join the training when there is some.",
-			have, waits(d.waitingForRoom()), d.Queue.Name)
+			"%s; %s for free room in queue %s.", have, countWaiting(d.waitingForRoom()), d.Queue.Name)
 	}
 	if d.Gated() && !d.Admitted() {
 		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil {
-			return said.Status, said.Reason, said.Message // What the limits leave is not known yet.
+			return said.Status, said.Reason, said.Message // The arbiter has not decided yet what the limits leave.
 		}
 	}
 	if most := d.Allowance(); d.Maximum-d.Minimum > most && d.Full {
 		return metav1.ConditionFalse, v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
-			"%s; the limits of profile %s leave the job %s beyond its core now. It grows by itself when they leave more.",
+			"%s. Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
 			have, d.Profile.Name, Workers(most))
 	}
 	if d.Full {
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom,
-			have + "; no more fit now, and with surplus Fitting no worker is created to wait."
+			have + ". No more fit now, and with elasticity.surplus Fitting the operator creates only workers that fit."
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonGrowing, have + "; the others are being created and started."
 }
@@ -73,16 +72,17 @@ func (d *description) waitingForRoom() int32 {
 	return n
 }
 
+// placedMessage says that the core runs, and what is uncertain about that.
 func (d *description) placedMessage() string {
 	message := fmt.Sprintf("The core of %s runs in queue %s.", Workers(d.Minimum), d.Queue.Name)
 	if w := d.CutOff(); w != nil && w.Index < d.Minimum {
-		message += fmt.Sprintf(" Whether worker %d still does cannot be known: node %s has not answered since %s.", w.Index, w.Node,
-			Clock(d.Unreachable[w.Node]))
+		message += fmt.Sprintf(" Node %s has not answered since %s, so worker %d may have stopped.", w.Node,
+			Clock(d.Unreachable[w.Node]), w.Index)
 	}
 	return message
 }
 
-// whyEvicted says why surplus left last.
+// whyEvicted says why surplus last left, as the predicate of a sentence.
 func whyEvicted(e *v1alpha1.ElasticityStatus) string {
 	switch e.LastEvictionReason {
 	case losses.Told:
@@ -92,5 +92,5 @@ func whyEvicted(e *v1alpha1.ElasticityStatus) string {
 	case losses.Unseen:
 		return "left while the operator was down"
 	}
-	return fmt.Sprintf("left by no fault of the job (%s)", e.LastEvictionReason)
+	return fmt.Sprintf("left because of an eviction (%s)", e.LastEvictionReason)
 }

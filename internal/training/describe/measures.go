@@ -20,8 +20,8 @@ const (
 	ResizeGrowth = "growth"
 	// ResizeEviction: surplus workers were taken away.
 	ResizeEviction = "eviction"
-	// ResizeTold: surplus workers left on the operator's word.
-	ResizeTold = "told"
+	// ResizeTold: the operator deleted surplus workers for a waiting gang.
+	ResizeTold = "operator"
 	// ResizeScale: maxReplicas was lowered.
 	ResizeScale = "scale"
 )
@@ -29,25 +29,25 @@ const (
 // ResizeCauses are all causes of resizes that Measure knows.
 func ResizeCauses() []string { return []string{ResizeGrowth, ResizeEviction, ResizeTold, ResizeScale} }
 
-// Measures are what one written status adds to the figures over all jobs.
+// Measures are what one written status adds to the metrics of all jobs.
 type Measures struct {
-	// Wait is the time from the job's creation until its core first ran; nil but once in a job's life.
+	// Wait is the time from the job's creation until its core first ran. It is set once in a job's life, else nil.
 	Wait *time.Duration
-	// Placement is the time from the beginning of an attempt until Volcano had placed its whole core; nil but once in an attempt,
-	// when its core first runs.
+	// Placement is the time from the beginning of an attempt until Volcano had placed its whole core. It is set once in an attempt,
+	// when its core first runs, else nil.
 	Placement *time.Duration
 	// Resizes are the causes for which a running training changed its size, each at most once.
 	Resizes []string
-	// Evictions are the workers that were taken away, by reason; Restarts those that status counts, by cause.
+	// Evictions counts the workers that were taken away, by reason. Restarts counts those that status.restarts counts, by cause.
 	Evictions, Restarts map[string]int
-	// InVain is how many workers had left for a gang that was not placed in time, and InVainReason why they left, EvictionTold or
+	// InVain is how many workers left for a gang that was not placed in time. InVainReason says why they left: EvictionTold or
 	// EvictionPreempted of package losses.
 	InVain       int
 	InVainReason string
 }
 
-// Measure tells what changed from one written status to the next, in figures, as Events does in words. Counted are the losses of
-// the decision that made the status. It is called once per write, after the write succeeded.
+// Measure says in figures what changed from one written status to the next, as Events does in words. counted are the losses of
+// the decision that made the status. Call it once per write, after the write succeeded.
 func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
 	s := &story{before: before, after: after}
 	m := Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
@@ -56,6 +56,7 @@ func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.
 	}
 	if before.RunningSince == nil && after.RunningSince != nil && after.Attempt != nil {
 		placed := after.RunningSince.Time
+		// The core may have been placed long before it runs: pulling images is not Volcano's time.
 		if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionScheduled); c != nil && c.Status == metav1.ConditionTrue {
 			placed = c.LastTransitionTime.Time
 		}
@@ -69,7 +70,7 @@ func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.
 			m.Restarts[l.Cause] += int(l.Restarts)
 		}
 	}
-	if n := len(s.preempted(counted)); n > 0 {
+	if n := len(s.preemptedWorkers(counted)); n > 0 {
 		m.Evictions[losses.EvictionPreempted] = n
 	}
 	if left := after.LeftInVain; left != nil && (before.LeftInVain == nil || !before.LeftInVain.Time.Equal(&left.Time)) {
@@ -78,23 +79,24 @@ func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.
 			m.InVainReason = losses.EvictionPreempted
 		}
 	}
-	m.Resizes = s.resizes(counted)
+	m.Resizes = s.resizeCauses(counted)
 	return m
 }
 
-// preempted lists the workers that a job had when it was stopped for another, but for those that it lost in the same moment.
-func (s *story) preempted(counted []losses.Loss) []int32 {
+// preemptedWorkers lists the workers that a job had when it was stopped for another. Those that it lost in the same evaluation
+// are counted as losses already.
+func (s *story) preemptedWorkers(counted []losses.Loss) []int32 {
 	if jobstate.Stopped(s.before) || !jobstate.Stopped(s.after) || s.after.Preemption == nil {
 		return nil
 	}
-	return living(s.before.Members, func(m v1alpha1.Member) bool {
+	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool {
 		return !slices.ContainsFunc(counted, func(l losses.Loss) bool { return l.Worker == m.Index })
 	})
 }
 
-// resizes lists why a training that goes on changed its size. The loss of a core worker is none: the training stands still
-// until it is back. Neither is a new attempt.
-func (s *story) resizes(counted []losses.Loss) []string {
+// resizeCauses lists why a running training changed its size. The loss of a core worker is no resize, because the training stands
+// still until it is back, and neither is a new attempt.
+func (s *story) resizeCauses(counted []losses.Loss) []string {
 	if s.before.RunningSince == nil || jobstate.Finished(s.after) || jobstate.Stopped(s.after) || s.newAttempt() {
 		return nil
 	}
@@ -106,7 +108,7 @@ func (s *story) resizes(counted []losses.Loss) []string {
 		cause    string
 		happened bool
 	}{
-		{ResizeGrowth, len(s.joined()) > 0},
+		{ResizeGrowth, len(s.joinedWorkers()) > 0},
 		{ResizeEviction, gone(func(l losses.Loss) bool { return l.Eviction != losses.EvictionTold })},
 		{ResizeTold, gone(func(l losses.Loss) bool { return l.Eviction == losses.EvictionTold })},
 		{ResizeScale, len(s.givenUp()) > 0},
@@ -118,13 +120,13 @@ func (s *story) resizes(counted []losses.Loss) []string {
 	return causes
 }
 
-// HeldGPUs is how many GPUs the ready workers of a job hold by its status, in its core and in its surplus. A job that is being
-// deleted, or that another cluster runs, holds none here.
+// HeldGPUs returns how many GPUs the ready workers of a job hold by its status, in its core and in its surplus. It is 0 for a job
+// that is being deleted or that another cluster runs.
 func HeldGPUs(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) (core, surplus int64) {
 	if st.Attempt == nil || job.DeletionTimestamp != nil || job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue {
 		return 0, 0
 	}
-	whole := st.Attempt.MinReplicas
+	whole := st.Attempt.MinReplicas // The status counts ready workers without saying which: they are core first.
 	for _, m := range st.Members {
 		if m.Lost && m.Index < st.Attempt.MinReplicas {
 			whole--

@@ -11,20 +11,19 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// sayCutOff says which node of a worker that is not asked to leave yet does not answer, and what comes next.
+// sayCutOff says that a worker's node does not answer, while Kubernetes has not evicted its pod yet, and what comes next.
 func (d *description) sayCutOff(w *podstate.Worker) string {
-	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes asks the pod to leave once it no longer "+
-		"tolerates that (after 300 s, unless the template says otherwise), and the operator creates the worker anew when the pod is "+
-		"gone. ",
+	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes evicts the pod when its toleration ends (after "+
+		"300 s, unless the template says otherwise), and the operator creates the worker again once the pod is gone. ",
 		w.Node, w.Index, Clock(d.Unreachable[w.Node])) + howToGiveUp(w.Node)
 }
 
-// sayUnreachable says which node does not answer, what waits for it, and what an administrator can do.
+// sayUnreachable says that a worker's pod cannot end because its node does not answer, and what an administrator can do.
 func (d *description) sayUnreachable(w *podstate.Worker) string {
 	since, _ := d.OnSilentNode(w)
-	message := fmt.Sprintf("Node %s has not answered since %s, and worker %d cannot leave it: its pod keeps its name until the "+
-		"node answers or is known to be gone, and only then the worker is created anew. The time of "+
-		"runPolicy.belowMinTimeoutSeconds stands until then.", w.Node, Clock(since), w.Index)
+	message := fmt.Sprintf("Node %s has not answered since %s, so the pod of worker %d cannot end. The worker is created again "+
+		"once the node answers or is declared gone; runPolicy.belowMinTimeoutSeconds does not run until then.",
+		w.Node, Clock(since), w.Index)
 	if after := d.Spec.RunPolicy.ForceDeleteAfterSeconds; after != nil {
 		message += fmt.Sprintf(" The operator deletes the pod by force at %s (runPolicy.forceDeleteAfterSeconds %d).",
 			Clock(since.Add(time.Duration(ptr.Deref(after, 0))*time.Second)), *after)
@@ -32,7 +31,7 @@ func (d *description) sayUnreachable(w *podstate.Worker) string {
 	return message + " " + howToGiveUp(w.Node)
 }
 
-// sayAvoided adds which node rejected a worker last, if the job avoids it, and until when.
+// sayAvoided says which node last rejected a worker, if the job still avoids it.
 func (d *description) sayAvoided() string {
 	var last *v1alpha1.AvoidedNode
 	for i := range d.Status.AvoidedNodes {
@@ -43,19 +42,19 @@ func (d *description) sayAvoided() string {
 	if last == nil {
 		return ""
 	}
-	words := fmt.Sprintf(" %s That costs the job no restart. It avoids the node until %s.", rejectedWords(last),
+	words := fmt.Sprintf(" %s This does not count as a restart. The job avoids the node until %s.", rejectedWords(last),
 		Clock(last.Until.Time))
 	if trainingpod.RejectedAgain(d.Status) {
-		words += fmt.Sprintf(" A worker was rejected %d times in a row or more: no worker of another job leaves for this one until it "+
-			"runs.", trainingpod.ManyRejections)
+		words += fmt.Sprintf(" Nodes rejected a worker at least %d times in a row, so no other job makes room for this one until that "+
+			"worker runs.", trainingpod.ManyRejections)
 	}
 	return words
 }
 
 // howToGiveUp says how an administrator declares a node to be gone.
 func howToGiveUp(node string) string {
-	return fmt.Sprintf("If the machine is off for certain, an administrator says so with `kubectl taint node %[1]s "+
-		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, or with `kubectl delete node %[1]s`.", node)
+	return fmt.Sprintf("If the machine is certainly off, an administrator declares it gone with `kubectl taint node %[1]s "+
+		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute` or `kubectl delete node %[1]s`.", node)
 }
 
 // rejectedWords says what a node did: "Node n2 rejected worker 3 (UnexpectedAdmissionError): no healthy devices."

@@ -10,7 +10,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/jobstate"
 )
 
-// whyWaiting says what a core waits for that does not run.
+// whyWaiting says why the core does not run. The first cause that holds is the one that a user can act on first.
 func (d *description) whyWaiting() (reason, message string) {
 	asks := fmt.Sprintf("the core of %s (%s)", Workers(d.Minimum), d.coreAsk())
 	running := d.CountCore(jobstate.WorkerRuns)
@@ -39,52 +39,54 @@ func (d *description) whyWaiting() (reason, message string) {
 		if d.Core.Unschedulable != "" {
 			reason = v1alpha1.ReasonUnschedulable
 		}
-		return reason, d.why(asks) + d.sayAvoided()
+		return reason, d.whyQueued(asks) + d.sayAvoided()
 	}
 	return v1alpha1.ReasonQueued, fmt.Sprintf("Waiting in queue %s for Volcano to place %s.", d.Queue.Name, asks)
 }
 
-// sayRecovering says how many of a core that ran before do, and what the others wait for.
+// sayRecovering says how many workers of a core that ran before still do, and what the others wait for.
 func (d *description) sayRecovering(running int32, asks string) string {
-	message := fmt.Sprintf("%d of %s run; whoever was lost is created anew in queue %s and takes part again once it is placed.",
+	message := fmt.Sprintf("%d of %s run. The lost ones are created again in queue %s and rejoin once they are placed.",
 		running, Workers(d.Minimum), d.Queue.Name)
 	if d.Verdict.Waiting > 0 && !d.CorePlaced() {
-		message += " " + d.why("what is missing of "+asks)
+		message += " " + d.whyQueued("the missing part of "+asks)
 	} else if d.Core != nil && !d.CorePlaced() {
 		message += d.volcanoSays()
 	}
 	return message + d.sayAvoided()
 }
 
-// sayNotPlaced says that the core had room and was not placed, what that cost others, and what to do.
+// sayNotPlaced says that the core had room but Volcano did not place it, what that cost others, and what to check.
 func (d *description) sayNotPlaced(asks string) string {
 	v := d.Verdict
-	message := fmt.Sprintf("There has been room for %s since %s, and Volcano has not placed it within %s "+
+	message := fmt.Sprintf("There has been room for %s since %s, but Volcano has not placed it within %s "+
 		"(claims.placementTimeoutSeconds of the operator's configuration).", asks,
 		v.Since.UTC().Format("2006-01-02 15:04:05 MST"), d.Config.Claims.PlacementTimeout())
 	if len(v.From) > 0 {
-		message += " These workers left for it, and have their room back: " + someHolders(v.From) + "."
+		message += " Jobs that made room for it take their room back: " + someHolders(v.From) + "."
 	}
-	return message + " No other worker leaves for it until its pods, its Queue or the nodes that it may use change. Check that " +
-		"Volcano's scheduler runs, and what it says of PodGroup " + d.Job.Name + "." + d.volcanoSays()
+	return message + " Check that Volcano's scheduler runs, and what it says about PodGroup " + d.Job.Name + ". No other job " +
+		"makes room for it until its pods, its Queue or the nodes that it may use change." + d.volcanoSays()
 }
 
-// why says why the core waits: its place, what it asks, what is free, the largest gang that would fit, and who holds surplus.
-func (d *description) why(asks string) string {
+// whyQueued says why the core waits: its place, what it asks for, what is free, the largest gang that would fit, and which jobs
+// hold surplus.
+func (d *description) whyQueued(asks string) string {
 	v := d.Verdict
 	if v.Waiting == 0 {
-		return fmt.Sprintf("There is no room in queue %s for %s, which is placed all together or not at all; it starts by itself "+
-			"when there is.", d.Queue.Name, asks) + d.volcanoSays()
+		return fmt.Sprintf("Queue %s has no room for %s, which Volcano places as a whole or not at all. It starts by itself once "+
+			"there is room.", d.Queue.Name, asks) + d.volcanoSays()
 	}
-	message := fmt.Sprintf("Place %d of %d waiting in queue %s: asks for %s all together. ", v.Place, v.Waiting, d.Queue.Name, asks)
+	message := fmt.Sprintf("Place %d of %d in queue %s, for %s as a whole. ", v.Place, v.Waiting, d.Queue.Name, asks)
 	switch a := v.Answer; {
 	case a.Unknown != "":
-		message += fmt.Sprintf("Whether it fits is for Volcano to say, because it asks for %s.", a.Unknown) + d.volcanoSays()
+		message += fmt.Sprintf("Only Volcano can tell whether it fits, because it asks for %s.", a.Unknown) + d.volcanoSays()
 	case a.Fits:
-		message += "By Tideline's count it would fit now; Volcano decides." + d.volcanoSays()
+		message += "It fits now, and waits for Volcano to place it. If that takes longer than a minute, check that Volcano's " +
+			"scheduler runs." + d.volcanoSays()
 	case a.Nodes == 0:
-		message += "No node would take its workers, not even an empty one: see their nodeSelector, affinity, tolerations and the " +
-			"resources that they name."
+		message += "No node takes its workers, not even an empty one. Check their nodeSelector, affinity, tolerations and the " +
+			"resources that they ask for."
 	default:
 		message += a.SayFree()
 	}
@@ -94,7 +96,7 @@ func (d *description) why(asks string) string {
 	return message
 }
 
-// volcanoSays adds Volcano's own words, if it has said anything.
+// volcanoSays quotes what Volcano wrote in the PodGroup, if it wrote anything.
 func (d *description) volcanoSays() string {
 	if d.Core == nil || d.Core.Unschedulable == "" {
 		return ""
@@ -112,20 +114,21 @@ func (d *description) gatedWorker() *podstate.Worker {
 	return nil
 }
 
+// sayGated says which scheduling gate holds the worker, and that its owner must remove it.
 func (d *description) sayGated(w *podstate.Worker) string {
-	return fmt.Sprintf("Worker %d carries the scheduling gate %s, which keeps every scheduler from placing it. Who added the gate "+
-		"must remove it; until then the job claims no room.", w.Index, text.Clip(strings.Join(w.Gates, ", "), 256))
+	return fmt.Sprintf("Worker %d carries the scheduling gate %s, so no scheduler places it. The controller or person that added "+
+		"the gate must remove it; until then the job claims no room.", w.Index, text.Clip(strings.Join(w.Gates, ", "), 256))
 }
 
 // StartError says why the worker does not start, and what to do.
 func StartError(w *podstate.Worker) string {
-	do := "correct the image of the template, or the pull secret, and create the job anew"
+	do := "Correct the pull secret, or delete the job and create it with another image."
 	if w.StartError() == v1alpha1.ReasonContainerConfigError {
-		do = "correct the template, or what it names, and create the job anew if the template changes"
+		do = "Create what the template names, or delete the job and create it with a corrected template."
 	}
 	said := ""
 	if w.WaitingMessage != "" {
 		said = ": " + text.Clip(w.WaitingMessage, 512)
 	}
-	return fmt.Sprintf("Worker %d cannot start (%s%s): %s.", w.Index, w.Waiting, said, do)
+	return fmt.Sprintf("Worker %d cannot start (%s%s). %s", w.Index, w.Waiting, said, do)
 }

@@ -54,24 +54,25 @@ func List(indices []int32) string {
 	}
 }
 
-func waits(n int32) string {
+// countWaiting is "1 worker waits" or "3 workers wait".
+func countWaiting(n int32) string {
 	if n == 1 {
 		return "1 worker waits"
 	}
 	return fmt.Sprintf("%d workers wait", n)
 }
 
-// Capital begins a sentence.
+// Capital returns s with its first letter, which must be ASCII, in upper case.
 func Capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Clock writes a time in UTC, to the second.
 func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
-// someHolders lists the first three, and counts the rest.
+// someHolders lists the first three jobs, and counts the others and their workers.
 func someHolders(all []capacity.Holder) string {
 	const most = 3
 	if len(all) <= most {
-		return holders(all)
+		return listHolders(all)
 	}
 	var rest int32
 	for _, h := range all[most:] {
@@ -81,11 +82,11 @@ func someHolders(all []capacity.Holder) string {
 	if n := len(all) - most; n > 1 {
 		others = fmt.Sprintf("%d other jobs", n)
 	}
-	return fmt.Sprintf("%s and %s (%d)", holders(all[:most]), others, rest)
+	return fmt.Sprintf("%s and %s (%d)", listHolders(all[:most]), others, rest)
 }
 
-// holders lists jobs and how many of their workers are meant.
-func holders(all []capacity.Holder) string {
+// listHolders lists jobs, each with a number of workers: "vision/a (2), ads/b (1)".
+func listHolders(all []capacity.Holder) string {
 	words := make([]string, len(all))
 	for i, h := range all {
 		words[i] = fmt.Sprintf("%s (%d)", h.Job, h.Workers)

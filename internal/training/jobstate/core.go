@@ -10,7 +10,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-// CoreRuns is true while every core worker runs. One that succeeded has left of its own will and is not missed.
+// CoreRuns is true while every core worker runs or has succeeded.
 func (s *State) CoreRuns() bool { return s.CountCore(WorkerRuns) == s.Minimum }
 
 // CorePlaced is true while every core worker has its node.
@@ -19,10 +19,11 @@ func (s *State) CorePlaced() bool {
 	return s.CountCore(placed) == s.Minimum
 }
 
-// CountCore counts the core workers that pass is, and those that have succeeded and left.
+// CountCore counts the core workers for which is returns true, and those that have succeeded and left.
 func (s *State) CountCore(is func(*podstate.Worker) bool) int32 {
 	var n int32
 	for i, w := range s.At[:s.Minimum] {
+		// The success of a stranded worker does not count: the training that goes on needs it again.
 		if s.HasCompleted(int32(i)) || (w != nil && is(w) && (!w.Succeeded() || s.Trained(w))) {
 			n++
 		}
@@ -30,7 +31,7 @@ func (s *State) CountCore(is func(*podstate.Worker) bool) int32 {
 	return n
 }
 
-// CannotStart is the first core worker that waits for something that waiting alone does not mend.
+// CannotStart is the first core worker that cannot start until somebody mends its image or its configuration; nil for none.
 func (s *State) CannotStart() *podstate.Worker {
 	for _, w := range s.At[:s.Minimum] {
 		if w != nil && !w.Terminating && w.CannotStart() {
@@ -40,7 +41,7 @@ func (s *State) CannotStart() *podstate.Worker {
 	return nil
 }
 
-// RangePending tells whether the spec asks for what the attempt cannot give.
+// RangePending is true if the spec asks for a range of workers that the running attempt cannot follow.
 func (s *State) RangePending() bool {
 	return s.Spec.MinReplicas != s.Status.Attempt.MinReplicas || s.Spec.MaxReplicas != s.Maximum
 }
@@ -54,14 +55,16 @@ func (s *State) Active() time.Duration {
 	return d
 }
 
-// LostSince is since when work is lost if all workers go back to the last checkpoint that is known of now; nil if none was done.
-// One of a time that has not come is not believed, but for the second by which the number of a request is ahead.
+// LostSince is since when work is lost if all workers go back to the last known checkpoint; nil if the core does not run, so that
+// no work was done. Without a checkpoint it is when the core began to run.
 func (s *State) LostSince() *metav1.Time {
 	if s.Status.RunningSince == nil {
 		return nil
 	}
 	since := *s.Status.RunningSince
 	if master := s.At[0]; master != nil {
+		// The annotation is written by the user's program. A time in the future is not believed, except for the one second by which
+		// the number of a request is ahead of the clock.
 		saved := time.Unix(master.CheckpointDone, 0)
 		if now := s.Time(); saved.Equal(now.Add(time.Second)) {
 			saved = now.Time
@@ -73,7 +76,7 @@ func (s *State) LostSince() *metav1.Time {
 	return &since
 }
 
-// CheckpointGrace is how long a worker that has to leave waits for a checkpoint; 0 for not at all.
+// CheckpointGrace is how long workers that must leave wait for a checkpoint; 0 for not at all.
 func (s *State) CheckpointGrace() time.Duration {
 	return time.Duration(ptr.Deref(s.Spec.Checkpoint.GraceSeconds, 0)) * time.Second
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// WorkerOf reads a pod. It returns false for a pod that is no worker of the job that controls it. The index is read from the
-// name, which nobody can change.
+// WorkerOf reads a pod. It returns false for a pod that is not a worker of the job that controls it. The index is read from the
+// pod's name, which cannot change, and not from its labels, which can.
 func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -26,7 +26,7 @@ func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 	return podstate.ReadWorker(pod, index), true
 }
 
-// Told tells whether the worker leaves by our word once that is in status.
+// Told is true for a worker that the arbiter named to leave and that the planned status records as evicted.
 func (s *State) Told(w *podstate.Worker) bool {
 	return s.Evicted(w.Index) && slices.Contains(s.Verdict.GiveUp, w.UID)
 }
@@ -39,15 +39,15 @@ func (s *State) Evicted(i int32) bool {
 	return s.Status.Elasticity != nil && slices.Contains(s.Status.Elasticity.Evicted, i)
 }
 
-// InVain tells whether the gang was not placed in time, for which workers left or the job stopped.
+// InVain is true if workers left, or the job stopped, for this gang and it was not placed in time.
 func (s *State) InVain(gang string) bool {
 	return slices.ContainsFunc(s.Verdict.InVain, func(ended types.NamespacedName) bool { return ended.String() == gang })
 }
 
-// HasLeft tells whether the worker is not replaced in this attempt.
+// HasLeft is true if the worker is not replaced in this attempt.
 func (s *State) HasLeft(i int32) bool { return int(i) < len(s.Left) && s.Left[i] }
 
-// HasCompleted tells whether the worker succeeded while worker 0 runs on, and is not missed.
+// HasCompleted is true if the worker has succeeded and is therefore not replaced.
 func (s *State) HasCompleted(i int32) bool { return int(i) < len(s.Completed) && s.Completed[i] }
 
 // Current is true for a pod of the current attempt.
@@ -80,7 +80,8 @@ func (s *State) RecordedLeft(w *podstate.Worker) bool {
 	return slices.ContainsFunc(s.Job.Status.Members, func(m v1alpha1.Member) bool { return m.UID == w.UID && m.Left })
 }
 
-// ActiveWorkers lists the workers that take part and run. Latecomers do not hold up the end.
+// ActiveWorkers lists the running workers that take part in the training. Workers that are no members, because they were placed
+// when the training was over, do not delay its end.
 func (s *State) ActiveWorkers() []int32 {
 	var active []int32
 	for w := range s.AttemptWorkers() {

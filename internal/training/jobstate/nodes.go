@@ -8,17 +8,18 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-// A pod on a node that lost its power, or its network, stays: only the node's kubelet says that a pod has ended, and it does not
-// answer. Its name stays taken as well, so that the worker cannot be created anew. That ends when the node answers, when an
-// administrator says that it is gone, or, if the user chose so, when the operator deletes the pod by force.
+// A pod on a node that lost its power or its network stays in the API server: only the node's kubelet reports that a pod has
+// ended, and it does not answer. The pod keeps its name, so its worker cannot be created again. That lasts until the node
+// answers, an administrator declares the node gone, or, if the user chose that, the operator deletes the pod by force.
 
-// OnSilentNode tells since when the node of a worker that has to leave does not answer.
+// OnSilentNode returns since when the node of a terminating worker has not answered, and false if it does answer or the worker is
+// not terminating.
 func (s *State) OnSilentNode(w *podstate.Worker) (time.Time, bool) {
 	since, silent := s.Unreachable[w.Node]
 	return since, silent && w.Terminating
 }
 
-// Stuck is the first core worker that cannot leave its node; nil for none.
+// Stuck is the first core worker whose pod cannot end because its node does not answer; nil for none.
 func (s *State) Stuck() *podstate.Worker {
 	for _, w := range s.At[:s.Minimum] {
 		if w != nil && s.IsStuck(w) {
@@ -28,7 +29,7 @@ func (s *State) Stuck() *podstate.Worker {
 	return nil
 }
 
-// StuckPod is the first pod of the job, of any attempt, that cannot leave its node; nil for none.
+// StuckPod is like Stuck for all pods of the job, of any attempt.
 func (s *State) StuckPod() *podstate.Worker {
 	for i := range s.Workers {
 		if w := &s.Workers[i]; s.IsStuck(w) {
@@ -38,14 +39,14 @@ func (s *State) StuckPod() *podstate.Worker {
 	return nil
 }
 
-// IsStuck is true for a worker that cannot leave its node.
+// IsStuck is true for a worker whose pod terminates on a node that does not answer.
 func (s *State) IsStuck(w *podstate.Worker) bool {
 	_, silent := s.OnSilentNode(w)
 	return silent
 }
 
-// CutOff is the first worker that runs, as far as the API server knows, on a node that does not answer; nil for none. Its pod is
-// not asked to leave yet, and is not where pods tolerate such nodes for ever.
+// CutOff is the first worker that runs, as far as the API server knows, on a node that does not answer; nil for none. Kubernetes
+// evicts its pod after a toleration of 300 s by default, and never if the template tolerates such nodes for ever.
 func (s *State) CutOff() *podstate.Worker {
 	for _, w := range s.At {
 		if w == nil || w.Terminating || w.Ready || w.Phase != corev1.PodRunning {

@@ -14,37 +14,36 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Observed is all that Plan knows of a job.
+// Observed is everything that Plan knows about a job and its surroundings.
 type Observed struct {
 	Job    *v1alpha1.ElasticTrainingJob
 	Config *config.Configuration
-	// Invalid is what admission would have said against the spec; empty when it keeps its rules.
+	// Invalid is why admission would refuse the spec; empty for a valid one.
 	Invalid string
 	// WebhooksOff is true when the operator serves no webhooks.
 	WebhooksOff bool
 	// VolcanoMissing names the Volcano kinds that the API server does not serve; empty when it serves all.
 	VolcanoMissing string
 	Queue          Queue
-	// Profile is the ResourceQuotaProfile of the job's namespace; nil for a namespace that belongs to none.
+	// Profile is the ResourceQuotaProfile of the job's namespace; nil if it has none.
 	Profile *v1alpha1.ResourceQuotaProfile
 	// Core and Surplus are the job's PodGroups; nil when they do not exist.
 	Core, Surplus *gang.State
 	// Service is the UID of the job's headless Service; empty when it does not exist.
 	Service types.UID
-	// Hosts is the ConfigMap that tells the workers of each other; nil when it does not exist, or the job needs none.
+	// Hosts is the ConfigMap with the workers' names; nil when it does not exist or the job needs none.
 	Hosts *Hosts
 	// Workers are the job's pods, in any order.
 	Workers []podstate.Worker
 	// Verdict is what the arbiter says of the job.
 	Verdict capacity.Verdict
-	// Turn is what the limits of the profile leave to the job; the zero Turn as long as that was not decided, and for a profile
-	// without limits.
+	// Turn is what the limits of the profile leave to the job. It is zero until that is decided, and for a profile without limits.
 	Turn admission.Turn
-	// History is what the job's task was seen using; nil where nobody collects that.
+	// History is the measured use of the job's task; nil if the operator collects no use.
 	History *sizing.History
 	// SchedulerObstacles lists what in Volcano's configuration keeps surplus from giving way by itself.
 	SchedulerObstacles []string
-	// Unreachable are nodes that do not answer, and since when, among those that [Silent] lists of the workers.
+	// Unreachable says since when nodes do not answer, for nodes of workers that podstate.SilentNodes lists.
 	Unreachable map[string]time.Time
 	// Departures are pods that were seen to leave since the status last recorded losses.
 	Departures []podstate.Departure
@@ -53,13 +52,13 @@ type Observed struct {
 // Queue is the Volcano Queue that the job's gang joined, or would join.
 type Queue struct {
 	Name string
-	// State is Volcano's word for the queue's state: "Open", "Closed", …; empty while Volcano has not seen it.
+	// State is Volcano's state of the queue: "Open", "Closed" and others; empty until Volcano has seen it.
 	State string
 	// Missing is true when there is no Queue of that name.
 	Missing bool
 }
 
-// Hosts is the ConfigMap that tells workers of each other where torchrun does not.
+// Hosts is the ConfigMap with the names of all workers, for jobs that do not use torchrun.
 type Hosts struct {
 	// UID of the ConfigMap; empty for one that is to be created.
 	UID types.UID

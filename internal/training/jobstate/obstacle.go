@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/ownership"
 )
 
-// Obstacle is something that keeps a job from going on.
+// Obstacle is something that keeps a job from continuing.
 type Obstacle struct {
 	// Reason is one of the reason constants of the API.
 	Reason string
@@ -23,12 +23,13 @@ type Obstacle struct {
 
 // QueueShut says why the job's queue places nothing; nil for an open queue.
 func (s *State) QueueShut() *Obstacle {
-	mend := fmt.Sprintf("or change annotation %s of namespace %s", gang.QueueAnnotation, s.Job.Namespace)
+	queue := fmt.Sprintf("Volcano Queue %q", s.Queue.Name)
+	mend := fmt.Sprintf(", or change annotation %s of namespace %s", gang.QueueAnnotation, s.Job.Namespace)
 	if s.Profile != nil {
-		mend = "which is that of profile " + s.Profile.Name
+		queue, mend = fmt.Sprintf("Volcano Queue %q of profile %s", s.Queue.Name, s.Profile.Name), ""
 	}
 	if s.Core != nil {
-		mend = "or delete the job and create it anew for another queue, because a gang stays in the queue it joined"
+		mend = ", or delete the job and create it for another queue: a submitted gang stays in its queue"
 	}
 	switch q := s.Queue; {
 	case q.State == gang.QueueOpen:
@@ -36,7 +37,7 @@ func (s *State) QueueShut() *Obstacle {
 	case q.Missing:
 		return &Obstacle{
 			Reason:  v1alpha1.ReasonQueueNotFound,
-			Message: fmt.Sprintf("Volcano Queue %q does not exist: create it, %s.", q.Name, mend),
+			Message: fmt.Sprintf("%s does not exist. Create it%s.", queue, mend),
 		}
 	default:
 		state := q.State
@@ -45,12 +46,12 @@ func (s *State) QueueShut() *Obstacle {
 		}
 		return &Obstacle{
 			Reason:  v1alpha1.ReasonQueueClosed,
-			Message: fmt.Sprintf("Volcano Queue %q is not open (its state is %s): open it, %s.", q.Name, state, mend),
+			Message: fmt.Sprintf("%s is not open (its state is %s). Open it%s.", queue, state, mend),
 		}
 	}
 }
 
-// Refused is what status says of a job whose first worker the API server refuses; nil for any other.
+// Refused is the obstacle in status of a job whose pods the API server refuses; nil for any other job.
 func (s *State) Refused() *Obstacle {
 	said := meta.FindStatusCondition(s.Job.Status.Conditions, v1alpha1.ConditionStalled)
 	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(s.Workers) > 0 {
@@ -59,8 +60,8 @@ func (s *State) Refused() *Obstacle {
 	return &Obstacle{Reason: said.Reason, Message: said.Message, Stalled: true}
 }
 
-// Tier is the tier in effect: the one that the job asks for, or that is on record, or, for a job that has not begun, the
-// default of its profile. It is false for one that the job may not have.
+// Tier is the tier in effect: the one that the job asks for, else the one in its status, else, for a job that has not begun, the
+// default of its profile. It returns false if the tier does not exist or the job may not have it.
 func (s *State) Tier() (config.Tier, bool) {
 	if s.Job.Status.Attempt != nil {
 		return s.Config.Tiers.InEffect(s.Spec.Tier, s.Job.Status.Tier)
@@ -68,5 +69,5 @@ func (s *State) Tier() (config.Tier, bool) {
 	return s.Config.Tiers.OpenTo(s.Profile, s.Owner()).Find(s.Spec.Tier)
 }
 
-// Owner is whose job it is.
+// Owner is the user, and the groups, that the job belongs to.
 func (s *State) Owner() ownership.Owner { return ownership.OfTraining(s.Job, s.WebhooksOff) }

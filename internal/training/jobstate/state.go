@@ -1,5 +1,5 @@
-// Package jobstate is an ElasticTrainingJob as its planner sees it: what was observed, the status that grows from that, and the
-// questions that are asked of both. Asking changes nothing.
+// Package jobstate holds what was observed of an ElasticTrainingJob and the status that is being planned, and answers questions
+// about both. A question changes nothing.
 package jobstate
 
 import (
@@ -19,12 +19,12 @@ type State struct {
 	Observed
 	Now  time.Time
 	Spec *v1alpha1.ElasticTrainingJobSpec
-	// Status is the status that is being planned; that of Job is the one at the API server.
+	// Status is the status that is being planned. Job.Status is the one at the API server.
 	Status *v1alpha1.ElasticTrainingJobStatus
 	// At holds the worker of each index in the current attempt, or nil; a slice, because a job may have thousands.
 	At []*podstate.Worker
-	// Left tells of each index whether its worker is not replaced in this attempt, and Completed whether that is because it
-	// succeeded; both empty before losses are settled.
+	// Left is true for the index of a worker that is not replaced in this attempt, and Completed if that is because it succeeded.
+	// Both are empty before losses are settled.
 	Left, Completed []bool
 	// Strays are pods of other attempts.
 	Strays []*podstate.Worker
@@ -32,40 +32,42 @@ type State struct {
 	Minimum, Maximum int32
 }
 
-// New returns the state of a job at a time. The status that is planned begins as a copy of the one at the API server.
+// New returns the state of a job at a time. The planned status begins as a copy of the one at the API server.
 func New(o Observed, now time.Time) *State {
 	s := &State{Observed: o, Now: now, Spec: &o.Job.Spec}
-	s.bind(o.Job.Status.DeepCopy())
+	s.adoptStatus(o.Job.Status.DeepCopy())
 	s.Status.ObservedGeneration = o.Job.Generation
 	s.Status.Selector = v1alpha1.LabelJob + "=" + o.Job.Name
 	return s
 }
 
-// bind has the state go by a status.
-func (s *State) bind(st *v1alpha1.ElasticTrainingJobStatus) {
+// adoptStatus makes st the planned status, and derives the range and the order of workers from it.
+func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
 	s.Status, s.Minimum, s.Maximum = st, 0, 0
 	if a := st.Attempt; a != nil {
 		s.Minimum = a.MinReplicas
+		// maxReplicas may be lowered while agents run, but not raised above what they were started with.
 		s.Maximum = min(max(s.Spec.MaxReplicas, a.MinReplicas), a.MaxReplicas)
 	}
 	s.SortWorkers()
 }
 
-// Take has the state go by a status that was planned, in which losses are settled.
+// Take makes planned, in which losses are settled, the planned status.
 func (s *State) Take(planned *v1alpha1.ElasticTrainingJobStatus) {
-	s.bind(planned)
+	s.adoptStatus(planned)
 	s.Left, s.Completed = make([]bool, len(s.At)), make([]bool, len(s.At))
 	for _, m := range planned.Members {
 		s.Left[m.Index], s.Completed[m.Index] = m.Left, m.Completed
 	}
 }
 
-// SortWorkers puts the workers of the current attempt at their indices and the others aside.
+// SortWorkers fills At with the pods of the current attempt and Strays with all others.
 func (s *State) SortWorkers() {
 	attempt, size := "", s.Maximum
 	if s.Status.Attempt != nil {
 		attempt = s.Status.Attempt.ID()
 	}
+	// Pods and members beyond maxReplicas have indices too, so At has room for the highest of all.
 	for i := range s.Workers {
 		size = max(size, s.Workers[i].Index+1)
 	}
@@ -82,7 +84,7 @@ func (s *State) SortWorkers() {
 	}
 }
 
-// AttemptWorkers are the pods of the current attempt, by rising index.
+// AttemptWorkers yields the pods of the current attempt, by rising index.
 func (s *State) AttemptWorkers() iter.Seq[*podstate.Worker] {
 	return func(yield func(*podstate.Worker) bool) {
 		for _, w := range s.At {
@@ -99,18 +101,18 @@ func Finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionFailed)
 }
 
-// Stopped is true from when the job was told to stop until its next attempt.
+// Stopped is true from when a stop is recorded until the next attempt.
 func Stopped(st *v1alpha1.ElasticTrainingJobStatus) bool {
 	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSuspended)
 }
 
-// MustStop tells whether the job must not run.
+// MustStop is true for a job that is suspended by its user or preempted.
 func (s *State) MustStop() bool { return s.Spec.RunPolicy.Suspend || s.Status.Preemption != nil }
 
 // Time is now as the API stores it, in whole seconds.
 func (s *State) Time() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
 
-// Conditions writes those of the status that is being planned.
+// Conditions writes conditions into the planned status.
 func (s *State) Conditions() conditions.Writer {
 	return conditions.Writer{List: &s.Status.Conditions, Generation: s.Job.Generation, Now: s.Time()}
 }

@@ -13,15 +13,19 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// torchrun's workers meet at a store in worker 0. When that is lost, each of them must begin again, and one that succeeds instead
-// does so in a training that worker 0 did not see to its end: its agent waited in the exit barrier for all, which went with the
-// store. Such a worker is stranded, and is created anew, because the training that goes on needs it.
+// Stranded workers. torchrun's agents meet at a store in worker 0's agent, and wait for each other in an exit barrier when their
+// scripts end. If worker 0 is lost, its store and the barrier go with it:
+//
+//	worker 0 is lost --> a running peer restarts with it: normal
+//	                 \-> a peer in the barrier exits with success, though worker 0 has not finished: stranded
+//
+// A stranded worker is created again, because the training that continues needs it.
 
 // ExitBarrier is how long an agent waits for the others when its script has ended (exit_barrier_timeout in
-// torch/distributed/elastic/agent/server/api.py). Who succeeds later has met worker 0 again.
+// torch/distributed/elastic/agent/server/api.py). A worker that succeeds later than that has met worker 0 again.
 const ExitBarrier = 5 * time.Minute
 
-// MasterDecides tells whether the end of worker 0 is the end of the job.
+// MasterDecides is true if the success of worker 0 completes the job.
 func (s *State) MasterDecides() bool {
 	return s.Spec.SuccessPolicy == v1alpha1.SuccessPolicyMaster || s.Spec.SuccessPolicy == ""
 }
@@ -43,25 +47,25 @@ func (s *State) CompletionGrace() time.Duration {
 	return time.Duration(ptr.Deref(s.Spec.RunPolicy.CompletionGraceSeconds, v1alpha1.DefaultCompletionGraceSeconds)) * time.Second
 }
 
-// TrainsAsOne tells whether the success of a worker means nothing without that of worker 0.
+// TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.
 func (s *State) TrainsAsOne() bool {
 	return rendezvous.Torchrun(s.Job) && s.Spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
 }
 
-// Trained tells whether a worker succeeded, and not as a stranded one.
+// Trained is true for a worker that succeeded and is not stranded.
 func (s *State) Trained(w *podstate.Worker) bool {
 	return w.Succeeded() && !s.Stranded(w.UID, w.FinishedAt.Time)
 }
 
-// Stranded tells whether the success of a pod, if it ended at a time, is that of a stranded worker: by its record, or by its mark
-// before that is.
+// Stranded is true if the success of a pod that ended at a time is that of a stranded worker: recorded as lost and to be
+// replaced, or marked as stranded and not recorded yet. A zero time means now.
 func (s *State) Stranded(uid types.UID, ended time.Time) bool {
 	return s.TrainsAsOne() && slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
 		return m.UID == uid && ((m.Lost && !m.Left) || (!m.Lost && StrandedAt(&m, cmp.Or(ended, s.Now))))
 	})
 }
 
-// StrandedAt tells whether a success of the member at a time is that of a stranded worker.
+// StrandedAt is true if a success of the member at a time is that of a stranded worker. The mark fades with the exit barrier.
 func StrandedAt(m *v1alpha1.Member, at time.Time) bool {
 	return m.StrandedTime != nil && at.Sub(m.StrandedTime.Time) <= ExitBarrier
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
-// Cooldown is how much of the cooldown is left.
+// Cooldown is how long evicted surplus still waits before it may return; zero or less for no longer.
 func (s *State) Cooldown() time.Duration {
 	e := s.Status.Elasticity
 	if e == nil || e.LastEvictionTime == nil || len(e.Evicted) == 0 {
 		return 0
 	}
+	// The time was written by another operator's clock, perhaps: a wrong one must not make the wait longer than the cooldown.
 	return min(e.LastEvictionTime.Add(s.CooldownTime()).Sub(s.Now), s.CooldownTime()+time.Second)
 }
 
@@ -24,10 +25,10 @@ func (s *State) CooldownTime() time.Duration {
 	return time.Duration(ptr.Deref(s.Spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
 }
 
-// Gated tells whether the profile limits what jobs hold, so that the job waits for its turn and grows within it.
+// Gated is true if the profile limits what jobs hold, so that the job must be admitted and may grow only as far as admitted.
 func (s *State) Gated() bool { return admission.Of(s.Profile).Gate() }
 
-// Admitted tells whether the turn of this attempt has come.
+// Admitted is true if the limits of the profile admit this attempt, with its present size.
 func (s *State) Admitted() bool {
 	return s.Turn.Admitted && s.Turn.Ask == admission.AskOf(s.Job)
 }

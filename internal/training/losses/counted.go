@@ -4,12 +4,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Why workers were taken away from a job.
+// Why workers were taken away from a job, as metrics label it.
 const (
 	// EvictionScheduler: Volcano took the place for a waiting gang.
 	EvictionScheduler = "scheduler"
-	// EvictionTold: the operator told surplus to leave for a waiting gang.
-	EvictionTold = "told"
+	// EvictionTold: the operator deleted surplus for a waiting gang.
+	EvictionTold = "operator"
 	// EvictionPreempted: the job was stopped whole for a gang of a more important tier.
 	EvictionPreempted = "preempted"
 	// EvictionNodeLost: the node was gone, out of service or unreachable.
@@ -18,15 +18,15 @@ const (
 	EvictionDrained = "drained"
 	// EvictionKubelet: the kubelet ended the pod, for pressure on the node or its shutdown.
 	EvictionKubelet = "kubelet"
-	// EvictionRejected: a kubelet did not take the pod, or did not keep it when it started again.
+	// EvictionRejected: a kubelet refused the pod, or refused to keep it when the kubelet restarted.
 	EvictionRejected = "rejected"
 	// EvictionUnseen: surplus left while the operator was down.
-	EvictionUnseen = "unseen"
+	EvictionUnseen = "operator_down"
 	// EvictionOther: condition DisruptionTarget had another reason.
 	EvictionOther = "other"
 )
 
-// What cost a restart.
+// Why a restart counts, as metrics label it.
 const (
 	// RestartError: a worker failed, or its containers exited with an error.
 	RestartError = "error"
@@ -36,7 +36,7 @@ const (
 	RestartDeleted = "deleted"
 )
 
-// EvictionReasons are all reasons of evictions that Measure knows.
+// EvictionReasons are all values of label reason of evictions.
 func EvictionReasons() []string {
 	return []string{
 		EvictionScheduler, EvictionTold, EvictionPreempted, EvictionNodeLost, EvictionDrained, EvictionKubelet, EvictionRejected,
@@ -44,40 +44,40 @@ func EvictionReasons() []string {
 	}
 }
 
-// RestartCauses are all causes of restarts that Measure knows.
+// RestartCauses are all values of label cause of restarts.
 func RestartCauses() []string { return []string{RestartError, RestartOOM, RestartDeleted} }
 
-// Loss is what a decision's status records of a worker for the first time: that it was taken away, or the restarts that it
-// cost. Status itself does not keep it: an attempt that ends takes its members with it.
+// Loss is what a decision's status records about a worker for the first time: that it was taken away, or the restarts that it
+// cost. It is handed to metrics with the decision, because the status drops its members when an attempt ends.
 type Loss struct {
-	// Worker is its index.
+	// Worker is the index of the worker.
 	Worker int32
 	// Surplus is true for a worker beyond the core.
 	Surplus bool
 	// Eviction is why it was taken away, one of EvictionReasons; empty if it was not.
 	Eviction string
-	// Restarts is how many the job's status counts for it, and Cause is one of RestartCauses.
+	// Restarts is how many restarts status.restarts counts for it. Cause is one of RestartCauses.
 	Restarts int32
 	Cause    string
 }
 
-// noteEviction notes, for those who count, that a worker was taken away.
+// noteEviction notes for metrics that a worker was taken away.
 func (b *Books) noteEviction(index int32, reason string) {
 	b.Counted = append(b.Counted, Loss{Worker: index, Surplus: b.IsSurplus(index), Eviction: evictionReason(reason)})
 }
 
-// noteRejection notes, for those who count, that a node rejected a worker.
+// noteRejection notes for metrics that a node rejected a worker.
 func (b *Books) noteRejection(index int32) {
 	b.Counted = append(b.Counted, Loss{Worker: index, Surplus: b.IsSurplus(index), Eviction: EvictionRejected})
 }
 
-// noteRestarts notes, for those who count, restarts that status counts.
+// noteRestarts notes for metrics that status counts restarts.
 func (b *Books) noteRestarts(l *loss, restarts int32) {
 	cause := RestartError
-	switch reason := l.reason(); {
+	switch reason := l.oneWord(); {
 	case reason == oomKilled:
 		cause = RestartOOM
-	case reason == deleted && !l.inPlace:
+	case reason == Deleted && !l.inPlace:
 		cause = RestartDeleted
 	}
 	b.Counted = append(b.Counted, Loss{Worker: l.index, Surplus: b.IsSurplus(l.index), Restarts: restarts, Cause: cause})
@@ -86,13 +86,13 @@ func (b *Books) noteRestarts(l *loss, restarts int32) {
 const (
 	// oomKilled is the reason of a container that was killed because it was out of memory (k8s.io/kubernetes/pkg/kubelet).
 	oomKilled = "OOMKilled"
-	// evictionAPI is the reason of condition DisruptionTarget of a pod that was evicted by the eviction API
+	// evictionAPI is the reason of condition DisruptionTarget of a pod that was evicted through the eviction API
 	// (k8s.io/kubernetes/pkg/registry/core/pod/storage/eviction.go).
 	evictionAPI = "EvictionByEvictionAPI"
 )
 
-// evictionReason is one of EvictionReasons for the reason of a pod's condition DisruptionTarget, which may be any word, or for
-// one of ours.
+// evictionReason returns one of EvictionReasons for the reason of a pod's condition DisruptionTarget, which may be any word, or
+// for a reason of this package.
 func evictionReason(disruption string) string {
 	switch disruption {
 	case corev1.PodReasonPreemptionByScheduler:

@@ -5,16 +5,16 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// starved tells whether a worker ran out of memory of which it had been given less than it asked for. Nobody but the operator
-// is to blame for that.
-func (b *Books) starved(l *loss) bool {
+// ranOutOfCutMemory is true for a worker that ran out of memory after sizing had given it less than its template asks for. The
+// operator is to blame for that, so it costs the job no restart.
+func (b *Books) ranOutOfCutMemory(l *loss) bool {
 	return l.failure.OutOfMemory() && l.counted && sizing.Cut(b.Status.Sizing, sizing.Part{
 		Role: sizing.RoleOf(l.index), Container: l.failure.Container,
 	})
 }
 
-// noteOOM remembers that a container ran out of memory: in status where it had been given less than it asked for, so that it is
-// given all of it from the next attempt on, and for those who keep what the task uses.
+// noteOOM notes that a container ran out of memory, for the history of the task. If sizing had given it less than its template
+// asks for, status notes it too, so that the next attempt gives it all.
 func (b *Books) noteOOM(l *loss, r ruling) {
 	if !l.failure.OutOfMemory() || !l.counted {
 		return

@@ -8,16 +8,16 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// ruling is what a failure policy says of an occurrence.
+// ruling is what to do about an occurrence.
 type ruling struct {
 	action v1alpha1.FailureAction
-	// rule names the rule that decided; empty when none of the user's did.
+	// rule names the user's rule that decided; empty if the operator's default did.
 	rule string
-	// starved is true for a worker that ran out of memory of which it had been given less than it asked for.
+	// starved is true for a worker that ran out of memory after sizing gave it less than its template asks for.
 	starved bool
 }
 
-func matches(r *v1alpha1.FailureRule, o occurrence) bool {
+func ruleMatches(r *v1alpha1.FailureRule, o occurrence) bool {
 	switch {
 	case len(r.OnEvents) > 0 && !slices.Contains(r.OnEvents, o.event):
 		return false
@@ -25,9 +25,9 @@ func matches(r *v1alpha1.FailureRule, o occurrence) bool {
 		return false
 	case r.OnExitCodes != nil && !matchesCode(r.OnExitCodes, o.exitCode):
 		return false
-	case len(r.OnPodConditions) > 0 && !overlap(r.OnPodConditions, o.conditions):
+	case len(r.OnPodConditions) > 0 && !haveCommon(r.OnPodConditions, o.conditions):
 		return false
-	case len(r.OnReasons) > 0 && !overlap(r.OnReasons, o.reasons):
+	case len(r.OnReasons) > 0 && !haveCommon(r.OnReasons, o.reasons):
 		return false
 	}
 	return true
@@ -37,19 +37,19 @@ func matchesCode(c *v1alpha1.ExitCodes, code int32) bool {
 	return code != 0 && slices.Contains(c.Values, code) == (c.Operator == v1alpha1.ExitCodesIn)
 }
 
-func overlap(a, b []string) bool {
+func haveCommon(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// Outcome is the end, or the new attempt, that what happened in one evaluation leads to.
+// Outcome is the end or the new attempt that the losses of one evaluation lead to.
 type Outcome struct {
-	// Action is ActionFailJob, ActionCompleteJob or ActionRestartJob; empty when the job goes on as it is.
+	// Action is ActionFailJob, ActionCompleteJob or ActionRestartJob; empty if the job continues.
 	Action          v1alpha1.FailureAction
 	Reason, Message string
 }
 
-// weight orders outcomes: if one evaluation yields several, the one with the highest weight wins. What the user's rules say of
-// an end outweighs the budget.
+// weight orders outcomes: if one evaluation yields several, the one with the highest weight wins. An end by a rule of the user's
+// outweighs one by the budget, because the user wrote it for this case.
 func (o Outcome) weight() int {
 	switch {
 	case o.Action == "":
@@ -64,23 +64,24 @@ func (o Outcome) weight() int {
 	return 4
 }
 
-// ruleOn is what the policy says of a loss. A worker that was evicted before it ran never joined the rendezvous, so no peer has
-// to restart. A stranded worker did not complete its task.
+// ruleOn decides what to do about a loss.
 func (b *Books) ruleOn(l *loss) ruling {
 	switch {
 	case l.stranded, !l.ran && (l.disruption != "" || l.rejected):
+		// A stranded worker did not complete its task. A worker that was evicted before it ran never joined the rendezvous, so no
+		// peer has to restart.
 		return ruling{action: v1alpha1.ActionRestartWorker}
-	case b.starved(l):
+	case b.ranOutOfCutMemory(l):
 		return ruling{action: v1alpha1.ActionRestartJob, starved: true}
 	}
-	return b.rule(l.occurrence())
+	return b.matchRule(l.asOccurrence())
 }
 
-// rule finds the first rule that matches. Without one the worker is replaced, which is what torchrun wants.
-func (b *Books) rule(o occurrence) ruling {
+// matchRule returns the first rule that matches. Without one the worker is replaced, which torchrun's agents can absorb.
+func (b *Books) matchRule(o occurrence) ruling {
 	if policy := b.Spec.FailurePolicy; policy != nil {
 		for i := range policy.Rules {
-			if r := &policy.Rules[i]; matches(r, o) {
+			if r := &policy.Rules[i]; ruleMatches(r, o) {
 				name := r.Name
 				if name == "" {
 					name = strconv.Itoa(i)
@@ -90,7 +91,7 @@ func (b *Books) rule(o occurrence) ruling {
 		}
 	}
 	if b.Spec.Rendezvous.Backend == v1alpha1.BackendNone {
-		// Workers that know each other by name and number do not go on without one of them.
+		// Workers that know each other by name and number, as MPI's do, cannot continue without one of them.
 		switch {
 		case o.event == v1alpha1.OnPodEvicted, o.event == v1alpha1.OnNodeLost:
 			return ruling{action: v1alpha1.ActionRestartJob}
@@ -101,31 +102,32 @@ func (b *Books) rule(o occurrence) ruling {
 	return ruling{action: v1alpha1.ActionRestartWorker}
 }
 
+// leadTo makes o the outcome if it outweighs the one so far.
 func (b *Books) leadTo(o Outcome) {
 	if o.weight() > b.Outcome.weight() {
 		b.Outcome = o
 	}
 }
 
-// answer does what the policy says of a loss that was just recorded.
-func (b *Books) answer(l *loss, r ruling) {
+// applyRuling carries a ruling out for a loss that was just recorded.
+func (b *Books) applyRuling(l *loss, r ruling) {
 	by := "by rule " + strconv.Quote(r.rule) + " of the failure policy"
 	switch {
 	case r.starved:
-		by = "with the memory that they ask for, because one had been given less and ran out of it"
+		by = "with all the memory that they ask for, because one was given less and ran out of it"
 	case r.rule == "":
 		by = "because rendezvous.backend is None"
 	}
-	what := l.describe()
+	what := l.describeLoss()
 	switch r.action {
 	case v1alpha1.ActionFailJob:
 		b.leadTo(Outcome{r.action, v1alpha1.ReasonFailurePolicy, fmt.Sprintf("The job has failed %s: %s.", by, what)})
 	case v1alpha1.ActionCompleteJob:
 		b.leadTo(Outcome{r.action, v1alpha1.ReasonFailurePolicy, fmt.Sprintf("The job is complete %s: %s.", by, what)})
 	case v1alpha1.ActionRestartJob:
-		b.leadTo(Outcome{r.action, v1alpha1.ReasonRestarting, fmt.Sprintf("All workers are created anew %s: %s.", by, what)})
+		b.leadTo(Outcome{r.action, v1alpha1.ReasonRestarting, fmt.Sprintf("All workers are created again %s: %s.", by, what)})
 	case v1alpha1.ActionIgnore:
-		l.left = l.left || b.IsSurplus(l.index) // Without a whole core nobody trains.
+		l.left = l.left || b.IsSurplus(l.index) // A core worker is replaced all the same: without a whole core no worker trains.
 	case v1alpha1.ActionRestartWorker:
 	}
 }

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// sameFailureWindow is how close together two equal failures make a third one certain.
+	// sameFailureWindow is how close together two equal failures must be for a third one to be taken as certain.
 	sameFailureWindow = 10 * time.Minute
-	// incidentWindow is how long after a restart the first restart of each other worker is taken for the same incident: when
-	// worker 0 is lost its store dies with it and every agent exits, and which of them is noticed first is chance.
+	// incidentWindow is how long after a restart the first restart of each other worker belongs to the same incident. When worker 0
+	// is lost, its store dies with it and every agent exits; which of them is noticed first is chance.
 	incidentWindow = time.Minute
 	// FirstBackoff and LongestBackoff bound how long a failed pod stays, as evidence and as a brake, before it is replaced.
 	FirstBackoff, LongestBackoff = 10 * time.Second, 5 * time.Minute
 )
 
-// record books a loss of a member.
-func (b *Books) record(l *loss, m *v1alpha1.Member, r ruling) {
+// recordLoss writes a loss into the planned status.
+func (b *Books) recordLoss(l *loss, m *v1alpha1.Member, r ruling) {
 	if l.inPlace {
 		b.recordRestart(l, m, r)
 		return
 	}
 	if l.counted {
 		if l.index == 0 {
-			b.newIncident()
+			b.newIncident() // Its peers restart because of it, within the incident's window.
 		}
 		b.countRestarts(l, r, 1, m.Failures > 0)
 	}
@@ -58,8 +58,8 @@ func (b *Books) record(l *loss, m *v1alpha1.Member, r ruling) {
 	}
 }
 
-// recordRestart books containers that restarted in place. Those of different workers that belong to one incident are one
-// restart of the job.
+// recordRestart counts containers that restarted in place. The first restarts of different workers in one incident count as one
+// restart of the job; a second restart of one worker counts by itself, because nothing that happens once restarts it twice.
 func (b *Books) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
 	if m.UID != l.uid {
 		*m = v1alpha1.Member{Index: l.index, UID: l.uid, Failures: m.Failures, RetryTime: m.RetryTime}
@@ -85,6 +85,7 @@ func (b *Books) newIncident() {
 	b.Status.Incident = &next
 }
 
+// recordEviction notes that surplus gave way, from which its cooldown is measured.
 func (b *Books) recordEviction(l *loss) {
 	if b.Status.Elasticity == nil {
 		b.Status.Elasticity = &v1alpha1.ElasticityStatus{}
@@ -94,46 +95,49 @@ func (b *Books) recordEviction(l *loss) {
 		e.Evicted = append(e.Evicted, l.index)
 		slices.Sort(e.Evicted)
 	}
-	// Rounded up, so that the cooldown is never shorter than asked.
-	e.GaveWayTo = ""
+	e.GaveWayTo = "" // Release sets it for an eviction by the operator.
+	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
 	t := metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	e.LastEvictionTime, e.LastEvictionReason = &t, text.Clip(l.eviction, 256)
 }
 
-// countRestarts books restarts against the budget, and gives the job up when it is spent or when the same failure comes again.
-// A rule of the user's that says to go on is trusted over the latter.
+// countRestarts counts restarts against the budget, and fails the job if the budget is spent or the same failure comes twice.
+// again is true if the worker has failed before.
 func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	b.noteProgress(l.progress)
 	if r.starved {
-		return // That was our doing.
+		return // Sizing caused it, not the job.
 	}
 	before := b.Job.Status.LastFailure
 	b.Status.Restarts += restarts
 	b.noteRestarts(l, restarts)
 	b.Status.LastFailure = &v1alpha1.WorkerFailure{
 		Worker: l.index, Time: b.Time(), ExitCode: l.failure.ExitCode,
-		Reason: text.Clip(l.reason(), 256), Message: text.Clip(l.failure.LastLine(), 1024), InPlace: l.inPlace,
+		Reason: text.Clip(l.oneWord(), 256), Message: text.Clip(l.failure.LastLine(), 1024), InPlace: l.inPlace,
 		LostSince: b.LostSince(),
 	}
 	limit := ptr.Deref(b.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
 	b.Status.RestartTimes = slices.DeleteFunc(b.Status.RestartTimes, func(t metav1.Time) bool {
-		return !t.Add(b.window()).After(b.Now)
+		return !t.Add(b.restartWindow()).After(b.Now)
 	})
 	for range min(restarts, limit+1-int32(len(b.Status.RestartTimes))) {
 		b.Status.RestartTimes = append(b.Status.RestartTimes, b.Time())
 	}
 	if n := len(b.Status.RestartTimes); n > int(limit) {
 		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonTooManyRestarts, fmt.Sprintf(
-			"%d restarts within %s are more than runPolicy.maxRestarts (%d) allows; the last: %s.", n, b.window(), limit, l.describe())})
+			"%d restarts within %s are more than runPolicy.maxRestarts (%d) allows. The last: %s.",
+			n, b.restartWindow(), limit, l.describeLoss())})
 	}
+	// A rule of the user's that says to continue is trusted more: its author knows this failure.
 	if r.rule == "" && again && before != nil && !b.progressed && sameFailure(before, b.Status.LastFailure) &&
 		b.Now.Sub(before.Time.Time) < sameFailureWindow {
 		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonSameFailureTwice, fmt.Sprintf(
-			"The same failure twice within %s, and no progress in between: %s.", sameFailureWindow, l.describe())})
+			"The same failure happened twice within %s, without progress in between: %s.", sameFailureWindow, l.describeLoss())})
 	}
 }
 
-// noteProgress forgives the restarts before progress that the training reported.
+// noteProgress clears the restart budget if the training has reported progress. It runs only when a restart is counted: a
+// training may report every step, and to write each to status would cost a write per step.
 func (b *Books) noteProgress(reported int64) {
 	if master := b.At[0]; master != nil {
 		reported = max(reported, master.Progress)
@@ -146,12 +150,12 @@ func (b *Books) noteProgress(reported int64) {
 	b.progressed = true
 }
 
-func (b *Books) window() time.Duration {
+func (b *Books) restartWindow() time.Duration {
 	return time.Duration(ptr.Deref(b.Spec.RunPolicy.WindowSeconds, v1alpha1.DefaultWindowSeconds)) * time.Second
 }
 
-// sameFailure tells whether two failures are equal in what they say, numbers apart, which may be times, ranks and addresses. One
-// that says nothing is like no other.
+// sameFailure is true for failures with equal messages, exit codes and reasons. Numbers in messages are ignored, because they may
+// be times, ranks or addresses. A failure without a message is never the same: exit code 1 is what every Python exception gives.
 func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
 	return a.Message != "" && numbers.ReplaceAllString(a.Message, "#") == numbers.ReplaceAllString(b.Message, "#") &&
 		a.ExitCode == b.ExitCode && a.Reason == b.Reason
@@ -159,7 +163,8 @@ func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
 
 var numbers = regexp.MustCompile(`(0x)?[0-9][0-9a-f]*`)
 
-// Backoff is how long a pod that failed for the nth time in a row stays.
+// Backoff is how long a pod that failed for the nth time in a row stays before it is replaced: FirstBackoff, doubled with each
+// failure up to LongestBackoff.
 func Backoff(failures int32) time.Duration {
 	d := FirstBackoff
 	for range failures - 1 {

@@ -10,18 +10,17 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// A kubelet may reject a pod that a scheduler has bound to its node: a device plugin does not answer, or another pod was
-// quicker. That says something of the node, and nothing of the training. So a rejection costs no restart. The worker is created
-// anew after a back-off, and the job avoids the node for a time: the scheduler, which does not know, would choose it again.
+// A kubelet may reject a pod that a scheduler has bound to its node, because a device plugin does not answer or another pod was
+// quicker. That says something about the node and nothing about the training, so a rejection costs no restart. The worker is
+// created again after a back-off, and the job avoids the node for a time, because the scheduler would choose it again.
 
 const (
-	// FirstAvoidance is how long a job avoids a node that rejected a worker of it. It doubles with each rejection by the same node
-	// up to LongestAvoidance, and the node's rejections are forgotten that long after it may be used again.
+	// FirstAvoidance is how long a job avoids a node that rejected one of its workers. It doubles with each rejection by the same
+	// node up to LongestAvoidance. A node's rejections are forgotten LongestAvoidance after it may be used again.
 	FirstAvoidance, LongestAvoidance = 10 * time.Minute, time.Hour
 )
 
-// recordRejection books a rejection: the worker's back-off, and the node that the job avoids from now on. Where it avoids as many
-// nodes as status holds, the worker is created anew all the same.
+// recordRejection notes a rejection: the worker's back-off, and the node that the job avoids from now on.
 func (b *Books) recordRejection(l *loss, m *v1alpha1.Member) {
 	m.Rejections++
 	retry := metav1.NewTime(b.Now.Add(Backoff(m.Rejections)).Truncate(time.Second))
@@ -30,7 +29,7 @@ func (b *Books) recordRejection(l *loss, m *v1alpha1.Member) {
 	at := slices.IndexFunc(avoided, func(n v1alpha1.AvoidedNode) bool { return n.Name == l.node })
 	if at < 0 {
 		if len(avoided) >= v1alpha1.MaxAvoidedNodes {
-			return
+			return // The list is full: the worker is created again after its back-off and may land on this node.
 		}
 		avoided, at = append(avoided, v1alpha1.AvoidedNode{Name: l.node}), len(avoided)
 	}
@@ -43,7 +42,7 @@ func (b *Books) recordRejection(l *loss, m *v1alpha1.Member) {
 	b.Status.AvoidedNodes = avoided
 }
 
-// Avoidance is how long a node is avoided that rejected workers for the nth time.
+// Avoidance is how long a job avoids a node after its nth rejection, from FirstAvoidance to LongestAvoidance.
 func Avoidance(rejections int32) time.Duration {
 	d := FirstAvoidance
 	for range rejections - 1 {

@@ -10,12 +10,12 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// sameMoment is how long after worker 0 was lost its peers notice at most, and before the operator sees which was first.
+// sameMoment is within what time peers notice that worker 0 was lost. Their restarts may be seen before worker 0's.
 const sameMoment = 10 * time.Second
 
-// judgeSuccesses says of each success that the losses of an evaluation are whether it is a stranded worker's. Once worker 0 has
-// succeeded, the training has come to its end, and nobody is stranded any more.
+// judgeSuccesses decides for each success among the losses whether it is that of a stranded worker.
 func (b *Books) judgeSuccesses(members []v1alpha1.Member, losses []loss) {
+	// Once worker 0 has succeeded the training is over, and a success is just that.
 	ended := len(b.At) > 0 && b.At[0] != nil && b.At[0].Succeeded() || len(members) > 0 && members[0].Completed
 	together := b.lossOfStore(losses) != nil
 	for i := range members {
@@ -32,9 +32,9 @@ func (b *Books) judgeSuccesses(members []v1alpha1.Member, losses []loss) {
 	}
 }
 
-// strand marks the workers that the losses of an evaluation have stranded: those that live and have not restarted since worker 0
-// was lost. Those that had succeeded before are called back.
-func (b *Books) strand(members []v1alpha1.Member, losses []loss) {
+// markStranded marks the workers that may succeed without a finished training because worker 0 was lost: those that live and have
+// not restarted since. Workers that succeeded before are needed again, so they are replaced.
+func (b *Books) markStranded(members []v1alpha1.Member, losses []loss) {
 	lost := b.lossOfStore(losses)
 	if lost == nil {
 		return
@@ -45,7 +45,7 @@ func (b *Books) strand(members []v1alpha1.Member, losses []loss) {
 		own := slices.IndexFunc(losses, func(l loss) bool { return l.index == m.Index && (l.inPlace || l.again) })
 		together := lost.inPlace && m.Incident == members[0].Incident && b.Now.Sub(b.Status.Incident.Time.Time) <= sameMoment
 		switch {
-		case own >= 0 || together: // It has restarted for that.
+		case own >= 0 || together: // It has restarted already, because of this loss.
 		case m.Completed:
 			m.Left, m.Completed = false, false
 		case m.UID != "" && !m.Lost:
@@ -54,7 +54,7 @@ func (b *Books) strand(members []v1alpha1.Member, losses []loss) {
 	}
 }
 
-// lossOfStore is the loss of worker 0 with which the store went at which workers had met; nil if there is none.
+// lossOfStore is the loss of worker 0 that took the rendezvous store with it; nil if there was none.
 func (b *Books) lossOfStore(losses []loss) *loss {
 	at := slices.IndexFunc(losses, func(l loss) bool {
 		return l.index == 0 && !l.completed && (l.inPlace || l.ran) && b.losesStore(&l)
@@ -65,10 +65,10 @@ func (b *Books) lossOfStore(losses []loss) *loss {
 	return &losses[at]
 }
 
-// losesStore tells whether the store went with a loss of worker 0: not if another container of its pod restarted.
+// losesStore is true if a loss of worker 0 took the rendezvous store with it. A restart of another container of its pod did not.
 func (b *Books) losesStore(l *loss) bool {
 	containers := b.Spec.Template.Spec.Containers
 	return !l.inPlace || l.failure.Container == "" ||
-		len(containers) == 0 || // The guard has yet to speak of that.
+		len(containers) == 0 || // An invalid spec, which phase "find an obstacle" reports later.
 		l.failure.Container == containers[rendezvous.TrainerIndex(containers)].Name
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/podstate"
 )
 
-// Reasons of condition DisruptionTarget that stand for a lost node: of kube-controller-manager's pod garbage collector, for a pod
-// whose node is gone or out of service, and of its taint eviction, for one whose node is unreachable.
+// Reasons of condition DisruptionTarget that mean a lost node. Both are kube-controller-manager's: of its pod garbage collector,
+// for a pod whose node is gone or out of service, and of its taint eviction, for one whose node is unreachable.
 const (
 	reasonNodeGone = "DeletionByPodGC"
 	reasonTaint    = "DeletionByTaintManager"
 )
 
-// event is what happened, in the words of the failure policy.
-func (l *loss) event() v1alpha1.FailureEvent {
+// failureEvent is what happened, in the words of the failure policy.
+func (l *loss) failureEvent() v1alpha1.FailureEvent {
 	switch {
 	case l.completed:
 		return v1alpha1.OnTaskCompleted
@@ -36,8 +36,9 @@ type occurrence struct {
 	reasons    []string
 }
 
-func (l *loss) occurrence() occurrence {
-	o := occurrence{index: l.index, event: l.event(), exitCode: l.failure.ExitCode, conditions: l.conditions}
+// asOccurrence is the loss as rules see it.
+func (l *loss) asOccurrence() occurrence {
+	o := occurrence{index: l.index, event: l.failureEvent(), exitCode: l.failure.ExitCode, conditions: l.conditions}
 	for _, reason := range []string{l.disruption, l.failure.Reason} {
 		if reason != "" {
 			o.reasons = append(o.reasons, reason)
@@ -46,8 +47,8 @@ func (l *loss) occurrence() occurrence {
 	return o
 }
 
-// reason is one word for what happened.
-func (l *loss) reason() string {
+// oneWord is one word for what happened, for status.lastFailure.reason.
+func (l *loss) oneWord() string {
 	switch {
 	case l.disruption != "":
 		return l.disruption
@@ -56,11 +57,11 @@ func (l *loss) reason() string {
 	case l.failure.ExitCode != 0:
 		return "Error"
 	}
-	return deleted
+	return Deleted
 }
 
-// describe says what happened to the worker: "worker 3 failed with exit code 1 (Error): last line".
-func (l *loss) describe() string {
+// describeLoss says what happened to the worker: "worker 3 failed with exit code 1 (Error): last line".
+func (l *loss) describeLoss() string {
 	who := fmt.Sprintf("worker %d", l.index)
 	switch {
 	case l.completed:

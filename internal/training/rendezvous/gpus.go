@@ -6,12 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// GPUs counts the GPUs that a container sees. Limits are read before requests; for extended resources they are equal where
-// both are given. Devices of NVIDIA, AMD and Intel count, and so do slices of one and shared ones: to the training each is a
-// device. How much of it a container gets, in memory or cores, is no number of devices; a container that asks for a share by
-// memory alone, of plugins that know no other way, sees one.
+// GPUs counts the GPUs that a container sees: devices of NVIDIA, AMD and Intel, slices of devices, and shared devices, because
+// each is a device to the training. A container that asks for a share by memory alone sees one.
 func GPUs(c *corev1.Container) int64 {
-	asked := c.Resources.Limits
+	asked := c.Resources.Limits // For extended resources limits and requests are equal where both are given.
 	if len(asked) == 0 {
 		asked = c.Resources.Requests
 	}
@@ -40,7 +38,7 @@ func isGPU(resource string) bool {
 	return strings.HasPrefix(resource, "nvidia.com/mig-")
 }
 
-// isPart tells whether the resource is part of one GPU.
+// isPart is true for a resource that is an amount of one GPU and not a number of GPUs.
 func isPart(resource string) bool {
 	return resource == "volcano.sh/gpu-memory" || resource == "aliyun.com/gpu-mem"
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Names and forms of Volcano's job plugins env, svc and mpi (pkg/controllers/job/plugins), as of a Volcano Job that has a task
-// master of one and a task worker of all others.
+// Names and formats of Volcano's job plugins env, svc and mpi (pkg/controllers/job/plugins), for a Volcano Job with one task
+// "master" of one pod and one task "worker" of all others. Images made for Volcano Jobs run unchanged with them.
 const (
 	masterHosts = "VC_MASTER_HOSTS"
 	masterNum   = "VC_MASTER_NUM"
@@ -19,14 +19,14 @@ const (
 	workerNum   = "VC_WORKER_NUM"
 )
 
-// HostsName is the name of the ConfigMap that tells the workers of a job who there is.
+// HostsName is the name of the ConfigMap that lists the workers of a job.
 func HostsName(job string) string { return job + "-hosts" }
 
 // ShortHost is the name of worker i within its namespace, as Volcano's hosts files have it.
 func ShortHost(job string, i int32) string { return WorkerName(job, i) + "." + ServiceName(job) }
 
-// Hosts is the content of that ConfigMap for the workers of these indices, which rise from 0. Its files are hosts, one host per
-// line, hostfile, the same with Open MPI's slots, and Volcano's master.host and worker.host; the other keys become variables.
+// Hosts is the content of that ConfigMap for workers of rising indices, the first of which is 0. Files: hosts has one host per
+// line, hostfile the same with Open MPI's slots, master.host and worker.host are Volcano's. The other keys become variables.
 func Hosts(job string, indices []int32, slots func(i int32) int64) map[string]string {
 	names, lines := make([]string, len(indices)), &strings.Builder{}
 	for n, i := range indices {
@@ -46,11 +46,11 @@ func Hosts(job string, indices []int32, slots func(i int32) int64) map[string]st
 	}
 }
 
-// PlainEnv returns the variables of worker i's containers where torchrun has no part in it: Volcano's, whose index is that within
-// the task, and JAX's, which count the core. Lists of hosts stand in the ConfigMap, because a pod with a thousand names in its
-// environment is too large to have a thousand of; they are as of the container's start.
+// PlainEnv returns the variables of worker i's containers in a job without torchrun: Volcano's, and JAX's, which count the core.
 func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32) []corev1.EnvVar {
-	inTask := strconv.Itoa(int(max(0, i-1)))
+	inTask := strconv.Itoa(int(max(0, i-1))) // Volcano counts within the task, and worker 1 is the first of task "worker".
+	// Lists of hosts are read from the ConfigMap when the container starts: a thousand pods with a thousand names each in their
+	// environment would be too much for the API server.
 	listed := func(name, key string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: HostsName(job.Name)}, Key: key,
@@ -71,11 +71,11 @@ func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus,
 	return vars
 }
 
-// Missing are those of the variables that are not among what the user set.
+// Missing returns the variables that the user has not set.
 func Missing(vars, set []corev1.EnvVar) []corev1.EnvVar {
 	var missing []corev1.EnvVar
 	for _, v := range vars {
-		if !has(set, v.Name) {
+		if !hasVariable(set, v.Name) {
 			missing = append(missing, v)
 		}
 	}

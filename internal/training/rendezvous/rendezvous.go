@@ -1,6 +1,6 @@
-// Package rendezvous is what Tideline says to torchrun, and to other ways of training: the names by which workers find each
-// other, and the environment of their containers. Its facts about torchrun are from PyTorch's torch/distributed/run.py (every
-// option --some-name reads PET_SOME_NAME) and elastic/rendezvous/c10d_rendezvous_backend.py.
+// Package rendezvous gives workers the names by which they find each other, and the environment of their containers, for torchrun
+// and for trainings without it. Its facts about torchrun are from PyTorch's torch/distributed/run.py (every option --some-name
+// reads PET_SOME_NAME) and elastic/rendezvous/c10d_rendezvous_backend.py.
 package rendezvous
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// maxRestarts is generous because losing a peer costs every survivor one of torchrun's restarts, and growing may cost one
-// too; whether the job gives up is the operator's decision.
+// maxRestarts is generous because the loss of a peer costs every survivor one of torchrun's restarts, and growing may cost one
+// too. The operator, not torchrun, decides when the job gives up.
 const maxRestarts = 100
 
 const (
 	// shutdownTimeout is how long after SIGTERM torchrun kills its processes by itself, in seconds
 	// (torch.distributed.elastic.agent).
 	shutdownTimeout = 30
-	// shutdownMargin is how much earlier than the grace torchrun must have ended its processes, in seconds.
+	// shutdownMargin is how long before the end of the grace torchrun must have ended its processes, in seconds.
 	shutdownMargin = 5
 )
 
@@ -32,7 +32,7 @@ func WorkerName(job string, i int32) string {
 	return job + "-worker-" + strconv.Itoa(int(i))
 }
 
-// WorkerIndex is the index of the job's worker of that pod name; false for the name of no worker.
+// WorkerIndex is the index of the job's worker with that pod name; false if no worker has that name.
 func WorkerIndex(job, pod string) (int32, bool) {
 	i, err := strconv.ParseInt(strings.TrimPrefix(pod, job+"-worker-"), 10, 32)
 	if err != nil || i < 0 || i >= v1alpha1.MaxWorkers || pod != WorkerName(job, int32(i)) {
@@ -44,12 +44,12 @@ func WorkerIndex(job, pod string) (int32, bool) {
 // ServiceName is the name of the headless Service that gives workers their DNS names.
 func ServiceName(job string) string { return job + "-workers" }
 
-// WorkerHost is the DNS name of worker i. It outlives the pod: a worker created anew is found under the same name.
+// WorkerHost is the DNS name of worker i. It outlives the pod: a worker that is created again is found under the same name.
 func WorkerHost(namespace, job string, i int32) string {
 	return WorkerName(job, i) + "." + ServiceName(job) + "." + namespace + ".svc"
 }
 
-// TrainerIndex returns which of the containers trains.
+// TrainerIndex returns the index of the container that trains: the one named trainer, else the first.
 func TrainerIndex(containers []corev1.Container) int {
 	for i := range containers {
 		if containers[i].Name == v1alpha1.TrainerContainer {
@@ -59,7 +59,8 @@ func TrainerIndex(containers []corev1.Container) int {
 	return 0
 }
 
-// Processes is how many training processes a worker runs: as the job says, else one for each GPU of its training container.
+// Processes is how many training processes a worker runs: nprocPerNode of the job, else one for each GPU of its training
+// container, at least one.
 func Processes(job *v1alpha1.ElasticTrainingJob, trainer *corev1.Container) int64 {
 	if n := job.Spec.NprocPerNode; n != nil {
 		return int64(*n)
@@ -67,7 +68,7 @@ func Processes(job *v1alpha1.ElasticTrainingJob, trainer *corev1.Container) int6
 	return max(1, GPUs(trainer))
 }
 
-// Torchrun tells whether the workers meet by torchrun's own rendezvous.
+// Torchrun is true if the workers meet by torchrun's rendezvous.
 func Torchrun(job *v1alpha1.ElasticTrainingJob) bool {
 	return job.Spec.Rendezvous.Backend != v1alpha1.BackendNone
 }
@@ -84,24 +85,25 @@ func TorchrunEnv(
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: endpoint},
 		{Name: "PET_RDZV_ID", Value: string(job.UID) + "-" + attempt.ID()},
-		{Name: "PET_RDZV_CONF", Value: conf(job.Spec.Rendezvous, i)},
-		// Ranks follow sorted addresses, so worker 0 is rank 0.
+		{Name: "PET_RDZV_CONF", Value: rendezvousConf(job.Spec.Rendezvous, i)},
+		// torchrun assigns ranks by sorted addresses, so worker 0 is rank 0.
 		{Name: "PET_LOCAL_ADDR", Value: WorkerHost(job.Namespace, job.Name, i)},
 	}
+	// By default torchrun kills its processes before a longer grace is over, and with them the checkpoint.
 	if grace := ptr.Deref(job.Spec.Checkpoint.GraceSeconds, 0); grace > shutdownTimeout+shutdownMargin {
-		if name := "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"; !has(trainer.Env, name) {
+		if name := "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"; !hasVariable(trainer.Env, name) {
 			vars = append(vars, corev1.EnvVar{Name: name, Value: strconv.Itoa(int(grace - shutdownMargin))})
 		}
 	}
-	if !has(trainer.Env, "PET_MAX_RESTARTS") {
+	if !hasVariable(trainer.Env, "PET_MAX_RESTARTS") {
 		vars = append(vars, corev1.EnvVar{Name: "PET_MAX_RESTARTS", Value: strconv.Itoa(maxRestarts)})
 	}
 	return vars
 }
 
-// conf is PET_RDZV_CONF. is_host is said explicitly because torch's own detection compares host names, which is unreliable
-// in pods.
-func conf(r v1alpha1.Rendezvous, i int32) string {
+// rendezvousConf is PET_RDZV_CONF. It sets is_host, because torch's own detection compares host names, which is unreliable in
+// pods.
+func rendezvousConf(r v1alpha1.Rendezvous, i int32) string {
 	isHost := 0
 	if i == 0 {
 		isHost = 1
@@ -118,7 +120,7 @@ func conf(r v1alpha1.Rendezvous, i int32) string {
 	return strings.Join(pairs, ",")
 }
 
-// The range of ports for jobs on the host's network: below those of NodePorts and those that kernels give out by themselves.
+// The range of ports for jobs on the host's network: below NodePorts and the ephemeral ports of kernels.
 const (
 	firstHostPort = 20000
 	hostPorts     = 10000
@@ -137,12 +139,12 @@ func Port(job *v1alpha1.ElasticTrainingJob) int32 {
 	_, _ = h.Write([]byte(job.UID)) // A hash cannot fail to be written.
 	port := firstHostPort + int32(h.Sum32()%(hostPorts-1))
 	if port >= v1alpha1.DefaultPort {
-		port++
+		port++ // 29400 is what everything else uses that runs torchrun on the host.
 	}
 	return port
 }
 
-func has(env []corev1.EnvVar, name string) bool {
+func hasVariable(env []corev1.EnvVar, name string) bool {
 	for i := range env {
 		if env[i].Name == name {
 			return true
@@ -151,8 +153,8 @@ func has(env []corev1.EnvVar, name string) bool {
 	return false
 }
 
-// Service returns the spec of the headless Service. It publishes addresses that are not ready, because workers must find
-// worker 0 before anything is ready.
+// Service returns the spec of the headless Service. It publishes addresses that are not ready, because workers must find worker 0
+// before any of them is.
 func Service(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
 	return corev1.ServiceSpec{
 		ClusterIP:                corev1.ClusterIPNone,

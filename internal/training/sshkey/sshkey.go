@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// New returns a new Ed25519 key pair, in the formats of OpenSSH: the private key not enciphered, and the public key as a line of
-// authorized_keys with the comment. It fails only if the comment is not one line.
+// New returns a new Ed25519 key pair in the formats of OpenSSH: the private key without a passphrase, and the public key as a
+// line of authorized_keys with the comment. It fails if the comment is not one line.
 func New(comment string) (private, public []byte, err error) {
 	for _, c := range comment {
 		if c < ' ' {

@@ -5,23 +5,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// require adds a requirement of a node's labels to every alternative of the pod's required node affinity.
-func require(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
-	restrict(spec, func(term *corev1.NodeSelectorTerm) { term.MatchExpressions = append(term.MatchExpressions, r) })
+// requireLabel adds a requirement on node labels to every alternative of the pod's required node affinity.
+func requireLabel(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
+	restrictNodes(spec, func(term *corev1.NodeSelectorTerm) { term.MatchExpressions = append(term.MatchExpressions, r) })
 }
 
-// avoid keeps the pod off a node.
-func avoid(spec *corev1.PodSpec, node string) {
-	restrict(spec, func(term *corev1.NodeSelectorTerm) {
+// avoidNode keeps the pod off a node. A preference would not do: Volcano's binpack would send it back to the node that has room
+// because it takes no pods.
+func avoidNode(spec *corev1.PodSpec, node string) {
+	restrictNodes(spec, func(term *corev1.NodeSelectorTerm) {
 		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{
 			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{node},
 		})
 	})
 }
 
-// restrict narrows every alternative of the pod's required node affinity. An alternative that says nothing matches no node, and
-// stays so.
-func restrict(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) {
+// restrictNodes narrows every alternative of the pod's required node affinity.
+func restrictNodes(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) {
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
@@ -36,6 +36,7 @@ func restrict(spec *corev1.PodSpec, narrow func(*corev1.NodeSelectorTerm)) {
 	}
 	terms := (*required).NodeSelectorTerms
 	for i := range terms {
+		// An empty alternative matches no node. With a requirement added it would match some.
 		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 {
 			narrow(&terms[i])
 		}

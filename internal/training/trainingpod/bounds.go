@@ -11,26 +11,25 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// CheckProtection returns that a job asks for its surplus to be left alone for longer than its tier allows; nil for one that does
-// not.
+// CheckProtection returns an error if the job's minSurplusRunSeconds is more than its tier allows.
 func CheckProtection(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) *field.Error {
 	asked, most := ptr.Deref(job.Elasticity.MinSurplusRunSeconds, 0), tier.MaxMinSurplusRunSeconds
 	if asked <= most {
 		return nil
 	}
 	return field.Invalid(field.NewPath("spec", "elasticity", "minSurplusRunSeconds"), asked, fmt.Sprintf(
-		"is more than the %d s for which the operator's configuration lets surplus of tier %s be left alone while gangs wait "+
-			"(tiers[].maxMinSurplusRunSeconds): lower it, or ask for the limit to be raised", most, tier.Name))
+		"must be at most %d s in tier %s, because gangs wait that long (tiers[].maxMinSurplusRunSeconds of the operator's "+
+			"configuration): lower it, or ask an administrator to raise the limit", most, tier.Name))
 }
 
-// CheckJobGrace returns where workers of a job ask for more time to leave than the operator's configuration allows: by the
-// template, or for a checkpoint.
+// CheckJobGrace returns an error for each grace period of the job, for termination and for a checkpoint, that is longer than the
+// operator's configuration allows.
 func CheckJobGrace(job *v1alpha1.ElasticTrainingJobSpec, limits config.Limits) field.ErrorList {
 	return append(checkGrace(&job.Template.Spec, limits),
 		graceWithin(field.NewPath("spec", "checkpoint", "graceSeconds"), int64(ptr.Deref(job.Checkpoint.GraceSeconds, 0)), limits)...)
 }
 
-// CheckMergeGrace returns what CheckJobGrace does, of the template of a merge.
+// CheckMergeGrace is CheckJobGrace for the template of a merge.
 func CheckMergeGrace(job *v1alpha1.MergeJobSpec, limits config.Limits) field.ErrorList {
 	return checkGrace(&job.Template.Spec, limits)
 }
@@ -44,6 +43,7 @@ func graceWithin(at *field.Path, asked int64, limits config.Limits) field.ErrorL
 	if asked <= int64(limits.MaxGraceSeconds) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, asked, fmt.Sprintf("is more than the %d s that the operator's configuration gives who "+
-		"leaves (limits.maxGraceSeconds): lower it, or ask for the limit to be raised", limits.MaxGraceSeconds))}
+	return field.ErrorList{field.Invalid(at, asked, fmt.Sprintf("must be at most %d s, because others wait that long for the room "+
+		"(limits.maxGraceSeconds of the operator's configuration): lower it, or ask an administrator to raise the limit",
+		limits.MaxGraceSeconds))}
 }

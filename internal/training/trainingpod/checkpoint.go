@@ -12,8 +12,9 @@ import (
 // podVolume is the volume that shows a pod's own annotations to its training container.
 const podVolume = "tideline-pod"
 
-// checkpoint lets the training see when it is asked for a checkpoint, and surplus train on while worker 0 saves one.
-func (b Blueprint) checkpoint(pod *corev1.Pod, trainer *corev1.Container, i int32) {
+// prepareCheckpoint mounts a file that shows the training when a checkpoint is requested, and gives workers the time to end after
+// it. The file needs no rights and no sidecar: the kubelet writes it from the pod's annotation.
+func (b Blueprint) prepareCheckpoint(pod *corev1.Pod, trainer *corev1.Container, i int32) {
 	grace := ptr.Deref(b.Job.Spec.Checkpoint.GraceSeconds, 0)
 	if grace == 0 {
 		return
@@ -29,7 +30,8 @@ func (b Blueprint) checkpoint(pod *corev1.Pod, trainer *corev1.Container, i int3
 	trainer.VolumeMounts = append(trainer.VolumeMounts, corev1.VolumeMount{
 		Name: podVolume, MountPath: path.Dir(v1alpha1.CheckpointFile), ReadOnly: true,
 	})
-	// What the container needs to end by itself is at least the grace, and comes after the sleep of one that is evicted.
+	// The container may take at least the grace to end. Surplus that Volcano evicts first sleeps for the grace, during which it
+	// trains on while worker 0 saves.
 	end := max(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds), int64(grace))
 	if i >= b.Attempt.MinReplicas {
 		if trainer.Lifecycle == nil {

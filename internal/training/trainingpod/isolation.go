@@ -5,12 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NetworkPolicy lets workers of the job connect to each other, on any port, and nobody else. Templates cannot have the label that
-// it selects by. What workers connect to is not limited: data and stores of checkpoints are anywhere.
+// NetworkPolicy allows only workers of the job to connect to its workers, on any port. Webhooks refuse templates with the label
+// that it selects by. Outgoing connections are not limited, because data and checkpoints may be anywhere.
 func (b Blueprint) NetworkPolicy() *networkingv1.NetworkPolicy {
-	workers := metav1.LabelSelector{MatchLabels: b.labels()}
+	workers := metav1.LabelSelector{MatchLabels: b.jobLabels()}
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: b.meta(b.unreadName("isolated")),
+		ObjectMeta: b.objectMeta(b.unreadName("isolated")),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: workers,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},

@@ -12,7 +12,7 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// Where workers of backend None find what they are told. Volcano's Jobs look for it in a folder of their own.
+// Where workers of backend None find their files. Images made for Volcano Jobs look in Volcano's folder.
 const (
 	filesPath   = "/etc/tideline"
 	volcanoPath = "/etc/volcano"
@@ -20,11 +20,11 @@ const (
 
 	hostsVolume = "tideline-hosts"
 	sshVolume   = "tideline-ssh"
-	// sshMode is what ssh accepts of a private key: readable by its owner alone.
+	// sshMode is the mode of a private key that ssh accepts: readable by its owner alone.
 	sshMode = 0o400
 )
 
-// Keys of the Secret, and the names of their files, which are those that ssh and sshd know.
+// Keys of the Secret. Their files have the names that ssh and sshd know.
 const (
 	sshPrivateKey     = corev1.SSHAuthPrivateKey
 	sshPublicKey      = "ssh-publickey"
@@ -32,7 +32,7 @@ const (
 	sshConfig         = "config"
 )
 
-// preparePlain tells a worker of its peers without torchrun: all its containers, as Volcano does.
+// preparePlain gives all containers of a worker without torchrun the list of hosts, and the training container its key pair.
 func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	vars := rendezvous.PlainEnv(b.Job, b.Attempt, i)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -62,15 +62,15 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	}})
 }
 
-// Mount mounts a volume read-only where the user has mounted nothing.
+// Mount mounts a volume read-only, unless the user has mounted something at that path.
 func Mount(c *corev1.Container, volume, path string) {
 	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true})
 	}
 }
 
-// Hosts is what the ConfigMap of the job must say: the whole core, whose names are good also while a worker is created anew, and
-// these indices of the surplus, which rise.
+// Hosts is the content of the job's ConfigMap of hosts: the whole core, whose names hold while a worker is created again, and the
+// surplus of these rising indices.
 func (b Blueprint) Hosts(surplus []int32) map[string]string {
 	indices := make([]int32, 0, int(b.Attempt.MinReplicas)+len(surplus))
 	for i := range b.Attempt.MinReplicas {
@@ -91,16 +91,16 @@ func (b Blueprint) Hosts(surplus []int32) map[string]string {
 
 // HostsMap is the ConfigMap with these data.
 func (b Blueprint) HostsMap(data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: b.meta(rendezvous.HostsName(b.Job.Name)), Data: data}
+	return &corev1.ConfigMap{ObjectMeta: b.objectMeta(rendezvous.HostsName(b.Job.Name)), Data: data}
 }
 
 // SSHSecret is the Secret with a key pair, in OpenSSH's formats.
 func (b Blueprint) SSHSecret(private, public []byte) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: b.meta(b.sshName()), Type: corev1.SecretTypeSSHAuth, Immutable: ptr.To(true),
+		ObjectMeta: b.objectMeta(b.sshName()), Type: corev1.SecretTypeSSHAuth, Immutable: ptr.To(true),
 		Data: map[string][]byte{
 			sshPrivateKey: private, sshPublicKey: public, sshAuthorizedKeys: public,
-			// Workers are created anew under their names, so there is no host key to know.
+			// A worker that is created again has a new host key under its old name, so keys are not checked.
 			sshConfig: []byte("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n" +
 				"IdentityFile " + sshPath + "/id_ed25519\n"),
 		},
@@ -110,16 +110,17 @@ func (b Blueprint) SSHSecret(private, public []byte) *corev1.Secret {
 // sshName is the name of that Secret.
 func (b Blueprint) sshName() string { return b.unreadName("ssh") }
 
-// unreadName is the name of an object that the operator may create and not read. It follows from the job's UID, so that nobody
-// else has one of that name.
+// unreadName is the name of an object that the operator may create but not read. It includes a hash of the job's UID, so that an
+// object of that name is this job's own.
 func (b Blueprint) unreadName(what string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(b.Job.UID)) // A hash cannot fail to be written.
 	return fmt.Sprintf("%s-%s-%08x", b.Job.Name, what, h.Sum32())
 }
 
-func (b Blueprint) meta(name string) metav1.ObjectMeta {
+// objectMeta is the metadata of an object of the job.
+func (b Blueprint) objectMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: b.Job.Namespace, Name: name, Labels: b.labels(), OwnerReferences: []metav1.OwnerReference{b.owner()},
+		Namespace: b.Job.Namespace, Name: name, Labels: b.jobLabels(), OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 	}
 }

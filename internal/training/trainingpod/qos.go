@@ -10,8 +10,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// guaranteed are the resources of which containers of a tier have limits of just what they request.
-func guaranteed(qos config.QoS) []corev1.ResourceName {
+// guaranteedResources are the resources whose limits must equal their requests with that QoS.
+func guaranteedResources(qos config.QoS) []corev1.ResourceName {
 	switch qos {
 	case config.QoSGuaranteed:
 		return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
@@ -22,12 +22,11 @@ func guaranteed(qos config.QoS) []corev1.ResourceName {
 	return nil
 }
 
-// ApplyQoS gives containers the limits that a tier holds them to: what they request, where they have none. Requests stay as they
-// are, so that a gang asks for as much as before; the API server makes limits that have no request to requests. What contradicts
-// the tier stays as the user wrote it: CheckJobQoS and CheckMergeQoS find that.
+// ApplyQoS sets missing limits to the requests, for the resources that the QoS guarantees. It never changes a request, so that a
+// gang asks for as much as its template says, nor a limit that contradicts the QoS: CheckJobQoS and CheckMergeQoS find those.
 func ApplyQoS(spec *corev1.PodSpec, qos config.QoS) {
-	for _, h := range holders(spec, nil) {
-		for _, name := range guaranteed(qos) {
+	for _, h := range resourceHolders(spec, nil) {
+		for _, name := range guaranteedResources(qos) {
 			requested := h.requests[name]
 			if _, limited := h.resources.Limits[name]; limited || requested.IsZero() {
 				continue
@@ -40,40 +39,40 @@ func ApplyQoS(spec *corev1.PodSpec, qos config.QoS) {
 	}
 }
 
-// CheckJobQoS returns what contradicts the tier in what workers of a job are made of: limits that differ from requests and, for a
-// tier that is Guaranteed, containers without CPU or memory, for which nobody else knows how much they need.
+// CheckJobQoS returns what in the job's template contradicts the QoS of its tier: limits that differ from requests and, in a
+// Guaranteed tier, containers without CPU or memory. The operator cannot guess how much those need.
 func CheckJobQoS(job *v1alpha1.ElasticTrainingJobSpec, tier config.Tier) field.ErrorList {
 	found := checkTemplate(&job.Template.Spec, tier)
 	if master := job.Master; master != nil && master.Resources != nil && job.Template.Spec.Resources == nil {
 		own := holder{field.NewPath("spec", "master", "resources"), "worker 0", master.Resources, master.Resources.Requests}
-		found = append(found, own.check(tier)...)
+		found = append(found, own.checkQoS(tier)...)
 	}
 	return found
 }
 
-// CheckMergeQoS returns what CheckJobQoS does, of the template of a merge.
+// CheckMergeQoS is CheckJobQoS for the template of a merge.
 func CheckMergeQoS(job *v1alpha1.MergeJobSpec, tier config.Tier) field.ErrorList {
 	return checkTemplate(&job.Template.Spec, tier)
 }
 
 func checkTemplate(spec *corev1.PodSpec, tier config.Tier) field.ErrorList {
 	var found field.ErrorList
-	for _, h := range holders(spec, field.NewPath("spec", "template", "spec")) {
-		found = append(found, h.check(tier)...)
+	for _, h := range resourceHolders(spec, field.NewPath("spec", "template", "spec")) {
+		found = append(found, h.checkQoS(tier)...)
 	}
 	return found
 }
 
-// Say puts what was found against a job, which is something, in one sentence without a full stop.
+// Say writes the first of the errors, of which there must be one, and counts the others. It ends without a full stop.
 func Say(found field.ErrorList) string {
 	said := found[0].Error()
 	if more := len(found) - 1; more > 0 {
-		said += fmt.Sprintf(" (and so in %d more of its fields)", more)
+		said += fmt.Sprintf(" (and %d more like it)", more)
 	}
 	return said
 }
 
-// holder is what has resources of its own, where they stand, and what it requests.
+// holder is a container, or a pod as a whole, that has resources: their field, and what it requests by them.
 type holder struct {
 	at        *field.Path
 	name      string
@@ -81,11 +80,11 @@ type holder struct {
 	requests  corev1.ResourceList
 }
 
-// holders are the containers of a pod, or the pod alone where it has resources as a whole: what Kubernetes looks at for the QoS
+// resourceHolders are the containers of a pod, or the pod alone if it has resources as a whole: what Kubernetes reads for the QoS
 // class (k8s.io/kubernetes/pkg/apis/core/v1/helper/qos).
-func holders(spec *corev1.PodSpec, at *field.Path) []holder {
+func resourceHolders(spec *corev1.PodSpec, at *field.Path) []holder {
 	if spec.Resources != nil {
-		return []holder{{at.Child("resources"), "the pod as a whole", spec.Resources, defaulted(spec).Spec.Resources.Requests}}
+		return []holder{{at.Child("resources"), "the pod as a whole", spec.Resources, withDefaults(spec).Spec.Resources.Requests}}
 	}
 	var all []holder
 	for _, list := range []struct {
@@ -102,21 +101,31 @@ func holders(spec *corev1.PodSpec, at *field.Path) []holder {
 	return all
 }
 
-func (h holder) check(tier config.Tier) field.ErrorList {
+func (h holder) checkQoS(tier config.Tier) field.ErrorList {
 	var found field.ErrorList
-	for _, name := range guaranteed(tier.QoS) {
+	var missing []corev1.ResourceName
+	for _, name := range guaranteedResources(tier.QoS) {
 		limit, limited := h.resources.Limits[name]
 		request, requested := h.requests[name]
 		switch {
 		case limited && requested && limit.Cmp(request) != 0:
 			found = append(found, field.Invalid(h.at.Child("limits").Key(string(name)), limit.String(), fmt.Sprintf(
-				"is not what is requested (%s), and tier %s is %s, so that the two are the same: leave one of them out, or name "+
-					"another tier", request.String(), tier.Name, tier.QoS)))
+				"must equal the request (%s), because tier %s is %s: remove one of the two, or choose another tier",
+				request.String(), tier.Name, tier.QoS)))
 		case tier.QoS == config.QoSGuaranteed && limit.IsZero() && request.IsZero():
-			found = append(found, field.Required(h.at.Child("requests").Key(string(name)), fmt.Sprintf(
-				"tier %s is %s, so that every container asks for cpu and memory, and %s asks for no %s: say how much it needs, or name "+
-					"another tier", tier.Name, tier.QoS, h.name, name)))
+			missing = append(missing, name)
 		}
+	}
+	switch at := h.at.Child("requests"); len(missing) {
+	case 0:
+	case 1:
+		found = append(found, field.Required(at.Key(string(missing[0])), fmt.Sprintf(
+			"tier %s (%s) needs cpu and memory requests on every container, and %s has none for %s: add it, or choose another tier",
+			tier.Name, tier.QoS, h.name, missing[0])))
+	default:
+		found = append(found, field.Required(at, fmt.Sprintf(
+			"tier %s (%s) needs cpu and memory requests on every container, and %s has neither: add them, or choose another tier",
+			tier.Name, tier.QoS, h.name)))
 	}
 	return found
 }

@@ -22,12 +22,11 @@ func both(requested, limited corev1.ResourceRequirements) corev1.ResourceRequire
 // One table for what is completed and what is refused: a container is one or the other, or stays as it is.
 func TestQoS(t *testing.T) {
 	const (
-		at     = `spec.template.spec.containers[0].resources.`
-		nobody = `]: Required value: tier gold is Guaranteed, so that every container asks for cpu and memory, and "c" asks for no `
-		mend   = `: say how much it needs, or name another tier`
-		noCPU  = at + `requests[cpu` + nobody + `cpu` + mend
-
-		noMemory = at + `requests[memory` + nobody + `memory` + mend
+		at       = `spec.template.spec.containers[0].resources.`
+		missing  = `: Required value: tier gold (Guaranteed) needs cpu and memory requests on every container, and "c" has `
+		noCPU    = at + `requests[cpu]` + missing + `none for cpu: add it, or choose another tier`
+		noMemory = at + `requests[memory]` + missing + `none for memory: add it, or choose another tier`
+		neither  = at + `requests` + missing + `neither: add them, or choose another tier`
 	)
 	cpuAndMemory := func(cpu, memory string) []string { return []string{"cpu", cpu, "memory", memory} }
 	for name, c := range map[string]struct {
@@ -54,8 +53,8 @@ func TestQoS(t *testing.T) {
 		"MemoryGuaranteed with a request of none":  {qos: config.QoSMemoryGuaranteed, given: requests("memory", "0")},
 		"MemoryGuaranteed that contradicts": {
 			qos: config.QoSMemoryGuaranteed, given: both(requests("memory", "1Gi"), limits("memory", "2Gi")),
-			refused: []string{at + `limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and tier gold is ` +
-				`MemoryGuaranteed, so that the two are the same: leave one of them out, or name another tier`},
+			refused: []string{at + `limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), because tier gold is ` +
+				`MemoryGuaranteed: remove one of the two, or choose another tier`},
 		},
 		"Guaranteed limits both": {
 			qos: config.QoSGuaranteed, given: requests(cpuAndMemory("1", "1Gi")...), limits: limits(cpuAndMemory("1", "1Gi")...),
@@ -69,7 +68,7 @@ func TestQoS(t *testing.T) {
 			limits: limits("cpu", "1", "memory", "1Gi", "nvidia.com/gpu", "1"),
 		},
 		"Guaranteed with GPUs alone": {
-			qos: config.QoSGuaranteed, given: limits("nvidia.com/gpu", "1"), refused: []string{noCPU, noMemory},
+			qos: config.QoSGuaranteed, given: limits("nvidia.com/gpu", "1"), refused: []string{neither},
 		},
 		"Guaranteed without memory": {
 			qos: config.QoSGuaranteed, given: requests("cpu", "1"), limits: limits("cpu", "1"), refused: []string{noMemory},
@@ -81,8 +80,8 @@ func TestQoS(t *testing.T) {
 		"Guaranteed that contradicts": {
 			qos: config.QoSGuaranteed, given: both(requests(cpuAndMemory("500m", "1Gi")...), limits("cpu", "2")),
 			limits: limits("cpu", "2", "memory", "1Gi"),
-			refused: []string{at + `limits[cpu]: Invalid value: "2": is not what is requested (500m), and tier gold is Guaranteed, ` +
-				`so that the two are the same: leave one of them out, or name another tier`},
+			refused: []string{at + `limits[cpu]: Invalid value: "2": must equal the request (500m), because tier gold is Guaranteed: ` +
+				`remove one of the two, or choose another tier`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,9 +118,9 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 	gold := config.Tier{Name: "gold", QoS: config.QoSGuaranteed}
 	job := &v1alpha1.ElasticTrainingJobSpec{Master: &v1alpha1.Master{}}
 	job.Template.Spec = *spec
-	g.Expect(CheckJobQoS(job, gold)).To(HaveLen(3))
+	g.Expect(CheckJobQoS(job, gold)).To(HaveLen(2))
 	job.Master.Resources = asks.DeepCopy()
-	g.Expect(CheckJobQoS(job, gold)).To(HaveLen(3), "those of worker 0 are as they should be")
+	g.Expect(CheckJobQoS(job, gold)).To(HaveLen(2), "those of worker 0 are as they should be")
 	job.Master.Resources.Limits = limits("cpu", "2").Limits
 	found := CheckJobQoS(job, gold)
 	paths := make([]string, len(found))
@@ -129,12 +128,11 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 		paths[i] = found[i].Field
 	}
 	g.Expect(paths).To(HaveExactElements(
-		"spec.template.spec.initContainers[1].resources.requests[cpu]",
-		"spec.template.spec.initContainers[1].resources.requests[memory]",
+		"spec.template.spec.initContainers[1].resources.requests",
 		"spec.template.spec.containers[1].resources.requests[memory]", "spec.master.resources.limits[cpu]",
 	))
-	g.Expect(Say(found)).To(And(HavePrefix(found[0].Error()), HaveSuffix(" (and so in 3 more of its fields)")))
-	g.Expect(Say(found[3:])).To(Equal(found[3].Error()))
+	g.Expect(Say(found)).To(And(HavePrefix(found[0].Error()), HaveSuffix(" (and 2 more like it)")))
+	g.Expect(Say(found[2:])).To(Equal(found[2].Error()))
 
 	ApplyQoS(spec, gold.QoS)
 	want := asks.Requests
@@ -198,7 +196,7 @@ func TestQoSOfAPodAsAWhole(t *testing.T) {
 	}
 	spec := &corev1.PodSpec{Resources: ptr.To(requests("cpu", "1"))}
 	NewWithT(t).Expect(checkTemplate(spec, config.Tier{Name: "gold", QoS: config.QoSGuaranteed}).ToAggregate()).To(MatchError(
-		ContainSubstring("every container asks for cpu and memory, and the pod as a whole asks for no memory")))
+		ContainSubstring("cpu and memory requests on every container, and the pod as a whole has none for memory")))
 }
 
 func TestPodsAreHeldToTheirTier(t *testing.T) {

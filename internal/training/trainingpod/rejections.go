@@ -6,11 +6,11 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// ManyRejections is after how many rejections of one worker in a row, by whatever nodes, its job claims no room that others have:
-// what leaves for it would be rejected again.
+// ManyRejections is after how many rejections of one worker in a row, by any nodes, other jobs no longer make room for its job:
+// the worker would probably be rejected again.
 const ManyRejections = 3
 
-// RejectedAgain tells whether kubelets have rejected a core worker of a job that often, and it has not run since.
+// RejectedAgain is true if nodes have rejected a core worker of the job ManyRejections times and it has not run since.
 func RejectedAgain(st *v1alpha1.ElasticTrainingJobStatus) bool {
 	return st.Attempt != nil && slices.ContainsFunc(st.Members, func(m v1alpha1.Member) bool {
 		return m.Index < st.Attempt.MinReplicas && m.Lost && !m.Left && m.Rejections >= ManyRejections

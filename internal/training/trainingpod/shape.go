@@ -14,41 +14,42 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// OwnMaster tells whether worker 0 may ask for something else than the others, or elsewhere.
+// OwnMaster is true if worker 0 may ask for other resources or nodes than the other workers.
 func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
 	m := job.Spec.Master
-	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || enforced(job.Status.Sizing)
+	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || isEnforced(job.Status.Sizing)
 }
 
-// Spec is what worker i's pod is made of: the template, what the job overrides of it for worker 0, the requests that were found
-// for the attempt, and the models of accelerator that will do, whose node labels are given. Model is the one that the attempt
-// uses; empty for all that the job lists. What Tideline adds for Volcano and the rendezvous is not in it.
+// Spec is the spec of worker i's pod without what Tideline adds for Volcano and the rendezvous: the template, spec.master for
+// worker 0, the requests that sizing found, the nodes that the job avoids, and the nodes of the attempt's model of accelerator.
+// An empty model stands for all models that the job lists. labels say which node label names a model.
 func Spec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
-	spec := template(job, i)
+	spec := templateOf(job, i)
 	sizing.Apply(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
 	if a := job.Spec.Accelerator; a != nil {
 		containers := job.Spec.Template.Spec.Containers
 		trainer := rendezvous.TrainerIndex(containers)
 		asked, has := containers[trainer].Resources, spec.Containers[trainer].Resources
 		resource := corev1.ResourceName(config.AcceleratorResource(a.Resource))
-		if label, known := labels.ModelLabel(a.Resource); known && (!asks(asked, resource) || asks(has, resource)) {
+		// A worker 0 whose own resources drop the accelerator may run on any node.
+		if label, known := labels.ModelLabel(a.Resource); known && (!asksFor(asked, resource) || asksFor(has, resource)) {
 			models := slices.Clone(a.Models)
 			if model != "" {
 				models = []string{model}
 			}
-			require(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
+			requireLabel(spec, corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: models})
 		}
 	}
 	for _, n := range job.Status.AvoidedNodes {
 		if n.Until != nil {
-			avoid(spec, n.Name)
+			avoidNode(spec, n.Name)
 		}
 	}
 	return spec
 }
 
-// template is what the user says of worker i's pod.
-func template(job *v1alpha1.ElasticTrainingJob, i int32) *corev1.PodSpec {
+// templateOf is the pod that the user wrote for worker i: the template, with spec.master for worker 0.
+func templateOf(job *v1alpha1.ElasticTrainingJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
 	if master := job.Spec.Master; i == 0 && master != nil {
 		if master.Resources != nil {
@@ -64,25 +65,27 @@ func template(job *v1alpha1.ElasticTrainingJob, i int32) *corev1.PodSpec {
 	return spec
 }
 
-func asks(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
+// asksFor is true if the resources name the resource.
+func asksFor(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	_, limited := r.Limits[name]
 	_, requested := r.Requests[name]
 	return limited || requested
 }
 
-// Requests is what a pod asks for, as the scheduler counts it: init containers, sidecars and pod overhead included, limits
-// standing in for missing requests as the API server will default them.
+// Requests is what a pod asks for, as the scheduler counts it: with init containers, sidecars and pod overhead, and with limits
+// in place of missing requests, as the API server defaults them.
 func Requests(spec *corev1.PodSpec) corev1.ResourceList { return Counted(spec, nil) }
 
-// Counted is what a pod asks for as caps and budgets count it: [Requests], and the accelerators of which these are parts.
+// Counted is what a pod asks for as caps and budgets count it: [Requests], and whole accelerators for resources that are parts of
+// one.
 func Counted(spec *corev1.PodSpec, sharing config.Sharing) corev1.ResourceList {
-	return sharing.Requests(defaulted(spec))
+	return sharing.Requests(withDefaults(spec))
 }
 
-// defaulted is a pod with the requests that the API server gives it: limits, where containers have no requests; and where the
-// pod as a whole has resources and no requests, what its containers request together, or its limits
-// (k8s.io/kubernetes/pkg/apis/core/v1, SetDefaults_Pod).
-func defaulted(spec *corev1.PodSpec) *corev1.Pod {
+// withDefaults is a pod with the requests that the API server defaults (k8s.io/kubernetes/pkg/apis/core/v1, SetDefaults_Pod):
+// limits stand in for missing requests of containers. A pod that has resources as a whole but no requests requests what its
+// containers do together, else its limits.
+func withDefaults(spec *corev1.PodSpec) *corev1.Pod {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
@@ -96,7 +99,7 @@ func defaulted(spec *corev1.PodSpec) *corev1.Pod {
 	return pod
 }
 
-// AddRequests adds what n pods ask for to a total.
+// AddRequests adds to total what n pods ask for, each asking for each.
 func AddRequests(total, each corev1.ResourceList, n int32) {
 	for name, quantity := range each {
 		quantity.Mul(int64(n))
@@ -106,8 +109,8 @@ func AddRequests(total, each corev1.ResourceList, n int32) {
 	}
 }
 
-// Uncountable is a request that is less than nothing, or so much that it reads as that: Volcano's scheduler does not reckon with
-// one, and ends (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub). It is false where there is none.
+// Uncountable returns a request that is negative, or so large that it overflows; false if there is none. Volcano's scheduler ends
+// when it subtracts one (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub).
 func Uncountable(requests corev1.ResourceList) (corev1.ResourceName, resource.Quantity, bool) {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		if q := requests[name]; q.Sign() < 0 || q.Value() < 0 || q.MilliValue() < 0 {
@@ -131,7 +134,7 @@ func GPUs(job *v1alpha1.ElasticTrainingJob, i int32) int64 {
 	return n
 }
 
-// defaultRequests requests of others what is not requested.
+// defaultRequests adds the requests that are missing from others.
 func defaultRequests(r *corev1.ResourceRequirements, others corev1.ResourceList) {
 	for name, quantity := range others {
 		if _, ok := r.Requests[name]; !ok {

@@ -1,5 +1,5 @@
-// Package trainingpod makes the objects of an ElasticTrainingJob: worker pods, their PodGroups and their Service. It joins what
-// rendezvous says to torchrun and gang says to Volcano to the user's template.
+// Package trainingpod makes the objects of an ElasticTrainingJob: worker pods, PodGroups, Service. A pod is the user's template
+// with what package rendezvous adds for torchrun and package gang for Volcano.
 package trainingpod
 
 import (
@@ -24,7 +24,7 @@ type Blueprint struct {
 	Attempt *v1alpha1.AttemptStatus
 	Tier    config.Tier
 	Queue   string
-	// Accelerators are the node labels in which the models that the job asks for stand.
+	// Accelerators says which node label names the model of an accelerator.
 	Accelerators config.Accelerators
 }
 
@@ -38,7 +38,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Name:            name,
 			Labels:          b.podLabels(i, template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
-			OwnerReferences: []metav1.OwnerReference{b.owner()},
+			OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 		},
 		Spec: *Spec(b.Job, b.Accelerators, b.Attempt.Model, i),
 	}
@@ -48,7 +48,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 	pod.Spec.Subdomain = rendezvous.ServiceName(b.Job.Name)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	if pod.Spec.HostNetwork && pod.Spec.DNSPolicy == "" {
-		// Otherwise the pod would ask the host's DNS for the workers, which knows none.
+		// The default for such pods is the host's DNS, which does not know the workers.
 		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
 	if rendezvous.Torchrun(b.Job) {
@@ -57,12 +57,12 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 		b.preparePlain(pod, i)
 	}
 	trainer := &pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)]
-	b.checkpoint(pod, trainer, i)
+	b.prepareCheckpoint(pod, trainer, i)
 	if trainer.TerminationMessagePolicy == "" {
-		// The last lines of a container that failed become its message, by which a failure is told from another.
+		// The last lines of a failed container become its message, by which the operator tells failures apart.
 		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	}
-	b.member(i).Join(pod)
+	b.gangMember(i).Join(pod)
 	return pod
 }
 
@@ -75,7 +75,7 @@ func (b Blueprint) prepareTorchrun(pod *corev1.Pod, i int32) {
 	trainer.Env = append(trainer.Env, rendezvous.TorchrunEnv(b.Job, b.Attempt, i, trainer)...)
 }
 
-func (b Blueprint) member(i int32) gang.Member {
+func (b Blueprint) gangMember(i int32) gang.Member {
 	if i < b.Attempt.MinReplicas {
 		return gang.Member{Group: gang.CoreName(b.Job.Name), Index: i, PriorityClass: b.Tier.ClassName()}
 	}
@@ -85,38 +85,38 @@ func (b Blueprint) member(i int32) gang.Member {
 	}
 }
 
-// CoreGroup returns the PodGroup of the core: all of it is placed together or nothing.
+// CoreGroup returns the PodGroup of the core, which Volcano places as a whole or not at all.
 func (b Blueprint) CoreGroup() gang.Group {
-	g := b.group(gang.CoreName(b.Job.Name), b.Tier.ClassName())
+	g := b.podGroup(gang.CoreName(b.Job.Name), b.Tier.ClassName())
 	g.MinMember = b.Attempt.MinReplicas
 	g.MinResources = CoreRequests(b.Job, b.Attempt.MinReplicas)
 	return g
 }
 
-// SurplusGroup returns the PodGroup of the surplus: each member is placed by itself.
+// SurplusGroup returns the PodGroup of the surplus. Its minMember is 0, so Volcano places each member by itself.
 func (b Blueprint) SurplusGroup() gang.Group {
-	return b.group(gang.SurplusName(b.Job.Name), b.Tier.SurplusClassName())
+	return b.podGroup(gang.SurplusName(b.Job.Name), b.Tier.SurplusClassName())
 }
 
-func (b Blueprint) group(name, class string) gang.Group {
+func (b Blueprint) podGroup(name, class string) gang.Group {
 	return gang.Group{
-		Namespace: b.Job.Namespace, Name: name, Labels: b.labels(), Owner: b.owner(), Queue: b.Queue, PriorityClass: class,
+		Namespace: b.Job.Namespace, Name: name, Labels: b.jobLabels(), Owner: b.ownerReference(), Queue: b.Queue, PriorityClass: class,
 	}
 }
 
 // Service returns the headless Service of the workers.
 func (b Blueprint) Service() *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: b.meta(rendezvous.ServiceName(b.Job.Name)),
+		ObjectMeta: b.objectMeta(rendezvous.ServiceName(b.Job.Name)),
 		Spec:       rendezvous.Service(b.Job),
 	}
 }
 
-func (b Blueprint) owner() metav1.OwnerReference {
+func (b Blueprint) ownerReference() metav1.OwnerReference {
 	return *metav1.NewControllerRef(b.Job, v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind))
 }
 
-func (b Blueprint) labels() map[string]string {
+func (b Blueprint) jobLabels() map[string]string {
 	return map[string]string{v1alpha1.LabelJob: b.Job.Name}
 }
 
@@ -125,7 +125,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, b.labels())
+	maps.Copy(labels, b.jobLabels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
 	labels[v1alpha1.LabelRole] = Role(i, b.Attempt.MinReplicas)
@@ -133,7 +133,7 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	return labels
 }
 
-// Role is the value of label role for worker i of a core of that size.
+// Role is the value of label role for worker i, given the size of the core.
 func Role(i, core int32) string {
 	if i < core {
 		return v1alpha1.RoleCore
@@ -141,10 +141,9 @@ func Role(i, core int32) string {
 	return v1alpha1.RoleSurplus
 }
 
-// SetOwner has a pod, whose labels are made already, say who its job's owner is; empty for nobody. A template names no owner:
-// nobody would have checked it.
+// SetOwner writes the owner of its job into a pod, which must have labels. An empty owner writes none.
 func SetOwner(pod *corev1.Pod, owner string) {
-	delete(pod.Annotations, v1alpha1.AnnotationOwner)
+	delete(pod.Annotations, v1alpha1.AnnotationOwner) // From the template, where no webhook has checked it.
 	if owner == "" {
 		return
 	}

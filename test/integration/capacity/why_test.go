@@ -42,7 +42,7 @@ var _ = Describe("A waiting job says why", func() {
 		Eventually(s.Fetch("b")).Should(HaveField("Status.Place", int32(2)), "B is second")
 		s.Submit(s.Job("c").Range(9, 12))
 
-		line := "Place %d of 3 waiting in queue " + s.Namespace + ": asks for the core of %s all together. "
+		line := "Place %d of 3 in queue " + s.Namespace + ", for the core of %s as a whole. "
 		room := "Free for it: 5 nvidia.com/gpu%s; the largest gang of such workers that fits now: %d. It is short of %s."
 		holder := " Surplus that may give way: " + s.Namespace + "/runs (1)."
 		says(s, "a", 1, fmt.Sprintf(line+room, 1, "7 workers (7 nvidia.com/gpu)", "", 5, "2 nvidia.com/gpu")+holder)
@@ -66,7 +66,7 @@ var _ = Describe("A waiting job says why", func() {
 		s.Submit(s.Job("a").GPUs(4))
 		Eventually(s.Fetch("a")).Should(HaveField("Status.Place", int32(1)), "A is first in line")
 		s.Submit(s.Job("b").GPUs(2).Range(3, 3))
-		line := "Place %d of 2 waiting in queue " + s.Namespace + ": asks for the core of %s all together. " +
+		line := "Place %d of 2 in queue " + s.Namespace + ", for the core of %s as a whole. " +
 			"Free for it: 5 nvidia.com/gpu; the largest gang of such workers that fits now: %d. %s"
 		says(s, "a", 1, fmt.Sprintf(line, 1, "1 worker (4 nvidia.com/gpu)", 0,
 			"Enough is free in all, but in pieces too small for its workers."))
@@ -80,18 +80,17 @@ var _ = Describe("A waiting job says why", func() {
 		s := shared.World.NewScenario(GinkgoT(), "why-limit", 8)
 		s.UseQueue(s.NewQueue(schedulingv1beta1.QueueSpec{Weight: 1, Capability: gpus(3)}))
 		s.Submit(s.Job("a").Range(4, 4))
-		says(s, "a", 1, "Place 1 of 1 waiting in queue "+s.Namespace+
-			": asks for the core of 4 workers (4 nvidia.com/gpu) all together. "+
+		says(s, "a", 1, "Place 1 of 1 in queue "+s.Namespace+", for the core of 4 workers (4 nvidia.com/gpu) as a whole. "+
 			"Free for it: 8 nvidia.com/gpu; the largest gang of such workers that fits now: 3. "+
-			"The limit of the queue leaves it short of 1 nvidia.com/gpu.")
+			"The limit of its Queue leaves it short of 1 nvidia.com/gpu.")
 	})
 
 	It("what it asks beyond the model, of which it claims nothing", func() {
 		s := newScenario("why-unknown", 8)
 		s.Submit(s.Job("a").Range(9, 9).Template(hostPort))
 		Eventually(s.Fetch("a")).WithTimeout(90*time.Second).Should(HaveField("Status.Message", And(
-			HavePrefix("Place 1 of 1 waiting in queue "+s.Namespace+": asks for the core of 9 workers (9 nvidia.com/gpu) all together. "+
-				"Whether it fits is for Volcano to say, because it asks for host ports. Volcano says: "),
+			HavePrefix("Place 1 of 1 in queue "+s.Namespace+", for the core of 9 workers (9 nvidia.com/gpu) as a whole. "+
+				"Only Volcano can tell whether it fits, because it asks for host ports. Volcano says: "),
 			Not(ContainSubstring("Free for it")),
 		)), "it leaves the word to Volcano")
 	})

@@ -78,7 +78,7 @@ var _ = Describe("A profile", Serial, func() {
 		Expect(ads.Worker("a", 0).Spec.PriorityClassName).To(Equal("tideline-small-traffic"))
 		ads.Submit(ads.job("b", 1, 1).Tier("main-traffic"))
 		Eventually(ads.Fetch("b")).Should(testutil.BeStalled(v1alpha1.ReasonTierNotAllowed), "also where no webhook refused it")
-		Expect(ads.Read("b").Status.Message).To(HavePrefix(`spec.tier: "main-traffic" is not a tier that profile ads allows, which ` +
+		Expect(ads.Read("b").Status.Message).To(HavePrefix(`spec.tier: profile ads does not allow tier "main-traffic"; it ` +
 			`allows exploratory, small-traffic`))
 	})
 })

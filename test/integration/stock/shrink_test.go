@@ -41,7 +41,7 @@ func (w shrink) comesAndGoes(b *testutil.JobBuilder) {
 	Eventually(w.b.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
 	w.growsBack()
 	Eventually(w.b.Events).WithArguments(w.b.Read("b")).WithTimeout(several).Should(
-		ContainElement("RoomMade: Workers leave for this job: "+w.a.Namespace+"/a (2)."), "B's story names A")
+		ContainElement("RoomMade: Workers of other jobs leave to make room for this job: "+w.a.Namespace+"/a (2)."), "B's story names A")
 }
 
 // shrank checks that the operator let exactly workers 7 and 6 go, not before B had starved, and that A is otherwise undisturbed.
@@ -73,7 +73,7 @@ func (w shrink) isTold() {
 	winner := w.b.Namespace + "/b"
 	Expect(w.a.Read("a").Status.Elasticity.GaveWayTo).To(Equal(winner), "A remembers whom it gave way to")
 	Eventually(w.a.Events).WithArguments(w.a.Read("a")).Should(
-		ContainElement(fmt.Sprintf("GaveWay: Gave way to %s: workers 6 and 7; 6 ready go on.", winner)), "A's story names B")
+		ContainElement(fmt.Sprintf("GaveWay: Workers 6 and 7 gave way to %s; 6 workers ready.", winner)), "A's story names B")
 }
 
 // growsBack waits until A has eight workers again, and checks that the two that left came back after the cooldown.
@@ -163,7 +163,7 @@ var _ = Describe("Where Volcano evicts nobody, the operator", Serial, func() {
 		Eventually(s.Fetch("stops")).Should(testutil.HaveReason(v1alpha1.ReasonSuspending), "its pods terminate")
 
 		s.Submit(starving(s, "b").Range(2, 2))
-		Eventually(s.Fetch("b")).Should(HaveField("Status.Message", ContainSubstring("Its room is on its way: pods that are leaving "+
+		Eventually(s.Fetch("b")).Should(HaveField("Status.Message", ContainSubstring("Pods that are terminating "+
 			"hold 2 nvidia.com/gpu.")), "B says what it waits for")
 		Consistently(s.Workers("a", testutil.Running)).WithTimeout(starvation+several).Should(HaveLen(6), "nobody leaves for B")
 		for i := range 2 {

@@ -28,8 +28,8 @@ func GangIsPlacedWhole(s *testutil.Scenario) {
 		testutil.HaveCondition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUnschedulable),
 	), "the reason is on the job")
 	gomega.Expect(s.Read("a").Status.Message).To(gomega.And(
-		gomega.MatchRegexp(`^Place \d+ of \d+ waiting in queue default: `),
-		gomega.ContainSubstring("asks for the core of 4 workers (4 nvidia.com/gpu) all together. Free for it: 3 nvidia.com/gpu; "+
+		gomega.MatchRegexp(`^Place \d+ of \d+ in queue default, for the core of 4 workers `),
+		gomega.ContainSubstring("(4 nvidia.com/gpu) as a whole. Free for it: 3 nvidia.com/gpu; "+
 			"the largest gang of such workers that fits now: 3. It is short of 1 nvidia.com/gpu."),
 	), "the message has the figures")
 	gomega.Consistently(s.Workers("a", testutil.Bound)).WithTimeout(SeveralCycles).Should(gomega.BeEmpty(),

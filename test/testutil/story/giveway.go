@@ -29,7 +29,7 @@ func MakesRoom(s *testutil.Scenario) {
 	story, err := s.Events(s.Read("a"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "events are read")
 	gomega.Expect(story).To(gomega.ContainElement(gomega.And(
-		gomega.HavePrefix("GaveWay: Gave way to a waiting gang: workers "), gomega.HaveSuffix("; 6 ready go on."))),
+		gomega.HavePrefix("GaveWay: Workers "), gomega.HaveSuffix(" gave way to a waiting gang; 6 workers ready."))),
 		"A's story tells it")
 	for _, job := range []string{"a", "b"} {
 		story, err := s.Events(s.Read(job))
