@@ -10,36 +10,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Answer is what the model says of one waiting gang.
+// Answer is what the model says about one waiting gang.
 type Answer struct {
-	// Unknown says what the gang asks that the model does not cover; everything else is zero then.
+	// Unknown names what the gang asks that the model does not cover. Everything else is zero then.
 	Unknown string
-	// Fits is true when the whole gang could be placed now, with nobody giving way.
+	// Fits is true if the whole gang could be placed now, without anything giving way.
 	Fits bool
 	// Largest is how many workers of the gang's shape could be placed together now.
 	Largest int32
-	// Free is what is free now of each resource that the gang asks, on nodes that would take its workers.
+	// Free is what is free now of each resource that the gang asks for, on nodes that take its workers.
 	Free Amounts
-	// Short is what the whole gang asks beyond what is free or, where QueueLimit is true, beyond what its queue may still take;
-	// empty for a gang that does not fit because what is free lies in pieces too small for its workers.
+	// Short is what the whole gang asks beyond what is free or, if QueueLimit is true, beyond what its queue may still take. It is
+	// empty for a gang that does not fit although enough is free in all, because it lies in pieces too small for its workers.
 	Short Amounts
-	// Leaving is what pods that leave hold of what the gang asks, where that is all it waits for: it does not fit now, and
-	// does once they have gone. Nil for every other gang.
+	// Leaving is what leaving pods hold of what the gang asks for, if the gang waits for nothing else: it fits once they are gone.
+	// Nil for every other gang.
 	Leaving Amounts
-	// Nodes is how many nodes would take the gang's workers if they were empty of others, whatever their size.
+	// Nodes is how many nodes take the gang's workers, whatever their size and however full they are.
 	Nodes int
-	// QueueLimit is true when the limit of the queue, not the room on nodes, is what keeps the gang from being larger.
+	// QueueLimit is true if the limit of the queue, not the room on nodes, bounds Largest.
 	QueueLimit bool
 }
 
 // Ask answers for one gang.
 func (m *Model) Ask(g *Gang) Answer {
-	if unknown := g.unmodelled(); unknown != "" {
+	if unknown := g.beyondModel(); unknown != "" {
 		return Answer{Unknown: unknown}
 	}
 	a := m.compile(&g.Shape)
-	answer := Answer{Free: m.sum(g, &a, freeOn), Nodes: len(a.nodes)}
-	limit, room := answer.Free, m.room(g, &a, freeOn)
+	answer := Answer{Free: m.sumVectors(g, &a, freeOn), Nodes: len(a.nodes)}
+	limit, room := answer.Free, m.gangRoom(g, &a, freeOn)
 	left, headroom := m.headroom(g)
 	if answer.QueueLimit = headroom < room; answer.QueueLimit {
 		limit = left
@@ -47,17 +47,16 @@ func (m *Model) Ask(g *Gang) Answer {
 	answer.Largest = min(room, headroom)
 	answer.Fits = answer.Largest >= g.Workers
 	answer.Short = shortfall(g, limit)
-	if !answer.Fits && m.roomComes(g) {
-		answer.Leaving = m.onItsWay(g, &a, answer.Free)
+	if !answer.Fits && m.fitsSoon(g) {
+		answer.Leaving = m.leavingFor(g, &a, answer.Free)
 	}
 	return answer
 }
 
-// onItsWay is what pods that leave hold of what the gang asks: on its nodes or, where none of that is there, in the books
-// of its queue.
-func (m *Model) onItsWay(g *Gang, a *ask, free Amounts) Amounts {
+// leavingFor is what leaving pods hold of what the gang asks for: on its nodes or, if nothing there, of its queue's limit.
+func (m *Model) leavingFor(g *Gang, a *ask, free Amounts) Amounts {
 	sum := Amounts{}
-	for name, amount := range m.sum(g, a, soonOn) {
+	for name, amount := range m.sumVectors(g, a, soonOn) {
 		if more := amount - free[name]; more > 0 {
 			sum[name] = more
 		}
@@ -73,9 +72,9 @@ func (m *Model) onItsWay(g *Gang, a *ask, free Amounts) Amounts {
 	return sum
 }
 
-// fits tells whether the whole gang could be placed now.
-func (m *Model) fits(g *Gang) bool {
-	if g.unmodelled() != "" {
+// fitsNow is true if the whole gang could be placed now.
+func (m *Model) fitsNow(g *Gang) bool {
+	if g.beyondModel() != "" {
 		return false
 	}
 	_, headroom := m.headroom(g)
@@ -86,19 +85,19 @@ func (m *Model) fits(g *Gang) bool {
 	return m.hasRoom(g, &a, freeOn)
 }
 
-// roomComes tells of a gang that does not fit now whether it will once those who leave have gone.
-func (m *Model) roomComes(g *Gang) bool {
-	if m.outgoing == nil || g.unmodelled() != "" {
+// fitsSoon is true for a gang that fits once leaving pods are gone.
+func (m *Model) fitsSoon(g *Gang) bool {
+	if m.outgoing == nil || g.beyondModel() != "" {
 		return false
 	}
 	a := m.compile(&g.Shape)
 	return m.withinLimit(g, &crowd{}) && m.hasRoom(g, &a, soonOn)
 }
 
-// shortfall is what the whole gang asks beyond the limit.
+// shortfall is what the whole gang asks for beyond the limit.
 func shortfall(g *Gang, limit Amounts) Amounts {
 	short := Amounts{}
-	for name, amount := range g.asks(g.Workers) {
+	for name, amount := range g.requestsOf(g.Workers) {
 		if missing := amount - limit[name]; missing > 0 {
 			short[name] = missing
 		}
@@ -106,35 +105,35 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 	return short
 }
 
-// Victims is the smallest set of surplus whose leaving makes the gang fit, of those that yield; empty when it fits already or
-// will once those who leave have gone, when no set does, and when the model does not cover the ask. For a gang with workers of
-// shapes of their own it is a set in which each is needed, though not always the smallest.
+// Victims is the smallest set of surplus whose leaving makes the gang fit, among jobs for which yields returns true. It is
+// empty if the gang fits already or once leaving pods are gone, if no set is enough, and if the model does not cover the gang.
+// For a gang with workers in Apart each victim is needed, but the set is not always the smallest.
 func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	if g.unmodelled() != "" {
+	if g.beyondModel() != "" {
 		return nil
 	}
 	if len(g.Apart) > 0 {
 		return m.victimsOfShapes(g, yields)
 	}
 	a := m.compile(&g.Shape)
-	return m.victims(g, &a, m.ranks(g, yields))
+	return m.cheapestVictims(g, &a, m.rankSurplus(g, yields))
 }
 
-// room is how many workers fit into a vector of the nodes.
-func (a *ask) room(vector func(*node) []int64) int32 {
+// countRoom is how many workers fit on all nodes by one of their vectors.
+func (a *ask) countRoom(vector func(*node) []int64) int32 {
 	var n int64
 	for _, node := range a.nodes {
-		n = min(n+int64(a.count(vector(node), math.MaxInt32)), math.MaxInt32)
+		n = min(n+int64(a.countFitting(vector(node), math.MaxInt32)), math.MaxInt32)
 	}
 	return int32(n)
 }
 
-// sum adds up a vector of the nodes that take any of the gang's workers, by resource that the gang asks.
-func (m *inventory) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
-	nodes := a.nodes
+// sumVectors adds up a vector over the nodes that take any of the gang's workers, for each resource that the gang asks for.
+func (m *inventory) sumVectors(g *Gang, a *ask, vector func(*node) []int64) Amounts {
+	nodes := a.nodes // Workers in Apart may have other nodes, some of them the same: each node counts once.
 	if len(g.Apart) > 0 {
 		nodes = slices.Clone(nodes)
-		known := m.takes(a)
+		known := m.nodeSet(a)
 		for i := range g.Apart {
 			for _, n := range m.compile(&g.Apart[i]).nodes {
 				if !known[n.number] {
@@ -145,7 +144,7 @@ func (m *inventory) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 		}
 	}
 	sum := Amounts{}
-	for name, amount := range g.asks(g.Workers) {
+	for name, amount := range g.requestsOf(g.Workers) {
 		if amount <= 0 {
 			continue
 		}
@@ -160,17 +159,19 @@ func (m *inventory) sum(g *Gang, a *ask, vector func(*node) []int64) Amounts {
 	return sum
 }
 
-// headroom is what the gang's queue may still take of each resource that the gang asks, less than nothing where it has
-// more than it may, and how many workers that is. As in
-// Volcano's capacity plugin, a queue is limited by its capability and by what the guarantees of the others leave. A queue that
-// does not exist takes nothing.
+// headroom is what the gang's queue may still take of each resource that the gang asks for, and how many workers that is. It is
+// negative for a resource of which the queue has more than it may. As in Volcano's capacity plugin,
+//
+//	limit = min(capability, total - guarantees of all queues + the queue's own guarantee)
+//
+// A queue that does not exist takes nothing.
 func (m *Model) headroom(g *Gang) (Amounts, int32) {
 	q, exists := m.queues[g.Queue]
 	left, workers := Amounts{}, int64(math.MaxInt32)
 	if !exists {
 		workers = 0
 	}
-	for name, amount := range g.asks(g.Workers) {
+	for name, amount := range g.requestsOf(g.Workers) {
 		if amount <= 0 {
 			continue
 		}
@@ -179,13 +180,13 @@ func (m *Model) headroom(g *Gang) (Amounts, int32) {
 			limit = min(limit, capability)
 		}
 		left[name] = limit - q.Allocated[name]
-		workers = min(workers, g.within(name, max(0, left[name])))
+		workers = min(workers, g.workersWithin(name, max(0, left[name])))
 	}
 	return left, int32(workers)
 }
 
-// within is how many of the gang's workers an amount of one resource is enough for.
-func (g *Gang) within(name corev1.ResourceName, amount int64) int64 {
+// workersWithin is how many of the gang's workers an amount of one resource is enough for.
+func (g *Gang) workersWithin(name corev1.ResourceName, amount int64) int64 {
 	for i := range g.Apart {
 		if amount -= g.Apart[i].Requests[name]; amount < 0 {
 			return int64(i)
@@ -197,19 +198,19 @@ func (g *Gang) within(name corev1.ResourceName, amount int64) int64 {
 	return math.MaxInt32
 }
 
-// Order sorts waiting gangs by whose turn it is: the highest tier, then the oldest job, then by name.
+// Order sorts waiting gangs into the order in which they get room: the highest tier, then the oldest job, then by name.
 func Order(gangs []*Gang) {
-	slices.SortStableFunc(gangs, func(a, b *Gang) int { return a.before(b) })
+	slices.SortStableFunc(gangs, func(a, b *Gang) int { return a.comesBefore(b) })
 }
 
-func (g *Gang) before(o *Gang) int {
+func (g *Gang) comesBefore(o *Gang) int {
 	return cmp.Or(cmp.Compare(o.Tier, g.Tier), g.Created.Compare(o.Created),
 		cmp.Compare(g.Job.Namespace, o.Job.Namespace), cmp.Compare(g.Job.Name, o.Job.Name))
 }
 
-// clone is a model on whose nodes workers can be placed without changing this one.
+// clone is a model in which workers can be placed without changing this one.
 func (m *Model) clone() *Model {
-	c := *m
+	c := *m // What placing does not change is shared.
 	c.nodes = slices.Clone(m.nodes)
 	for i := range c.nodes {
 		c.nodes[i].free, c.nodes[i].soon = slices.Clone(m.nodes[i].free), slices.Clone(m.nodes[i].soon)
@@ -219,47 +220,47 @@ func (m *Model) clone() *Model {
 	return &c
 }
 
-// settle gives the gang its place in what is free or, if it does not fit there, in what will be once those who leave have gone,
-// and tells whether it has one.
-func (m *Model) settle(g *Gang) bool {
+// placeIfFits places the gang in the free room or, if it does not fit there, in the room that leaving pods will free. It reports
+// whether the gang fits in either.
+func (m *Model) placeIfFits(g *Gang) bool {
 	switch {
-	case m.fits(g):
-		m.place(g, g.Workers, freeOn)
-	case m.roomComes(g):
-		m.place(g, g.Workers, soonOn)
+	case m.fitsNow(g):
+		m.placeWorkers(g, g.Workers, freeOn)
+	case m.fitsSoon(g):
+		m.placeWorkers(g, g.Workers, soonOn)
 	default:
 		return false
 	}
 	return true
 }
 
-// place takes the room of n workers of the gang, wherever they fit into a vector of the nodes, and books them to its queue.
-// What is free may become less than nothing by a gang that is placed where others still leave.
-func (m *Model) place(g *Gang, n int32, vector func(*node) []int64) {
+// placeWorkers takes the room of n workers of the gang on the nodes, and adds them to its queue's allocation. The free vector
+// of a node may become negative if the gang is placed by the soon vector.
+func (m *Model) placeWorkers(g *Gang, n int32, vector func(*node) []int64) {
 	a := m.compile(&g.Shape)
-	m.book(g, n)
+	m.allocate(g, n)
 	for i := range g.Apart[:min(len(g.Apart), int(n))] {
 		one := m.compile(&g.Apart[i])
-		if seat := m.seat(&one, &a, vector); seat != nil {
-			one.occupy(seat, 1)
+		if seat := m.bestNode(&one, &a, vector); seat != nil {
+			one.placeOn(seat, 1)
 		}
 		n--
 	}
 	for _, node := range a.nodes {
-		here := a.count(vector(node), n)
-		a.occupy(node, here)
+		here := a.countFitting(vector(node), n)
+		a.placeOn(node, here)
 		n -= here
 	}
 }
 
-// book adds n workers of the gang to the books of its queue.
-func (m *Model) book(g *Gang, n int32) {
+// allocate adds n workers of the gang to its queue's allocation.
+func (m *Model) allocate(g *Gang, n int32) {
 	q := m.queues[g.Queue]
 	q.Allocated = maps.Clone(q.Allocated)
 	if q.Allocated == nil {
 		q.Allocated = Amounts{}
 	}
-	for name, amount := range g.asks(n) {
+	for name, amount := range g.requestsOf(n) {
 		q.Allocated[name] += amount
 	}
 	m.queues[g.Queue] = q

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Variant is a gang on another model of accelerator.
+// Variant is the shapes of a gang on another model of accelerator.
 type Variant struct {
 	Model string
 	Shape Shape
 	Apart []Shape
 }
 
-// unmodelled names what the gang asks that the model does not cover.
-func (g *Gang) unmodelled() string {
+// beyondModel names what the gang asks beyond the model; empty if the model covers it.
+func (g *Gang) beyondModel() string {
 	unknown := g.Shape.Unmodelled
 	for i := range g.Apart {
 		unknown = cmp.Or(unknown, g.Apart[i].Unmodelled)
@@ -28,8 +28,8 @@ func (g *Gang) unmodelled() string {
 	return unknown
 }
 
-// asks is what the first n of the gang's workers ask together.
-func (g *Gang) asks(n int32) Amounts {
+// requestsOf is what the first n of the gang's workers ask for together, those of Apart first.
+func (g *Gang) requestsOf(n int32) Amounts {
 	total := Amounts{}
 	for i := range g.Apart[:min(len(g.Apart), int(n))] {
 		for name, amount := range g.Apart[i].Requests {
@@ -43,12 +43,12 @@ func (g *Gang) asks(n int32) Amounts {
 	return total
 }
 
-// resources yields what the gang's workers ask for, once each.
-func (g *Gang) resources() iter.Seq[corev1.ResourceName] {
+// resourceNames yields the resources that the gang's workers ask for, once each.
+func (g *Gang) resourceNames() iter.Seq[corev1.ResourceName] {
 	if len(g.Apart) == 0 {
 		return maps.Keys(g.Shape.Requests)
 	}
-	return maps.Keys(g.asks(int32(len(g.Apart)) + 1))
+	return maps.Keys(g.requestsOf(int32(len(g.Apart)) + 1))
 }
 
 // variants yields the gang on each model of accelerator that it may choose, its own first.
@@ -67,16 +67,17 @@ func (g *Gang) variants() iter.Seq[*Gang] {
 	}
 }
 
-// choose says of each gang on which model of accelerator it should wait: its own if it fits there, else the first other on
-// which it fits, else its own. Who comes before it in the order has its room first, so that not all of them move to the same.
-func (m *Model) choose(waiting []*Gang, verdicts map[types.NamespacedName]Verdict) {
+// chooseModels writes into the verdicts on which model of accelerator each gang should wait: its own if it fits there, else the
+// first other on which it fits, else its own.
+func (m *Model) chooseModels(waiting []*Gang, verdicts map[types.NamespacedName]Verdict) {
 	if !slices.ContainsFunc(waiting, func(g *Gang) bool { return len(g.Others) > 0 }) {
 		return
 	}
+	// Each gang takes its room before the next is asked, so that not all of them move to the same nodes.
 	rest := m.clone()
 	for _, g := range waiting {
 		for on := range g.variants() {
-			if rest.settle(on) {
+			if rest.placeIfFits(on) {
 				v := verdicts[g.Job]
 				v.Model = on.Model
 				verdicts[g.Job] = v
@@ -86,88 +87,89 @@ func (m *Model) choose(waiting []*Gang, verdicts map[types.NamespacedName]Verdic
 	}
 }
 
-// freeOn, soonOn and allOf are the vectors of a node in which room is looked for: what is free now, what will be once those who
-// leave have gone, and what it has.
+// freeOn, soonOn and allOf select a vector of a node: what is free now, what will be free once leaving pods are gone, and what
+// the node has.
 func freeOn(n *node) []int64 { return n.free }
 func soonOn(n *node) []int64 { return n.soon }
 func allOf(n *node) []int64  { return n.all }
 
-// room is how many of the gang's workers fit into a vector of the nodes.
-func (m *inventory) room(g *Gang, a *ask, vector func(*node) []int64) int32 {
+// gangRoom is how many of the gang's workers fit on the nodes by one of their vectors. Workers in Apart are placed first.
+func (m *inventory) gangRoom(g *Gang, a *ask, vector func(*node) []int64) int32 {
 	if len(g.Apart) == 0 {
-		return a.room(vector)
+		return a.countRoom(vector)
 	}
-	beside := beside(vector)
+	beside := newOverlay(vector)
 	for i := range g.Apart {
 		one := m.compile(&g.Apart[i])
-		seat := m.seat(&one, a, beside.of)
+		seat := m.bestNode(&one, a, beside.vectorOf)
 		if seat == nil {
 			return int32(i)
 		}
-		one.take(beside.own(seat), 1)
+		one.subtractFrom(beside.ownCopy(seat), 1)
 	}
-	return int32(min(int64(a.room(beside.of))+int64(len(g.Apart)), math.MaxInt32))
+	return int32(min(int64(a.countRoom(beside.vectorOf))+int64(len(g.Apart)), math.MaxInt32))
 }
 
-// hasRoom tells whether the whole gang fits into a vector of the nodes.
+// hasRoom is true if the whole gang fits on the nodes by one of their vectors.
 func (m *inventory) hasRoom(g *Gang, a *ask, vector func(*node) []int64) bool {
-	if len(g.Apart) > 0 && a.room(vector) < g.Workers-int32(len(g.Apart)) {
-		return false // Wherever those of their own shape sit, they make no room for the others.
+	if len(g.Apart) > 0 && a.countRoom(vector) < g.Workers-int32(len(g.Apart)) {
+		return false // The others do not even fit alone. This saves placing the workers in Apart one by one.
 	}
-	return m.room(g, a, vector) >= g.Workers
+	return m.gangRoom(g, a, vector) >= g.Workers
 }
 
-// overlay is a vector of the nodes with workers placed beside what is there.
+// overlay is a vector of the nodes from which placed workers are subtracted. It copies only the nodes that change.
 type overlay struct {
 	below func(*node) []int64
 	owned map[int][]int64
 }
 
-func beside(vector func(*node) []int64) *overlay {
+// newOverlay returns an overlay without placed workers.
+func newOverlay(vector func(*node) []int64) *overlay {
 	return &overlay{below: vector, owned: map[int][]int64{}}
 }
 
-func (o *overlay) of(n *node) []int64 {
+func (o *overlay) vectorOf(n *node) []int64 {
 	if own, ok := o.owned[n.number]; ok {
 		return own
 	}
 	return o.below(n)
 }
 
-// own is the node's vector as a copy that may be changed.
-func (o *overlay) own(n *node) []int64 {
+// ownCopy is the node's vector as a copy that may be changed.
+func (o *overlay) ownCopy(n *node) []int64 {
 	if _, ok := o.owned[n.number]; !ok {
 		o.owned[n.number] = slices.Clone(o.below(n))
 	}
 	return o.owned[n.number]
 }
 
-// seat finds the node for one worker that leaves the most room for the others; nil when no node has room for it.
-func (m *inventory) seat(one, others *ask, vector func(*node) []int64) *node {
+// bestNode finds the node for one worker that leaves the most room for the others; nil if no node has room for it.
+func (m *inventory) bestNode(one, others *ask, vector func(*node) []int64) *node {
 	var best *node
-	least, shared := int64(math.MaxInt64), m.takes(others)
+	least, shared := int64(math.MaxInt64), m.nodeSet(others)
 	for _, n := range one.nodes {
-		if one.count(vector(n), 1) == 0 {
+		if one.countFitting(vector(n), 1) == 0 {
 			continue
 		}
 		var lost int64
 		if shared[n.number] {
 			after := slices.Clone(vector(n))
-			one.take(after, 1)
-			lost = int64(others.count(vector(n), math.MaxInt32)) - int64(others.count(after, math.MaxInt32))
+			one.subtractFrom(after, 1)
+			lost = int64(others.countFitting(vector(n), math.MaxInt32)) - int64(others.countFitting(after, math.MaxInt32))
 		}
 		if lost < least {
 			best, least = n, lost
 		}
 		if lost == 0 {
-			break // No other node costs the others less.
+			break // No node can cost the others less than nothing.
 		}
 	}
 	return best
 }
 
-// takes tells of each node, by its number, whether it takes the worker.
-func (m *inventory) takes(a *ask) []bool {
+// nodeSet is true for each node, by its number, that takes the worker.
+func (m *inventory) nodeSet(a *ask) []bool {
 	set := make([]bool, len(m.nodes))
 	for _, n := range a.nodes {
 		set[n.number] = true
@@ -175,31 +177,31 @@ func (m *inventory) takes(a *ask) []bool {
 	return set
 }
 
-// take books n workers into a vector.
-func (a *ask) take(vector []int64, n int32) {
+// subtractFrom subtracts the requests of n workers from a vector.
+func (a *ask) subtractFrom(vector []int64, n int32) {
 	for i, at := range a.at {
 		vector[at] -= a.amount[i] * int64(n)
 	}
 }
 
-// occupy books n workers to a node.
-func (a *ask) occupy(on *node, n int32) {
-	a.take(on.free, n)
-	a.take(on.soon, n)
+// placeOn places n workers on a node.
+func (a *ask) placeOn(on *node, n int32) {
+	a.subtractFrom(on.free, n)
+	a.subtractFrom(on.soon, n)
 }
 
-// victimsOfShapes finds victims for a gang of several shapes; each of them is needed. Whom it may take is what the whole gang
-// may. Shape by shape they are the fewest for each, but the place of one worker may then keep the others out, so that where this
-// finds none, all surplus is tried that comes first in the order of victims.
+// victimsOfShapes finds victims for a gang of several shapes, each of which is needed. Victims are the fewest for each shape in
+// turn, but not always for the whole gang.
 func (m *Model) victimsOfShapes(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
-	rank := m.ranks(g, yields)
-	if chosen := m.needed(g, m.victimsInTurn(g, rank)); len(chosen) > 0 {
+	rank := m.rankSurplus(g, yields)
+	// The node chosen for one worker may keep the others out. If so, surplus is taken in the order of victims until the gang fits.
+	if chosen := m.withoutUnneeded(g, m.victimsInTurn(g, rank)); len(chosen) > 0 {
 		return chosen
 	}
-	return m.needed(g, m.firstVictims(g, rank))
+	return m.withoutUnneeded(g, m.firstVictims(g, rank))
 }
 
-// victimsInTurn gives each worker of a shape of its own its place first, by the fewest victims, and then the others theirs.
+// victimsInTurn finds the fewest victims for each worker in Apart, one after another, and then for all the others.
 func (m *Model) victimsInTurn(g *Gang, rank map[*Surplus]int64) []Surplus {
 	rest, others := m.clone(), *g
 	others.Apart, others.Workers = nil, g.Workers-int32(len(g.Apart))
@@ -209,20 +211,21 @@ func (m *Model) victimsInTurn(g *Gang, rank map[*Surplus]int64) []Surplus {
 		single := *g
 		single.Shape, single.Apart, single.Workers = g.Apart[i], nil, 1
 		one := rest.compile(&single.Shape)
-		more := rest.victims(&single, &one, rank)
-		rest.leave(more)
-		seat := rest.seat(&one, &worker, soonOn)
+		more := rest.cheapestVictims(&single, &one, rank)
+		rest.removeSurplus(more)
+		seat := rest.bestNode(&one, &worker, soonOn)
 		if seat == nil {
 			return nil
 		}
-		one.occupy(seat, 1)
-		rest.book(&single, 1)
+		one.placeOn(seat, 1)
+		rest.allocate(&single, 1)
 		chosen = append(chosen, more...)
 	}
-	return append(chosen, rest.victims(&others, &worker, rank)...)
+	return append(chosen, rest.cheapestVictims(&others, &worker, rank)...)
 }
 
-// firstVictims are as many of the ranked as it takes for the gang to fit, in the order of victims; all where that is not enough.
+// firstVictims is the shortest prefix of the ranked surplus, in the order of victims, with which the gang fits; all of it if
+// that is not enough.
 func (m *Model) firstVictims(g *Gang, rank map[*Surplus]int64) []Surplus {
 	inOrder := slices.SortedFunc(maps.Keys(rank), func(a, b *Surplus) int { return cmp.Compare(rank[a], rank[b]) })
 	all := make([]Surplus, len(inOrder))
@@ -231,7 +234,7 @@ func (m *Model) firstVictims(g *Gang, rank map[*Surplus]int64) []Surplus {
 	}
 	pods, a := m.podsOf(all), m.compile(&g.Shape)
 	enough := sort.Search(len(all), func(n int) bool {
-		gone := m.crowd(nil)
+		gone := m.newCrowd(nil)
 		for i := range all[:n+1] {
 			m.join(gone, []*Pod{pods[all[i].UID]})
 		}
@@ -240,11 +243,12 @@ func (m *Model) firstVictims(g *Gang, rank map[*Surplus]int64) []Surplus {
 	return all[:min(enough+1, len(all))]
 }
 
-// needed are those of the chosen that the gang needs to leave, in the order of victims; none if all of them are not enough.
-func (m *Model) needed(g *Gang, chosen []Surplus) []Surplus {
+// withoutUnneeded drops chosen surplus without which the gang fits as well; nil if all of it is not enough. What comes last in
+// the order of victims is dropped first.
+func (m *Model) withoutUnneeded(g *Gang, chosen []Surplus) []Surplus {
 	slices.SortFunc(chosen, func(a, b Surplus) int { return a.compare(&b) })
 	pods := m.podsOf(chosen)
-	a, gone := m.compile(&g.Shape), m.crowd(slices.Collect(maps.Values(pods)))
+	a, gone := m.compile(&g.Shape), m.newCrowd(slices.Collect(maps.Values(pods)))
 	if !m.fitsWithout(g, &a, gone) {
 		return nil
 	}
@@ -260,7 +264,7 @@ func (m *Model) needed(g *Gang, chosen []Surplus) []Surplus {
 	return chosen
 }
 
-// podsOf are the pods of surplus that is on nodes.
+// podsOf finds the pods of surplus by UID; nil for surplus that is on no node or leaving.
 func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 	pods := make(map[types.UID]*Pod, len(all))
 	for _, s := range all {
@@ -276,8 +280,8 @@ func (m *inventory) podsOf(all []Surplus) map[types.UID]*Pod {
 	return pods
 }
 
-// leave takes surplus off its nodes and out of its queues' books.
-func (m *Model) leave(victims []Surplus) {
+// removeSurplus takes surplus off its nodes and out of its queues' allocations.
+func (m *Model) removeSurplus(victims []Surplus) {
 	for i := range m.nodes {
 		n := &m.nodes[i]
 		n.surplus = slices.DeleteFunc(slices.Clone(n.surplus), func(p *Pod) bool {

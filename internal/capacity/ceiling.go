@@ -5,26 +5,25 @@ import (
 	"slices"
 )
 
-// ceilings are what was asked of Ceiling already.
+// ceilings caches the answers of Ceiling by gangKey.
 type ceilings struct {
 	// empty is the model with nothing running.
 	empty *Model
 	known map[string]*Answer
 }
 
-// Ceiling is nil for a gang that would fit if nothing else ran: with empty nodes, and with the books of its queue empty,
-// so that the queue is limited only by its capability and by what the guarantees of the others leave. For a gang that
-// would not fit even then it is what the model says of it there, so that Free is what the nodes have. It is nil as well
-// where never is too strong a word: for a gang of a queue that does not exist, and for one that the model does not cover.
-// Gangs that ask for the same have the same answer, which callers must not change.
+// Ceiling is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue. For a gang
+// that would not fit even then it is the answer of that empty model, in which Free is what the nodes have. It is also nil if
+// "never" would be too strong: for a gang whose queue does not exist, and for one that the model does not cover. Gangs that ask
+// for the same share an answer, which callers must not change.
 func (m *Model) Ceiling(g *Gang) *Answer {
-	if _, exists := m.queues[g.Queue]; !exists || g.unmodelled() != "" {
+	if _, exists := m.queues[g.Queue]; !exists || g.beyondModel() != "" {
 		return nil
 	}
 	if m.ceilings == nil {
-		m.ceilings = &ceilings{empty: m.empty(), known: map[string]*Answer{}}
+		m.ceilings = &ceilings{empty: m.emptyModel(), known: map[string]*Answer{}}
 	}
-	key := g.size()
+	key := g.gangKey()
 	answer, asked := m.ceilings.known[key]
 	if !asked {
 		if there := m.ceilings.empty.Ask(g); !there.Fits {
@@ -35,8 +34,8 @@ func (m *Model) Ceiling(g *Gang) *Answer {
 	return answer
 }
 
-// empty is the model with nothing running.
-func (m *Model) empty() *Model {
+// emptyModel is the model with nothing running.
+func (m *Model) emptyModel() *Model {
 	e := m.clone()
 	e.outgoing = nil
 	for i := range e.nodes {
@@ -50,11 +49,11 @@ func (m *Model) empty() *Model {
 	return e
 }
 
-// size writes down what decides whether the gang fits.
-func (g *Gang) size() string {
+// gangKey is a key of everything that decides whether the gang fits into an empty cluster.
+func (g *Gang) gangKey() string {
 	key, err := json.Marshal([]any{g.Queue, g.Workers, &g.Shape, g.Apart})
 	if err != nil {
-		return "" // Types of the API can always be written.
+		return "" // Marshalling types of the API never fails.
 	}
 	return string(key)
 }

@@ -8,14 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Standing is what decides whether a gang waits for room: a training, a merge or a gang of others.
+// Standing decides whether a gang claims room: a training, a merge, or a gang that is not ours. A claim makes others leave, so
+// it takes what a scheduler would need to place the gang:
 //
 //	minMember = placed + missing
 //	a gang claims room for its missing members while
 //	  its Queue is open, nothing hinders it, and
 //	  as many pods wait for a node as members are missing, or the rest is about to be created
+//
+// A PodGroup alone claims nothing: a quota may refuse its pods (docs/decisions/0040-claims.md).
 type Standing struct {
-	// MinMember is how many members the gang has placed together or not at all.
+	// MinMember is how many members Volcano places together or not at all.
 	MinMember int32
 	// Placed counts members that hold a node and do not terminate, and members that have completed: Volcano counts both as ready.
 	Placed int32
@@ -23,14 +26,14 @@ type Standing struct {
 	Waiting []Waiter
 	// Gated counts pods without a node that scheduling gates keep from every scheduler.
 	Gated int32
-	// Hindered is true for a gang that waits for something else than room: its pods are refused, its attempt is in a
-	// back-off, or an administrator must act first.
+	// Hindered is true for a gang that waits for something other than room: its pods are refused, its attempt is in a back-off, or
+	// an administrator must act first.
 	Hindered bool
-	// QueueShut is true for a gang in a Queue that places nothing: closed, closing, of an unknown state, or not there.
+	// QueueShut is true if the gang's Queue places nothing: it is closed, closing, in an unknown state, or does not exist.
 	QueueShut bool
-	// Began is the earliest time from which the gang may claim: before it the gang was seen to claim nothing, or did not exist.
+	// Began is the earliest time from which the gang may claim. Before it the gang claimed nothing or did not exist.
 	Began time.Time
-	// Arriving is true while pods that are missing are about to be created, and Expected tells the shapes of all that are missing.
+	// Arriving is true while missing pods are about to be created. Expected returns the shapes of all that are missing.
 	Arriving bool
 	Expected func() (common Shape, apart []Shape)
 }
@@ -51,25 +54,25 @@ type NoClaim string
 
 // Why a gang claims no room; empty for one that does.
 const (
-	ClaimServed     NoClaim = "all members have their places"
+	ClaimServed     NoClaim = "all members are placed"
 	ClaimQueueShut  NoClaim = "its Queue is not open"
-	ClaimHindered   NoClaim = "it waits for something else than room"
+	ClaimHindered   NoClaim = "it waits for something other than room"
 	ClaimGated      NoClaim = "scheduling gates hold its pods"
 	ClaimIncomplete NoClaim = "fewer pods wait than members are missing"
 )
 
-// ManyShapes is what the model does not cover of a gang whose pods ask for too many different things.
+// ManyShapes is the value of Unmodelled for a gang with more than MostShapes different pods.
 const ManyShapes = "pods of too many shapes"
 
-// MostShapes is how many shapes pods of a gang may have that the model covers.
+// MostShapes is how many different shapes the pods of a gang may have.
 const MostShapes = mostApart + 1
 
-// mostApart is how many workers of a gang may have a shape of their own. Beyond it the model does not cover the gang: each
-// of them is placed by itself, in each question.
+// mostApart is how many workers of a gang may have a shape of their own. Each is placed by itself in every question, so the model
+// does not cover a gang with more.
 const mostApart = 32
 
-// Claim completes the gang with what it waits for: how many workers, of which shapes, by which pods, since when. It returns why
-// the gang claims nothing; its figures mean nothing then.
+// Claim fills in what the gang waits for: how many workers, their shapes, their pods, since when. It returns why the gang claims
+// nothing, and then leaves the gang as it is.
 func (s *Standing) Claim(g *Gang) NoClaim {
 	missing := s.MinMember - s.Placed
 	switch {
@@ -109,8 +112,8 @@ func (s *Standing) claimFor(g *Gang, missing int32) {
 	g.Shape, g.Apart = shapesOf(waiting)
 }
 
-// shapesOf is the shape that most pods have, and those of the others. Of two that are as frequent the later is the common one,
-// because a launcher or a worker 0 comes first.
+// shapesOf returns the shape that most pods have, and the shapes of the others. If two are equally frequent the later one is the
+// common one, because a launcher or worker 0 comes first.
 func shapesOf(waiting []Waiter) (common Shape, apart []Shape) {
 	count := map[*Shape]int{}
 	var most *Shape
@@ -134,6 +137,7 @@ func shapesOf(waiting []Waiter) (common Shape, apart []Shape) {
 	return common, apart
 }
 
+// uidsOf lists the pods' UIDs in order.
 func uidsOf(waiting []Waiter) []types.UID {
 	var all []types.UID
 	for _, w := range waiting {

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// crowd is pods of which is asked what there would be if they left as well as those who leave already.
+// crowd is a set of pods for the question "would the gang fit if these left too?". Sums are kept per node and per queue, so
+// that pods can join and part at the cost of one pod, and a set that many gangs share is summed once.
 type crowd struct {
 	pods map[*Pod]bool
-	// freed is what they hold on each node, by its number; nil for a node on which none of them is.
+	// freed is what they hold on each node, by its number; nil for a node without any of them.
 	freed [][]int64
-	// books is what they hold in the books of each queue.
+	// books is what they hold of each queue's limit.
 	books map[string]Amounts
 }
 
-// crowd gathers pods; each counts once.
-func (m *inventory) crowd(pods []*Pod) *crowd {
+// newCrowd gathers pods; each counts once.
+func (m *inventory) newCrowd(pods []*Pod) *crowd {
 	c := &crowd{pods: map[*Pod]bool{}, freed: make([][]int64, len(m.nodes)), books: map[string]Amounts{}}
 	m.join(c, pods)
 	return c
 }
 
-// clone is a crowd that can be changed without changing this one.
+// clone is a copy that can be changed without changing this crowd.
 func (c *crowd) clone() *crowd {
 	o := &crowd{pods: maps.Clone(c.pods), freed: slices.Clone(c.freed), books: maps.Clone(c.books)}
 	for i := range o.freed {
@@ -33,7 +34,7 @@ func (c *crowd) clone() *crowd {
 	return o
 }
 
-// join adds pods, and returns those that were not in the crowd.
+// join adds pods, and returns those that were not in the crowd before.
 func (m *inventory) join(c *crowd, pods []*Pod) (joined []*Pod) {
 	for _, p := range pods {
 		if !c.pods[p] {
@@ -45,7 +46,7 @@ func (m *inventory) join(c *crowd, pods []*Pod) (joined []*Pod) {
 	return joined
 }
 
-// part takes pods out of the crowd.
+// part removes pods from the crowd.
 func (m *inventory) part(c *crowd, pods []*Pod) {
 	for _, p := range pods {
 		delete(c.pods, p)
@@ -53,7 +54,7 @@ func (m *inventory) part(c *crowd, pods []*Pod) {
 	}
 }
 
-// tally adds what a pod holds so many times.
+// tally adds what a pod holds to the sums, times 1 or -1.
 func (m *inventory) tally(c *crowd, p *Pod, times int64) {
 	if c.books[p.Queue] == nil {
 		c.books[p.Queue] = Amounts{}
@@ -68,15 +69,15 @@ func (m *inventory) tally(c *crowd, p *Pod, times int64) {
 	if c.freed[i] == nil {
 		c.freed[i] = make([]int64, len(m.names))
 	}
-	for name, amount := range p.held() {
+	for name, amount := range p.heldByPod() {
 		if at, known := m.index[name]; known {
 			c.freed[i][at] += times * amount
 		}
 	}
 }
 
-// without is the vector of a node from which the crowd has left. It is good until the next call.
-func (m *inventory) without(c *crowd) func(*node) []int64 {
+// vectorWithout selects what a node will have free once the crowd has left too. A returned vector is valid until the next call.
+func (m *inventory) vectorWithout(c *crowd) func(*node) []int64 {
 	sum := make([]int64, len(m.names))
 	return func(n *node) []int64 {
 		freed := c.freed[n.number]
@@ -90,23 +91,23 @@ func (m *inventory) without(c *crowd) func(*node) []int64 {
 	}
 }
 
-// fitsWithout tells whether the gang fits once the crowd has left.
+// fitsWithout is true if the gang fits once the crowd and the leaving pods are gone.
 func (m *Model) fitsWithout(g *Gang, a *ask, c *crowd) bool {
-	return m.withinLimit(g, c) && m.hasRoom(g, a, m.without(c))
+	return m.withinLimit(g, c) && m.hasRoom(g, a, m.vectorWithout(c))
 }
 
-// withinLimit tells whether the gang's queue may take it once the crowd has left.
+// withinLimit is true if the limit of the gang's queue allows the gang once the crowd and the leaving pods are gone.
 func (m *Model) withinLimit(g *Gang, c *crowd) bool {
 	left, workers := m.headroom(g)
 	if workers >= g.Workers {
 		return true
 	}
-	asks, books, leaving := g.asks(g.Workers), c.books[g.Queue], m.outgoing[g.Queue]
+	asks, books, leaving := g.requestsOf(g.Workers), c.books[g.Queue], m.outgoing[g.Queue]
 	for name, amount := range left {
 		if amount+books[name]+leaving[name] < asks[name] {
 			return false
 		}
 	}
-	_, exists := m.queues[g.Queue]
+	_, exists := m.queues[g.Queue] // headroom gives 0 workers for a queue that does not exist, however much is left.
 	return exists
 }

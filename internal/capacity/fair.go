@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fair lets surplus of queues that have less than their share have places of surplus of queues that have more than theirs:
-// Volcano takes back for gangs alone. Claims are surplus workers that wait, each as a gang of one; may tells of the
-// surplus of a job whether it leaves for a claim. A queue gives no more than what it has beyond its share, and takes no
-// more than what it misses, so that it is not taken back again. It returns who must leave, by job, and for which job, and
-// the claims for which they do.
+// Fair moves places from surplus of queues above their share to waiting surplus of queues below theirs. Volcano reclaims for
+// gangs alone, so without this surplus would be shared by who came first. claims are the waiting surplus workers, each as a
+// gang of one. may returns whether surplus of a job may leave for a claim. A queue gives only what it has beyond its share, and
+// takes only up to its own, so that nothing is taken back again. It returns which surplus must leave, by job and with the job
+// that gets the place, and the claims that are served.
 func (m *Model) Fair(
 	claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool,
 ) (leave map[types.NamespacedName]Verdict, served []*Gang) {
 	rest, told := m.clone(), map[types.NamespacedName]Verdict{}
 	rest.claimed = maps.Clone(m.claimed)
-	for _, g := range ordered(claims) {
+	for _, g := range orderedGangs(claims) {
 		if !rest.underShare(g) {
 			continue
 		}
-		if settled := rest.settle(g); settled {
+		if settled := rest.placeIfFits(g); settled {
 			continue
 		}
 		victims := rest.Victims(g, func(job types.NamespacedName) bool { return may(g, job) })
@@ -31,14 +31,15 @@ func (m *Model) Fair(
 			told[v.Job] = verdict
 		}
 		if len(victims) > 0 {
-			rest.place(g, g.Workers, soonOn)
+			rest.placeWorkers(g, g.Workers, soonOn)
 			served = append(served, g)
 		}
 	}
 	return told, served
 }
 
-// vacate books surplus as leaving. In the books of its queue it stays, where what is claimed counts as given.
+// vacate marks surplus as leaving and adds its room to what will be free on its node. Its queue's allocation stays, because
+// keepsShare subtracts claimed surplus from it.
 func (m *Model) vacate(surplus types.UID) {
 	m.claimed[surplus] = true
 	for i := range m.nodes {
@@ -46,7 +47,7 @@ func (m *Model) vacate(surplus types.UID) {
 			if p.Surplus.UID != surplus {
 				continue
 			}
-			for name, amount := range p.held() {
+			for name, amount := range p.heldByPod() {
 				if at, known := m.index[name]; known {
 					m.nodes[i].soon[at] += amount
 				}

@@ -2,26 +2,30 @@ package capacity
 
 import corev1 "k8s.io/api/core/v1"
 
-// Drawn is a gang of the reference mix, all of one shape, and how often it is asked for; weights are relative to each other.
+// Drawn is a gang of the reference mix, whose workers all have one shape, and how often such gangs come. Weights are relative
+// to each other.
 type Drawn struct {
 	Gang
 	Weight float64
 }
 
-// Fragmentation is how much of what is free of a resource a gang drawn from the mix is expected not to be able to use.
+// Fragmentation is how much of the free amount of a resource a random gang of the mix cannot use:
+//
+//	Unusable = sum over gangs of weight * (1 - usable/Free) / sum of weights
+//	usable   = workers that fit * request, or 0 if the whole gang does not fit
+//
+// This is the measure of "Beware of Fragmentation" (USENIX ATC 2023), for gangs in place of single pods.
 type Fragmentation struct {
 	// Free is how much of the resource is free on all nodes.
 	Free int64
-	// Unusable is the expected share of it, from 0 to 1, that lies where the gang's workers do not fit; all of it when the whole
-	// gang does not fit. It is 0 when nothing is free.
+	// Unusable is the expected share of Free, from 0 to 1, that a gang cannot use. It is 0 if nothing is free.
 	Unusable float64
-	// Weight is that of all gangs of the mix that were asked; 0 where none asks for the resource, and Unusable says nothing.
+	// Weight is the total weight of the gangs that ask for the resource. If it is 0, Unusable means nothing.
 	Weight float64
 }
 
-// Fragmentation measures the resource against the mix; gangs of it that do not ask for the resource, or ask what the model does
-// not cover, are left out. The limits of queues play no part. The measure is that of "Beware of Fragmentation" (USENIX ATC 2023),
-// applied to gangs in place of single pods.
+// Fragmentation measures the resource against the mix. Gangs that do not ask for the resource, or that the model does not
+// cover, are left out. The limits of queues play no part.
 func (m *inventory) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmentation {
 	var f Fragmentation
 	if at, known := m.index[resource]; known {
@@ -41,7 +45,7 @@ func (m *inventory) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fra
 		}
 		var usable int64
 		a := m.compile(&d.Shape)
-		if room := a.room(freeOn); room >= d.Workers {
+		if room := a.countRoom(freeOn); room >= d.Workers {
 			usable = int64(room) * each
 		}
 		f.Unusable += d.Weight * (1 - float64(usable)/float64(f.Free))
@@ -52,8 +56,8 @@ func (m *inventory) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fra
 	return f
 }
 
-// FragmentationOf is that of several resources together. What no gang of the mix asks for is free all the same, but plays no
-// part in the share that is of no use.
+// FragmentationOf is the fragmentation of several resources together, weighted by how much of each is free. A resource that no
+// gang asks for counts in Free but not in Unusable.
 func (m *inventory) FragmentationOf(resources []corev1.ResourceName, mix []Drawn) Fragmentation {
 	var all Fragmentation
 	var asked float64

@@ -7,61 +7,61 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// makeRoomFor decides who leaves next. One gang of a queue is served by surplus at a time, and no gang stops while those
-// that stopped before still hold their places: who else needs room is judged when that is there.
+// makeRoomFor decides what leaves next. In a queue surplus leaves for one gang at a time, and no job stops while jobs that
+// stopped before still hold their places: what the model did not see may keep a gang out, and then more would leave in vain.
 func (r *Review) makeRoomFor() {
 	r.shrinkNext()
 	r.stopNext()
 }
 
-// shrinkNext finds the first gang in the order of the queue that has starved and that surplus can serve. Room for gangs
-// before it that fit, or will once those who leave have gone, is theirs.
+// shrinkNext has surplus leave for the first gang in the order of the queue that has starved and that surplus can serve.
 func (r *Review) shrinkNext() {
 	if slices.ContainsFunc(r.next.Standing, func(p Promise) bool { return len(p.Victims) > 0 }) {
-		return
+		return // Surplus leaves for a gang already.
 	}
 	rest := r.clone()
 	for _, g := range r.claiming {
-		if rest.settle(g) {
-			continue
+		if rest.placeIfFits(g) {
+			continue // It fits now or soon. Its room is gone for the gangs behind it.
 		}
 		if starved, in := r.docket.Starved(g); !starved {
-			r.sooner(in)
+			r.reviewIn(in)
 			continue
 		}
 		if !rest.mayBeServed(g, r.byUs) {
 			continue
 		}
 		if victims := rest.Victims(g, r.docket.Yields); len(victims) > 0 {
-			p := r.promise(g)
+			p := r.promiseTo(g)
+			// If the gang's nodes change before the victims are gone, the choice may be wrong: see advanceMade.
 			p.Victims, p.nodes = victims, r.fingerprint(g)
 			return
 		}
 	}
 }
 
-// stopNext has gangs stop for the first in the order of the queue that has starved and that neither surplus nor room on its way
-// serves.
+// stopNext has jobs stop as a whole for the first gang in the order of the queue that has starved and that neither surplus nor
+// leaving pods can serve.
 func (r *Review) stopNext() {
 	rest := r.clone()
 	for _, g := range r.claiming {
-		if rest.fits(g) {
-			rest.place(g, g.Workers, freeOn)
+		if rest.fitsNow(g) {
+			rest.placeWorkers(g, g.Workers, freeOn)
 			continue
 		}
 		starved, in := r.docket.Starved(g)
 		p := findPromise(r.next.Standing, g.Job)
 		switch {
 		case !starved:
-			r.sooner(in)
-		case p != nil && p.made():
-			if r.making(p) {
-				return
+			r.reviewIn(in)
+		case p != nil && p.wasMade():
+			if r.isBeingMade(p) {
+				return // Its room is still being made; what the gangs behind it need is judged when it is there.
 			}
 		default:
 			stopped, served := rest.preempt(g, r.byAnybody)
 			if len(stopped) > 0 {
-				p = r.promise(g)
+				p = r.promiseTo(g)
 				p.nodes = r.fingerprint(g)
 				for _, job := range stopped {
 					p.Stopped = append(p.Stopped, Holder{Job: job.Job, Workers: int32(len(r.workers[job.Job]))})
@@ -71,30 +71,33 @@ func (r *Review) stopNext() {
 				return
 			}
 		}
-		if rest.roomComes(g) {
-			rest.place(g, g.Workers, soonOn)
+		// It may not be served: gangs behind it may, but not with the room that it waits for.
+		if rest.fitsSoon(g) {
+			rest.placeWorkers(g, g.Workers, soonOn)
 		}
 	}
 }
 
-// promise is the gang's, begun anew where there is none.
-func (r *Review) promise(g *Gang) *Promise {
+// promiseTo returns the gang's promise with its time reset, or a new one.
+func (r *Review) promiseTo(g *Gang) *Promise {
 	p := findPromise(r.next.Standing, g.Job)
 	if p == nil {
 		r.next.Standing = append(r.next.Standing, Promise{For: g.Job})
 		p = &r.next.Standing[len(r.next.Standing)-1]
 	}
-	p.Free = time.Time{} // Room is made for it.
+	p.Free = time.Time{} // The time to be placed begins when the room is there.
 	return p
 }
 
-// mayBeServed tells whether surplus is enough for the gang at all.
+// mayBeServed is true if all surplus together is enough for the gang. It is much cheaper than Victims, which it saves for most
+// gangs.
 func (m *Model) mayBeServed(g *Gang, r *reach) bool {
 	a := m.compile(&g.Shape)
-	return g.unmodelled() == "" && m.fitsWithout(g, &a, r.of(m, g).surplus)
+	return g.beyondModel() == "" && m.fitsWithout(g, &a, r.circleOf(m, g).surplus)
 }
 
-// tellPromises tells both sides what was promised, and what came of it.
+// tellPromises writes promises and ended claims into the verdicts of both sides: the gang that waits, and the jobs that make
+// room.
 func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 	tell := func(job types.NamespacedName, say func(*Verdict)) {
 		v := verdicts[job]
@@ -103,20 +106,21 @@ func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 	}
 	for i := range r.next.Standing {
 		p := &r.next.Standing[i]
-		g := find(r.claiming, p.For)
+		g := findGang(r.claiming, p.For)
 		tell(p.For, func(v *Verdict) { v.From = append(holdersOf(p.Victims), p.Stopped...) })
+		// A job that has stopped already needs no word any more.
 		for _, h := range p.Stopped {
 			if slices.ContainsFunc(r.running, func(job Running) bool { return job.Job == h.Job }) {
 				tell(h.Job, func(v *Verdict) { v.Preempt = &Preemption{By: p.For, Tier: g.TierName} })
 			}
 		}
-		if !p.made() {
+		if !p.wasMade() {
 			continue
 		}
 		for _, s := range p.Victims {
 			r.claimed[s.UID] = true
 		}
-		for _, s := range r.leaving(p, g, r.docket.Yields) {
+		for _, s := range r.mustLeave(p, g, r.docket.Yields) {
 			tell(s.Job, func(v *Verdict) { v.GiveUp, v.To = append(v.GiveUp, s.UID), p.For })
 		}
 	}
@@ -136,11 +140,12 @@ func (r *Review) tellPromises(verdicts map[types.NamespacedName]Verdict) {
 	}
 }
 
-// leaving lists who must leave for the promise: the victims that still hold a place and, until the gang is placed, surplus
-// of its queue and of theirs that waits, because it would take the places one by one while the gang needs them all.
-func (m *Model) leaving(p *Promise, g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+// mustLeave lists the surplus that must leave for the promise: the victims that still hold a place, and waiting surplus of the
+// queues involved.
+func (m *Model) mustLeave(p *Promise, g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+	// Victims leave one after another. Waiting surplus would take each place as it becomes free, but the gang needs all of them.
 	queues := []string{g.Queue}
-	all := m.present(p.Victims)
+	all := m.stillPlaced(p.Victims)
 	for _, v := range p.Victims {
 		queues = append(queues, v.queue)
 	}

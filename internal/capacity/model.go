@@ -12,41 +12,43 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Model answers questions about one snapshot. It remembers which nodes take which workers, and is not for concurrent use.
+// Model answers questions about one snapshot; the package comment draws what it keeps for each node. It caches which nodes take
+// which workers, so it is not for concurrent use.
 type Model struct {
 	inventory
 	queues map[string]Queue
 	// pending is surplus that waits for a node.
 	pending []Pod
 	running []Running
-	// workers are the bound pods of each job, but for those that leave.
+	// workers are the bound pods of each job that are not leaving.
 	workers map[types.NamespacedName][]*Pod
-	// holding counts the pods of each job on nodes, also those that leave.
+	// holding counts the pods of each job on nodes, leaving ones included.
 	holding map[types.NamespacedName]int
-	// placed is all surplus on nodes, also that which leaves.
+	// placed is all surplus on nodes, leaving included.
 	placed map[types.UID]*Surplus
-	// outgoing is what pods that leave hold in the books of each queue; nil when nobody leaves.
+	// outgoing is what leaving pods hold of each queue's limit; nil if no pod is leaving.
 	outgoing map[string]Amounts
-	// claimed is surplus that leaves for some queue already.
+	// claimed is surplus that leaves for some gang already, so that it is not chosen again.
 	claimed map[types.UID]bool
-	// held lists whose surplus gangs may take: see holders.
+	// held caches the answers of listHolders.
 	held map[string][]Holder
-	// ceilings answer what would fit if nothing else ran; nil until that is asked.
+	// ceilings caches the answers of Ceiling; nil until the first.
 	ceilings *ceilings
-	// total is what all nodes have, and guaranteed what queues have reserved of it.
+	// total is what all nodes have. guaranteed is what queues have reserved of it.
 	total, guaranteed Amounts
 }
 
-// inventory is what there is, whoever it belongs to: the nodes, as vectors over the resources that any of them has.
+// inventory is the nodes, as vectors over all resources that any node has.
 type inventory struct {
+	// names are the resources in the order of the vectors, and index is where each stands.
 	names []corev1.ResourceName
 	index map[corev1.ResourceName]int
 	nodes []node
-	// number is where each node stands among the nodes, by name.
+	// number is the index of each node in nodes, by name.
 	number map[string]int
-	// allowed lists, for each set of constraints asked so far, the nodes that meet it.
+	// allowed caches, for each set of constraints, the nodes that meet it.
 	allowed map[string][]*node
-	// summed has the sum of the hashes of these nodes, and hashes that of each node, by number; 0 until it is asked.
+	// summed caches the sum of the hashes of these nodes. hashes caches the hash of each node; 0 until it is computed.
 	summed map[string]uint64
 	hashes []uint64
 }
@@ -55,9 +57,9 @@ type inventory struct {
 type node struct {
 	Node
 	number int
-	// all is what the node has, free what is free of it now, and soon what will be once those who leave have gone.
+	// all is what the node has, free what is free now, and soon what will be free once leaving pods are gone.
 	all, free, soon []int64
-	// surplus is in the order of victims, but for what leaves already.
+	// surplus is what may still be taken from the node, in the order of victims. Leaving surplus is not in it.
 	surplus []*Pod
 }
 
@@ -73,19 +75,20 @@ func New(s Snapshot) *Model {
 		running: s.Running, workers: map[types.NamespacedName][]*Pod{}, holding: map[types.NamespacedName]int{},
 		placed: map[types.UID]*Surplus{},
 	}
+	// All resources must be known before the first vector is made, so that all vectors have the same length.
 	for _, n := range s.Nodes {
 		for name, amount := range n.Allocatable {
-			m.name(name)
+			m.addResource(name)
 			m.total[name] += amount
 		}
 	}
 	for i, n := range s.Nodes {
 		m.number[n.Name] = i
-		all := m.vector(n.Allocatable)
+		all := m.vectorOf(n.Allocatable)
 		m.nodes = append(m.nodes, node{Node: n, number: i, all: all, free: slices.Clone(all), soon: slices.Clone(all)})
 	}
 	for i := range s.Pods {
-		m.add(&s.Pods[i])
+		m.addPod(&s.Pods[i])
 	}
 	for i := range m.nodes {
 		slices.SortFunc(m.nodes[i].surplus, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
@@ -99,8 +102,8 @@ func New(s Snapshot) *Model {
 	return m
 }
 
-// add books a pod to its node, its job and, if it leaves, to what is on its way.
-func (m *Model) add(p *Pod) {
+// addPod subtracts a pod from its node, and counts it for its job or, if it is leaving, as outgoing for its queue.
+func (m *Model) addPod(p *Pod) {
 	switch {
 	case p.Leaving:
 		if m.outgoing == nil {
@@ -120,10 +123,10 @@ func (m *Model) add(p *Pod) {
 	}
 	i, ok := m.number[p.Node]
 	if !ok {
-		return
+		return // Its node is not ready, so its room is of no use to others.
 	}
 	n := &m.nodes[i]
-	for name, amount := range p.held() {
+	for name, amount := range p.heldByPod() {
 		if at, known := m.index[name]; known {
 			n.free[at] -= amount
 			if !p.Leaving {
@@ -141,8 +144,8 @@ func (m *Model) add(p *Pod) {
 	}
 }
 
-// held is what the pod takes of its node: its requests, and its place among the node's pods.
-func (p *Pod) held() Amounts {
+// heldByPod is what the pod takes of its node: its requests, and one of the node's pods.
+func (p *Pod) heldByPod() Amounts {
 	held := maps.Clone(p.Requests)
 	if held == nil {
 		held = Amounts{}
@@ -151,15 +154,16 @@ func (p *Pod) held() Amounts {
 	return held
 }
 
-func (m *inventory) name(n corev1.ResourceName) {
+// addResource gives a resource its place in the vectors.
+func (m *inventory) addResource(n corev1.ResourceName) {
 	if _, ok := m.index[n]; !ok {
 		m.index[n] = len(m.names)
 		m.names = append(m.names, n)
 	}
 }
 
-// vector writes amounts in the order of the model's resources; those that no node has are left out.
-func (m *inventory) vector(a Amounts) []int64 {
+// vectorOf writes amounts in the order of the model's resources. Resources that no node has are left out.
+func (m *inventory) vectorOf(a Amounts) []int64 {
 	v := make([]int64, len(m.names))
 	for name, amount := range a {
 		if i, ok := m.index[name]; ok {
@@ -172,29 +176,31 @@ func (m *inventory) vector(a Amounts) []int64 {
 // impossible is the set of constraints that no node meets.
 const impossible = "impossible"
 
-// ask is one worker's requests, compiled: only what is asked.
+// ask is one worker's requests, compiled for speed: a verdict asks about thousands of nodes.
 type ask struct {
-	shape  *Shape
+	shape *Shape
+	// at are the places in the vectors of the resources that the worker asks for, and amount how much of each.
 	at     []int
 	amount []int64
 	// selectors are the required node affinity and the nodes of volumes.
 	selectors []*nodeaffinity.NodeSelector
 	// constraints is the key of the set of nodes.
 	constraints string
-	// nodes are those that take the worker, room apart; none if no node has one of the resources.
+	// nodes are those that take the worker, however full they are. It is empty if no node has one of the resources.
 	nodes []*node
 }
 
+// compile looks up a worker's resources and the nodes that take it.
 func (m *inventory) compile(s *Shape) ask {
-	a, possible := ask{shape: s, constraints: constraints(s)}, true
+	a, possible := ask{shape: s, constraints: constraintsKey(s)}, true
 	worker := Pod{Requests: s.Requests}
-	for name, amount := range worker.held() {
+	for name, amount := range worker.heldByPod() {
 		if amount <= 0 {
 			continue
 		}
 		i, ok := m.index[name]
 		if !ok {
-			// A cluster whose nodes state no pod count does not limit it.
+			// No node has the resource, so no node takes the worker. Only the number of pods may be missing: such nodes do not limit it.
 			possible = possible && name == corev1.ResourcePods
 			continue
 		}
@@ -214,12 +220,13 @@ func (m *inventory) compile(s *Shape) ask {
 	return a
 }
 
-// nodesFor lists the nodes that take the worker. Gangs ask for many different amounts on few different sets of nodes.
+// nodesFor lists the nodes that take the worker.
 func (m *inventory) nodesFor(a *ask) []*node {
+	// Gangs ask for many different amounts, but on few different sets of nodes, so the sets are worth caching.
 	nodes, known := m.allowed[a.constraints]
 	if !known {
 		for i := range m.nodes {
-			if a.allows(&m.nodes[i]) {
+			if a.allowsNode(&m.nodes[i]) {
 				nodes = append(nodes, &m.nodes[i])
 			}
 		}
@@ -228,17 +235,17 @@ func (m *inventory) nodesFor(a *ask) []*node {
 	return nodes
 }
 
-// constraints writes down what decides which nodes take the worker.
-func constraints(s *Shape) string {
+// constraintsKey is a key of everything that decides which nodes take the worker.
+func constraintsKey(s *Shape) string {
 	key, err := json.Marshal([]any{s.NodeSelector, s.Affinity, s.Volumes, s.Tolerations})
 	if err != nil {
-		return "" // Types of the API can always be written.
+		return "" // Marshalling types of the API never fails.
 	}
 	return string(key)
 }
 
-// allows tells whether the node takes the worker at all, room apart.
-func (a *ask) allows(n *node) bool {
+// allowsNode is true if the node takes the worker, however full it is.
+func (a *ask) allowsNode(n *node) bool {
 	for key, value := range a.shape.NodeSelector {
 		if have, ok := n.Labels[key]; !ok || have != value {
 			return false
@@ -250,22 +257,23 @@ func (a *ask) allows(n *node) bool {
 		}
 	}
 	return !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !a.tolerates(&t)
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !a.toleratesTaint(&t)
 	})
 }
 
-func (a *ask) tolerates(t *corev1.Taint) bool {
+// toleratesTaint is true if the worker tolerates the taint.
+func (a *ask) toleratesTaint(t *corev1.Taint) bool {
 	return slices.ContainsFunc(a.shape.Tolerations, func(toleration corev1.Toleration) bool {
 		return toleration.ToleratesTaint(logr.Discard(), t, false)
 	})
 }
 
-// count is how many workers fit into the free vector, at most limit.
-func (a *ask) count(free []int64, limit int32) int32 {
+// countFitting is how many workers fit into the free vector, at most limit.
+func (a *ask) countFitting(free []int64, limit int32) int32 {
 	n := int64(limit)
 	for i, at := range a.at {
 		if free[at] < a.amount[i] {
-			return 0 // Most nodes of a cluster in which somebody waits are full, and a division is slow.
+			return 0 // Most nodes are full when a gang waits, and this saves a division for each.
 		}
 		n = min(n, free[at]/a.amount[i])
 	}

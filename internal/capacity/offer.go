@@ -4,17 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Offer is what of one device gangs of a queue could have now, with nobody giving way.
+// Offer is how much of one device gangs of a queue could have now, without anything giving way.
 type Offer struct {
 	// Free is how many workers of one device could be placed.
 	Free int32
-	// WholeNodes is how many workers could be placed that each take all devices of a node, and PerNode how many devices that is:
-	// those of the largest node. A gang of such workers is WholeNodes × PerNode at most.
+	// WholeNodes is how many workers of PerNode devices could be placed. PerNode is the number of devices of the largest node.
 	WholeNodes int32
 	PerNode    int64
 }
 
-// Offer answers for a device on the nodes that a selector chooses.
+// Offer answers for a device on the nodes that the selector matches.
 func (m *Model) Offer(queue string, device corev1.ResourceName, selector map[string]string) Offer {
 	ask := func(each int64) (int32, []*node) {
 		g := &Gang{Queue: queue, Workers: 1, Shape: Shape{

@@ -7,33 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Preemption is why a gang must stop whole.
+// Preemption is why a job must stop as a whole.
 type Preemption struct {
-	// By is the gang that it makes room for, and Tier the name of that gang's tier.
+	// By is the gang that it makes room for. Tier is the name of that gang's tier.
 	By   types.NamespacedName
 	Tier string
 }
 
-// preempt chooses the gangs that must stop whole so that the gang fits, with all surplus gone that it may take and that leaves:
-// the least important first, then the youngest, and none that turns out not to be needed. Nobody stops when the gang preempts
-// nobody, when all of them are not enough, and when it is served already: by that surplus, or by room that is on its way.
+// preempt chooses the jobs that must stop as a whole so that the gang fits, given that all surplus leaves that it may take: the
+// least important first, then the youngest. It returns no jobs if the gang may stop none, if all of them are not enough, or if
+// the gang is served without them, by surplus or by leaving pods.
 func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
-	if len(g.Preempts) == 0 || g.unmodelled() != "" {
+	if len(g.Preempts) == 0 || g.beyondModel() != "" {
 		return nil, false
 	}
-	a, may := m.compile(&g.Shape), r.of(m, g)
+	a, may := m.compile(&g.Shape), r.circleOf(m, g)
 	switch {
 	case !m.fitsWithout(g, &a, may.everybody):
-		return nil, false
+		return nil, false // Jobs would stop in vain.
 	case m.fitsWithout(g, &a, may.surplus):
 		return nil, true
 	}
 	gone := may.surplus.clone()
-	var left [][]*Pod // by stopped gang: the pods that would not leave otherwise
+	var left [][]*Pod // by stopped job: its pods that are not in the crowd of surplus already
 	for len(stopped) == 0 || !m.fitsWithout(g, &a, gone) {
 		next := may.gangs[len(stopped)]
 		stopped, left = append(stopped, next), append(left, m.join(gone, m.workers[next.Job]))
 	}
+	// The last job made the gang fit. With it some of those before may be unnecessary; the most important are spared first.
 	for i := len(stopped) - 2; i >= 0; i-- {
 		m.part(gone, left[i])
 		if m.fitsWithout(g, &a, gone) {
@@ -45,10 +46,11 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	return stopped, false
 }
 
-// Resume chooses the preempted gang that may go on: the oldest of those whose core fits beside the gangs that claim room, once
-// surplus that it may take has left, as long as no claim would stop it again; nil for none. It is one at a time, because
-// from then on it is a gang that waits. It is returned on the model of accelerator on which it fits.
+// Resume chooses the preempted gang that may continue: the oldest whose core fits beside the gangs that claim room, once
+// surplus that it may take has left, unless a claim would stop it again. It returns nil for none. The result is bound to the
+// model of accelerator on which it fits.
 func (m *Model) Resume(preempted, claiming []*Gang) *Gang {
+	// One at a time: from now on it is a waiting gang itself, and the next one must be judged beside it.
 	may := newReach(func(types.NamespacedName) bool { return true })
 	preempted = slices.Clone(preempted)
 	slices.SortFunc(preempted, func(a, b *Gang) int {
@@ -58,12 +60,12 @@ func (m *Model) Resume(preempted, claiming []*Gang) *Gang {
 	for _, p := range preempted {
 		tier := inQueue{p.Queue, p.TierName}
 		if standings[tier] == nil {
-			standings[tier] = m.standing(tier, claiming, may)
+			standings[tier] = m.standingOf(tier, claiming, may)
 		}
 		s := standings[tier]
 		for on := range p.variants() {
 			a := s.rest.compile(&on.Shape)
-			if !s.again && s.rest.fitsWithout(on, &a, may.of(s.rest, on).surplus) {
+			if !s.again && s.rest.fitsWithout(on, &a, may.circleOf(s.rest, on).surplus) {
 				return on
 			}
 		}
@@ -71,29 +73,29 @@ func (m *Model) Resume(preempted, claiming []*Gang) *Gang {
 	return nil
 }
 
-// inQueue is a tier in a queue.
+// inQueue is a tier of a queue.
 type inQueue struct{ queue, tier string }
 
-// standing is how stopped gangs of one tier in a queue stand with the gangs that claim room.
+// standing is what the gangs that claim room leave to the stopped gangs of one tier in a queue.
 type standing struct {
-	// again is true while a claim needs, or would stop, what goes on in that tier.
+	// again is true while a claim would stop a gang of that tier again.
 	again bool
-	// rest is what those who claim room leave to the tier.
+	// rest is the model after the gangs that claim room have taken theirs.
 	rest *Model
 }
 
-// standing judges a tier. A gang that preempts the tier keeps it from going on while it can be served: it fits, or it
-// would with everybody gone whom it may stop. One that could not be served even so, or that the model does not cover,
-// neither stops anybody nor needs the room now; it can stop the tier once that would do.
-func (m *Model) standing(of inQueue, claiming []*Gang, may *reach) *standing {
+// standingOf judges a tier. A claiming gang that may stop the tier keeps it from resuming as long as stopping would serve that
+// gang. A gang that would not fit even so, or that the model does not cover, stops no job and needs no room now, so the tier
+// may resume.
+func (m *Model) standingOf(of inQueue, claiming []*Gang, may *reach) *standing {
 	s := &standing{rest: m.clone()}
-	for _, g := range ordered(claiming) {
+	for _, g := range orderedGangs(claiming) {
 		if g.Queue != of.queue || !slices.Contains(g.Preempts, of.tier) {
 			s.rest.reserve(g)
 			continue
 		}
 		a := m.compile(&g.Shape)
-		if g.unmodelled() == "" && m.fitsWithout(g, &a, may.of(m, g).everybody) {
+		if g.beyondModel() == "" && m.fitsWithout(g, &a, may.circleOf(m, g).everybody) {
 			s.again = true
 			return s
 		}
@@ -101,7 +103,8 @@ func (m *Model) standing(of inQueue, claiming []*Gang, may *reach) *standing {
 	return s
 }
 
-func ordered(gangs []*Gang) []*Gang {
+// orderedGangs returns the gangs in the order in which they get room.
+func orderedGangs(gangs []*Gang) []*Gang {
 	gangs = slices.Clone(gangs)
 	Order(gangs)
 	return gangs

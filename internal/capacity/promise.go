@@ -9,16 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Promise is room for one gang that waits: room that others make by leaving, room that is free, or surplus that Volcano
-// may take. It has an end, because something that the model does not see may keep the gang out:
+// Promise is room for one waiting gang: room that others make by leaving, room that is free, or surplus that Volcano may take.
+// It ends, because something that the model does not see may keep the gang out:
 //
 //	others leave -> room is there (Free) -> the gang is placed
 //	                                     \-> not placed within Docket.PlacementTimeout -> the claim has ended
 //
-// Then those who left get their room back, and others leave for the gang again only once something about it has changed.
+// After that those who left take their room back, and others leave for the gang again only once something about it has changed
+// (docs/decisions/0040-claims.md).
 type Promise struct {
 	For types.NamespacedName
-	// Victims are surplus workers that leave on our word, and Stopped are the jobs that stop whole, with their workers.
+	// Victims are surplus workers that the operator has leave. Stopped are the jobs that stop as a whole, with their workers.
 	Victims []Surplus
 	Stopped []Holder
 	// Free is since when the room is there; zero while it is being made.
@@ -27,19 +28,19 @@ type Promise struct {
 	nodes uint64
 }
 
-// Ended is a claim that has ended: room was there for it, and the gang was not placed in time.
+// Ended is a claim that has ended: the gang had room and was not placed in time, or did not get the room.
 type Ended struct {
 	Promise
-	// At is when the claim ended, and Times how often in a row it has.
+	// At is when the claim ended. Times is how often in a row it has.
 	At    time.Time
 	Times int
-	// terms is the fingerprint of the gang's pods, Queue and nodes. While it stays the same a second promise would end as the
-	// first.
+	// terms is the fingerprint of the gang's pods, Queue and nodes. While it is the same a second promise would probably end like
+	// the first.
 	terms uint64
-	// taken is true where the gang did not have the room: others took it, its nodes changed, or it claimed nothing meanwhile.
-	// Nothing need change for a second promise to be kept.
+	// taken is true if the gang did not get the room: others took it, its nodes changed, or it claimed nothing meanwhile. The gang
+	// is not to blame, so it may claim again though its terms are the same.
 	taken bool
-	// lifted is true once the gang claims room again; the entry then only counts.
+	// lifted is true once the gang claims room again. The entry is then kept only for its Times.
 	lifted bool
 }
 
@@ -49,49 +50,51 @@ type Promises struct {
 	Ended    []Ended
 }
 
-// longestPause bounds how long a gang whose claims end again and again pauses in between, whatever changes: a node that
-// comes and goes each minute must not cost others their places each minute.
+// longestPause bounds the pause between claims that end again and again. The pause holds whatever changes: a node that comes
+// and goes every minute must not cost others their places every minute.
 const longestPause = time.Hour
 
-// counts tells whether a gang that claims nothing now, such as one that was taken back or suspended, pauses when it claims again.
-func (e *Ended) counts(now time.Time) bool { return now.Sub(e.At) < longestPause }
+// stillCounts is true for an ended claim that makes its gang pause when it claims again, even if the gang claims nothing
+// meanwhile.
+func (e *Ended) stillCounts(now time.Time) bool { return now.Sub(e.At) < longestPause }
 
-// pause is how long after the end of a claim the next may begin.
-func (e *Ended) pause(timeout time.Duration) time.Duration {
+// pauseBefore is how long after the end of a claim the next may begin: the placement timeout, doubled with each end up to an
+// hour.
+func (e *Ended) pauseBefore(timeout time.Duration) time.Duration {
 	return min(timeout<<min(e.Times-1, 10), max(longestPause, timeout))
 }
 
-// Review is a docket with what became of its promises.
+// Review is a docket whose promises have been checked against the present cluster.
 type Review struct {
 	*Model
 	docket Docket
-	// ordered are all gangs that wait, and claiming those whose claims have not ended, both in the order of the queue.
+	// ordered are all waiting gangs. claiming are those whose claims have not ended. Both are in the order of the queue.
 	ordered, claiming []*Gang
 	next              Promises
-	// byUs is whom gangs may take on our word, and byAnybody whom they may take on Volcano's word or ours.
+	// byUs is what gangs may take if the operator deletes it. byAnybody is what they may take by the operator or by Volcano.
 	byUs, byAnybody *reach
-	// served is true once a gang was found that surplus serves on Volcano's word: the others wait for their turn to be.
+	// served is true once a gang was found that Volcano can serve with surplus. The others wait for their turn.
 	served bool
-	// again is when time alone changes the review; zero for never.
+	// again is after what time the review changes though nothing else does; zero for never.
 	again time.Duration
 }
 
-// Review finds out what became of the promises of a docket: which stand, and which claims have ended.
+// Review checks the promises of a docket: which stand, and which claims have ended.
 func (m *Model) Review(d Docket, now time.Time) *Review {
-	r := &Review{Model: m, docket: d, ordered: ordered(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
-	rest := m.clone()
+	r := &Review{Model: m, docket: d, ordered: orderedGangs(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
+	rest := m.clone() // Each gang takes its room here, so that the next one is judged by what is left.
 	for _, g := range r.ordered {
-		if !r.claims(g, now) {
+		if !r.mayClaim(g, now) {
 			continue
 		}
 		p := r.advance(rest, g, now)
 		if p != nil && !p.Free.IsZero() {
 			left := d.PlacementTimeout - now.Sub(p.Free)
 			if left <= 0 {
-				r.end(Ended{Promise: *p, At: now, Times: 1, terms: m.terms(g), taken: p.made() && !m.fits(g)})
+				r.endClaim(Ended{Promise: *p, At: now, Times: 1, terms: m.termsOf(g), taken: p.wasMade() && !m.fitsNow(g)})
 				continue
 			}
-			r.sooner(left)
+			r.reviewIn(left)
 		}
 		if p != nil {
 			r.next.Standing = append(r.next.Standing, *p)
@@ -102,44 +105,44 @@ func (m *Model) Review(d Docket, now time.Time) *Review {
 	return r
 }
 
-// keepAbsent sees to gangs that do not wait. Their ended claims count on for a while. A gang for which others left, and which has
-// not got its places either, was deleted or suspended, or one of its pods is made anew: its claim ends, or coming back in time
-// would keep it from its end.
+// keepAbsent handles gangs that are not waiting now: their ended claims keep counting, and promises to them end.
 func (r *Review) keepAbsent(now time.Time) {
 	known := &r.docket.Promises
 	for i := range known.Ended {
-		if e := &known.Ended[i]; find(r.ordered, e.For) == nil && e.counts(now) {
+		if e := &known.Ended[i]; findGang(r.ordered, e.For) == nil && e.stillCounts(now) {
 			r.next.Ended = append(r.next.Ended, *e)
 		}
 	}
+	// A gang that others left for, and that is neither waiting nor placed, was deleted, suspended, or lost a pod. Its claim ends
+	// now. Otherwise a gang that replaces a pod once a minute would have others leave for it for ever.
 	for i := range known.Standing {
 		p := &known.Standing[i]
-		if p.made() && find(r.ordered, p.For) == nil && !r.docket.Placed[p.For] {
-			r.end(Ended{Promise: *p, At: now, Times: 1, taken: true})
+		if p.wasMade() && findGang(r.ordered, p.For) == nil && !r.docket.Placed[p.For] {
+			r.endClaim(Ended{Promise: *p, At: now, Times: 1, taken: true})
 		}
 	}
 }
 
-// Made tells whether others were asked to leave for a gang of the queue.
+// Made is true if others leave for a gang of the queue.
 func (p Promises) Made() bool { return len(p.MadeFor()) > 0 }
 
-// MadeFor lists the gangs of the queue for which others were asked to leave.
+// MadeFor lists the gangs of the queue for which others leave.
 func (p Promises) MadeFor() (gangs []types.NamespacedName) {
 	for i := range p.Standing {
-		if one := &p.Standing[i]; one.made() {
+		if one := &p.Standing[i]; one.wasMade() {
 			gangs = append(gangs, one.For)
 		}
 	}
 	return gangs
 }
 
-// Remaining are the ended claims that count still in a queue in which no gang claims room.
+// Remaining are the ended claims that still count in a queue in which no gang claims room.
 func (p Promises) Remaining(now time.Time) Promises {
-	ended := slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return !e.counts(now) })
+	ended := slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return !e.stillCounts(now) })
 	return Promises{Ended: ended}
 }
 
-// Without forgets the ended claims of gangs that have their places.
+// Without forgets the ended claims of gangs that are placed.
 func (p Promises) Without(placed map[types.NamespacedName]bool) Promises {
 	p.Ended = slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return placed[e.For] })
 	return p
@@ -148,48 +151,48 @@ func (p Promises) Without(placed map[types.NamespacedName]bool) Promises {
 // Queue is the name of the queue.
 func (r *Review) Queue() string { return r.docket.Queue }
 
-// Claiming are the gangs that claim room, in the order of the queue: all that wait but those whose claims have ended.
+// Claiming are the gangs that claim room, in the order of the queue: all waiting gangs except those whose claims have ended.
 func (r *Review) Claiming() []*Gang { return r.claiming }
 
-// claims tells whether the gang claims room: it does not once its claim has ended, until something about it has changed. One
-// whose room others took claims again after its pause.
-func (r *Review) claims(g *Gang, now time.Time) bool {
+// mayClaim is true if the gang claims room. After its claim has ended it claims again once something about it has changed, or
+// others took its room, and its pause is over.
+func (r *Review) mayClaim(g *Gang, now time.Time) bool {
 	e := findEnded(r.docket.Promises.Ended, g.Job)
 	if e == nil {
 		return true
 	}
 	kept := *e
-	if !kept.lifted && (kept.taken || kept.terms != r.terms(g)) {
-		left := kept.pause(r.docket.PlacementTimeout) - now.Sub(kept.At)
+	if !kept.lifted && (kept.taken || kept.terms != r.termsOf(g)) {
+		left := kept.pauseBefore(r.docket.PlacementTimeout) - now.Sub(kept.At)
 		if kept.lifted = left <= 0; !kept.lifted {
-			r.sooner(left)
+			r.reviewIn(left)
 		}
 	}
 	r.next.Ended = append(r.next.Ended, kept)
 	return kept.lifted
 }
 
-// advance is the gang's promise as it stands now; nil for a gang that there is no room for, and that none is made for.
-// Rest is the model in which gangs before it have their places.
+// advance returns the gang's promise as it stands now; nil for a gang that has no room and for which none is made. rest is the
+// model in which gangs before it have their places.
 func (r *Review) advance(rest *Model, g *Gang, now time.Time) *Promise {
 	p := Promise{For: g.Job}
 	if known := findPromise(r.docket.Promises.Standing, g.Job); known != nil {
 		p = *known
 	}
-	fits := rest.fits(g)
-	coming := !fits && rest.roomComes(g)
-	rest.settle(g)
-	if p.made() {
+	fits := rest.fitsNow(g)
+	coming := !fits && rest.fitsSoon(g)
+	rest.placeIfFits(g)
+	if p.wasMade() {
 		return r.advanceMade(&p, g, fits, coming, now)
 	}
 	if coming && !p.Free.IsZero() {
-		return &p // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
+		return &p // The time continues. Otherwise short pods that come and go on those nodes would keep the claim from ending.
 	}
 	if !fits && coming {
-		return nil
+		return nil // The time begins when nothing that the gang waits for is leaving any more.
 	}
 	if !fits {
-		if served := r.serve(g); !served {
+		if served := r.leaveToVolcano(g); !served {
 			return nil
 		}
 	}
@@ -199,40 +202,43 @@ func (r *Review) advance(rest *Model, g *Gang, now time.Time) *Promise {
 	return &p
 }
 
-// advanceMade is a promise for which others were asked to leave, as it stands now; nil for one that promises nothing any more.
-// Fits and coming say whether the gang fits now, and whether it will once pods have gone that leave anyway.
+// advanceMade returns a promise for which others leave, as it stands now; nil if it is void. fits and coming say whether the
+// gang fits now, or once leaving pods are gone.
 func (r *Review) advanceMade(p *Promise, g *Gang, fits, coming bool, now time.Time) *Promise {
 	switch {
-	case coming && p.Free.IsZero() || r.making(p) && r.serves(p, g):
+	case coming && p.Free.IsZero() || r.isBeingMade(p) && r.wouldServe(p, g):
 		p.Free = time.Time{}
-	case coming: // The time goes on, or pods that come and go on those nodes would keep the claim from its end.
-	case !fits && r.fits(g):
-		return nil // Gangs that came before it get the room.
-	case !fits && (p.nodes != r.fingerprint(g) || !r.serves(p, g)):
-		p.Free = now.Add(-r.docket.PlacementTimeout) // Its nodes have changed, or others took the room, so that no more need leave.
+	case coming: // The time continues: see advance.
+	case !fits && r.fitsNow(g):
+		return nil // It fits alone, so gangs before it in the queue get the room.
+	case !fits && (p.nodes != r.fingerprint(g) || !r.wouldServe(p, g)):
+		// Its nodes have changed, or others took the room. The claim ends at once: a job that resumed meanwhile would have to stop
+		// again.
+		p.Free = now.Add(-r.docket.PlacementTimeout)
 	case p.Free.IsZero():
 		p.Free = now
 	}
 	return p
 }
 
-// serve leaves a gang that has starved to Volcano if surplus that Volcano takes by itself is enough for it, and it is the first
-// such gang in the queue. It reports whether it did.
-func (r *Review) serve(g *Gang) (served bool) {
-	if starved, _ := r.docket.Starved(g); r.served || !starved || g.unmodelled() != "" {
+// leaveToVolcano is true for the first starved gang of the queue that Volcano can serve by taking surplus, while the operator
+// cannot.
+func (r *Review) leaveToVolcano(g *Gang) (served bool) {
+	if starved, _ := r.docket.Starved(g); r.served || !starved || g.beyondModel() != "" {
 		return false
 	}
 	a := r.compile(&g.Shape)
-	r.served = !r.fitsWithout(g, &a, r.byUs.of(r.Model, g).surplus) && r.fitsWithout(g, &a, r.byAnybody.of(r.Model, g).surplus)
+	byOperator := r.fitsWithout(g, &a, r.byUs.circleOf(r.Model, g).surplus)
+	r.served = !byOperator && r.fitsWithout(g, &a, r.byAnybody.circleOf(r.Model, g).surplus)
 	return r.served
 }
 
-// made tells whether others were asked to leave for the gang.
-func (p *Promise) made() bool { return len(p.Victims)+len(p.Stopped) > 0 }
+// wasMade is true if others leave for the gang.
+func (p *Promise) wasMade() bool { return len(p.Victims)+len(p.Stopped) > 0 }
 
-// serves tells whether the gang would fit once all who leave for it have gone, and surplus that it may take.
-func (r *Review) serves(p *Promise, g *Gang) bool {
-	a, gone := r.compile(&g.Shape), r.byAnybody.of(r.Model, g).surplus.clone()
+// wouldServe is true if the gang would fit once all who leave for it are gone, and all surplus that it may take.
+func (r *Review) wouldServe(p *Promise, g *Gang) bool {
+	a, gone := r.compile(&g.Shape), r.byAnybody.circleOf(r.Model, g).surplus.clone()
 	for _, victim := range r.podsOf(p.Victims) {
 		if victim != nil {
 			r.join(gone, []*Pod{victim})
@@ -244,13 +250,13 @@ func (r *Review) serves(p *Promise, g *Gang) bool {
 	return r.fitsWithout(g, &a, gone)
 }
 
-// making tells whether some of those who leave for the gang still hold their places.
-func (m *Model) making(p *Promise) bool {
-	return len(m.present(p.Victims)) > 0 || slices.ContainsFunc(p.Stopped, func(h Holder) bool { return m.holding[h.Job] > 0 })
+// isBeingMade is true while some of those who leave for the gang still hold their places.
+func (m *Model) isBeingMade(p *Promise) bool {
+	return len(m.stillPlaced(p.Victims)) > 0 || slices.ContainsFunc(p.Stopped, func(h Holder) bool { return m.holding[h.Job] > 0 })
 }
 
-// end ends a claim, and counts it with those that ended before.
-func (r *Review) end(ended Ended) {
+// endClaim records an ended claim, and counts how often the gang's claims have ended in a row.
+func (r *Review) endClaim(ended Ended) {
 	if before := findEnded(r.next.Ended, ended.For); before != nil {
 		ended.Times += before.Times
 		*before = ended
@@ -259,7 +265,8 @@ func (r *Review) end(ended Ended) {
 	r.next.Ended = append(r.next.Ended, ended)
 }
 
-func (r *Review) sooner(in time.Duration) {
+// reviewIn asks for the next review in that time, or earlier.
+func (r *Review) reviewIn(in time.Duration) {
 	if in > 0 && (r.again == 0 || in < r.again) {
 		r.again = in
 	}
@@ -279,8 +286,8 @@ func findEnded(all []Ended, job types.NamespacedName) *Ended {
 	return nil
 }
 
-// terms changes when the gang's pods, its Queue, or a node that takes its workers change.
-func (m *Model) terms(g *Gang) uint64 {
+// termsOf is a hash that changes when the gang's pods, its Queue, or a node that takes its workers change.
+func (m *Model) termsOf(g *Gang) uint64 {
 	h := fnv.New64a()
 	for _, uid := range g.Pods {
 		writeWord(h, string(uid))
@@ -292,8 +299,8 @@ func (m *Model) terms(g *Gang) uint64 {
 	return h.Sum64() + m.fingerprint(g)
 }
 
-// fingerprint changes when a node that takes the gang's workers comes, goes, or gets another size. Labels and taints that
-// decide about that make it come or go.
+// fingerprint is a hash that changes when a node that takes the gang's workers comes, goes, or changes its size. Labels count
+// only if they decide whether a node takes the workers: feature discovery writes labels all the time.
 func (m *inventory) fingerprint(g *Gang) uint64 {
 	var sum uint64
 	for on := range g.variants() {
@@ -305,7 +312,7 @@ func (m *inventory) fingerprint(g *Gang) uint64 {
 	return sum
 }
 
-// sumNodes adds up the hashes of the nodes that take a worker: a sum, because nodes come in any order.
+// sumNodes adds up the hashes of the nodes that take a worker. It is a sum because nodes are listed in any order.
 func (m *inventory) sumNodes(s *Shape) uint64 {
 	a := m.compile(s)
 	sum, known := m.summed[a.constraints]
@@ -318,6 +325,7 @@ func (m *inventory) sumNodes(s *Shape) uint64 {
 	return sum
 }
 
+// hashOf is a hash of the node's name and size; never 0.
 func (m *inventory) hashOf(n *node) uint64 {
 	if m.hashes == nil {
 		m.hashes = make([]uint64, len(m.nodes))
@@ -333,7 +341,7 @@ func (m *inventory) hashOf(n *node) uint64 {
 
 type writer interface{ Write([]byte) (int, error) }
 
-// writeWord writes a word and its end. A hash never fails to be written.
+// writeWord writes a word and its end. Writing to a hash never fails.
 func writeWord(h writer, word string) { _, _ = h.Write(append([]byte(word), 0)) }
 
 func writeAmounts(h writer, amounts Amounts) {
@@ -348,8 +356,8 @@ func writeAmounts(h writer, amounts Amounts) {
 	writeWord(h, "")
 }
 
-// present are those of the victims that still hold a place.
-func (m *Model) present(victims []Surplus) []Surplus {
+// stillPlaced are those of the victims that still hold a place.
+func (m *Model) stillPlaced(victims []Surplus) []Surplus {
 	var still []Surplus
 	for _, v := range victims {
 		if s := m.placed[v.UID]; s != nil {
@@ -359,7 +367,8 @@ func (m *Model) present(victims []Surplus) []Surplus {
 	return still
 }
 
-func find(gangs []*Gang, job types.NamespacedName) *Gang {
+// findGang finds the gang of a job; nil for none.
+func findGang(gangs []*Gang, job types.NamespacedName) *Gang {
 	for _, g := range gangs {
 		if g.Job == job {
 			return g

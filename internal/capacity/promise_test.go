@@ -99,9 +99,9 @@ func TestPausesDoubleUpToAnHour(t *testing.T) {
 	for times, want := range map[int]time.Duration{
 		1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 6: 32 * time.Minute, 7: time.Hour, 8: time.Hour, 1000: time.Hour,
 	} {
-		g.Expect((&Ended{Times: times}).pause(time.Minute)).To(Equal(want), "after %d claims", times)
+		g.Expect((&Ended{Times: times}).pauseBefore(time.Minute)).To(Equal(want), "after %d claims", times)
 	}
-	g.Expect((&Ended{Times: 1}).pause(2*time.Hour)).To(Equal(2*time.Hour), "never shorter than the timeout")
+	g.Expect((&Ended{Times: 1}).pauseBefore(2*time.Hour)).To(Equal(2*time.Hour), "never shorter than the timeout")
 }
 
 func TestAnEndedClaimCountsWhileItsGangIsAway(t *testing.T) {

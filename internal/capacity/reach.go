@@ -8,20 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reach is whom waiting gangs may take. Gangs are many and the kinds of them few: those that may take the same share one circle.
+// reach caches what waiting gangs may take. A line may have 500 gangs, each of which could take thousands of pods, but what a
+// gang may take depends only on its kind: its queue, the tiers that it preempts, and what it asks for. Gangs of one kind share
+// a circle.
 type reach struct {
-	// leaves tells whether a job's surplus leaves at all.
+	// leaves returns whether a job's surplus leaves at all.
 	leaves  func(types.NamespacedName) bool
 	circles map[string]*circle
 }
 
-// circle is whom the gangs of one kind may take.
+// circle is what the gangs of one kind may take.
 type circle struct {
 	// surplus leaves first.
 	surplus *crowd
-	// gangs may be stopped whole: the least important first, then the youngest.
+	// gangs may be stopped as a whole: the least important first, then the youngest.
 	gangs []Running
-	// everybody is all of them.
+	// everybody is the surplus and all these gangs.
 	everybody *crowd
 }
 
@@ -29,29 +31,30 @@ func newReach(leaves func(types.NamespacedName) bool) *reach {
 	return &reach{leaves: leaves, circles: map[string]*circle{}}
 }
 
-// of is the circle of a gang.
-func (r *reach) of(m *Model, g *Gang) *circle {
-	kind := m.kind(g)
+// circleOf is the circle of a gang.
+func (r *reach) circleOf(m *Model, g *Gang) *circle {
+	kind := m.kindOf(g)
 	if r.circles[kind] == nil {
-		r.circles[kind] = m.circle(g, r.leaves)
+		r.circles[kind] = m.newCircle(g, r.leaves)
 	}
 	return r.circles[kind]
 }
 
-// kind writes down what decides whom the gang may take: see mayTake, spares and circle.
-func (m *Model) kind(g *Gang) string {
+// kindOf is a key of everything that decides what the gang may take: see mayTake, keepsShare and newCircle.
+func (m *Model) kindOf(g *Gang) string {
 	words := append([]string{g.Queue}, g.Preempts...)
 	if m.underShare(g) {
 		words = append(words, "")
-		for _, name := range slices.Sorted(g.resources()) {
+		for _, name := range slices.Sorted(g.resourceNames()) {
 			words = append(words, string(name))
 		}
 	}
 	return strings.Join(words, "\n")
 }
 
-func (m *Model) circle(g *Gang, leaves func(types.NamespacedName) bool) *circle {
-	c := &circle{surplus: m.crowd(m.takeable(g, leaves))}
+// newCircle gathers what a gang may take.
+func (m *Model) newCircle(g *Gang, leaves func(types.NamespacedName) bool) *circle {
+	c := &circle{surplus: m.newCrowd(m.takeableSurplus(g, leaves))}
 	for _, r := range m.running {
 		if r.Queue == g.Queue && !r.Unmodelled && slices.Contains(g.Preempts, r.Tier) {
 			c.gangs = append(c.gangs, r)

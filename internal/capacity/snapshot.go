@@ -1,10 +1,25 @@
-// Package capacity is the one model of free room: which gangs fit, what is short, who would have to give way, and how much
-// of what is free is too fragmented to use. It is pure: a snapshot in, answers out. Nothing else in Tideline reasons about
-// room, and placement remains Volcano's.
+// Package capacity is the one model of free room: which gangs fit, what they lack, which surplus would have to give way, and how
+// much of the free room is too fragmented to use. It is pure: a snapshot in, answers out. Nothing else in Tideline reasons about
+// room, and Volcano alone places pods.
 //
-// It models what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
-// required node affinity, the nodes of volumes, taints, and the limits of queues. What a pod asks beyond that (topology,
-// affinity between pods, volumes of one node at a time) makes the answer Unknown, never a guess.
+// For each node the model keeps three vectors over the resources that nodes have:
+//
+//	all                         what the node has
+//	free = all - every pod      decides what fits now
+//	soon = all - pods that stay decides who else must leave: pods that terminate count as gone
+//
+//	node n1   |<--------------------- all ---------------------->|
+//	          | core, stays | surplus, stays | terminating | free |
+//	                                         |<----- soon ------->|
+//
+// A gang fits if each of its workers fits on some node and the limit of its queue allows all of them:
+//
+//	sum over nodes of min over resources (free / request) >= workers   and   workers * request <= queue limit - allocated
+//
+// The model covers what decides placement in nearly all clusters: allocatable resources and pod counts of nodes, node selectors,
+// required node affinity, the nodes of volumes, taints, and the limits of queues. If a pod asks for more than that (topology,
+// affinity between pods, volumes that one node at a time may use) the answer is Unknown, never a guess: a wrong guess would evict
+// workers for a gang that does not start.
 package capacity
 
 import (
@@ -34,7 +49,7 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 	return a
 }
 
-// IsBytes tells of a resource that is counted in bytes.
+// IsBytes is true for a resource that is counted in bytes.
 func IsBytes(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
@@ -43,10 +58,10 @@ func IsBytes(name corev1.ResourceName) bool {
 // Snapshot is a cluster at one moment.
 type Snapshot struct {
 	Nodes []Node
-	// Pods are bound; Pending are surplus that waits for a node.
+	// Pods are bound to nodes. Pending is surplus that waits for a node.
 	Pods, Pending []Pod
 	Queues        []Queue
-	// Running are the gangs that may be stopped whole for a more important one.
+	// Running are the gangs that may be stopped as a whole for a more important one.
 	Running []Running
 }
 
@@ -59,11 +74,12 @@ type Running struct {
 	Priority int32
 	// Created is when the job was created: the youngest is stopped first.
 	Created time.Time
-	// Unmodelled is true for one of which the model could not say when it may go on; it is not stopped.
+	// Unmodelled is true for a gang that asks for something the model does not cover. It is not stopped, because the model could not
+	// say when it may resume.
 	Unmodelled bool
 }
 
-// Node is a node that is ready. One that is cordoned has Kubernetes' taint for that.
+// Node is a node that is ready. A cordoned node has Kubernetes' taint for that.
 type Node struct {
 	Name        string
 	Labels      map[string]string
@@ -71,22 +87,22 @@ type Node struct {
 	Allocatable Amounts
 }
 
-// LongestLeave is how soon the room of a pod that terminates must come for others to wait for it, and so the longest grace with
-// which the operator deletes a worker.
+// LongestLeave is the longest grace period with which the operator deletes a worker. A pod that may take longer to terminate
+// does not count as leaving, so that no gang waits for its room.
 const LongestLeave = 2 * time.Minute
 
-// Pod is a pod that has not ended; one that terminates holds its place until it is gone.
+// Pod is a pod that has not ended. A terminating pod holds its place until it is gone.
 type Pod struct {
 	// Node that it is bound to.
 	Node     string
 	Requests Amounts
-	// Job that the pod is a worker of; zero for others.
+	// Job that the pod is a worker of; zero for other pods.
 	Job types.NamespacedName
-	// Queue is the queue in whose books the pod stands; empty for a pod that is not Volcano's or no longer counts there.
+	// Queue is the Volcano Queue that the pod counts in; empty for a pod that counts in none.
 	Queue string
-	// Leaving is true for a pod whose room is on its way: it terminates, or its job is being stopped whole.
+	// Leaving is true for a pod whose room will be free soon: it terminates, or its job is being stopped as a whole.
 	Leaving bool
-	// Surplus says whose surplus the pod is; nil for a pod that nobody may take.
+	// Surplus describes the pod as surplus; nil for a pod that no gang may take.
 	Surplus *Surplus
 }
 
@@ -100,17 +116,17 @@ type Surplus struct {
 	Tier int32
 	// Created is when the job was created: the youngest goes first.
 	Created time.Time
-	// queue of the pod, which New notes.
+	// queue of the pod; New sets it.
 	queue string
 }
 
 // Queue is a Volcano Queue.
 type Queue struct {
 	Name string
-	// Guarantee is what nobody else may use.
+	// Guarantee is reserved for the queue: no other queue may use it.
 	Guarantee Amounts
-	// Deserved is the queue's share: what it uses beyond may be reclaimed, and up to it the queue may reclaim. A queue without any
-	// share may be reclaimed from at any time and reclaims nothing, as in Volcano's capacity plugin.
+	// Deserved is the queue's share. Others may reclaim what the queue uses beyond it, and the queue may reclaim up to it. From a
+	// queue without a share others may always reclaim, and it reclaims nothing, as in Volcano's capacity plugin.
 	Deserved Amounts
 	// Protected is true for a queue from which nothing is reclaimed (reclaimable: false).
 	Protected bool
@@ -125,26 +141,26 @@ type Shape struct {
 	Requests     Amounts
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeSelector
-	// Volumes are the nodes from which each of its volumes that is bound to some can be used; a node must be among those of all.
+	// Volumes are, for each volume that only some nodes can use, those nodes. A node must match all of them.
 	Volumes     []*corev1.NodeSelector
 	Tolerations []corev1.Toleration
 	// Unmodelled names what the pod asks beyond the model; empty when the model covers it.
 	Unmodelled string
 }
 
-// Volume is what the volume of a PersistentVolumeClaim means for where its pods may run.
+// Volume says where pods may run that use a PersistentVolumeClaim.
 type Volume struct {
-	// Nodes are those from which it can be used; nil for all.
+	// Nodes are those that can use the volume; nil for all.
 	Nodes *corev1.NodeSelector
-	// Unmodelled says of a volume what makes that unknown: "a PersistentVolumeClaim that is not bound"; empty if it is known.
+	// Unmodelled says why that is unknown: "a PersistentVolumeClaim that is not bound"; empty if it is known.
 	Unmodelled string
 }
 
-// ShapeOf reads a pod template. Requests are given, because admission and schedulers count more than the containers. Of
-// the pod's PersistentVolumeClaims claimed tells, by name.
+// ShapeOf reads a pod template. requests are what a scheduler counts, which is more than the containers ask for. claimed looks up
+// the pod's PersistentVolumeClaims by name.
 func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(name string) Volume) Shape {
 	s := Shape{
-		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: unmodelled(spec),
+		Requests: AmountsOf(requests), NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, Unmodelled: beyondModel(spec),
 	}
 	for i := range spec.Volumes {
 		if claim := spec.Volumes[i].PersistentVolumeClaim; claim != nil {
@@ -164,7 +180,8 @@ func ShapeOf(spec *corev1.PodSpec, requests corev1.ResourceList, claimed func(na
 	return s
 }
 
-func unmodelled(spec *corev1.PodSpec) string {
+// beyondModel names what the pod asks beyond the model; empty if the model covers it.
+func beyondModel(spec *corev1.PodSpec) string {
 	switch a := spec.Affinity; {
 	case a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0:
 		return "affinity to other pods"
@@ -180,10 +197,10 @@ func unmodelled(spec *corev1.PodSpec) string {
 	}
 	for _, v := range spec.Volumes {
 		if v.Ephemeral != nil {
-			return "volumes that are made for each pod"
+			return "ephemeral volumes"
 		}
 	}
-	// A sidecar is an init container that goes on running, and kubelets hold it to its host ports as any other.
+	// A sidecar is an init container that keeps running, and its host ports count like those of any container.
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			if slices.ContainsFunc(containers[i].Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }) {
@@ -197,8 +214,8 @@ func unmodelled(spec *corev1.PodSpec) string {
 	return ""
 }
 
-// isPart tells whether a resource is part of a device, which schedulers count device by device: that a node has enough of
-// it in all says nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are no shares.
+// isPart is true for a resource that is an amount of one device. Schedulers count it device by device, so a node's total says
+// nothing. Slices that a node counts as devices of their own (MIG, NVIDIA's gpu.shared) are not parts.
 func isPart(name corev1.ResourceName) bool {
 	switch string(name) {
 	case "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores",
@@ -209,7 +226,7 @@ func isPart(name corev1.ResourceName) bool {
 	return false
 }
 
-// Gang is a core that waits for its place.
+// Gang is a core that waits to be placed.
 type Gang struct {
 	Job   types.NamespacedName
 	Queue string
@@ -219,20 +236,20 @@ type Gang struct {
 	Created time.Time
 	// Since is when the last of the pods that must be placed began to wait.
 	Since time.Time
-	// Pods are the pods that wait for their place, in the order of their UIDs; pods that are still to be created are missing here.
+	// Pods are the waiting pods, ordered by UID. Pods that have yet to be created are missing here.
 	Pods []types.UID
-	// Shape is that of every worker that has none of its own.
+	// Shape is the shape of every worker that is not in Apart.
 	Shape Shape
-	// Apart are the shapes of workers that have one of their own, one entry each: worker 0 of a training, the launcher of a
-	// Volcano Job. They get their places first.
+	// Apart are the shapes of workers that differ from Shape, one entry each: worker 0 of a training, the launcher of a Volcano Job.
+	// They are placed first.
 	Apart []Shape
 	// Workers is how many must be placed together, those of Apart included.
 	Workers int32
-	// TierName is the name of the job's tier, and Preempts names the tiers whose gangs may be stopped whole for this one.
+	// TierName is the name of the job's tier. Preempts names the tiers whose gangs may be stopped as a whole for this one.
 	TierName string
 	Preempts []string
-	// Model is the model of accelerator that the shapes are bound to, and Others are those that would do as well, in the order of
-	// preference; empty for a gang that is bound to none, or can no longer choose.
+	// Model is the model of accelerator that the shapes are bound to. Others are alternatives in the order of preference. Both are
+	// empty for a gang that is bound to no model; Others also for one that can no longer choose.
 	Model  string
 	Others []Variant
 }

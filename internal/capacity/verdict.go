@@ -8,35 +8,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Verdict is what a queue's decider says of one job.
+// Verdict is what the model says about one job.
 type Verdict struct {
-	// Place among the gangs that wait in the queue, from 1, of Waiting; both 0 for a job that does not wait.
+	// Place is the gang's place among the Waiting gangs of its queue, from 1. Both are 0 for a job that does not wait.
 	Place, Waiting int32
-	// Answer is what the model says of the waiting gang.
+	// Answer is what the model says about the waiting gang.
 	Answer Answer
-	// Model is the model of accelerator that the waiting gang should wait for; empty for one that is bound to none.
+	// Model is the model of accelerator that the gang should wait for; empty for one that is bound to none.
 	Model string
-	// Holders are the jobs whose surplus the gang could take, the largest first; none for one that fits, or will without them.
+	// Holders are the jobs whose surplus the gang could take, the largest first. It is empty for a gang that fits without them,
+	// now or once leaving pods are gone.
 	Holders []Holder
 	// SurplusLimit is how many surplus workers a job that creates only what fits may have in all: those that are placed, and its
-	// part of the room that nobody waits for.
+	// part of the free room. It is a total because a reconciler may read it twice before the workers it creates hold the room.
 	SurplusLimit int32
-	// From are the jobs whose surplus leaves for this one.
+	// From are the jobs that make room for this one, by surplus or as a whole.
 	From []Holder
-	// GiveUp are surplus workers of this job that must leave now, and To the gang they leave for.
+	// GiveUp are surplus workers of this job that must leave now. To is the gang they leave for.
 	GiveUp []types.UID
 	To     types.NamespacedName
-	// Preempt is why the whole job must stop; nil when it need not.
+	// Preempt is why the whole job must stop; nil if it need not.
 	Preempt *Preemption
-	// Resume is true for a job that was preempted and may go on.
+	// Resume is true for a preempted job that may continue.
 	Resume bool
-	// Overdue is true for a gang that had room since Since and was not placed in time: its claim has ended. From are those
-	// who left for it in vain.
+	// Overdue is true for a gang that had room since Since and was not placed in time, so that its claim has ended. From are then
+	// the jobs that made room in vain.
 	Overdue bool
 	Since   time.Time
 	// InVain are the gangs for which workers of this job left, or the job stopped, in vain.
 	InVain []types.NamespacedName
-	// Never is the Ceiling of a gang that would not fit if nothing else ran; nil for every other, and where that is not asked.
+	// Never is the Ceiling of a gang that would not fit even if nothing else ran. It is nil for every other gang, and if that was
+	// not asked.
 	Never *Answer
 }
 
@@ -51,32 +53,32 @@ type Docket struct {
 	Queue string
 	// Waiting are the gangs that wait in the queue, in any order.
 	Waiting []*Gang
-	// Promises are what the last Decide returned.
+	// Promises are what the last Decide returned for the queue.
 	Promises Promises
-	// Placed are the gangs, of any queue, that have all their places.
+	// Placed are the gangs, of any queue, all of whose members are placed.
 	Placed map[types.NamespacedName]bool
-	// PlacementTimeout is how long a gang may take to be placed once there is room for it.
+	// PlacementTimeout is how long Volcano may take to place a gang once there is room for it.
 	PlacementTimeout time.Duration
-	// Starved tells whether a gang has waited so long that surplus must be told to leave, and otherwise in what time it will have.
+	// Starved returns whether a gang has waited so long that others must make room, and if not, after what time it will have.
 	Starved func(*Gang) (starved bool, in time.Duration)
-	// Yields tells whether the job's surplus leaves on our word; that of others is left to Volcano. Leaves tells whether it leaves
-	// for a waiting gang at all.
+	// Yields returns whether the operator deletes the job's surplus for waiting gangs. Leaves returns whether the operator or
+	// Volcano does.
 	Yields, Leaves func(types.NamespacedName) bool
 }
 
-// Decide decides for one queue: whose turn it is, what each gang waits for, and who gives way. It returns the verdicts by job,
-// the promises as they are now, and when time alone changes the judgement; zero for never. Of several queues the first that is
-// decided has the first choice of surplus.
+// Decide decides for one queue: the order of its gangs, what each waits for, and what makes room. It returns the verdicts by
+// job, the promises as they are now, and after what time the decision changes though nothing else does; zero for never. The
+// queue that is decided first has the first choice of surplus.
 func (r *Review) Decide() (map[types.NamespacedName]Verdict, Promises, time.Duration) {
 	verdicts := make(map[types.NamespacedName]Verdict, len(r.ordered))
 	for i, g := range r.ordered {
 		v := Verdict{Place: int32(i + 1), Waiting: int32(len(r.ordered)), Answer: r.Ask(g), Model: g.Model}
 		if !v.Answer.Fits && v.Answer.Leaving == nil {
-			v.Holders = r.holders(g)
+			v.Holders = r.listHolders(g)
 		}
 		verdicts[g.Job] = v
 	}
-	r.choose(r.claiming, verdicts)
+	r.chooseModels(r.claiming, verdicts)
 	r.makeRoomFor()
 	r.tellPromises(verdicts)
 	return verdicts, r.next, r.again
@@ -90,51 +92,51 @@ type Grower struct {
 	Placed int32
 }
 
-// LimitGrowth gives the room out to the growers, whose turn it is by the order of gangs, one after another. A waiting gang that
-// fits has its room first; one that waits for room on nodes that could ever serve it keeps all growers off those nodes. It
-// returns how much surplus each grower may have in all.
+// LimitGrowth divides the free room among the growers, in the order of gangs. Waiting gangs come first: see reserve. It returns
+// how much surplus each grower may have in all.
 func (m *Model) LimitGrowth(growers []Grower, waiting []*Gang) map[types.NamespacedName]int32 {
 	rest := m.clone()
-	for _, g := range ordered(waiting) {
+	for _, g := range orderedGangs(waiting) {
 		rest.reserve(g)
 	}
 	limits := make(map[types.NamespacedName]int32, len(growers))
-	slices.SortStableFunc(growers, func(a, b Grower) int { return a.before(&b.Gang) })
+	slices.SortStableFunc(growers, func(a, b Grower) int { return a.comesBefore(&b.Gang) })
 	for i := range growers {
 		g := &growers[i]
 		limits[g.Job] = g.Placed
 		if part := min(rest.Ask(&g.Gang).Largest, g.Workers); part > 0 {
-			rest.place(&g.Gang, part, freeOn)
+			rest.placeWorkers(&g.Gang, part, freeOn)
 			limits[g.Job] += part
 		}
 	}
 	return limits
 }
 
-// reserve keeps for a waiting gang what it needs, or all that is free on its nodes while they have too little.
+// reserve keeps for a waiting gang the room that it needs. While it does not fit, it reserves all free room on its nodes,
+// because surplus that grew into it would have to leave again.
 func (m *Model) reserve(g *Gang) {
 	for on := range g.variants() {
-		if m.fits(on) {
-			m.place(on, on.Workers, freeOn)
+		if m.fitsNow(on) {
+			m.placeWorkers(on, on.Workers, freeOn)
 			return
 		}
 	}
 	if answer := m.Ask(g); answer.Unknown != "" || answer.QueueLimit {
-		return
+		return // It does not wait for room on nodes, as far as the model knows.
 	}
 	a := m.compile(&g.Shape)
-	if m.room(g, &a, allOf) < g.Workers {
-		return // It would not even fit if nothing else ran.
+	if m.gangRoom(g, &a, allOf) < g.Workers {
+		return // It would not fit if nothing else ran. One job that is too large must not keep all others from growing for ever.
 	}
-	a.keepOff()
+	a.reserveNodes()
 	for i := range g.Apart {
 		one := m.compile(&g.Apart[i])
-		one.keepOff()
+		one.reserveNodes()
 	}
 }
 
-// keepOff leaves nothing free of what is asked on the nodes that would take it.
-func (a *ask) keepOff() {
+// reserveNodes leaves nothing free of the resources that the worker asks for, on the nodes that take it.
+func (a *ask) reserveNodes() {
 	for _, n := range a.nodes {
 		for _, at := range a.at {
 			n.free[at], n.soon[at] = min(n.free[at], 0), min(n.soon[at], 0)
@@ -142,7 +144,7 @@ func (a *ask) keepOff() {
 	}
 }
 
-// holdersOf counts the surplus by job, in the order of the jobs' first victims.
+// holdersOf counts victims by job, in the order of each job's first victim.
 func holdersOf(victims []Surplus) []Holder {
 	var all []Holder
 	for _, v := range victims {
@@ -155,11 +157,10 @@ func holdersOf(victims []Surplus) []Holder {
 	return all
 }
 
-// holders lists the jobs whose surplus the gang may take, on nodes that would take its workers, the largest first. It is made
-// once for each set of nodes and kind of gang.
-func (m *Model) holders(g *Gang) []Holder {
+// listHolders lists the jobs whose surplus the gang may take, on nodes that take its workers, the largest first.
+func (m *Model) listHolders(g *Gang) []Holder {
 	a := m.compile(&g.Shape)
-	key := a.constraints + "\n" + m.kind(g)
+	key := a.constraints + "\n" + m.kindOf(g) // Gangs of one kind with the same nodes share the answer.
 	if known, ok := m.held[key]; ok {
 		return known
 	}

@@ -23,7 +23,7 @@ const inTime = time.Minute
 func promised(p Promises) []string {
 	all := []string{}
 	for _, one := range p.Standing {
-		if one.made() {
+		if one.wasMade() {
 			all = append(all, one.For.Name)
 		}
 	}

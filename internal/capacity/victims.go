@@ -11,9 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// choiceLimit is up to how many choices of one node's surplus are all tried. Pods that hold the same are alike but for their
-// order, so that a node full of equal workers has as many choices as workers. A node with more choices gives its surplus up in
-// the order of victims.
+// Victims are chosen exactly, because each costs its job a restart from the last checkpoint. A gang misses k workers. Each node
+// offers, for each number of workers it could gain, the cheapest set of its surplus that would have to leave; a knapsack over
+// the nodes picks the cheapest sum of offers that gains k or more:
+//
+//	              gains 1 worker   gains 2 workers
+//	node n1       {a7}   cost 1    {a7, b3}  cost 2        best[0] = 0
+//	node n2       {c5, c4} cost 2  -                       best[t] = min over nodes and gains j of best[t-j] + cost of j
+//	node n3       {b9}   cost 1    {b9}      cost 1        answer: best[k]; for k = 2 it is {b9}
+//
+// The cost of a set is (how many pods, sum of their ranks): fewest victims first, and among sets of equal size those that come
+// first in the order of victims. TestVictimsAreMinimal holds this to brute force.
+
+// choiceLimit is up to how many sets of one node's surplus are all tried. Pods that hold the same differ only in their order,
+// so a node of equal workers has as many sets as workers. A node with more sets than this gives its surplus up in the order of
+// victims.
 const choiceLimit = 4096
 
 // compare orders victims: the lowest tier first, then the youngest job, then the highest index.
@@ -22,57 +34,58 @@ func (s *Surplus) compare(o *Surplus) int {
 		cmp.Compare(s.Job.Namespace, o.Job.Namespace), cmp.Compare(s.Job.Name, o.Job.Name))
 }
 
-// cost of a set of victims: first how many they are, then how late they come in the order of victims.
+// cost of a set of victims: first how many they are, then the sum of their ranks in the order of victims.
 type cost struct{ count, rank int64 }
 
+// tooMuch is more than any set costs, and can be added to itself without overflow.
 var tooMuch = cost{count: math.MaxInt64 / 2}
 
 func (c cost) plus(o cost) cost { return cost{c.count + o.count, c.rank + o.rank} }
 
 func (c cost) less(o cost) bool { return c.count < o.count || (c.count == o.count && c.rank < o.rank) }
 
-// offer is what one node can do: for k more workers, the cheapest set of its surplus that must leave.
+// offer is what one node can do: for each number of workers gained, the cheapest set of its surplus that must leave.
 type offer struct {
-	now   int32    // workers that fit already, or will once those who leave have gone
-	limit int      // workers that are missing
-	costs []cost   // by k-1
-	sets  [][]*Pod // by k-1
+	now   int32    // workers that fit once leaving pods are gone
+	limit int      // workers that the gang misses: no node needs to gain more
+	costs []cost   // costs[j-1] for j workers gained
+	sets  [][]*Pod // sets[j-1] for j workers gained
 }
 
-// victims is the cheapest set of ranked surplus that makes room for the whole gang beside the workers that fit already: over all
-// nodes, the sum of their offers is minimised exactly, as a knapsack over the number of workers gained. Where the queue's limit
-// is in the way as well, surplus of the queue itself is added in the order of victims until it is not, and then whoever turns out
-// not to be needed stays.
-func (m *Model) victims(g *Gang, a *ask, rank map[*Surplus]int64) []Surplus {
+// cheapestVictims is the cheapest set of ranked surplus that makes room for the whole gang. If the limit of the gang's queue is
+// in the way as well, surplus of that queue is added, and then the set is small but not proven to be the smallest.
+func (m *Model) cheapestVictims(g *Gang, a *ask, rank map[*Surplus]int64) []Surplus {
 	chosen, possible := m.makeRoom(g, a, rank)
 	if !possible {
 		return nil
 	}
-	if !m.withinLimit(g, m.crowd(chosen)) {
-		chosen = m.relieve(g, a, rank, chosen)
+	if !m.withinLimit(g, m.newCrowd(chosen)) {
+		chosen = m.relieveLimit(g, a, rank, chosen)
 	}
 	slices.SortFunc(chosen, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
 	return surplusOf(chosen)
 }
 
-// makeRoom chooses surplus whose leaving makes room on the nodes; it is not possible when all together is not enough.
+// makeRoom chooses the cheapest surplus whose leaving makes room on the nodes. possible is false if all surplus is not enough.
 func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen []*Pod, possible bool) {
-	missing := int(g.Workers - min(a.room(soonOn), g.Workers))
+	missing := int(g.Workers - min(a.countRoom(soonOn), g.Workers))
+	// best[t] is the least cost at which the nodes so far gain t workers or more.
 	best := make([]cost, missing+1)
 	for k := 1; k <= missing; k++ {
 		best[k] = tooMuch
 	}
 	var offers []offer
-	var taken [][]uint16 // by node: how many workers it gains for each total
+	var taken [][]uint16 // taken[i][t]: how many of t workers node i gains in the best choice for nodes 0..i
 	for _, n := range a.nodes {
 		if missing == 0 {
 			break
 		}
-		o := m.offer(n, a, rank, missing)
+		o := m.offerOf(n, a, rank, missing)
 		if len(o.costs) == 0 {
 			continue
 		}
 		gains := make([]uint16, missing+1)
+		// Downwards, so that best[total-k] is still without this node: each node makes one offer.
 		for total := missing; total > 0; total-- {
 			for k := 1; k <= len(o.costs); k++ {
 				if c := best[max(0, total-k)].plus(o.costs[k-1]); c.less(best[total]) {
@@ -85,6 +98,7 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen [
 	if best[missing].count >= tooMuch.count {
 		return nil, false
 	}
+	// Walk back from the answer and collect the sets that it was made of.
 	for i, total := len(offers)-1, missing; i >= 0 && total > 0; i-- {
 		if k := int(taken[i][total]); k > 0 {
 			chosen = append(chosen, offers[i].sets[k-1]...)
@@ -94,10 +108,9 @@ func (m *inventory) makeRoom(g *Gang, a *ask, rank map[*Surplus]int64) (chosen [
 	return chosen, true
 }
 
-// relieve adds surplus of the gang's own queue to the chosen until the queue's limit holds the gang back no more; nil when all of
-// it is not enough.
-func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod) []*Pod {
-	gone := m.crowd(chosen)
+// relieveLimit adds surplus of the gang's own queue until the limit of the queue allows the gang; nil if all of it is not enough.
+func (m *Model) relieveLimit(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod) []*Pod {
+	gone := m.newCrowd(chosen)
 	var own []*Pod
 	for i := range m.nodes {
 		for _, p := range m.nodes[i].surplus {
@@ -114,6 +127,7 @@ func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod)
 		}
 		chosen = append(chosen, m.join(gone, own[:1])...)
 	}
+	// Surplus of the queue may have freed room on the nodes too, so that victims chosen before are unnecessary.
 	slices.SortFunc(chosen, byRank)
 	for i := len(chosen) - 1; i >= 0; i-- {
 		one := []*Pod{chosen[i]}
@@ -127,10 +141,10 @@ func (m *Model) relieve(g *Gang, a *ask, rank map[*Surplus]int64, chosen []*Pod)
 	return chosen
 }
 
-// ranks numbers the surplus that the gang may take and that yields and is not claimed, in the order of victims.
-func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
+// rankSurplus numbers, in the order of victims, the surplus that the gang may take, that yields, and that is not claimed yet.
+func (m *Model) rankSurplus(g *Gang, yields func(types.NamespacedName) bool) map[*Surplus]int64 {
 	rank := map[*Surplus]int64{}
-	for i, p := range m.takeable(g, yields) {
+	for i, p := range m.takeableSurplus(g, yields) {
 		if !m.claimed[p.Surplus.UID] {
 			rank[p.Surplus] = int64(i)
 		}
@@ -138,9 +152,9 @@ func (m *Model) ranks(g *Gang, yields func(types.NamespacedName) bool) map[*Surp
 	return rank
 }
 
-// takeable is the surplus that the gang may take of jobs whose surplus leaves, in the order of victims. Of another queue it is no
-// more than brings that queue down to its share, as with Volcano's reclaim.
-func (m *Model) takeable(g *Gang, leaves func(types.NamespacedName) bool) []*Pod {
+// takeableSurplus is the surplus that the gang may take, of jobs for which leaves returns true, in the order of victims. From
+// another queue it takes only what that queue has beyond its share, like Volcano's reclaim.
+func (m *Model) takeableSurplus(g *Gang, leaves func(types.NamespacedName) bool) []*Pod {
 	var all []*Pod
 	for i := range m.nodes {
 		for _, p := range m.nodes[i].surplus {
@@ -151,20 +165,20 @@ func (m *Model) takeable(g *Gang, leaves func(types.NamespacedName) bool) []*Pod
 	}
 	slices.SortFunc(all, func(a, b *Pod) int { return a.Surplus.compare(b.Surplus) })
 	over := map[string]Amounts{}
-	return slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.spares(over, g, p) })
+	return slices.DeleteFunc(all, func(p *Pod) bool { return p.Queue != g.Queue && !m.keepsShare(over, g, p) })
 }
 
-// spares tells whether the pod's queue keeps its share of what the gang asks when this pod leaves beside those before it, and
-// books it if so.
-func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
+// keepsShare is true if the pod's queue keeps its share when this pod leaves after those before it. over is what each queue has
+// beyond its share; a pod that may leave is subtracted from it.
+func (m *Model) keepsShare(over map[string]Amounts, g *Gang, p *Pod) bool {
 	q := m.queues[p.Queue]
 	if over[p.Queue] == nil {
 		over[p.Queue] = Amounts{}
 		for name, share := range q.Deserved {
-			over[p.Queue][name] = m.keeps(&q, name) - share
+			over[p.Queue][name] = m.heldBy(&q, name) - share
 		}
 	}
-	for name := range g.resources() {
+	for name := range g.resourceNames() {
 		if left, shared := over[p.Queue][name]; shared && p.Requests[name] > left {
 			return false
 		}
@@ -175,8 +189,8 @@ func (m *Model) spares(over map[string]Amounts, g *Gang, p *Pod) bool {
 	return true
 }
 
-// mayTake tells whether the gang may take the pod's place: surplus of its own queue and, while that stays within its own share
-// with the gang, of a queue that uses more than its share.
+// mayTake is true if the gang may take the surplus pod: of its own queue always, and of another queue if that has more than its
+// share while the gang's own queue stays within its share with the gang.
 func (m *Model) mayTake(g *Gang, p *Pod) bool {
 	if p.Queue == g.Queue {
 		return true
@@ -185,22 +199,22 @@ func (m *Model) mayTake(g *Gang, p *Pod) bool {
 	if q.Protected || !m.underShare(g) {
 		return false
 	}
-	for name := range g.resources() {
+	for name := range g.resourceNames() {
 		share, shared := q.Deserved[name]
-		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.keeps(&q, name) > share)) {
+		if p.Requests[name] > 0 && (len(q.Deserved) == 0 || (shared && m.heldBy(&q, name) > share)) {
 			return true
 		}
 	}
 	return false
 }
 
-// underShare tells whether the gang's queue has a share of what it asks, and stays within it with the gang.
+// underShare is true if the gang's queue has a share of what the gang asks for, and stays within it with the gang.
 func (m *Model) underShare(g *Gang) bool {
 	q, some := m.queues[g.Queue], false
-	for name, amount := range g.asks(g.Workers) {
+	for name, amount := range g.requestsOf(g.Workers) {
 		if share, shared := q.Deserved[name]; shared {
 			some = true
-			if m.keeps(&q, name)+amount > share {
+			if m.heldBy(&q, name)+amount > share {
 				return false
 			}
 		}
@@ -208,13 +222,13 @@ func (m *Model) underShare(g *Gang) bool {
 	return some
 }
 
-// keeps is what the queue's pods hold of a resource once those who leave have gone.
-func (m *Model) keeps(q *Queue, name corev1.ResourceName) int64 {
+// heldBy is what the queue's pods hold of a resource once leaving pods are gone.
+func (m *Model) heldBy(q *Queue, name corev1.ResourceName) int64 {
 	return q.Allocated[name] - m.outgoing[q.Name][name]
 }
 
-// offer computes what one node can gain, up to limit workers.
-func (m *inventory) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
+// offerOf computes what one node can gain, up to limit workers.
+func (m *inventory) offerOf(n *node, a *ask, rank map[*Surplus]int64, limit int) offer {
 	var candidates []*Pod
 	for _, p := range n.surplus {
 		if _, ok := rank[p.Surplus]; ok {
@@ -224,20 +238,21 @@ func (m *inventory) offer(n *node, a *ask, rank map[*Surplus]int64, limit int) o
 	if len(candidates) == 0 {
 		return offer{}
 	}
-	o := offer{now: a.count(n.soon, math.MaxInt32), limit: limit}
-	for set := range choices(candidates) {
+	o := offer{now: a.countFitting(n.soon, math.MaxInt32), limit: limit}
+	for set := range candidateSets(candidates) {
 		free := slices.Clone(n.soon)
 		c := cost{count: int64(len(set))}
 		for _, p := range set {
 			m.release(free, p)
 			c.rank += rank[p.Surplus]
 		}
-		o.consider(a.count(free, math.MaxInt32), c, set)
+		o.consider(a.countFitting(free, math.MaxInt32), c, set)
 	}
 	return o
 }
 
-// consider takes a set of victims into the offer where it is the cheapest.
+// consider keeps a set of victims for each number of workers for which it is the cheapest so far. A set that gains 2 workers is
+// also an offer for 1.
 func (o *offer) consider(room int32, c cost, set []*Pod) {
 	gained := min(int(room-o.now), o.limit)
 	for len(o.costs) < gained {
@@ -250,15 +265,16 @@ func (o *offer) consider(room int32, c cost, set []*Pod) {
 	}
 }
 
-// choices yields the sets of candidates worth trying, which come in the order of victims.
-func choices(candidates []*Pod) iter.Seq[[]*Pod] {
+// candidateSets yields the sets of candidates worth trying. The candidates are in the order of victims.
+func candidateSets(candidates []*Pod) iter.Seq[[]*Pod] {
 	return func(yield func([]*Pod) bool) {
-		alike := classes(candidates)
+		alike := groupAlike(candidates)
 		total := 1
 		for _, class := range alike {
 			total = min(total*(len(class)+1), choiceLimit+1)
 		}
 		if total > choiceLimit {
+			// Too many to try: only prefixes, that is, surplus leaves in the order of victims.
 			for i := range candidates {
 				if !yield(candidates[:i+1]) {
 					return
@@ -266,6 +282,8 @@ func choices(candidates []*Pod) iter.Seq[[]*Pod] {
 			}
 			return
 		}
+		// A choice is a number whose digits say how many pods of each class leave. Within a class the first in order leave first, so
+		// that every other set of the same size would be worse.
 		for choice := 1; choice < total; choice++ {
 			var set []*Pod
 			rest := choice
@@ -280,8 +298,8 @@ func choices(candidates []*Pod) iter.Seq[[]*Pod] {
 	}
 }
 
-// classes groups pods that hold the same, each group in the order it came in.
-func classes(pods []*Pod) [][]*Pod {
+// groupAlike groups pods that hold the same, each group in the order of the pods.
+func groupAlike(pods []*Pod) [][]*Pod {
 	var all [][]*Pod
 	for _, p := range pods {
 		i := slices.IndexFunc(all, func(class []*Pod) bool { return maps.Equal(class[0].Requests, p.Requests) })
@@ -294,7 +312,7 @@ func classes(pods []*Pod) [][]*Pod {
 	return all
 }
 
-// release gives back what a pod holds.
+// release adds what a pod holds to a free vector.
 func (m *inventory) release(free []int64, p *Pod) {
 	for name, amount := range p.Requests {
 		if at, ok := m.index[name]; ok {
@@ -306,6 +324,7 @@ func (m *inventory) release(free []int64, p *Pod) {
 	}
 }
 
+// surplusOf lists the pods' Surplus.
 func surplusOf(pods []*Pod) []Surplus {
 	all := make([]Surplus, len(pods))
 	for i, p := range pods {

@@ -12,12 +12,12 @@ import (
 )
 
 // SayFree says what is free for a gang that does not fit, what it lacks, and whether that will be free soon.
-func (a *Answer) SayFree() string { return a.free() + a.comes() }
+func (a *Answer) SayFree() string { return a.describeFree() + a.describeLeaving() }
 
 // SayEmpty says what there would be for a gang if nothing else ran, and what it would lack.
 func (a *Answer) SayEmpty() string {
 	message := fmt.Sprintf("At most %d such pods would fit", a.Largest)
-	if room := a.Free.listed(a.Short); room != "" {
+	if room := a.Free.relevantFor(a.Short); room != "" {
 		message += " into " + room
 	}
 	if short := a.Short.String(); short != "" {
@@ -30,9 +30,9 @@ func (a *Answer) SayEmpty() string {
 }
 
 // describeFree says what is free and what the gang lacks.
-func (a *Answer) free() string {
+func (a *Answer) describeFree() string {
 	message := fmt.Sprintf("The largest gang of such workers that fits now: %d.", a.Largest)
-	if room := a.Free.listed(a.Short); room != "" {
+	if room := a.Free.relevantFor(a.Short); room != "" {
 		message = fmt.Sprintf("Free for it: %s; the largest gang of such workers that fits now: %d.", room, a.Largest)
 	}
 	switch short := a.Short.String(); {
@@ -48,11 +48,11 @@ func (a *Answer) free() string {
 }
 
 // describeLeaving says that the room will be free soon, for a gang that waits for nothing else.
-func (a *Answer) comes() string {
+func (a *Answer) describeLeaving() string {
 	if a.Leaving == nil {
 		return ""
 	}
-	held := a.Leaving.listed(a.Short)
+	held := a.Leaving.relevantFor(a.Short)
 	if held == "" {
 		held = "places"
 	}
@@ -61,20 +61,20 @@ func (a *Answer) comes() string {
 
 // relevantFor lists amounts that matter for a gang: extended resources such as GPUs alone if there are any, because gangs mostly
 // wait for those, and what the gang is short of.
-func (a Amounts) listed(short Amounts) string {
+func (a Amounts) relevantFor(short Amounts) string {
 	extended := func(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 	some := false
 	for name := range a {
 		some = some || extended(name)
 	}
-	return a.list(func(name corev1.ResourceName) bool { return !some || extended(name) || short[name] > 0 })
+	return a.listWanted(func(name corev1.ResourceName) bool { return !some || extended(name) || short[name] > 0 })
 }
 
 // String lists amounts for people, extended resources first: "8 nvidia.com/gpu, 4 cpu".
-func (a Amounts) String() string { return a.list(nil) }
+func (a Amounts) String() string { return a.listWanted(nil) }
 
 // listWanted lists the amounts that are wanted, all for nil, extended resources first.
-func (a Amounts) list(wanted func(corev1.ResourceName) bool) string {
+func (a Amounts) listWanted(wanted func(corev1.ResourceName) bool) string {
 	names := slices.SortedFunc(maps.Keys(a), func(x, y corev1.ResourceName) int {
 		return cmp.Or(-cmp.Compare(strings.Count(string(x), "/"), strings.Count(string(y), "/")), cmp.Compare(x, y))
 	})

@@ -1,6 +1,16 @@
-// Package arbiter evaluates, for each Volcano Queue in which somebody waits, the one model of capacity over what the caches
-// hold, and keeps the verdicts in memory. It never writes: a job's reconciler reads its verdict and is the only writer of its
-// job. A verdict wakes a job only when it changed.
+// Package arbiter evaluates the model of capacity over the caches, and keeps the verdicts in memory.
+//
+//	nodes, pods, PodGroups, Queues, jobs, profiles   (caches)
+//	        |  changed, at most once a second
+//	        v
+//	collect: snapshot, and a docket for each Queue in which a gang claims room
+//	        v
+//	capacity.Model: review promises -> resume -> limit growth -> decide each Queue -> share surplus fairly
+//	        v
+//	verdicts by job (boards)  -- a verdict that changed wakes its job -->  reconcilers read and act
+//
+// One evaluation judges all Queues, because they share the nodes: two would give the same room away. The arbiter never writes. A
+// job's reconciler reads its verdict like anything else it observes, and is the only writer of its job.
 package arbiter
 
 import (
@@ -32,35 +42,35 @@ type Arbiter struct {
 	config *config.Configuration
 	log    logr.Logger
 	now    func() time.Time
-	// served tells whether Volcano itself lets surplus give way.
+	// served returns whether Volcano's configuration lets it take surplus for waiting gangs.
 	served func() bool
-	// spent tells what users of a profile have used of accelerators in a window of time.
+	// spent returns what users of a profile have used of accelerators in a window of time.
 	spent func(profile string, window time.Duration) (admission.Spending, error)
 
 	changed chan struct{}
 	wake    chan event.GenericEvent
-	// began is when it began to evaluate; zero before.
+	// began is when Start began; zero before.
 	began time.Time
-	// promises are those of each queue, and idle is when gangs with members missing were last seen to claim no room.
+	// promises are those of each queue. idle is when gangs with missing members were last seen to claim no room.
 	promises map[string]capacity.Promises
 	idle     map[types.NamespacedName]time.Time
-	// asked is when others were first told to leave for a surplus worker.
+	// asked is when others were first asked to leave for a waiting surplus worker.
 	asked map[types.UID]time.Time
 	// grants are those of each profile.
 	grants map[string]admission.Grants
-	// offers are what profiles show; nobody else asks for them.
+	// offers are what the status of profiles shows.
 	offers offers
 
 	mu sync.RWMutex
-	// jobs has the verdicts of ElasticTrainingJobs, and of gangs that are not ours; merges has those of MergeJobs.
+	// jobs has the verdicts of ElasticTrainingJobs and of gangs that are not ours. merges has those of MergeJobs.
 	jobs, merges board[capacity.Verdict]
-	// turns has whose turn it is under the limits of profiles.
+	// turns has what the limits of profiles leave to each training.
 	turns board[admission.Turn]
-	// claims tells of each training whether it claims room, as Claims says.
+	// claims is true for trainings that claim room: see Claims.
 	claims map[types.NamespacedName]bool
-	// bound are the gangs for which others leave, and whether a pod of theirs was bound since they were asked to.
+	// bound are the gangs for which others leave, and whether a pod of theirs has been bound since.
 	bound map[types.NamespacedName]bool
-	// wakeMerges and wakeProfiles are nil as long as nobody reads them.
+	// wakeMerges and wakeProfiles are nil until a reader asks for them.
 	wakeMerges, wakeProfiles chan event.GenericEvent
 }
 
@@ -72,27 +82,27 @@ func New(
 	return &Arbiter{
 		reader: reader, config: cfg, log: log, now: time.Now, served: served, spent: spent,
 		changed: make(chan struct{}, 1), wake: make(chan event.GenericEvent),
-		jobs: newBoard(soon), merges: newBoard(soon), turns: newBoard(soonTurn),
+		jobs: newBoard(soonPart), merges: newBoard(soonPart), turns: newBoard(soonTurn),
 		bound: map[types.NamespacedName]bool{},
 	}
 }
 
-// Verdict is the current verdict of a job; the zero Verdict for a job that has none.
+// Verdict is the current verdict about a training; zero if there is none.
 func (a *Arbiter) Verdict(job types.NamespacedName) capacity.Verdict {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.jobs.verdicts[job]
 }
 
-// MergeVerdict is the current verdict of a MergeJob, whose gang is its core; the zero Verdict for one that has none.
+// MergeVerdict is the current verdict about the core of a MergeJob; zero if there is none.
 func (a *Arbiter) MergeVerdict(job types.NamespacedName) capacity.Verdict {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.merges.verdicts[job]
 }
 
-// Claims tells whether the gang of a training waits for room and can be served, or has it already. Judged is false for a training
-// that was not looked at yet.
+// Claims returns whether the gang of a training is placed, or waits for room and can be served. judged is false for a training
+// that was not evaluated yet.
 func (a *Arbiter) Claims(job types.NamespacedName) (claims, judged bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -104,15 +114,15 @@ func (a *Arbiter) Claims(job types.NamespacedName) (claims, judged bool) {
 func (a *Arbiter) Changed() {
 	select {
 	case a.changed <- struct{}{}:
-	default: // It knows already.
+	default: // An evaluation is due already.
 	}
 }
 
 // Woken yields the ElasticTrainingJobs whose verdict changed.
 func (a *Arbiter) Woken() <-chan event.GenericEvent { return a.wake }
 
-// WokenMerges yields the MergeJobs whose verdict changed. From its first call on somebody must read them: the arbiter waits for
-// it. As long as nobody asks, none are told.
+// WokenMerges yields the MergeJobs whose verdict changed. From the first call on the caller must read the channel, because the
+// arbiter blocks on it. Before the first call nothing is sent.
 func (a *Arbiter) WokenMerges() <-chan event.GenericEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,7 +132,8 @@ func (a *Arbiter) WokenMerges() <-chan event.GenericEvent {
 	return a.wakeMerges
 }
 
-// WokenProfiles yields an event when other trainings than before claim room. As with WokenMerges, who asks must read.
+// WokenProfiles yields an event when the set of trainings that claim room has changed. The caller must read it, as with
+// WokenMerges.
 func (a *Arbiter) WokenProfiles() <-chan event.GenericEvent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +143,7 @@ func (a *Arbiter) WokenProfiles() <-chan event.GenericEvent {
 	return a.wakeProfiles
 }
 
-// Start evaluates until ctx ends, when inputs changed or when time alone changes a judgement, at most once per interval.
+// Start evaluates until ctx ends: when inputs have changed or time alone changes a verdict, at most once per interval.
 func (a *Arbiter) Start(ctx context.Context) error {
 	a.began = a.now()
 	var again <-chan time.Time
@@ -146,9 +157,10 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		began := a.now()
 		next, err := a.evaluate(ctx, began)
 		if err != nil {
-			a.log.Error(err, "Cannot evaluate; the last verdicts stand")
+			a.log.Error(err, "Could not judge which gangs have room; jobs go by the last verdicts", "retryAfter", interval)
 			next = interval
 		}
+		a.log.V(1).Info("Judged which gangs have room", "took", a.now().Sub(began), "nextAfter", next)
 		again = nil
 		if next > 0 {
 			again = time.After(max(next, interval))
@@ -161,7 +173,8 @@ func (a *Arbiter) Start(ctx context.Context) error {
 	}
 }
 
-// evaluate judges every queue in which somebody waits, and returns when time alone changes a judgement; zero for never.
+// evaluate judges every queue in which a gang waits, installs the verdicts and wakes the jobs whose verdicts changed. It returns
+// after what time a verdict changes though nothing else does; zero for never.
 func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, error) {
 	inputs, err := a.collect(ctx, now)
 	if err != nil {
@@ -170,13 +183,13 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	judged, merges, again := a.judge(&inputs, now)
 	for job, turn := range inputs.turns {
 		if len(turn.GiveUp) > 0 {
-			judged[job] = merge(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
+			judged[job] = mergeVerdicts(judged[job], capacity.Verdict{GiveUp: turn.GiveUp, To: turn.For})
 		}
 	}
 	a.grants = inputs.grants
 	claims := inputs.claimsOf(judged)
 	if len(judged)+len(merges)+len(inputs.turns) > 0 && (again == 0 || again > figuresInterval) {
-		again = figuresInterval // Figures that changed meanwhile are told then.
+		again = figuresInterval // Jobs of which only figures changed are woken then.
 	}
 	a.mu.Lock()
 	a.watchPromised()
@@ -186,29 +199,30 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	others := !maps.Equal(a.claims, claims)
 	a.claims = claims
 	a.mu.Unlock()
-	if others && wakeProfiles != nil && !wake(ctx, wakeProfiles, &v1alpha1.ResourceQuotaProfile{}) {
+	// Wake without the lock: reconcilers that run meanwhile read their verdicts.
+	if others && wakeProfiles != nil && !wakeObject(ctx, wakeProfiles, &v1alpha1.ResourceQuotaProfile{}) {
 		return 0, nil
 	}
 	for _, job := range jobs {
 		if !inputs.jobs[job] {
-			continue // A gang that is not ours has nobody to wake.
+			continue // A gang that is not ours has no reconciler.
 		}
 		object := &v1alpha1.ElasticTrainingJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
-		if !wake(ctx, a.wake, object) {
+		if !wakeObject(ctx, a.wake, object) {
 			return 0, nil
 		}
 	}
 	for _, job := range mergeJobs {
 		object := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}}
-		if wakeMerges != nil && !wake(ctx, wakeMerges, object) {
+		if wakeMerges != nil && !wakeObject(ctx, wakeMerges, object) {
 			return 0, nil
 		}
 	}
 	return again, nil
 }
 
-// wake tells whoever reads; it is false when ctx ended meanwhile.
-func wake(ctx context.Context, to chan<- event.GenericEvent, object client.Object) bool {
+// wakeObject sends an event for an object; false if ctx ended first.
+func wakeObject(ctx context.Context, to chan<- event.GenericEvent, object client.Object) bool {
 	select {
 	case to <- event.GenericEvent{Object: object}:
 		return true
@@ -217,7 +231,8 @@ func wake(ctx context.Context, to chan<- event.GenericEvent, object client.Objec
 	}
 }
 
-// judge returns the verdicts of jobs and of gangs that are not ours, those of MergeJobs, and when time alone changes one.
+// judge returns the verdicts about jobs and gangs that are not ours, those about MergeJobs, and after what time one changes
+// though nothing else does.
 func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again time.Duration) {
 	jobs, again = verdicts{}, in.again
 	promises := map[string]capacity.Promises{}
@@ -225,6 +240,8 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		model := capacity.New(in.snapshot)
 		var reviews []*capacity.Review
 		var claiming []*capacity.Gang
+		// Which gangs claim room is settled for all queues first: a preempted job may resume, and surplus may grow, only in room that
+		// no gang of any queue claims.
 		for _, queue := range slices.Sorted(maps.Keys(in.dockets)) {
 			review := model.Review(*in.dockets[queue], now)
 			reviews, claiming = append(reviews, review), append(claiming, review.Claiming()...)
@@ -240,18 +257,19 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 			judged, standing, next := review.Decide()
 			promises[review.Queue()] = standing.Without(in.served)
 			for job, v := range judged {
-				jobs[job] = merge(jobs[job], v)
+				jobs[job] = mergeVerdicts(jobs[job], v)
 			}
 			again = kube.Sooner(again, next)
 		}
 		leave, next := in.fairly(model)
 		for job, v := range leave {
-			jobs[job] = merge(jobs[job], v)
+			jobs[job] = mergeVerdicts(jobs[job], v)
 		}
 		again = kube.Sooner(again, next)
 		in.askForReserved(model, jobs)
 		merges = splitMerges(in, model, jobs)
 	}
+	// In a queue in which no gang waits now, ended claims keep counting: a gang that comes back must not escape its pause.
 	for queue, before := range a.promises {
 		if _, judged := promises[queue]; !judged {
 			if remain := before.Remaining(now).Without(in.served); len(remain.Ended) > 0 {
@@ -263,9 +281,9 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 	return jobs, merges, again
 }
 
-// merge joins what two judgements say of one job: its own queue what it waits for, another's that it must give way, and the
-// sharing of room how far it may grow.
-func merge(x, y capacity.Verdict) capacity.Verdict {
+// mergeVerdicts joins two verdicts about one job: its own queue says what it waits for, another queue that it must give way,
+// and the division of free room how far it may grow.
+func mergeVerdicts(x, y capacity.Verdict) capacity.Verdict {
 	if y.Waiting > 0 {
 		x.Place, x.Waiting, x.Answer, x.Holders, x.From, x.Model = y.Place, y.Waiting, y.Answer, y.Holders, y.From, y.Model
 		x.Overdue, x.Since = y.Overdue, y.Since

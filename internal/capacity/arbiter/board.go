@@ -9,24 +9,24 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-// figuresInterval is how long a job sleeps on while only figures of its verdict change.
+// figuresInterval is how long a job is not woken while only figures of its verdict change.
 const figuresInterval = time.Minute
 
-// farPlace stands for every place in a line that is not told soon.
+// farPlace stands for every place in a queue from which on a change of place does not wake a job at once.
 const farPlace = 11
 
-// verdicts are those of jobs, or of gangs that are nobody's.
+// verdicts are by job, or by PodGroup for gangs that are not ours.
 type verdicts = map[types.NamespacedName]capacity.Verdict
 
-// board holds the verdicts, or the like, of one kind of job.
+// board holds the verdicts about one kind of job, and which of them the jobs were woken with.
 type board[V any] struct {
 	verdicts map[types.NamespacedName]V
 	told     map[types.NamespacedName]telling[V]
-	// soon is what of a verdict is told or done soon.
+	// soon is the part of a verdict that wakes a job at once when it changes.
 	soon func(V) V
 }
 
-// telling is the verdict with which a job was last woken.
+// telling is the verdict with which a job was last woken, and when.
 type telling[V any] struct {
 	verdict V
 	at      time.Time
@@ -36,8 +36,8 @@ func newBoard[V any](soon func(V) V) board[V] {
 	return board[V]{verdicts: map[types.NamespacedName]V{}, told: map[types.NamespacedName]telling[V]{}, soon: soon}
 }
 
-// replace installs the verdicts and lists the jobs to wake: those of which something changed that is told or done soon,
-// and, once in a while, those of which only figures changed. In a long line every newcomer changes the figures of all.
+// replace installs the verdicts and lists the jobs to wake: at once if the part of the verdict changed that a job acts on, and
+// once a minute if only figures did. In a queue of 500 gangs every arrival changes the figures of all.
 func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []types.NamespacedName {
 	var wake []types.NamespacedName
 	for job, v := range next {
@@ -58,11 +58,11 @@ func (b *board[V]) replace(next map[types.NamespacedName]V, now time.Time) []typ
 	return wake
 }
 
-// soon is what of a verdict is told or done soon.
-func soon(v capacity.Verdict) capacity.Verdict {
+// soonPart is the part of a verdict that wakes a job at once.
+func soonPart(v capacity.Verdict) capacity.Verdict {
 	answer := capacity.Answer{Unknown: v.Answer.Unknown, Fits: v.Answer.Fits}
 	if v.Answer.Leaving != nil && v.Place < farPlace {
-		answer.Leaving = capacity.Amounts{} // That it waits for who leaves, not for how much.
+		answer.Leaving = capacity.Amounts{} // That pods are leaving wakes the job, not how much they hold.
 	}
 	told := capacity.Verdict{
 		Place: min(v.Place, farPlace), Answer: answer,

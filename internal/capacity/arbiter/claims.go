@@ -17,21 +17,22 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
-// arriving is how long an attempt that has begun is counted on to have its pods soon. One that gets none, because a quota
-// or a policy refuses them, keeps no other gang from the room.
+// arriving is how long a new attempt claims room before its pods exist. After that a quota or a policy probably refuses them,
+// and other gangs may have the room.
 const arriving = 10 * time.Second
 
-// roll is how the pods of a group stand.
+// roll counts the pods of a PodGroup by their state.
 type roll struct {
-	// bound hold a node and do not terminate, completed ended well of their own will, and gated wait for their gates.
+	// bound pods have a node and do not terminate. completed pods succeeded and were not asked to leave. gated pods have scheduling
+	// gates.
 	bound, completed, gated int32
-	// finished are the indices of completed workers of a job of ours.
+	// finished are the indices of completed workers of a training.
 	finished map[int32]bool
-	// waiting have no node and no gates, do not terminate, and are Volcano's to place.
+	// waiting pods have no node and no gates, do not terminate, and are for Volcano to place.
 	waiting []*corev1.Pod
 }
 
-// enroll counts a pod in its group.
+// enroll counts a pod in its PodGroup.
 func (c *collector) enroll(group types.NamespacedName, p *corev1.Pod) {
 	if group.Name == "" || p.Status.Phase == corev1.PodFailed {
 		return
@@ -43,8 +44,8 @@ func (c *collector) enroll(group types.NamespacedName, p *corev1.Pod) {
 	}
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
-		if p.DeletionTimestamp == nil && !disrupted(p) {
-			c.complete(r, p)
+		if p.DeletionTimestamp == nil && !isDisrupted(p) {
+			c.countCompleted(r, p)
 		}
 	case p.DeletionTimestamp != nil:
 	case p.Spec.NodeName != "":
@@ -56,8 +57,9 @@ func (c *collector) enroll(group types.NamespacedName, p *corev1.Pod) {
 	}
 }
 
-// complete counts a member that has completed. Of a job of ours the status may know more than the pods that are left.
-func (c *collector) complete(r *roll, p *corev1.Pod) {
+// countCompleted counts a member that has completed. For a training it keeps the index, because the status may know of
+// completed workers whose pods are gone.
+func (c *collector) countCompleted(r *roll, p *corev1.Pod) {
 	r.completed++
 	if _, index, ok := c.workerOf(p); ok {
 		if r.finished == nil {
@@ -67,12 +69,13 @@ func (c *collector) complete(r *roll, p *corev1.Pod) {
 	}
 }
 
-func ended(p *corev1.Pod) bool {
+// hasEnded is true for a pod that will not run again.
+func hasEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// disrupted tells of a pod that was asked to leave: a kubelet lets it end as Succeeded too.
-func disrupted(p *corev1.Pod) bool {
+// isDisrupted is true for a pod that was asked to leave. Kubelets report such pods as Succeeded too.
+func isDisrupted(p *corev1.Pod) bool {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
 			return true
@@ -81,7 +84,7 @@ func disrupted(p *corev1.Pod) bool {
 	return false
 }
 
-// rollOf is the roll of a group, empty for one without pods.
+// rollOf is the roll of a PodGroup; empty for one without pods.
 func (c *collector) rollOf(group types.NamespacedName) *roll {
 	if r := c.members[group]; r != nil {
 		return r
@@ -89,30 +92,32 @@ func (c *collector) rollOf(group types.NamespacedName) *roll {
 	return &roll{}
 }
 
-// claim opens a docket for every queue in which a gang claims room, and lists the jobs that could grow.
-func (c *collector) claim() {
+// collectClaims opens a docket for every queue in which a gang claims room, and lists the jobs that could grow.
+func (c *collector) collectClaims() {
 	for key, g := range c.groups {
-		if job := c.jobs[key]; job != nil && ours(g, job) {
+		if job := c.jobs[key]; job != nil && isCoreOf(g, job) {
 			c.claimOurs(key, g.Queue, job)
 			continue
 		}
 		c.claimOther(key, g)
 	}
+	// A new attempt claims room before its PodGroup exists, so that a resumed job does not lose the room that it resumed for.
 	for key, job := range c.jobs {
-		if _, there := c.groups[key]; !there && c.in.turns[key].Blocked == nil && c.arrives(job) {
+		if _, there := c.groups[key]; !there && c.in.turns[key].Blocked == nil && c.isArriving(job) {
 			c.claimOurs(key, job.Status.Queue, job)
 		}
 	}
 	for queue, promises := range c.arbiter.promises {
 		if promises.Made() {
-			c.docket(queue) // Others left for a gang there, which may wait no more.
+			c.docket(queue) // Others left for a gang there that may not wait any more: Review must end its claim.
 		}
 	}
 	c.arbiter.idle = c.idle
 }
 
-// serveBound counts gangs that wait no more among those that have their places if they were placed since others left for them:
-// Volcano binds the pods of a gang all together, so one that got its node stands for all.
+// serveBound marks as placed the gangs that no longer wait and had a pod bound since others left for them. Volcano binds the
+// pods of a gang together, so one bound pod stands for all. Such a gang may have ended already, and its claim must not count as
+// in vain.
 func (c *collector) serveBound(bound map[types.NamespacedName]bool) {
 	for _, d := range c.in.dockets {
 		for _, g := range d.Waiting {
@@ -122,7 +127,7 @@ func (c *collector) serveBound(bound map[types.NamespacedName]bool) {
 	maps.Copy(c.in.served, bound)
 }
 
-// claimOther claims for a gang that is no training of ours: a merge, or a gang that somebody else made.
+// claimOther claims room for a merge or for a gang that is not ours.
 func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 	r := c.rollOf(key)
 	if g.MinMember <= r.bound+r.completed {
@@ -134,11 +139,11 @@ func (c *collector) claimOther(key types.NamespacedName, g gang.Membership) {
 		ask.Tier = max(ask.Tier, ptr.Deref(p.Spec.Priority, 0))
 	}
 	c.submit(ask, &capacity.Standing{
-		MinMember: g.MinMember, Placed: r.bound + r.completed, Waiting: c.waiters(r.waiting), Gated: r.gated,
+		MinMember: g.MinMember, Placed: r.bound + r.completed, Waiting: c.waitersOf(r.waiting), Gated: r.gated,
 	})
 }
 
-// claimOurs claims for the core of a job, and lists the job among those that grow once it has its places.
+// claimOurs claims room for the core of a training, or lists it among the growers if its core is placed.
 func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
 	if st.Attempt == nil || job.Spec.RunPolicy.Suspend || st.Preemption != nil || st.MasterCompletionTime != nil ||
@@ -146,23 +151,23 @@ func (c *collector) claimOurs(key types.NamespacedName, queue string, job *v1alp
 		return
 	}
 	r := c.rollOf(key)
-	placed := r.bound + c.completed(r, job)
+	placed := r.bound + c.completedCore(r, job)
 	missing := st.Attempt.MinReplicas - placed
 	if missing <= 0 {
 		c.in.placed[key], c.in.served[key] = true, true
-		c.grow(key, queue, job)
+		c.addGrower(key, queue, job)
 		return
 	}
-	ask := c.ask(key, queue, job)
+	ask := c.gangOf(key, queue, job)
 	ask.Others = c.otherModels(key, job, missing)
 	c.submit(ask, &capacity.Standing{
-		MinMember: st.Attempt.MinReplicas, Placed: placed, Waiting: c.waiters(r.waiting), Gated: r.gated,
-		Hindered: hindered(job), Began: st.Attempt.StartTime.Time, Arriving: c.arrives(job),
+		MinMember: st.Attempt.MinReplicas, Placed: placed, Waiting: c.waitersOf(r.waiting), Gated: r.gated,
+		Hindered: isHindered(job), Began: st.Attempt.StartTime.Time, Arriving: c.isArriving(job),
 		Expected: func() (capacity.Shape, []capacity.Shape) { return c.shapesOf(job, ask.Model, missing, !c.masters[key]) },
 	})
 }
 
-// claimsOf tells of each training whether its gang claims room, by what was judged, or has it already.
+// claimsOf returns for each training whether its gang claims room by these verdicts, or has it already.
 func (in *inputs) claimsOf(judged verdicts) map[types.NamespacedName]bool {
 	claims := make(map[types.NamespacedName]bool, len(in.jobs))
 	for job := range in.jobs {
@@ -172,8 +177,8 @@ func (in *inputs) claimsOf(judged verdicts) map[types.NamespacedName]bool {
 	return claims
 }
 
-// askForReserved adds to the verdicts of trainings that have the name of a reservation whether they could ever fit: room is not
-// handed over to one that could not.
+// askForReserved adds the Ceiling to the verdicts of trainings that a reservation waits for: it does not hand its room to one
+// that could never fit.
 func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 	if len(in.reserved) == 0 {
 		return
@@ -188,8 +193,8 @@ func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 	}
 }
 
-// completed counts the core workers that have completed, by their pods and by what status remembers of pods that are gone.
-func (c *collector) completed(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
+// completedCore counts the core workers that have completed: by their pods, and by the status for pods that are gone.
+func (c *collector) completedCore(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
 	count := int32(0)
 	for _, m := range job.Status.Members {
 		if m.Completed && m.Index < job.Status.Attempt.MinReplicas && !r.finished[m.Index] {
@@ -204,8 +209,8 @@ func (c *collector) completed(r *roll, job *v1alpha1.ElasticTrainingJob) int32 {
 	return count
 }
 
-// submit adds the gang to the docket of its queue if it claims room. A gang that was seen to claim nothing begins to wait
-// when it claims again.
+// submit adds the gang to the docket of its queue if it claims room. The wait of a gang that claimed nothing for a while begins
+// when it claims again: a gang whose gate is lifted after an hour has waited for a second.
 func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
 	s.QueueShut = !c.open[ask.Queue]
 	if idle, seen := c.arbiter.idle[ask.Job]; seen {
@@ -222,19 +227,20 @@ func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
 	d.Waiting = append(d.Waiting, ask)
 }
 
-// waiters reads pods that wait. Pods that ask for the same share one shape: those of a gang are mostly alike. Beyond as many
-// shapes as the model covers they are not compared any more, because each would be with all the others.
-func (c *collector) waiters(pods []*corev1.Pod) []capacity.Waiter {
+// waitersOf reads waiting pods. Pods that ask for the same share one shape.
+func (c *collector) waitersOf(pods []*corev1.Pod) []capacity.Waiter {
 	all := make([]capacity.Waiter, 0, len(pods))
 	var kinds []*corev1.PodSpec
 	var shapes []*capacity.Shape
 	for _, p := range pods {
+		// Each pod is compared with every kind so far. Once there are more kinds than the model covers, comparing stops, or a gang of a
+		// thousand different pods would take a million comparisons.
 		kind := len(kinds) - 1
 		if len(kinds) <= capacity.MostShapes {
 			kind = slices.IndexFunc(kinds, func(known *corev1.PodSpec) bool { return askAlike(known, &p.Spec) })
 		}
 		if kind < 0 {
-			shape := capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{}), c.claimed(p.Namespace))
+			shape := capacity.ShapeOf(&p.Spec, resource.PodRequests(p, resource.PodResourcesOptions{}), c.volumesIn(p.Namespace))
 			if len(kinds) == capacity.MostShapes {
 				shape.Unmodelled = capacity.ManyShapes
 			}
@@ -247,8 +253,8 @@ func (c *collector) waiters(pods []*corev1.Pod) []capacity.Waiter {
 	return all
 }
 
-// askAlike tells whether two pods ask for the same, as far as a shape knows. Names, and volumes that hold nothing to a
-// node, differ from pod to pod.
+// askAlike is true if two pods have the same shape. Only what a shape reads is compared: names and many volumes differ from pod
+// to pod.
 func askAlike(a, b *corev1.PodSpec) bool {
 	return equality.Semantic.DeepEqual(a.NodeSelector, b.NodeSelector) && equality.Semantic.DeepEqual(a.Affinity, b.Affinity) &&
 		equality.Semantic.DeepEqual(a.Tolerations, b.Tolerations) && sameContainers(a.Containers, b.Containers) &&
@@ -286,12 +292,12 @@ func bindingVolumes(all []corev1.Volume) []corev1.VolumeSource {
 	return binding
 }
 
-// arrives tells whether the job's attempt has just begun, as that of a preempted job that goes on: it needs its room
-// already. An operator that has just begun itself may have been killed before it created the PodGroup.
-func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
+// isArriving is true if the job's attempt has just begun, so that its pods are about to be created.
+func (c *collector) isArriving(job *v1alpha1.ElasticTrainingJob) bool {
 	if job.Status.Attempt == nil || job.Status.RunningSince != nil {
 		return false
 	}
+	// The operator may have been killed between recording the attempt and creating its PodGroup, so its own start counts too.
 	since := job.Status.Attempt.StartTime.Time
 	if c.arbiter.began.After(since) {
 		since = c.arbiter.began
@@ -303,19 +309,19 @@ func (c *collector) arrives(job *v1alpha1.ElasticTrainingJob) bool {
 	return left > 0
 }
 
-// ours tells whether the PodGroup is the core of the job.
-func ours(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
+// isCoreOf is true if the PodGroup is the core of the job.
+func isCoreOf(g gang.Membership, job *v1alpha1.ElasticTrainingJob) bool {
 	return g.Owner != nil && g.Owner.UID == job.UID
 }
 
-// grow lists a job whose core has its places among those that create only the surplus that fits, if it is one.
-func (c *collector) grow(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
+// addGrower lists a job whose core is placed among the growers if it creates only the surplus that fits.
+func (c *collector) addGrower(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) {
 	if job.Spec.Elasticity.Surplus != v1alpha1.SurplusFitting {
 		return
 	}
 	st := &job.Status
 	placed := c.rollOf(types.NamespacedName{Namespace: key.Namespace, Name: gang.SurplusName(key.Name)}).bound
-	ask := c.ask(key, queue, job)
+	ask := c.gangOf(key, queue, job)
 	ask.Workers = st.Attempt.MaxReplicas - st.Attempt.MinReplicas - placed
 	ask.Shape = c.shapeOf(job, st.Attempt.Model, 1)
 	c.in.growers = append(c.in.growers, capacity.Grower{Gang: *ask, Placed: placed})

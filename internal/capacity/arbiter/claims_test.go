@@ -272,7 +272,7 @@ func TestKindsOfPodsAreBounded(t *testing.T) {
 		}}}}})
 	}
 	kinds := map[*capacity.Shape]bool{}
-	waiting := (&collector{}).waiters(pods)
+	waiting := (&collector{}).waitersOf(pods)
 	for _, w := range waiting {
 		kinds[w.Shape] = true
 	}

@@ -23,45 +23,45 @@ import (
 	"github.com/tideline-io/tideline/internal/training/rendezvous"
 )
 
-// starvation is how long a gang that is not ours waits before surplus is told to leave for it.
+// starvation is how long a gang that is not ours waits before the operator deletes surplus for it.
 const starvation = 60 * time.Second
 
-// overdue is how long after its grace period a pod that terminates may still be there. From then on its room is not counted on:
-// a process that cannot be killed or a finalizer holds it.
+// overdue is how long after its grace period a terminating pod still counts as leaving. After that a finalizer or a process
+// that cannot be killed probably holds it, and no gang may wait for its room.
 const overdue = 60 * time.Second
 
 // inputs is what one evaluation works on.
 type inputs struct {
 	snapshot capacity.Snapshot
-	// dockets are those of queues in which somebody waits.
+	// dockets are those of queues in which a gang claims room.
 	dockets map[string]*capacity.Docket
 	jobs    map[types.NamespacedName]bool
-	// placed are the trainings whose gangs have all places, and served are all gangs that have them, or had them and are gone.
+	// placed are the trainings whose gangs are placed. served are all gangs that are placed, or were and are gone.
 	placed, served map[types.NamespacedName]bool
 	// growers are the jobs that create only the surplus that fits.
 	growers []capacity.Grower
-	// preempted are the gangs that were stopped whole, and may go on when there is room.
+	// preempted are the jobs that were stopped as a whole and may resume when there is room.
 	preempted []*capacity.Gang
-	// mergeCores are the PodGroups of the cores of MergeJobs, and whose they are.
+	// mergeCores maps the PodGroups of merges' cores to their MergeJobs.
 	mergeCores map[types.NamespacedName]types.NamespacedName
-	// ceilings are the cores of MergeJobs of which is asked whether they could ever fit, by the names of their MergeJobs.
+	// ceilings are the cores of MergeJobs for which the model is asked whether they could ever fit, named as their MergeJobs.
 	ceilings []*capacity.Gang
-	// claims are surplus workers that wait.
+	// claims are waiting surplus workers.
 	claims []*corev1.Pod
-	// fair are the queues between which surplus is shared fairly.
+	// fair are the queues among which surplus is shared fairly.
 	fair map[string]bool
-	// turns are whose turn it is under the limits of profiles, and grants what each profile has allowed.
+	// turns are what the limits of profiles leave to each training. grants are what each profile has granted.
 	turns  map[types.NamespacedName]admission.Turn
 	grants map[string]admission.Grants
-	// fairly asks the model who leaves for surplus that waits.
+	// fairly asks the model which surplus leaves for waiting surplus.
 	fairly func(*capacity.Model) (verdicts, time.Duration)
-	// reserved are the names for which profiles keep room.
+	// reserved are the names of tasks for which profiles hold room.
 	reserved map[string]bool
-	// again is when time alone changes the inputs; zero for never.
+	// again is after what time the inputs change though nothing else does; zero for never.
 	again time.Duration
 }
 
-// fairClaims is how many surplus workers wait, where they may have places of others.
+// fairClaims is how many surplus workers wait, if there are queues to share with.
 func (in *inputs) fairClaims() int {
 	if len(in.fair) < 2 {
 		return 0
@@ -69,7 +69,7 @@ func (in *inputs) fairClaims() int {
 	return len(in.claims)
 }
 
-// collector reads the caches once.
+// collector reads the caches once and makes the inputs of one evaluation.
 type collector struct {
 	arbiter *Arbiter
 	now     time.Time
@@ -78,44 +78,46 @@ type collector struct {
 	jobs   map[types.NamespacedName]*v1alpha1.ElasticTrainingJob
 	merges map[types.NamespacedName]*v1alpha1.MergeJob
 	groups map[types.NamespacedName]gang.Membership
-	// members are the pods of each group, by how they stand.
+	// members are the pods of each PodGroup, by their state.
 	members map[types.NamespacedName]*roll
 	// open are the Queues that place pods.
 	open map[string]bool
 	// runtimeClasses are those that pods may name.
 	runtimeClasses map[string]*nodev1.RuntimeClass
-	// masters are the groups whose worker 0 is bound.
+	// masters are the PodGroups whose worker 0 is bound.
 	masters map[types.NamespacedName]bool
-	// stopping are the jobs that are being stopped whole.
+	// stopping are the jobs that are being stopped as a whole.
 	stopping map[types.NamespacedName]bool
-	// volumes are PersistentVolumes by name, and volumeClaims those who claim one.
+	// volumes are PersistentVolumes by name; volumeClaims are PersistentVolumeClaims.
 	volumes      map[string]*corev1.PersistentVolume
 	volumeClaims map[types.NamespacedName]*corev1.PersistentVolumeClaim
-	// served holds the answer of the moment.
+	// served is whether Volcano takes surplus, asked once so that it cannot change within an evaluation.
 	served bool
-	// idle is when gangs with members missing were last seen to claim nothing.
+	// idle is when gangs with missing members were last seen to claim nothing.
 	idle map[types.NamespacedName]time.Time
-	// asked is when others were first told to leave for a surplus worker that waits.
+	// asked is when others were first asked to leave for a waiting surplus worker.
 	asked map[types.UID]time.Time
 }
 
+// collect reads the caches and makes the inputs of one evaluation.
 func (a *Arbiter) collect(ctx context.Context, now time.Time) (inputs, error) {
-	bound := a.boundSince() // Before the caches are read: what they show bound, and was not noted yet, has its places by them.
-	c, pods, nodes, err := a.read(ctx, now)
+	// Before the caches are read. A pod bound after this is seen as bound in the caches, so no gang is missed.
+	bound := a.boundSince()
+	c, pods, nodes, err := a.readCaches(ctx, now)
 	if err != nil {
 		return c.in, err
 	}
-	if err := c.turns(ctx, pods, nodes); err != nil {
+	if err := c.decideTurns(ctx, pods, nodes); err != nil {
 		return c.in, err
 	}
-	c.claim()
+	c.collectClaims()
 	c.serveBound(bound)
-	c.in.fairly = c.fairly
+	c.in.fairly = c.shareFairly
 	return c.in, nil
 }
 
-// read reads the caches into a snapshot.
-func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1.Pod, []corev1.Node, error) {
+// readCaches lists all kinds from the caches and makes the snapshot.
+func (a *Arbiter) readCaches(ctx context.Context, now time.Time) (*collector, []corev1.Pod, []corev1.Node, error) {
 	c := &collector{
 		arbiter: a, now: now, served: a.served(), idle: map[types.NamespacedName]time.Time{},
 		in: inputs{
@@ -146,26 +148,27 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 	for i := range classes.Items {
 		c.runtimeClasses[classes.Items[i].Name] = &classes.Items[i]
 	}
+	// The order matters: pods are read by the jobs and PodGroups that they belong to.
 	for i := range jobs.Items {
 		key := client.ObjectKeyFromObject(&jobs.Items[i])
 		c.jobs[key], c.in.jobs[key] = &jobs.Items[i], true
-		c.job(key, &jobs.Items[i])
+		c.addJob(key, &jobs.Items[i])
 	}
 	for _, g := range gang.AllMemberships(groups) {
 		c.groups[g.Key] = g
 	}
 	for i := range merges.Items {
-		c.merge(&merges.Items[i])
+		c.addMerge(&merges.Items[i])
 	}
 	for i := range nodes.Items {
-		c.node(&nodes.Items[i])
+		c.addNode(&nodes.Items[i])
 	}
 	allocated := map[string]capacity.Amounts{}
 	for i := range pods.Items {
-		c.pod(&pods.Items[i], allocated)
+		c.addPod(&pods.Items[i], allocated)
 	}
 	for _, q := range gang.AllQueueLimits(queues) {
-		// A Queue that Volcano has not seen yet is about to open.
+		// A Queue without a state has not been seen by Volcano yet, and is about to open.
 		c.open[q.Name] = q.State == "" || q.State == gang.QueueOpen
 		c.in.snapshot.Queues = append(c.in.snapshot.Queues, capacity.Queue{
 			Name: q.Name, Guarantee: capacity.AmountsOf(q.Guarantee), Deserved: capacity.AmountsOf(q.Deserved),
@@ -175,8 +178,8 @@ func (a *Arbiter) read(ctx context.Context, now time.Time) (*collector, []corev1
 	return c, pods.Items, nodes.Items, nil
 }
 
-// node takes a ready node in. One that is cordoned is open to those who tolerate that, as for kube-scheduler and Volcano.
-func (c *collector) node(n *corev1.Node) {
+// addNode adds a ready node. A cordoned node takes pods that tolerate it, as for kube-scheduler and Volcano.
+func (c *collector) addNode(n *corev1.Node) {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(condition corev1.NodeCondition) bool {
 		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
 	})
@@ -192,18 +195,18 @@ func (c *collector) node(n *corev1.Node) {
 	})
 }
 
-// pod takes a pod in: how it stands in its gang, what it holds, and whose surplus it is.
-func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
+// addPod adds a pod: to the count of its gang, to what its node and queue hold, and to the surplus.
+func (c *collector) addPod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	group := types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}
 	c.enroll(group, p)
-	if ended(p) {
+	if hasEnded(p) {
 		return
 	}
 	if p.Spec.NodeName == "" {
 		if p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0 {
 			return
 		}
-		if s := c.surplus(p); s != nil {
+		if s := c.surplusOf(p); s != nil {
 			c.in.snapshot.Pending = append(c.in.snapshot.Pending, capacity.Pod{Queue: c.groups[group].Queue, Surplus: s})
 			c.in.claims = append(c.in.claims, p)
 		}
@@ -214,7 +217,7 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 			c.masters[group] = true
 		}
 	}
-	pod := c.placed(p, c.groups[group].Queue)
+	pod := c.boundPod(p, c.groups[group].Queue)
 	c.in.snapshot.Pods = append(c.in.snapshot.Pods, pod)
 	if pod.Queue == "" {
 		return
@@ -227,43 +230,43 @@ func (c *collector) pod(p *corev1.Pod, allocated map[string]capacity.Amounts) {
 	}
 }
 
-// placed is a pod on its node. One that terminates stands in no queue's books, as in Volcano's plugins, which count it no more;
-// one that should be gone by now is nobody's, so that nothing is expected of it.
-func (c *collector) placed(p *corev1.Pod, queue string) capacity.Pod {
+// boundPod is a pod on its node, as the model sees it.
+func (c *collector) boundPod(p *corev1.Pod, queue string) capacity.Pod {
 	pod := capacity.Pod{
 		Node: p.Spec.NodeName, Requests: capacity.AmountsOf(resource.PodRequests(p, resource.PodResourcesOptions{})),
 	}
 	if p.DeletionTimestamp != nil {
-		end := p.DeletionTimestamp.Sub(c.now) // The API server has added the grace.
+		// It has no Queue: Volcano's plugins do not count terminating pods either.
+		end := p.DeletionTimestamp.Sub(c.now) // The API server has added the grace period to it.
 		switch {
 		case end > capacity.LongestLeave && !soonGone(p):
 			c.in.again = kube.Sooner(c.in.again, end-capacity.LongestLeave)
 		case end+overdue > 0:
 			c.in.again = kube.Sooner(c.in.again, end+overdue)
-			pod.Leaving, pod.Surplus = true, c.surplus(p)
+			pod.Leaving, pod.Surplus = true, c.surplusOf(p)
 			pod.Job, _, _ = c.workerOf(p)
-		}
+		} // A pod that should be gone by now just holds its place, and nothing is expected of it.
 		return pod
 	}
 	pod.Queue = queue
 	if key, _, ok := c.workerOf(p); ok {
 		pod.Job, pod.Leaving = key, c.stopping[key]
 	}
-	if pod.Surplus = c.surplus(p); pod.Surplus != nil && c.mayStay(p, pod.Surplus.Job) {
+	if pod.Surplus = c.surplusOf(p); pod.Surplus != nil && c.mayStay(p, pod.Surplus.Job) {
 		pod.Surplus = nil
 	}
 	return pod
 }
 
-// soonGone tells whether the pod that terminates was given no longer than the longest leave, whatever the clocks say: that of the
-// API server may be ahead of ours.
+// soonGone is true if a terminating pod was given at most the longest leave. The grace period is compared and not the time
+// left: a second between the API server's clock and ours would make a worker with the whole two minutes one that stays.
 func soonGone(p *corev1.Pod) bool {
 	grace := p.DeletionGracePeriodSeconds
 	return grace != nil && time.Duration(*grace)*time.Second <= capacity.LongestLeave
 }
 
-// workerOf is the job that controls the pod, and the worker's index; false for a pod of nobody that is known. Labels do not
-// count, because whoever may write pods may write them.
+// workerOf is the training that controls the pod, and the worker's index; false if none does. Labels do not count, because
+// users may write them.
 func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
@@ -278,17 +281,17 @@ func (c *collector) workerOf(p *corev1.Pod) (types.NamespacedName, int32, bool) 
 	return key, index, ok
 }
 
-// job takes in a job that runs, that was preempted, or that is being stopped.
-func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+// addJob adds a training that runs, that was preempted, or that is being stopped.
+func (c *collector) addJob(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
 	st := &job.Status
-	tier := c.tier(job)
+	tier := c.tierOf(job)
 	switch {
 	case st.CompletionTime != nil || job.DeletionTimestamp != nil || st.Attempt == nil ||
 		job.Spec.RunPolicy.ManagedBy == v1alpha1.ManagedByMultiKueue:
 	case st.Preemption != nil && !job.Spec.RunPolicy.Suspend:
 		c.in.preempted = append(c.in.preempted, c.stoppedCore(key, job))
 		c.stopping[key] = true
-	case st.MasterCompletionTime != nil:
+	case st.MasterCompletionTime != nil: // It is about to end by itself.
 	case job.Spec.RunPolicy.Suspend:
 		c.stopping[key] = true
 	case st.RunningSince != nil:
@@ -299,13 +302,14 @@ func (c *collector) job(key types.NamespacedName, job *v1alpha1.ElasticTrainingJ
 	}
 }
 
-// mayStay tells whether the pod, bound, has not run for its job's minSurplusRunSeconds yet, as far as its tier allows them.
+// mayStay is true for a bound surplus pod that has not run for its job's minSurplusRunSeconds yet, as far as its tier allows
+// those.
 func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
 	j := c.jobs[job]
 	if j == nil {
 		return false // Surplus of a merge has no such time.
 	}
-	stay := c.tier(j).SurplusProtection(ptr.Deref(j.Spec.Elasticity.MinSurplusRunSeconds, 0))
+	stay := c.tierOf(j).SurplusProtection(ptr.Deref(j.Spec.Elasticity.MinSurplusRunSeconds, 0))
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
@@ -317,8 +321,8 @@ func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
 	return false
 }
 
-// surplus tells whose surplus the pod is; nil for a pod that is none.
-func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
+// surplusOf describes the pod as surplus; nil for a pod that is not surplus.
+func (c *collector) surplusOf(p *corev1.Pod) *capacity.Surplus {
 	key, index, ok := c.workerOf(p)
 	if !ok {
 		return c.mergeSurplus(p)
@@ -327,30 +331,31 @@ func (c *collector) surplus(p *corev1.Pod) *capacity.Surplus {
 		return nil
 	}
 	return &capacity.Surplus{
-		Job: key, UID: p.UID, Index: index, Tier: c.tier(c.jobs[key]).Priority, Created: c.jobs[key].CreationTimestamp.Time,
+		Job: key, UID: p.UID, Index: index, Tier: c.tierOf(c.jobs[key]).Priority, Created: c.jobs[key].CreationTimestamp.Time,
 	}
 }
 
-// tier is the one that a job asks for or has on record; one with nothing to it if the configuration does not know it any more.
-func (c *collector) tier(job *v1alpha1.ElasticTrainingJob) config.Tier {
+// tierOf is the tier that a job asks for or has in its status; zero if the configuration no longer has it.
+func (c *collector) tierOf(job *v1alpha1.ElasticTrainingJob) config.Tier {
 	tier, _ := c.arbiter.config.Tiers.InEffect(job.Spec.Tier, job.Status.Tier)
 	return tier
 }
 
+// docket is the docket of a queue, created when a gang first claims room there.
 func (c *collector) docket(queue string) *capacity.Docket {
 	if c.in.dockets[queue] == nil {
 		c.in.dockets[queue] = &capacity.Docket{
-			Queue: queue, Starved: c.starved, Yields: c.yields, Leaves: c.leaves,
+			Queue: queue, Starved: c.hasStarved, Yields: c.yieldsToOperator, Leaves: c.surplusLeaves,
 			PlacementTimeout: c.arbiter.config.Claims.PlacementTimeout(), Promises: c.arbiter.promises[queue], Placed: c.in.served,
 		}
 	}
 	return c.in.dockets[queue]
 }
 
-// starved tells whether a gang has waited long enough for others to leave, and otherwise in what time it will have.
-func (c *collector) starved(g *capacity.Gang) (bool, time.Duration) {
+// hasStarved returns whether a gang has waited long enough for others to leave, and if not, after what time it will have.
+func (c *collector) hasStarved(g *capacity.Gang) (bool, time.Duration) {
 	if len(g.Pods) < int(g.Workers) {
-		return false, arriving // Its pods may be refused yet.
+		return false, arriving // Pods that do not exist yet may still be refused, and then others would leave in vain.
 	}
 	limit := starvation
 	if job := c.jobs[g.Job]; job != nil {
@@ -360,11 +365,13 @@ func (c *collector) starved(g *capacity.Gang) (bool, time.Duration) {
 	return left <= 0, left
 }
 
-// leaves tells whether the job's surplus leaves for a waiting gang, on whoever's word.
-func (c *collector) leaves(job types.NamespacedName) bool { return c.served || c.yields(job) }
+// surplusLeaves is true if Volcano or the operator takes the job's surplus for a waiting gang.
+func (c *collector) surplusLeaves(job types.NamespacedName) bool {
+	return c.served || c.yieldsToOperator(job)
+}
 
-// yields tells whether the job's surplus leaves on the operator's word.
-func (c *collector) yields(job types.NamespacedName) bool {
+// yieldsToOperator is true if the operator, and not Volcano, deletes the job's surplus for a waiting gang.
+func (c *collector) yieldsToOperator(job types.NamespacedName) bool {
 	j := c.jobs[job]
 	if j == nil {
 		return false

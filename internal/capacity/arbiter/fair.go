@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// fairAfter is how long surplus has waited before others leave for it: room may be on its way.
+	// fairAfter is how long surplus must wait before others leave for it. Free room may come first.
 	fairAfter = 10 * time.Second
-	// mostClaims is for how many waiting workers it is decided at a time.
+	// mostClaims is for how many waiting workers one evaluation decides; it bounds what the decision costs.
 	mostClaims = 64
 )
 
-// fairly has surplus of queues above their share leave for surplus of queues below theirs, and returns when time alone changes
-// that. Where a gang waits too, it goes first.
-func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Duration) {
+// shareFairly has surplus of queues above their share leave for waiting surplus of queues below theirs. It returns after what
+// time that changes though nothing else does.
+func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again time.Duration) {
 	var claims []*capacity.Gang
 	asked := c.arbiter.asked
 	c.asked = make(map[types.UID]time.Time, len(asked))
@@ -30,7 +30,7 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 		key, index, ours := c.workerOf(p)
 		group := c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}]
 		if !ours || !c.in.fair[group.Queue] || c.in.dockets[group.Queue] != nil {
-			continue
+			continue // A gang that waits in the queue comes before its surplus.
 		}
 		if left := p.CreationTimestamp.Add(fairAfter).Sub(c.now); left > 0 {
 			again = kube.Sooner(again, left)
@@ -38,10 +38,10 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 		}
 		if since, is := asked[p.UID]; is {
 			if c.asked[p.UID] = since; c.now.Sub(since) > capacity.LongestLeave+c.arbiter.config.Claims.PlacementTimeout() {
-				continue // Others left for it, and it was not placed: no other worker leaves for this pod.
+				continue // Others left for this pod before, and it was not placed.
 			}
 		}
-		claim := c.ask(key, group.Queue, c.jobs[key])
+		claim := c.gangOf(key, group.Queue, c.jobs[key])
 		claim.Workers, claim.Shape, claim.Pods = 1, c.shapeOf(c.jobs[key], c.jobs[key].Status.Attempt.Model, index), []types.UID{p.UID}
 		if claims = append(claims, claim); len(claims) == mostClaims {
 			break
@@ -56,7 +56,7 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 			j.Spec.Elasticity.ShrinkBy == v1alpha1.ShrinkByScheduler {
 			return false
 		}
-		left := c.cooldown(j)
+		left := c.cooldownLeft(j)
 		if left > 0 {
 			again = kube.Sooner(again, left)
 		}
@@ -70,8 +70,8 @@ func (c *collector) fairly(model *capacity.Model) (leave verdicts, again time.Du
 	return leave, again
 }
 
-// cooldown is how much of the job's is left; zero or less for none.
-func (c *collector) cooldown(job *v1alpha1.ElasticTrainingJob) time.Duration {
+// cooldownLeft is how much of the job's cooldown is left; zero or less for none.
+func (c *collector) cooldownLeft(job *v1alpha1.ElasticTrainingJob) time.Duration {
 	e := job.Status.Elasticity
 	if e == nil || e.LastEvictionTime == nil {
 		return 0

@@ -11,14 +11,14 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-// mixAge is how long ago a job that has ended may have been created and still counts for the mix.
+// mixAge is how long after its creation an ended job still counts in the mix.
 const mixAge = 7 * 24 * time.Hour
 
-// Fragmentation measures how much of all accelerators is free now, and how much of that the gangs of the jobs and merges that
-// there are could not use: of those that have not ended, or were created within a week. It may be called side by side with all
-// else, once Volcano's kinds are served.
+// Fragmentation measures how much of all accelerators is free now, and how much of that the gangs of present jobs and merges
+// could not use: of those that have not ended or were created within a week. It may be called concurrently, once Volcano's
+// kinds are served.
 func (a *Arbiter) Fragmentation(ctx context.Context) (capacity.Fragmentation, error) {
-	c, _, _, err := a.read(ctx, a.now())
+	c, _, _, err := a.readCaches(ctx, a.now())
 	if err != nil {
 		return capacity.Fragmentation{}, err
 	}
@@ -26,16 +26,16 @@ func (a *Arbiter) Fragmentation(ctx context.Context) (capacity.Fragmentation, er
 	for _, name := range a.config.CountedAccelerators() {
 		resources = append(resources, corev1.ResourceName(name))
 	}
-	return capacity.New(c.in.snapshot).FragmentationOf(resources, c.mix()), nil
+	return capacity.New(c.in.snapshot).FragmentationOf(resources, c.referenceMix()), nil
 }
 
-// mix are the gangs of the jobs and merges, with the number of those that are alike as weight.
-func (c *collector) mix() []capacity.Drawn {
+// referenceMix lists the gangs of jobs and merges. Equal gangs are one entry, weighted by their number.
+func (c *collector) referenceMix() []capacity.Drawn {
 	at, mix := map[string]int{}, []capacity.Drawn{}
 	draw := func(workers int32, shape capacity.Shape) {
 		key, err := json.Marshal([]any{workers, shape})
 		if err != nil {
-			return // It has no error: a shape is made of texts and numbers.
+			return // Marshalling a shape never fails.
 		}
 		i, known := at[string(key)]
 		if !known {

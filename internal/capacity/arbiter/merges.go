@@ -13,8 +13,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// merge takes in a MergeJob: its core, whose PodGroup is known already, and whether it matters that it could never fit.
-func (c *collector) merge(job *v1alpha1.MergeJob) {
+// addMerge adds a MergeJob: its core, whose PodGroup was read before, and its ceiling if that matters.
+func (c *collector) addMerge(job *v1alpha1.MergeJob) {
 	key := client.ObjectKeyFromObject(job)
 	c.merges[key] = job
 	core := coreOf(key)
@@ -43,10 +43,11 @@ func (c *collector) merge(job *v1alpha1.MergeJob) {
 }
 
 func (c *collector) mergeShape(job *v1alpha1.MergeJob, i int32) capacity.Shape {
-	return c.admitted(job.Namespace, trainingpod.MergeSpec(job, i))
+	return c.admittedShape(job.Namespace, trainingpod.MergeSpec(job, i))
 }
 
-// asksForCeiling tells whether it matters that the merge may never fit: it stands in the line, could join it, or was set aside.
+// asksForCeiling is true if it matters whether the merge could ever fit: it is in its pool's queue, could join it, or was set
+// aside for that reason.
 func asksForCeiling(job *v1alpha1.MergeJob) bool {
 	st := &job.Status
 	switch {
@@ -55,27 +56,26 @@ func asksForCeiling(job *v1alpha1.MergeJob) bool {
 	case st.Phase == v1alpha1.MergeQueued || st.Reason == v1alpha1.ReasonNeverFits:
 		return true
 	}
-	return st.Run == nil && due(job)
+	return st.Run == nil && isDue(job)
 }
 
-// due tells whether the merge weighed enough for the line when its status was written.
-func due(job *v1alpha1.MergeJob) bool {
+// isDue is true if the merge weighed enough to be queued when its status was written.
+func isDue(job *v1alpha1.MergeJob) bool {
 	weight := job.Status.Weight
 	return weight != nil && *weight >= int64(ptr.Deref(job.Spec.Threshold, v1alpha1.DefaultMergeThreshold))
 }
 
-// coreOf is the PodGroup of a merge's core. Surplus of the merge goes by that name too, because a training may have the name of
+// coreOf is the PodGroup of a merge's core. Its surplus is listed under that name too, because a training may have the name of
 // the merge.
 func coreOf(key types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: mergepod.CoreName(key.Name)}
 }
 
-// mergeSurplus tells of which merge the pod is surplus; nil for a pod that is none, and where Volcano does not let surplus give
-// way: the operator tells that of merges never to leave.
+// mergeSurplus describes the pod as surplus of a merge; nil for a pod that is not.
 func (c *collector) mergeSurplus(p *corev1.Pod) *capacity.Surplus {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil || !c.served {
-		return nil
+		return nil // Only Volcano takes surplus of merges: they last minutes, and the operator deletes none of it.
 	}
 	key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
 	job := c.merges[key]
@@ -92,8 +92,7 @@ func (c *collector) mergeSurplus(p *corev1.Pod) *capacity.Surplus {
 	}
 }
 
-// splitMerges moves the verdicts of merges' cores out of those of all gangs, to their MergeJobs, and adds to that of a
-// merge that could never fit what there would be at most.
+// splitMerges moves the verdicts about merges' cores to their MergeJobs, and adds the ceiling of merges that could never fit.
 func splitMerges(in *inputs, model *capacity.Model, judged verdicts) verdicts {
 	merges := verdicts{}
 	for core, job := range in.mergeCores {

@@ -14,10 +14,10 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// offersInterval is how long offers hold: they are for people, and all nodes are asked for them.
+// offersInterval is how long offers are reused: they are for people, and computing them visits all nodes.
 const offersInterval = time.Minute
 
-// Offer is what of one model of an accelerator gangs of a queue could have now.
+// Offer is how much of one model of an accelerator gangs of a queue could have now.
 type Offer struct {
 	capacity.Offer
 
@@ -25,25 +25,24 @@ type Offer struct {
 	Resource, Model string
 }
 
-// offers are those that were asked for last.
+// offers are those that were computed last.
 type offers struct {
 	at      time.Time
 	byQueue map[string][]Offer
 }
 
-// Offers says what gangs of the queues could have now of each model of the accelerators that nodes have, as it is or was within a
-// minute; nothing of queues that do not exist. Old is how old that is; zero for what was looked at now. It is not for concurrent
-// use.
+// Offers returns, for each queue that exists, how much of each model of accelerator its gangs could have. The answer is up to a
+// minute old; old is its age, zero for a new one. It is not for concurrent use.
 func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[string][]Offer, old time.Duration, err error) {
 	now := a.now()
 	known := !slices.ContainsFunc(queues, func(q string) bool {
 		_, is := a.offers.byQueue[q]
-		return !is && a.exists(ctx, q)
+		return !is && a.queueExists(ctx, q)
 	})
 	if age := now.Sub(a.offers.at); known && age < offersInterval && age >= 0 {
 		return a.offers.byQueue, age, nil
 	}
-	c, _, _, err := a.read(ctx, now)
+	c, _, _, err := a.readCaches(ctx, now)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -54,8 +53,8 @@ func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[stri
 			continue
 		}
 		all := []Offer{}
-		for _, device := range devices(c.in.snapshot.Nodes, a.config.Accelerators) {
-			device.Offer = model.Offer(queue, corev1.ResourceName(device.Resource), device.selector(a.config.Accelerators))
+		for _, device := range listDevices(c.in.snapshot.Nodes, a.config.Accelerators) {
+			device.Offer = model.Offer(queue, corev1.ResourceName(device.Resource), device.nodeSelector(a.config.Accelerators))
 			all = append(all, device)
 		}
 		a.offers.byQueue[queue] = all
@@ -63,13 +62,13 @@ func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[stri
 	return a.offers.byQueue, 0, nil
 }
 
-// exists tells whether there is a Queue of a name.
-func (a *Arbiter) exists(ctx context.Context, queue string) bool {
+// queueExists is true if there is a Queue of that name.
+func (a *Arbiter) queueExists(ctx context.Context, queue string) bool {
 	return a.reader.Get(ctx, types.NamespacedName{Name: queue}, gang.NewQueue()) == nil
 }
 
-// devices are the accelerators that nodes have, by resource and model.
-func devices(nodes []capacity.Node, known config.Accelerators) []Offer {
+// listDevices lists the accelerators that nodes have, by resource and model.
+func listDevices(nodes []capacity.Node, known config.Accelerators) []Offer {
 	there := map[[2]string]bool{}
 	for _, n := range nodes {
 		for _, name := range known.Resources() {
@@ -85,8 +84,8 @@ func devices(nodes []capacity.Node, known config.Accelerators) []Offer {
 	return all
 }
 
-// selector chooses the nodes that have the model; all nodes for none.
-func (o Offer) selector(known config.Accelerators) map[string]string {
+// nodeSelector matches the nodes that have the model; all nodes if the offer has none.
+func (o Offer) nodeSelector(known config.Accelerators) map[string]string {
 	if o.Model == "" {
 		return nil
 	}

@@ -157,7 +157,7 @@ func (w *simulator) completedUnseen(group string) int {
 
 // placeable tells whether a scheduler may place the pod.
 func placeable(p *corev1.Pod) bool {
-	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !ended(p) && len(p.Spec.SchedulingGates) == 0
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !hasEnded(p) && len(p.Spec.SchedulingGates) == 0
 }
 
 // waiting are the pods that a gang must have placed together; none for one that has its places, or whose members are not all
@@ -195,7 +195,7 @@ func (w *simulator) seats(pods []*corev1.Pod, q *queue, gone func(*corev1.Pod) b
 		}
 	}
 	for _, p := range w.pods {
-		if p.Spec.NodeName == "" || ended(p) || gone != nil && gone(p) {
+		if p.Spec.NodeName == "" || hasEnded(p) || gone != nil && gone(p) {
 			continue
 		}
 		if _, there := free[p.Spec.NodeName]; there {
@@ -263,7 +263,7 @@ func (w *simulator) picture() string {
 			switch {
 			case p.DeletionTimestamp != nil:
 				text.WriteString("/leaves")
-			case ended(p):
+			case hasEnded(p):
 				text.WriteString("/" + string(p.Status.Phase))
 			case p.Spec.NodeName == "":
 				text.WriteString("/waits")

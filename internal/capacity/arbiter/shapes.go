@@ -13,25 +13,26 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// ask is a gang of the job, of which its shape and size are still to be said.
-func (c *collector) ask(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
-	tier := c.tier(job)
+// gangOf is a gang of the job without its size and shapes.
+func (c *collector) gangOf(key types.NamespacedName, queue string, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
+	tier := c.tierOf(job)
 	return &capacity.Gang{
 		Job: key, Queue: queue, Tier: tier.Priority, TierName: tier.Name, Preempts: tier.Preempts,
 		Created: job.CreationTimestamp.Time, Model: job.Status.Attempt.Model,
 	}
 }
 
-// stoppedCore is the core of a job that was stopped, on the model of its last attempt or on the others.
+// stoppedCore is the core of a preempted job, on the model of its last attempt or on any other that the job allows.
 func (c *collector) stoppedCore(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) *capacity.Gang {
-	ask := c.ask(key, job.Status.Queue, job)
+	ask := c.gangOf(key, job.Status.Queue, job)
 	ask.Workers = job.Spec.MinReplicas
 	ask.Shape, ask.Apart = c.shapesOf(job, ask.Model, ask.Workers, true)
 	ask.Others = c.otherModels(key, job, ask.Workers)
 	return ask
 }
 
-// otherModels are the other models of accelerator that would do for the missing workers, as long as nothing was placed.
+// otherModels are the other models of accelerator that would do for the missing workers. Once a worker is placed there is no
+// choice.
 func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob, missing int32) []capacity.Variant {
 	own := job.Status.Attempt.Model
 	if own == "" || job.Spec.Accelerator == nil || c.rollOf(key).bound > 0 || len(job.Status.Members) > 0 {
@@ -48,7 +49,7 @@ func (c *collector) otherModels(key types.NamespacedName, job *v1alpha1.ElasticT
 	return all
 }
 
-// shapesOf are the shape of workers that wait, and that of worker 0 where it is another and waits among them.
+// shapesOf returns the shape of waiting workers, and that of worker 0 if it differs and waits too.
 func (c *collector) shapesOf(
 	job *v1alpha1.ElasticTrainingJob, model string, waiting int32, masterWaits bool,
 ) (common capacity.Shape, apart []capacity.Shape) {
@@ -62,17 +63,17 @@ func (c *collector) shapesOf(
 	return c.shapeOf(job, model, 1), []capacity.Shape{first}
 }
 
-// shapeOf is the shape of a worker that is still to be created.
+// shapeOf is the shape of a worker that has yet to be created.
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	return c.admitted(job.Namespace, trainingpod.Spec(job, c.arbiter.config.Accelerators, model, i))
+	return c.admittedShape(job.Namespace, trainingpod.Spec(job, c.arbiter.config.Accelerators, model, i))
 }
 
-// admitted is the shape that a pod will have once it is admitted: its RuntimeClass may choose nodes for it, and adds what
-// the runtime itself takes (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
-func (c *collector) admitted(namespace string, spec *corev1.PodSpec) capacity.Shape {
+// admittedShape is the shape that a pod will have after admission: its RuntimeClass may select nodes, and adds what the runtime
+// itself needs (k8s.io/kubernetes/plugin/pkg/admission/runtimeclass).
+func (c *collector) admittedShape(namespace string, spec *corev1.PodSpec) capacity.Shape {
 	name := ptr.Deref(spec.RuntimeClassName, "")
 	if name == "" {
-		return capacity.ShapeOf(spec, trainingpod.Requests(spec), c.claimed(namespace))
+		return capacity.ShapeOf(spec, trainingpod.Requests(spec), c.volumesIn(namespace))
 	}
 	class := c.runtimeClasses[name]
 	if class == nil {
@@ -90,5 +91,5 @@ func (c *collector) admitted(namespace string, spec *corev1.PodSpec) capacity.Sh
 		maps.Copy(merged.NodeSelector, class.Scheduling.NodeSelector)
 		merged.Tolerations = slices.Concat(spec.Tolerations, class.Scheduling.Tolerations)
 	}
-	return capacity.ShapeOf(&merged, trainingpod.Requests(&merged), c.claimed(namespace))
+	return capacity.ShapeOf(&merged, trainingpod.Requests(&merged), c.volumesIn(namespace))
 }

@@ -317,7 +317,7 @@ func (w *simulator) admit(pod *corev1.Pod) {
 func (w *simulator) leave(pod *corev1.Pod, grace time.Duration) {
 	w.changes++
 	w.lastPod = w.now
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || ended(pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || hasEnded(pod) {
 		w.gone(pod)
 		return
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// Turn is what the limits of its profile leave to a job; the zero Turn for one of which that was not decided.
+// Turn is what the limits of its profile leave to a job; zero if that was not decided.
 func (a *Arbiter) Turn(job types.NamespacedName) admission.Turn {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.turns.verdicts[job]
 }
 
-// soonTurn is what of a turn is told or done soon.
+// soonTurn is the part of a turn that wakes a job at once.
 func soonTurn(t admission.Turn) admission.Turn {
 	if b := t.Blocked; b != nil {
 		t.Blocked = &admission.Blocked{Limit: b.Limit, Never: b.Never, Leaving: b.Leaving, Place: min(b.Place, farPlace)}
@@ -35,10 +35,10 @@ func soonTurn(t admission.Turn) admission.Turn {
 	return t
 }
 
-// spentInterval is how often what was used of budgets is asked for.
+// spentInterval is how often the use of budgets is read.
 const spentInterval = 10 * time.Second
 
-// team is a profile with limits, and who is in it.
+// team is a profile with limits, the jobs that claim its room, and what else uses that room.
 type team struct {
 	profile   *v1alpha1.ResourceQuotaProfile
 	limits    admission.Limits
@@ -46,19 +46,19 @@ type team struct {
 	others    []admission.Use
 }
 
-// teams are those of profiles with limits.
+// teams are the profiles with limits.
 type teams struct {
 	c        *collector
 	profiles *profilecache.Profiles
 	of       map[string]*team
-	// nodes has their labels.
+	// nodes has the labels of each node.
 	nodes map[string]map[string]string
-	// namespaces has the team of each namespace that was asked for; nil for one without.
+	// namespaces caches the team of each namespace; nil for one without.
 	namespaces map[string]*team
 }
 
-// turns decides whose turn it is in each profile that limits something.
-func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1.Node) error {
+// decideTurns decides which jobs each profile with limits admits.
+func (c *collector) decideTurns(ctx context.Context, pods []corev1.Pod, nodes []corev1.Node) error {
 	c.in.turns, c.in.grants = map[types.NamespacedName]admission.Turn{}, map[string]admission.Grants{}
 	profiles, err := profilecache.ReadProfiles(ctx, c.arbiter.reader)
 	if err != nil {
@@ -86,10 +86,10 @@ func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1
 		t.nodes[nodes[i].Name] = nodes[i].Labels
 	}
 	for key, job := range c.jobs {
-		t.claim(ctx, key, job)
+		t.addClaimant(ctx, key, job)
 	}
 	for i := range pods {
-		t.pod(ctx, &pods[i])
+		t.addPod(ctx, &pods[i])
 	}
 	for name, team := range t.of {
 		t.decide(name, team)
@@ -97,6 +97,7 @@ func (c *collector) turns(ctx context.Context, pods []corev1.Pod, nodes []corev1
 	return nil
 }
 
+// decide decides for one profile.
 func (t *teams) decide(name string, team *team) {
 	claimants := make([]admission.Claimant, 0, len(team.claimants))
 	for _, c := range team.claimants {
@@ -105,7 +106,7 @@ func (t *teams) decide(name string, team *team) {
 	for _, h := range team.limits.Hours {
 		spent, err := t.c.arbiter.spent(name, h.Window)
 		if err != nil {
-			spent.ByUser = nil
+			spent.ByUser = nil // The use is unknown, and an unknown use blocks no job.
 		}
 		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
 		t.c.in.again = kube.Sooner(t.c.in.again, spentInterval)
@@ -120,8 +121,8 @@ func (t *teams) decide(name string, team *team) {
 	}
 }
 
-// team is that of a namespace; nil for one whose profile limits nothing, and for one of which the cache knows nothing yet.
-func (t *teams) team(ctx context.Context, namespace string) *team {
+// teamOf is the team of a namespace; nil if its profile limits nothing, or the cache does not have it yet.
+func (t *teams) teamOf(ctx context.Context, namespace string) *team {
 	if team, known := t.namespaces[namespace]; known {
 		return team
 	}
@@ -133,9 +134,9 @@ func (t *teams) team(ctx context.Context, namespace string) *team {
 	return found
 }
 
-// claim takes a job in that has a gang, or may have one.
-func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
-	team := t.team(ctx, job.Namespace)
+// addClaimant adds a job that has a gang or asks for one.
+func (t *teams) addClaimant(ctx context.Context, key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) {
+	team := t.teamOf(ctx, job.Namespace)
 	st := &job.Status
 	if team == nil || st.Attempt == nil || st.CompletionTime != nil || st.MasterCompletionTime != nil || st.Preemption != nil ||
 		job.Spec.RunPolicy.Suspend || job.DeletionTimestamp != nil ||
@@ -143,10 +144,10 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 		return
 	}
 	group, there := t.c.groups[key]
-	asks, queue := !there || !ours(group, job), group.Queue
-	// One whose next attempt is larger than its gang asks again.
+	asks, queue := !there || !isCoreOf(group, job), group.Queue
+	// A job whose attempt is larger than its gang must be admitted again.
 	if asks = asks || group.MinMember < st.Attempt.MinReplicas; asks {
-		if hindered(job) {
+		if isHindered(job) {
 			return
 		}
 		queue = st.Queue
@@ -155,24 +156,24 @@ func (t *teams) claim(ctx context.Context, key types.NamespacedName, job *v1alph
 	core := trainingpod.CoreCounted(job, st.Attempt.MinReplicas, cfg.Sharing)
 	owner := ownership.OfTraining(job, !cfg.Webhooks.Enabled)
 	team.claimants[key] = &admission.Claimant{
-		Job: key, User: owner.User, Priority: t.c.tier(job).Priority, Standing: admission.StandingOf(team.profile, owner),
+		Job: key, User: owner.User, Priority: t.c.tierOf(job).Priority, Standing: admission.StandingOf(team.profile, owner),
 		Ask: admission.AskOf(job), Created: job.CreationTimestamp.Time, Model: modelOf(job), Asks: asks,
 		InQueue:     queue == team.profile.Name,
 		Core:        admission.MilliAmountsOf(core),
 		Worker:      admission.MilliAmountsOf(trainingpod.EachCounted(job, cfg.Sharing)),
 		Accelerated: cfg.AcceleratorsAmong(core) > 0,
-		Wants:       t.wants(key, job),
+		Wants:       t.surplusWanted(key, job),
 	}
 }
 
-// wants is how many surplus workers the job would create now, if it may.
-func (t *teams) wants(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
+// surplusWanted is how many surplus workers the job would create now if its profile allowed them.
+func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob) int32 {
 	st := &job.Status
 	if st.RunningSince == nil {
 		return 0
 	}
 	wants := min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
-	if left := t.c.cooldown(job); left > 0 {
+	if left := t.c.cooldownLeft(job); left > 0 {
 		t.c.in.again = kube.Sooner(t.c.in.again, left)
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
@@ -182,7 +183,8 @@ func (t *teams) wants(key types.NamespacedName, job *v1alpha1.ElasticTrainingJob
 	return max(wants, 0)
 }
 
-// modelOf is the model that a job asks for; empty for one that names none or several, which counts where it is placed.
+// modelOf is the model that a job asks for. It is empty for a job that names none or several: its workers count by the nodes
+// they are on.
 func modelOf(job *v1alpha1.ElasticTrainingJob) string {
 	if a := job.Spec.Accelerator; a != nil && len(a.Models) == 1 {
 		return a.Models[0]
@@ -190,8 +192,8 @@ func modelOf(job *v1alpha1.ElasticTrainingJob) string {
 	return ""
 }
 
-// hindered tells of a job that waits for something else than its turn: it must not keep others from theirs.
-func hindered(job *v1alpha1.ElasticTrainingJob) bool {
+// isHindered is true for a job that waits for something other than its turn, so that it must not keep others from theirs.
+func isHindered(job *v1alpha1.ElasticTrainingJob) bool {
 	stalled := meta.FindStatusCondition(job.Status.Conditions, v1alpha1.ConditionStalled)
 	if stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason != v1alpha1.ReasonQuotaExceeded {
 		return true
@@ -203,31 +205,31 @@ func hindered(job *v1alpha1.ElasticTrainingJob) bool {
 	return scheduled != nil && scheduled.Status == metav1.ConditionFalse && slices.Contains(hindrances, scheduled.Reason)
 }
 
-// hindrances pass by themselves, so that no job is stalled by them.
+// hindrances are reasons that pass by themselves, so that jobs are not Stalled by them.
 var hindrances = []string{
 	v1alpha1.ReasonVolcanoMissing, v1alpha1.ReasonProfileNotReady, v1alpha1.ReasonQueueNotFound, v1alpha1.ReasonQueueClosed,
 	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonRestarting, v1alpha1.ReasonBackOff,
 }
 
-// pod takes in what a pod holds, or is to hold.
-func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
+// addPod adds what a pod holds, or will hold, to its claimant or to what else uses the team's room.
+func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
 	queue := t.c.groups[types.NamespacedName{Namespace: p.Namespace, Name: gang.GroupOf(p)}].Queue
-	team := t.team(ctx, p.Namespace)
+	team := t.teamOf(ctx, p.Namespace)
 	if holder := t.of[queue]; holder != nil && holder != team {
-		holder.guest(p, t.c.arbiter.config.Sharing)
+		holder.addGuest(p, t.c.arbiter.config.Sharing)
 	}
 	if team == nil {
 		return
 	}
 	requests := t.c.arbiter.config.Sharing.Requests(p)
-	model := t.model(p, requests)
+	model := t.modelOnNode(p, requests)
 	key, index, ok := t.c.workerOf(p)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
 		if model != "" {
-			bind(c, model, admission.MilliAmountsOf(requests))
+			addBound(c, model, admission.MilliAmountsOf(requests))
 		}
 		if index >= t.c.jobs[key].Status.Attempt.MinReplicas {
 			c.Surplus = append(c.Surplus, admission.Surplus{
@@ -247,8 +249,8 @@ func (t *teams) pod(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
-// bind notes on which model a pod of the claimant is.
-func bind(c *admission.Claimant, model string, holds admission.MilliAmounts) {
+// addBound adds a pod of the claimant to what it holds of a model.
+func addBound(c *admission.Claimant, model string, holds admission.MilliAmounts) {
 	if c.Bound == nil {
 		c.Bound = map[string]admission.MilliAmounts{}
 	}
@@ -260,12 +262,12 @@ func bind(c *admission.Claimant, model string, holds admission.MilliAmounts) {
 	}
 }
 
-// guest counts a pod of the team's queue that is in no namespace of the team's: for the queue alone. A pod that holds room
-// for a training of the team's does not count once that is there, which takes the room.
-func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
+// addGuest adds a pod of the team's queue from a namespace outside the team. It counts for the queue alone.
+func (team *team) addGuest(p *corev1.Pod, sharing config.Sharing) {
 	if p.Spec.NodeName == "" {
 		return
 	}
+	// A pod that holds reserved room does not count once the training is there that the room is for, or it would count twice.
 	if name, reserved := p.Labels[v1alpha1.LabelReservation]; reserved {
 		for i := range team.profile.Spec.Reservations {
 			r := &team.profile.Spec.Reservations[i]
@@ -281,7 +283,8 @@ func (team *team) guest(p *corev1.Pod, sharing config.Sharing) {
 	})
 }
 
-// userOf is who answers for a pod: the owner of the job of ours that controls it, or whom its label names.
+// userOf is the user that a pod counts for: the owner of its training or merge, or for other pods the user that their label
+// names.
 func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 	if owner := metav1.GetControllerOf(p); owner != nil {
 		key := types.NamespacedName{Namespace: p.Namespace, Name: owner.Name}
@@ -293,13 +296,13 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 		}
 	}
 	if kind, _ := kube.OurController(p); kind != "" {
-		return p.Annotations[v1alpha1.AnnotationOwner], false // Its job is gone, and what it holds is held until the pod is gone too.
+		return p.Annotations[v1alpha1.AnnotationOwner], false // Its job is gone, but the pod still holds its room.
 	}
 	return p.Labels[t.c.arbiter.config.Ledger.UserLabel], true
 }
 
-// model is that of the accelerators that a pod on a node has; empty for a pod without, or on no node.
-func (t *teams) model(p *corev1.Pod, requests corev1.ResourceList) string {
+// modelOnNode is the model of accelerator that a pod has; empty for a pod without one or without a node.
+func (t *teams) modelOnNode(p *corev1.Pod, requests corev1.ResourceList) string {
 	labels := t.nodes[p.Spec.NodeName]
 	for _, name := range t.c.arbiter.config.Accelerators.Resources() {
 		if _, asked := requests[corev1.ResourceName(name)]; asked {

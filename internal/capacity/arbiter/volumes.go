@@ -11,9 +11,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
-// claimed tells of the PersistentVolumeClaims of a namespace what they mean for placement. Only of one that is bound is it known
-// where its volume is, and only volumes that many nodes may use at a time hold nobody to the node of another.
-func (c *collector) claimed(namespace string) func(name string) capacity.Volume {
+// volumesIn returns a function that says where pods may run that use a PersistentVolumeClaim of the namespace. That is known
+// only for a bound claim, and only if many nodes may use its volume at a time: otherwise one pod ties all others to its node.
+func (c *collector) volumesIn(namespace string) func(name string) capacity.Volume {
 	return func(name string) capacity.Volume {
 		claim := c.volumeClaims[types.NamespacedName{Namespace: namespace, Name: name}]
 		switch {
@@ -34,7 +34,7 @@ func (c *collector) claimed(namespace string) func(name string) capacity.Volume 
 	}
 }
 
-// nodesOf are the nodes from which a volume can be used; nil for all.
+// nodesOf are the nodes that can use a volume; nil for all.
 func nodesOf(volume *corev1.PersistentVolume) *corev1.NodeSelector {
 	if volume.Spec.NodeAffinity != nil {
 		return volume.Spec.NodeAffinity.Required

@@ -18,13 +18,13 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// Watch lets the caches tell the arbiter what changes. It must be called once Volcano's kinds are served.
+// Watch has the caches report changes to the arbiter. Call it once Volcano's kinds are served.
 func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	for _, input := range []struct {
 		object client.Object
-		// reads is what the arbiter reads of an object: other changes do not concern it.
+		// reads selects what the arbiter reads of an object, so that other changes, such as heartbeats, cause no evaluation.
 		reads func(any) any
 	}{
 		{&corev1.Node{}, readNode},
@@ -64,8 +64,8 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// noteBinding notes that a pod has got its node, if others leave for its gang. Such a gang may be placed and end between two
-// evaluations, and neither of them sees that it had the room that others made for it. Before is nil for a pod that is new.
+// noteBinding notes that a pod was bound, if others leave for its gang. Such a gang may be placed and end between two
+// evaluations, neither of which would see that it had the room. before is nil for a new pod.
 func (a *Arbiter) noteBinding(before, after any) {
 	is, isPod := after.(*corev1.Pod)
 	if was, known := before.(*corev1.Pod); !isPod || is.Spec.NodeName == "" || known && was.Spec.NodeName != "" {
@@ -79,7 +79,7 @@ func (a *Arbiter) noteBinding(before, after any) {
 	}
 }
 
-// boundSince lists the gangs that got a pod bound after others were asked to leave for them.
+// boundSince lists the gangs of which a pod was bound since others leave for them.
 func (a *Arbiter) boundSince() map[types.NamespacedName]bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -88,7 +88,7 @@ func (a *Arbiter) boundSince() map[types.NamespacedName]bool {
 	return bound
 }
 
-// watchPromised has bindings noted of the gangs for which others leave now, and forgets all other gangs.
+// watchPromised has noteBinding watch the gangs for which others leave now, and no others.
 func (a *Arbiter) watchPromised() {
 	bound := map[types.NamespacedName]bool{}
 	for _, promises := range a.promises {
@@ -137,7 +137,7 @@ func readVolume(o any) any {
 	return []any{v.Spec.NodeAffinity, v.Labels}
 }
 
-// readWhole is for kinds of few objects that hardly change.
+// readWhole is for kinds with few objects that rarely change.
 func readWhole(o any) any { return o }
 
 func readMembership(o any) any {
@@ -168,7 +168,7 @@ func readJob(o any) any {
 	}
 }
 
-// readMerge leaves the weight out as long as it stays on its side of the threshold: it grows by itself.
+// readMerge reads of the weight only whether it reaches the threshold, because it grows all the time.
 func readMerge(o any) any {
 	j, ok := o.(*v1alpha1.MergeJob)
 	if !ok {
@@ -176,7 +176,7 @@ func readMerge(o any) any {
 	}
 	st := &j.Status
 	return []any{
-		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1alpha1.ReasonNeverFits, due(j),
+		j.Generation, j.DeletionTimestamp != nil, st.Phase, st.Pool, st.Run, st.Reason == v1alpha1.ReasonNeverFits, isDue(j),
 	}
 }
 
