@@ -160,7 +160,7 @@ func (m *inventory) sumVectors(g *Gang, a *ask, vector func(*node) []int64) Amou
 }
 
 // headroom is what the gang's queue may still take of each resource that the gang asks for, and how many workers that is. It is
-// negative for a resource of which the queue has more than it may. As in Volcano's capacity plugin,
+// negative for a resource if the queue has more of it than it may. As in Volcano's capacity plugin,
 //
 //	limit = min(capability, total - guarantees of all queues + the queue's own guarantee)
 //

@@ -190,8 +190,8 @@ func (a *ask) placeOn(on *node, n int32) {
 	a.subtractFrom(on.soon, n)
 }
 
-// victimsOfShapes finds victims for a gang of several shapes, each of which is needed. Victims are the fewest for each shape in
-// turn, but not always for the whole gang.
+// victimsOfShapes finds victims for a gang of several shapes, with no victim that is not needed. Victims are the fewest for
+// each shape in turn, but not always for the whole gang.
 func (m *Model) victimsOfShapes(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	rank := m.rankSurplus(g, yields)
 	// The node chosen for one worker may keep the others out. If so, surplus is taken in the order of victims until the gang fits.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reach caches what waiting gangs may take. A line may have 500 gangs, each of which could take thousands of pods, but what a
+// reach caches what waiting gangs may take. A line may have 500 gangs, and each could take thousands of pods, but what a
 // gang may take depends only on its kind: its queue, the tiers that it preempts, and what it asks for. Gangs of one kind share
 // a circle.
 type reach struct {

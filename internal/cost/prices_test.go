@@ -31,9 +31,9 @@ func TestPriceListsThatAreWrong(t *testing.T) {
 			`hourly: "100"` + fields + "}\n"
 	}
 	for list, says := range map[string]string{
-		"":                 "it says nothing: begin it with currency and prices.",
-		"[]":               "it is no mapping of fields: begin it with currency and prices.",
-		"a: b: c":          "it is no YAML: mapping values are not allowed in this context: correct it there.",
+		"":                 "it is empty: begin it with currency and prices.",
+		"[]":               "it is not a mapping of fields: begin it with currency and prices.",
+		"a: b: c":          "it is not YAML: mapping values are not allowed in this context: correct it there.",
 		example + "x: 1\n": "x is not a field: there may be currency, prices.",
 		wrong("hourly", "hourlly"): "prices[0].accelerators[0].hourlly is not a field: there may be hourly, model, resource, " +
 			"surplusDiscount.",

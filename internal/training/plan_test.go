@@ -212,7 +212,7 @@ func TestObstacles(t *testing.T) {
 			o.Job.Spec.Tier, o.Job.Spec.Owner, o.Job.Spec.OwnerGroups = "main-traffic", "ivy", []string{"interns"}
 		}, true, v1alpha1.ReasonTierNotAllowed, []string{"allows exploratory to ivy as a member of interns. Delete the job"}},
 		{"profile of unknown tiers", func(o *jobstate.Observed) { o.Profile = profile("gold") }, true, v1alpha1.ReasonTierNotAllowed,
-			[]string{"none that the operator's configuration knows"}},
+			[]string{"no tier of the operator's configuration"}},
 		{"profile without a queue", func(o *jobstate.Observed) {
 			o.Profile = profile()
 			o.Profile.Status = v1alpha1.ResourceQuotaProfileStatus{Message: "Queue ads exists and is not the profile's."}

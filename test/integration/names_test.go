@@ -52,7 +52,7 @@ var _ = Describe("A name that is taken", func() {
 			Eventually(s.Fetch("a")).Should(testutil.BeStalled(v1alpha1.ReasonNameTaken), "the job says so")
 			Expect(s.Read("a").Status.Message).To(And(
 				ContainSubstring(name+" exists and does not belong to this job"),
-				ContainSubstring("was not touched: delete or rename it"),
+				ContainSubstring("The operator has not touched it: delete or rename it"),
 			), "and says what to do")
 			key := client.ObjectKeyFromObject(taken)
 			Consistently(func(g Gomega) {

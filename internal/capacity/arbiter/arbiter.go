@@ -189,7 +189,7 @@ func (a *Arbiter) evaluate(ctx context.Context, now time.Time) (time.Duration, e
 	a.grants = inputs.grants
 	claims := inputs.claimsOf(judged)
 	if len(judged)+len(merges)+len(inputs.turns) > 0 && (again == 0 || again > figuresInterval) {
-		again = figuresInterval // Jobs of which only figures changed are woken then.
+		again = figuresInterval // Jobs whose figures alone changed are woken then.
 	}
 	a.mu.Lock()
 	a.watchPromised()

@@ -65,7 +65,7 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 }
 
 // noteBinding notes that a pod was bound, if others leave for its gang. Such a gang may be placed and end between two
-// evaluations, neither of which would see that it had the room. before is nil for a new pod.
+// evaluations, and then none would see that it had the room. before is nil for a new pod.
 func (a *Arbiter) noteBinding(before, after any) {
 	is, isPod := after.(*corev1.Pod)
 	if was, known := before.(*corev1.Pod); !isPod || is.Spec.NodeName == "" || known && was.Spec.NodeName != "" {
@@ -79,7 +79,7 @@ func (a *Arbiter) noteBinding(before, after any) {
 	}
 }
 
-// boundSince lists the gangs of which a pod was bound since others leave for them.
+// boundSince lists the gangs that had a pod bound since others leave for them.
 func (a *Arbiter) boundSince() map[types.NamespacedName]bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -1,4 +1,5 @@
-// Package conditions writes the conditions of a status, so that those of all kinds read alike and none changes at rest.
+// Package conditions writes the conditions of a status in the same form for all kinds, and without changes while an object is
+// at rest.
 package conditions
 
 import (
@@ -15,7 +16,7 @@ import (
 // condition eight times as many, which is too long to read.
 const MessageLimit = 4096
 
-// order is that in which people read conditions, of all kinds.
+// order is the order in which conditions are listed, for all kinds.
 var order = []string{
 	v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended,
 	v1alpha1.ConditionScheduled, v1alpha1.ConditionSchedulerConfigured, v1alpha1.ConditionFullSize,
@@ -40,15 +41,15 @@ func (w Writer) Set(kind string, status metav1.ConditionStatus, reason, message 
 	})
 }
 
-// Remove removes conditions, also such as are not there.
+// Remove removes conditions, as far as they exist.
 func (w Writer) Remove(kinds ...string) {
 	for _, kind := range kinds {
 		meta.RemoveStatusCondition(w.List, kind)
 	}
 }
 
-// Settle gives every condition that has the status it had before the transition time it had, however it came to be set, and all
-// of them one order: an object at rest must not change.
+// Settle restores the transition time of every condition whose status is the same as before, and sorts them, so that an object
+// at rest does not change.
 func (w Writer) Settle(before []metav1.Condition) {
 	for i := range *w.List {
 		c := &(*w.List)[i]

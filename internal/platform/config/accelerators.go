@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Accelerators are the node labels in which the model of an accelerator stands, by the accelerator's resource.
+// Accelerators maps the resource of an accelerator to the node label that names its model.
 type Accelerators map[string]string
 
-// DefaultAccelerators returns the labels of NVIDIA's GPU feature discovery, which speaks of the same devices whether they are
-// shared or not, and of AMD's node labeller.
+// DefaultAccelerators returns the labels of NVIDIA's GPU feature discovery, for whole and shared devices, and of AMD's node
+// labeller.
 func DefaultAccelerators() Accelerators {
 	return Accelerators{
 		"nvidia.com/gpu":         "nvidia.com/gpu.product",
@@ -20,10 +20,10 @@ func DefaultAccelerators() Accelerators {
 	}
 }
 
-// defaultAccelerator is the resource of an accelerator that names none.
+// defaultAccelerator is the resource that an accelerator without one means.
 const defaultAccelerator = "nvidia.com/gpu"
 
-// AcceleratorResource is the resource that an accelerator speaks of; empty stands for the default.
+// AcceleratorResource returns the resource, or the default for an empty one.
 func AcceleratorResource(resource string) string {
 	if resource == "" {
 		return defaultAccelerator
@@ -31,8 +31,7 @@ func AcceleratorResource(resource string) string {
 	return resource
 }
 
-// ModelLabel returns the node label that names the model of an accelerator's resource, and false for a resource of whose label
-// the operator knows nothing.
+// ModelLabel returns the node label that names the model of an accelerator's resource; false if the operator knows none.
 func (a Accelerators) ModelLabel(resource string) (string, bool) {
 	label, ok := a[AcceleratorResource(resource)]
 	return label, ok
@@ -41,5 +40,5 @@ func (a Accelerators) ModelLabel(resource string) (string, bool) {
 // Resources lists the resources whose label is known, by name.
 func (a Accelerators) Resources() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Names lists them for messages.
+// Names lists the resources for messages.
 func (a Accelerators) Names() string { return strings.Join(a.Resources(), ", ") }

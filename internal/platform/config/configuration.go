@@ -1,4 +1,4 @@
-// Package config is the operator's own configuration: one versioned file, which this package reads, checks and completes by
+// Package config is the operator's configuration: one versioned file, which this package decodes, validates and completes with
 // defaults. It opens no file itself.
 package config
 
@@ -15,36 +15,35 @@ const (
 	Kind       = "Configuration"
 )
 
-// Configuration is what the operator is told when it starts. docs/configuration.md lists its fields, with ranges; Defaults is
-// what they are when a file leaves them out. It is logged as a whole: what is secret never stands in it, only where it is
-// found.
+// Configuration is the operator's configuration. docs/configuration.md lists its fields with their ranges; Defaults has their
+// defaults. The operator logs it as a whole, so it never holds a secret, only the path of a file with one.
 type Configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
 	// Tiers are the levels of importance, in rising order. A file that has the field replaces all built-in tiers.
 	Tiers Tiers `json:"tiers"`
-	// Accelerators are the node labels in which models of accelerators stand, by resource. A file adds to the built-in ones.
+	// Accelerators maps resources to the node labels that name their models. A file adds to the built-in ones.
 	Accelerators Accelerators `json:"accelerators"`
 	// Sharing are resources that are parts of accelerators, at most 64. Default: none.
 	Sharing Sharing `json:"sharing"`
-	// Claims are how room is kept for gangs that wait.
+	// Claims says how long room is kept for waiting gangs.
 	Claims Claims `json:"claims"`
-	// Limits are what the operator refuses although the schema allows it.
+	// Limits are bounds for jobs that are tighter than the schema's.
 	Limits Limits `json:"limits"`
-	// Merges are what MergeJobs may name.
+	// Merges is what MergeJobs may name.
 	Merges Merges `json:"merges"`
-	// Ledger is where the time of pods is written down.
+	// Ledger is the database of what ran and what was decided.
 	Ledger Ledger `json:"ledger"`
-	// Prometheus is who is asked what pods used.
+	// Prometheus is the server that knows what pods used.
 	Prometheus Prometheus `json:"prometheus"`
-	// Reports are how CostReports are mailed.
+	// Reports says how CostReports are mailed.
 	Reports Reports `json:"reports"`
 
-	// Reservations are how room is held.
+	// Reservations says how reserved room is held.
 	Reservations Reservations `json:"reservations"`
 
-	// Concurrency is how much is done at a time.
+	// Concurrency is how much the operator does at a time.
 	Concurrency Concurrency `json:"concurrency"`
 	// ClientQPS is how many requests per second the operator sends at most, watches apart, from 0 to 10000; 0 for no limit but
 	// that of the API server (API Priority and Fairness). Default: 0.
@@ -84,8 +83,8 @@ func (c Claims) PlacementTimeout() time.Duration {
 type Limits struct {
 	// MaxWorkersPerJob is the largest maxReplicas of a job, from 1 to 4096, which is the schema's bound. Default: 4096.
 	MaxWorkersPerJob int32 `json:"maxWorkersPerJob"`
-	// MaxGraceSeconds is the largest terminationGracePeriodSeconds of a template and checkpoint.graceSeconds of a job, from 30,
-	// which Kubernetes gives a pod that says nothing, to 86400: others wait that long for the room of who leaves. Default: 600.
+	// MaxGraceSeconds is the largest terminationGracePeriodSeconds of a template and checkpoint.graceSeconds of a job, because
+	// others wait that long for the room. From 30, Kubernetes' default for pods, to 86400. Default: 600.
 	MaxGraceSeconds int32 `json:"maxGraceSeconds"`
 }
 
@@ -109,7 +108,8 @@ const (
 type Log struct {
 	// Format is json, one object a line, or text. Default: json.
 	Format string `json:"format"`
-	// Level is the least important that is logged: error, info or debug, which adds a stack trace to each error. Default: info.
+	// Level is the least important level that is logged: error, info or debug, which adds the detail of each decision, and a stack
+	// trace to each error. Default: info.
 	Level string `json:"level"`
 }
 
@@ -117,7 +117,8 @@ type Log struct {
 type Metrics struct {
 	// BindAddress is HOST:PORT or :PORT, or "0" to serve none. Default: "0".
 	BindAddress string `json:"bindAddress"`
-	// Secure serves them by HTTPS, and only to who may get the path /metrics in the cluster. Default: true.
+	// Secure serves them by HTTPS, and only to users and ServiceAccounts that may get the path /metrics in the cluster. Default:
+	// true.
 	Secure bool `json:"secure"`
 }
 
@@ -133,7 +134,8 @@ type LeaderElection struct {
 	Enabled bool `json:"enabled"`
 	// Namespace of the Lease. Default: the operator's own when it runs in the cluster.
 	Namespace string `json:"namespace"`
-	// LeaseDurationSeconds is how long another operator waits for a leader that is silent, from 2 to 3600. Default: 15.
+	// LeaseDurationSeconds is how long another operator waits for a leader that does not renew its Lease, from 2 to 3600. Default:
+	// 15.
 	LeaseDurationSeconds int32 `json:"leaseDurationSeconds"`
 	// RenewDeadlineSeconds is how long the leader tries to renew its Lease before it gives up and ends, less than
 	// LeaseDurationSeconds. Default: 10.
@@ -151,8 +153,8 @@ type Webhooks struct {
 	BindAddress string `json:"bindAddress"`
 	// Certificates is where the certificate comes from.
 	Certificates Certificates `json:"certificates"`
-	// ClientCAFile is the absolute path of a file with certificates, in PEM, of the authorities that sign the API server's; whoever
-	// has none of theirs is not answered. Empty: whoever calls is. Default: "".
+	// ClientCAFile is the absolute path of a PEM file with the authorities that sign the API server's client certificate. Callers
+	// without such a certificate are refused. Empty: every caller is answered. Default: "".
 	ClientCAFile string `json:"clientCAFile"`
 }
 
@@ -163,14 +165,14 @@ const (
 
 // Certificates is where the certificate of the webhooks comes from.
 type Certificates struct {
-	// Mode is rotate, for a certificate that the operator makes and renews, or files, for one that others do. Default: rotate.
+	// Mode is rotate, for a certificate that the operator makes and renews, or files, for one that others make. Default: rotate.
 	Mode string `json:"mode"`
 	// Directory has tls.crt and tls.key in mode files; files that change are read again. Default:
 	// /tmp/k8s-webhook-server/serving-certs.
 	Directory string `json:"directory"`
 }
 
-// Defaults returns the configuration of an operator that is told nothing.
+// Defaults returns the configuration of an operator without a file.
 func Defaults() *Configuration {
 	return &Configuration{
 		APIVersion:          APIVersion,

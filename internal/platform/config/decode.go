@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// decode fills a value from a tree, and keeps all that does not fit. encoding/json would stop at the first wrong type, and take
-// fields in other letters. A field that is given no value (`tiers:`) is as if it were left out.
+// decode fills a value from a tree, and collects everything that does not fit. encoding/json would stop at the first wrong
+// type, and accept field names in another case. A field without a value (`tiers:`) counts as left out.
 func (p *problems) decode(path string, tree any, into reflect.Value) {
 	if tree == nil {
 		return
 	}
-	switch into.Kind() { //nolint:exhaustive // the kinds of which a Configuration is made; TestEveryFieldIsRead holds it to them
+	switch into.Kind() { //nolint:exhaustive // a Configuration has fields of these kinds only; TestEveryFieldIsRead holds it to them
 	case reflect.Struct:
 		p.decodeStruct(path, tree, into)
 	case reflect.Map:
@@ -50,29 +50,29 @@ func (p *problems) decode(path string, tree any, into reflect.Value) {
 func (p *problems) decodeStruct(path string, tree any, into reflect.Value) {
 	object, ok := tree.(map[string]any)
 	if !ok {
-		p.mapping(path, tree)
+		p.wantMapping(path, tree)
 		return
 	}
 	fields := Fields(into.Type())
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		i := slices.Index(fields, key)
 		if i < 0 {
-			p.add(join(path, shown(key)), "is not a field: there may be "+strings.Join(slices.Sorted(slices.Values(fields)), ", "))
+			p.add(fieldPath(path, showName(key)), "is not a field: there may be "+strings.Join(slices.Sorted(slices.Values(fields)), ", "))
 			continue
 		}
-		p.decode(join(path, key), object[key], into.Field(i))
+		p.decode(fieldPath(path, key), object[key], into.Field(i))
 	}
 }
 
 func (p *problems) decodeMap(path string, tree any, into reflect.Value) {
 	object, ok := tree.(map[string]any)
 	if !ok {
-		p.mapping(path, tree)
+		p.wantMapping(path, tree)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		value := reflect.New(into.Type().Elem()).Elem()
-		p.decode(entry(path, key), object[key], value)
+		p.decode(entryPath(path, key), object[key], value)
 		into.SetMapIndex(reflect.ValueOf(key), value)
 	}
 }
@@ -90,8 +90,8 @@ func (p *problems) decodeSlice(path string, tree any, into reflect.Value) {
 	into.Set(values)
 }
 
-// mapping refuses what stands where fields should.
-func (p *problems) mapping(path string, tree any) {
+// wantMapping reports a value that stands where fields should.
+func (p *problems) wantMapping(path string, tree any) {
 	p.value(path, tree, "it must be a mapping: fields on lines of their own, indented below it")
 }
 
@@ -104,8 +104,8 @@ func Fields(of reflect.Type) []string {
 	return names
 }
 
-// shown is a name that somebody made up, in quotes unless it looks like a field.
-func shown(name string) string {
+// showName is a name from a file, in quotes unless it looks like a field.
+func showName(name string) string {
 	if len(name) <= longest && fieldLike.MatchString(name) {
 		return name
 	}
@@ -114,13 +114,13 @@ func shown(name string) string {
 
 var fieldLike = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// join is the path of a field below a path.
-func join(path, field string) string {
+// fieldPath is the path of a field below a path.
+func fieldPath(path, field string) string {
 	if path == "" {
 		return field
 	}
 	return path + "." + field
 }
 
-// entry is the path of a map's entry: keys of maps have dots and slashes.
-func entry(path, key string) string { return path + "[" + quote(key) + "]" }
+// entryPath is the path of a map's entry. Keys of maps have dots and slashes, so they stand in brackets.
+func entryPath(path, key string) string { return path + "[" + quote(key) + "]" }

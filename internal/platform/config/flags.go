@@ -24,9 +24,9 @@ var flagOf = map[string]string{
 	"webhooks.certificates.directory":     "webhook-cert-dir",
 }
 
-// AddFlags adds the flags that override fields of the configuration: what differs from process to process, must be said where
-// there is no file, or is for a component of config to say, which can add an argument and not change a file. Everything else is
-// in the file only.
+// AddFlags adds the flags that override fields of the configuration. Only fields have a flag that differ from process to
+// process, that are needed where there is no file, or that a component of config sets: it can add an argument but not change a
+// file.
 func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	text := func(path string, value *string, usage string) { flags.StringVar(value, flagOf[path], *value, usage) }
 	yes := func(path string, value *bool, usage string) { flags.BoolVar(value, flagOf[path], *value, usage) }
@@ -34,12 +34,12 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 		flags.Var(&period{value, most}, flagOf[path], usage+", a `duration` of whole seconds")
 	}
 	text("merges.localStores", &c.Merges.LocalStores,
-		"`folder` of the operator's own file system whose folders MergeJobs may name as stores (provider: file), for tests and "+
-			"demos; without it they may name none")
+		"`folder` on the operator's machine below which MergeJobs may name stores (provider: file), for tests and demos; by default "+
+			"they may name none")
 	text("metrics.bindAddress", &c.Metrics.BindAddress,
 		`address that serves Prometheus metrics, for example ":8080"; "0" serves none`)
 	yes("metrics.secure", &c.Metrics.Secure,
-		"serve metrics by HTTPS, and only to who may get the path /metrics in the cluster; needs the right to create "+
+		"serve metrics by HTTPS, and only to accounts that may get the path /metrics in the cluster; needs the right to create "+
 			"tokenreviews and subjectaccessreviews")
 	text("health.bindAddress", &c.Health.BindAddress, `address that serves /healthz and /readyz; "0" serves none`)
 	yes("leaderElection.enabled", &c.LeaderElection.Enabled,
@@ -47,25 +47,25 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	text("leaderElection.namespace", &c.LeaderElection.Namespace,
 		"namespace of the Lease; default: the operator's own when it runs in the cluster")
 	seconds("leaderElection.leaseDurationSeconds", &c.LeaderElection.LeaseDurationSeconds, maxLease,
-		"how long another operator waits for a leader that is silent")
+		"how long another operator waits for a leader that does not renew its Lease")
 	seconds("leaderElection.renewDeadlineSeconds", &c.LeaderElection.RenewDeadlineSeconds, maxLease,
-		"how long the leader tries to renew its Lease before it ends")
+		"how long the leader tries to renew its Lease before it exits")
 	seconds("leaderElection.retryPeriodSeconds", &c.LeaderElection.RetryPeriodSeconds, maxLease, "the time between two tries")
 	seconds("resyncPeriodSeconds", &c.ResyncPeriodSeconds, maxResync,
-		"how often every object is looked at again although nothing changed")
+		"how often every object is reconciled although nothing changed")
 	yes("webhooks.enabled", &c.Webhooks.Enabled,
-		"serve the admission webhooks of config/webhook; without them jobs get no owner by themselves, and nobody checks the owners "+
-			"and ServiceAccounts that they name")
+		"serve the admission webhooks of config/webhook; without them no owner is set on jobs, and the owners and ServiceAccounts "+
+			"that jobs name are not checked")
 	text("webhooks.bindAddress", &c.Webhooks.BindAddress, "address that serves the webhooks")
 	text("webhooks.certificates.mode", &c.Webhooks.Certificates.Mode,
-		`where the webhooks' certificate comes from: "rotate", the operator makes and renews it, keeps it in a Secret and writes its `+
-			`CA into the webhook configurations; "files", others do and mount it (OLM, cert-manager)`)
+		`where the webhooks' certificate comes from: with "rotate" the operator makes and renews it, keeps it in a Secret and writes `+
+			`its CA into the webhook configurations; with "files" others (OLM, cert-manager) make and mount it`)
 	text("webhooks.certificates.directory", &c.Webhooks.Certificates.Directory,
 		"folder with tls.crt and tls.key, with --webhook-certs=files; files that change are read again")
 }
 
-// Override sets fields of c to what the flags in given say: those of AddFlags that the process was started with. It returns an
-// error of one sentence a line if a flag breaks a rule.
+// Override sets fields of c from the flags of AddFlags that the process was started with. If a flag breaks a rule it returns an
+// error with one sentence per line.
 func (c *Configuration) Override(given *flag.FlagSet) error {
 	override := flag.NewFlagSet("", flag.ContinueOnError)
 	c.AddFlags(override)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Ledger is where the operator keeps its ledger of pod time, and for how long: in one of both places, or in none.
+// Ledger says in which database the operator keeps its ledger, if in any, and for how long.
 type Ledger struct {
 	// File of a SQLite database, an absolute path. Its folder is created if only that is missing. Default: none.
 	File string `json:"file"`
@@ -15,16 +15,16 @@ type Ledger struct {
 	PostgresDSNFile string `json:"postgresDSNFile"`
 	// RetentionDays is for how many days it is kept, from 1 to 3650; 0 for ever. Default: 400.
 	RetentionDays int32 `json:"retentionDays"`
-	// UserLabel is the label of pods of other controllers whose value is the user who answers for them. Default: tideline.io/owner.
+	// UserLabel is the label of pods of other controllers whose value is the user that they count for. Default: tideline.io/owner.
 	UserLabel string `json:"userLabel"`
 }
 
-// DefaultLedger returns how the ledger is kept without configuration: not at all.
+// DefaultLedger returns the default: no ledger.
 func DefaultLedger() Ledger {
 	return Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}
 }
 
-// Kept tells whether there is a ledger.
+// Kept is true if there is a ledger.
 func (l Ledger) Kept() bool { return l.File != "" || l.PostgresDSNFile != "" }
 
 func (p *problems) ledger(l Ledger) {
@@ -34,11 +34,11 @@ func (p *problems) ledger(l Ledger) {
 	switch {
 	case l.PostgresDSNFile == "":
 	case !filepath.IsAbs(l.PostgresDSNFile):
-		// It is not repeated: somebody may have put the DSN here, with its password.
-		p.add("ledger.postgresDSNFile", "is no absolute path: it must be that of a file that holds the DSN, or empty for none")
+		// The value is not quoted: somebody may have put the DSN here, with its password.
+		p.add("ledger.postgresDSNFile", "is not an absolute path: it must be the path of a file that holds the DSN, or empty for none")
 	case l.File != "":
-		p.value("ledger.postgresDSNFile", l.PostgresDSNFile, "ledger.file is "+quote(l.File)+", and the ledger is in one place: "+
-			"make one of both empty")
+		p.value("ledger.postgresDSNFile", l.PostgresDSNFile, "ledger.file is "+quote(l.File)+", and there is one ledger: "+
+			"leave one of the two empty")
 	}
 	p.between("ledger.retentionDays", l.RetentionDays, 0, maxRetention)
 	if len(validation.IsQualifiedName(l.UserLabel)) > 0 {

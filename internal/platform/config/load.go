@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Load reads a configuration file, of which name says where it was found. What the file leaves out has its default. The error has
-// one sentence a line, for all that is wrong: file, field, value, and what must stand there.
+// Load reads a configuration file. name is its path, for errors. What the file leaves out has its default. The error has one
+// sentence per line for everything that is wrong: file, field, value, and what it must be.
 func Load(name string, content []byte) (*Configuration, error) {
 	c := Defaults()
 	found := c.read(content)
@@ -26,13 +26,13 @@ func Load(name string, content []byte) (*Configuration, error) {
 
 // read fills the configuration with what a file says, and completes and checks it.
 func (c *Configuration) read(content []byte) problems {
-	root, found := parse(content, "apiVersion: "+APIVersion+" and kind: "+Kind)
+	root, found := parseYAML(content, "apiVersion: "+APIVersion+" and kind: "+Kind)
 	if root == nil {
 		return found
 	}
 	if version, given := root["apiVersion"]; given && version != APIVersion {
 		found.value("apiVersion", version, "it must be "+APIVersion+", the only version that this operator reads")
-		return found // The rest may be right for its version.
+		return found // The rest may be right for that version.
 	}
 	for _, field := range []struct{ name, want string }{{"apiVersion", APIVersion}, {"kind", Kind}} {
 		if _, given := root[field.name]; !given {
@@ -42,20 +42,20 @@ func (c *Configuration) read(content []byte) problems {
 	found.decode("", root, reflect.ValueOf(c).Elem())
 	c.complete()
 	for _, p := range c.validate() {
-		if !found.at(p.path) {
+		if !found.hasPath(p.path) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// complete fills in what follows from the rest.
+// complete fills in defaults that depend on other fields.
 func (c *Configuration) complete() {
 	marked := len(c.Tiers) == 0
 	for i := range c.Tiers {
 		t := &c.Tiers[i]
 		t.QoS = cmp.Or(t.QoS, QoSBurstable)
-		t.Sizing = t.Sizing.or(defaultSizing(t.Name))
+		t.Sizing = t.Sizing.withDefaults(defaultSizing(t.Name))
 		marked = marked || t.Default
 	}
 	if !marked {
@@ -82,8 +82,8 @@ func (p *problems) value(path string, value any, rule string) {
 	p.add(path, "is "+quote(value)+": "+rule)
 }
 
-// at tells whether something is wrong at a path.
-func (p *problems) at(path string) bool {
+// hasPath is true if something is wrong at a path.
+func (p *problems) hasPath(path string) bool {
 	for _, other := range *p {
 		if other.path == path {
 			return true
@@ -92,8 +92,8 @@ func (p *problems) at(path string) bool {
 	return false
 }
 
-// sentences makes an error of all problems, each after where it was found, which depends on its path and may be empty; nil if
-// there are none.
+// sentences makes one error of all problems, nil for none. where returns what precedes a problem, given its path; it may be
+// empty.
 func (p *problems) sentences(where func(path string) string) error {
 	sentences := make([]error, len(*p))
 	for i, problem := range *p {
@@ -113,7 +113,7 @@ func (p *problems) sentences(where func(path string) string) error {
 // longest is how many characters of a value are quoted.
 const longest = 60
 
-// quote is a value as it would stand in a file, on one line and not too long.
+// quote is a value as a file would have it, on one line and at most longest characters.
 func quote(value any) string {
 	text := fmt.Sprintf("%q", value)
 	if _, isText := value.(string); !isText {
@@ -129,28 +129,27 @@ func quote(value any) string {
 	return text
 }
 
-// Decode fills a struct, to which into points, with what a YAML document says, by the names that its fields have in JSON. It may
-// have what a [Configuration] has. Begin is how such a document begins. The error has one sentence a line, for all that does not
-// fit: field, value, and what must stand there.
+// Decode fills the struct that into points to from a YAML document, by the JSON names of its fields. It may have fields of the
+// kinds that a [Configuration] has. begin says how such a document begins, for errors. The error has one sentence per line for
+// everything that does not fit: field, value, and what it must be.
 func Decode(content []byte, begin string, into any) error {
-	root, found := parse(content, begin)
+	root, found := parseYAML(content, begin)
 	if root != nil {
 		found.decode("", root, reflect.ValueOf(into).Elem())
 	}
 	return found.sentences(func(string) string { return "" })
 }
 
-// parse returns the fields of a YAML document that begins with some, as maps, lists, strings, bools and json.Numbers; nil for one
-// that has none.
-func parse(content []byte, begin string) (map[string]any, problems) {
+// parseYAML returns the fields of a YAML document as maps, lists, strings, bools and json.Numbers; nil if it has none.
+func parseYAML(content []byte, begin string) (map[string]any, problems) {
 	var found problems
-	if documents(content) > 1 {
+	if countDocuments(content) > 1 {
 		found.add("", "it has several documents: leave one, without a line --- or ... between fields")
 		return nil, found
 	}
 	encoded, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		// A field that stands twice is an error only of the strict reader; the other one finds what else is wrong.
+		// Only the strict reader reports a field that stands twice; the other one goes on and finds what else is wrong.
 		for _, line := range yamlErrors(err) {
 			found.add("", line)
 		}
@@ -168,9 +167,9 @@ func parse(content []byte, begin string) (map[string]any, problems) {
 	root, isMapping := tree.(map[string]any)
 	switch {
 	case tree == nil:
-		found.add("", "it says nothing: begin it with "+begin)
+		found.add("", "it is empty: begin it with "+begin)
 	case !isMapping:
-		found.add("", "it is no mapping of fields: begin it with "+begin)
+		found.add("", "it is not a mapping of fields: begin it with "+begin)
 	}
 	return root, found
 }
@@ -191,7 +190,7 @@ func yamlErrors(err error) []string {
 		if match := twice.FindStringSubmatch(line); match != nil {
 			says = append(says, fmt.Sprintf("it has field %s twice, again in line %s: leave one", match[2], match[1]))
 		} else {
-			says = append(says, "it is no YAML: "+line+": correct it there")
+			says = append(says, "it is not YAML: "+line+": correct it there")
 		}
 	}
 	return says
@@ -200,8 +199,8 @@ func yamlErrors(err error) []string {
 // separator is a line that ends a YAML document or begins the next.
 var separator = regexp.MustCompile(`^(---|\.\.\.)(\s|$)`)
 
-// documents counts the YAML documents that say something. The YAML reader would pass over all but the first.
-func documents(content []byte) int {
+// countDocuments counts the YAML documents that are not empty. The YAML reader would ignore all but the first.
+func countDocuments(content []byte) int {
 	n, empty := 0, true
 	for line := range strings.Lines(string(content)) {
 		if mark := separator.FindString(line); mark != "" {

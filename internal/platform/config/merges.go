@@ -34,18 +34,18 @@ func DefaultMerges() Merges {
 // awsEndpoint stands for the servers of AWS, which a store means that names no endpoint.
 const awsEndpoint = "aws"
 
-// AllowsPool tells whether a MergeJob may name the Queue.
+// AllowsPool is true if MergeJobs may name the Queue.
 func (m Merges) AllowsPool(name string) bool { return slices.Contains(m.Pools, name) }
 
-// ProfileAllowsPool tells whether a MergeJob of a namespace of the profile may name the Queue, as far as the profile goes: any
-// for a profile that lists none, and for none.
+// ProfileAllowsPool is true if the profile lets MergeJobs of its namespaces name the Queue. A profile that lists no pools
+// allows all, and so does no profile.
 func ProfileAllowsPool(profile *v1alpha1.ResourceQuotaProfile, pool string) bool {
 	return profile == nil || profile.Spec.Merges == nil || len(profile.Spec.Merges.Pools) == 0 ||
 		slices.Contains(profile.Spec.Merges.Pools, pool)
 }
 
-// AllowsEndpoint tells whether a store may name the server; empty for AWS's own. Two URLs are of one server whatever the case of
-// their letters, and with the port of their scheme or without it.
+// AllowsEndpoint is true if a store may name the server; empty means AWS's own. URLs are compared without case, and with or
+// without the default port of their scheme.
 func (m Merges) AllowsEndpoint(server string) bool {
 	if server == "" {
 		return slices.Contains(m.Endpoints, awsEndpoint)
@@ -57,8 +57,8 @@ func (m Merges) AllowsEndpoint(server string) bool {
 	})
 }
 
-// AllowsLocal tells whether a bucket of provider file may be at the path: in LocalStores, or that folder itself, as the paths are
-// written. What links there may lead to is for who opens it to see.
+// AllowsLocal is true if a bucket of provider file may be at the path: LocalStores itself or below it, as the paths are
+// written. The code that opens the bucket must check where links lead.
 func (m Merges) AllowsLocal(bucket string) bool {
 	if m.LocalStores == "" || !filepath.IsAbs(bucket) {
 		return false

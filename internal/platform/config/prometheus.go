@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Prometheus is who is asked what pods used, and how. Whatever answers Prometheus's HTTP API will do.
+// Prometheus is the server that is asked what pods used, and how. Any server with Prometheus's HTTP API will do.
 type Prometheus struct {
 	// URL of the server, http or https, with a path if it is served below one. No user and password: the configuration is logged.
 	// Default: none, so that nothing is collected.
@@ -21,16 +21,16 @@ type Prometheus struct {
 	IntervalSeconds int32 `json:"intervalSeconds"`
 }
 
-// DefaultPrometheus returns who is asked without configuration: nobody.
+// DefaultPrometheus returns the default: no server.
 func DefaultPrometheus() Prometheus { return Prometheus{TimeoutSeconds: 30, IntervalSeconds: maxHour} }
 
-// Asked tells whether usage is collected.
+// Asked is true if usage is collected.
 func (s Prometheus) Asked() bool { return s.URL != "" }
 
 func (p *problems) prometheus(s Prometheus) {
 	if s.URL != "" && !serverURL(s.URL) {
-		// It is not repeated: there may be a password or a token in it.
-		p.add("prometheus.url", "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the "+
+		// The value is not quoted: there may be a password or a token in it.
+		p.add("prometheus.url", "is not the URL of a server: it must be http:// or https://, a host, a port if it is not that of the "+
 			"scheme, "+
 			"and a path if Prometheus is served below one, without user, password, ? and #; a token belongs into prometheus.tokenFile")
 	}
@@ -40,14 +40,14 @@ func (p *problems) prometheus(s Prometheus) {
 	p.between("prometheus.intervalSeconds", s.IntervalSeconds, 60, maxDay)
 }
 
-// secretFile holds the path of a file to be absolute. It is not repeated: somebody may have put there what the file should hold.
+// secretFile checks that the path of a file is absolute. The value is not quoted: somebody may have put the secret there.
 func (p *problems) secretFile(path, file string) {
 	if file != "" && !filepath.IsAbs(file) {
-		p.add(path, "is no absolute path: it must be that of a file, or empty for none")
+		p.add(path, "is not an absolute path: it must be the path of a file, or empty for none")
 	}
 }
 
-// serverURL tells whether a text is the URL of a server, with nothing in it that is secret.
+// serverURL is true for the URL of a server that holds no secret.
 func serverURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.HasSuffix(u.Host, ":") &&

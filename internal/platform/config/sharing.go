@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// Part says of a resource which part of an accelerator it is. Device plugins that share devices have resources of their own:
+// Part says how much of an accelerator a resource is. Device plugins that share devices have resources of their own:
 //
 //   - Volcano's and HAMi's vGPUs: a container asks for a number of vGPUs, each on another device, and of each for the same
 //     percentage of cores and the same memory in MiB (volcano.sh/volcano/pkg/scheduler/api/devices/nvidia/vgpu, resourcereqs;
@@ -21,12 +21,12 @@ import (
 type Part struct {
 	// Resource that pods ask for.
 	Resource string `json:"resource"`
-	// CountsAs is the accelerator of which it is a part, one of Configuration.Accelerators.
+	// CountsAs is the accelerator that the resource is a part of, one of Configuration.Accelerators.
 	CountsAs string `json:"countsAs"`
 	// Whole is how much of it is one accelerator, from 1 to 999999999.
 	Whole int32 `json:"whole"`
-	// Times is the resource that says of how many accelerators a container asks for so much; empty for a resource that speaks of
-	// all together.
+	// Times is the resource by which a container says on how many accelerators it asks for this amount each; empty for a resource
+	// that is the amount on all together.
 	Times string `json:"times"`
 }
 
@@ -43,56 +43,58 @@ const (
 	mostThousandths = mostDevices * thousand
 )
 
-// Requests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts, and beside that the
-// accelerators of which the pod holds parts, in thousandths.
+// Requests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts and, for parts of
+// accelerators, thousandths of the whole ones.
 func (s Sharing) Requests(pod *corev1.Pod) corev1.ResourceList {
 	if slices.ContainsFunc(pod.Spec.Containers, s.partsOf) || slices.ContainsFunc(pod.Spec.InitContainers, s.partsOf) {
 		pod = &corev1.Pod{Spec: pod.Spec}
-		pod.Spec.Containers, pod.Spec.InitContainers = s.count(pod.Spec.Containers), s.count(pod.Spec.InitContainers)
+		pod.Spec.Containers = s.withAccelerators(pod.Spec.Containers)
+		pod.Spec.InitContainers = s.withAccelerators(pod.Spec.InitContainers)
 	}
 	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
 
-// partsOf tells whether a container asks for parts of accelerators.
+// partsOf is true if a container asks for parts of accelerators.
 func (s Sharing) partsOf(c corev1.Container) bool {
 	return slices.ContainsFunc(s, func(share Part) bool {
-		return value(c.Resources.Requests, share.Resource) > 0 || value(c.Resources.Requests, share.Times) > 0
+		return amountOf(c.Resources.Requests, share.Resource) > 0 || amountOf(c.Resources.Requests, share.Times) > 0
 	})
 }
 
-// count adds to what each container asks for the accelerators of which that is a part. It is done container by container: of
-// how many devices one speaks is no matter of another.
-func (s Sharing) count(containers []corev1.Container) []corev1.Container {
+// withAccelerators adds to the requests of each container the accelerators that it holds parts of. Summed over the pod first,
+// the number of devices of one container would multiply the cores of another.
+func (s Sharing) withAccelerators(containers []corev1.Container) []corev1.Container {
 	counted := slices.Clone(containers)
 	for i := range counted {
 		asked := counted[i].Resources.Requests
-		counted[i].Resources.Requests = merge(asked, s.parts(asked))
+		counted[i].Resources.Requests = addThousandths(asked, s.partsByName(asked))
 	}
 	return counted
 }
 
-// parts are the thousandths of accelerators that a container asks for by resources of which they are parts.
-func (s Sharing) parts(asked corev1.ResourceList) map[string]int64 {
+// partsByName are the thousandths of accelerators that a container asks for by its parts, by accelerator.
+func (s Sharing) partsByName(asked corev1.ResourceList) map[string]int64 {
 	parts, seen := map[string]int64{}, map[string]bool{}
 	for _, share := range s {
 		switch {
 		case share.Times == "":
-			parts[share.CountsAs] = sum(parts[share.CountsAs], share.thousandths(value(asked, share.Resource), 1))
+			parts[share.CountsAs] = boundedSum(parts[share.CountsAs], share.thousandths(amountOf(asked, share.Resource), 1))
 		case !seen[share.Times]:
 			seen[share.Times] = true
-			parts[share.CountsAs] = sum(parts[share.CountsAs], s.ofDevices(share.Times, asked))
+			parts[share.CountsAs] = boundedSum(parts[share.CountsAs], s.ofDevices(share.Times, asked))
 		}
 	}
 	return parts
 }
 
-// ofDevices are the thousandths of the devices of which a container asks for a number. Cores and memory of the same devices are
-// one part of them, the larger, and never more than they are. Without either it is all of them; without a number, of one.
+// ofDevices are the thousandths of accelerators that a container asks for as a number of devices with cores or memory on each.
+// The larger of cores and memory counts, and never more than the devices. Without either it is the whole devices; without a
+// number, one device.
 func (s Sharing) ofDevices(times string, asked corev1.ResourceList) int64 {
-	devices, part := min(value(asked, times), mostDevices), int64(0)
+	devices, part := min(amountOf(asked, times), mostDevices), int64(0)
 	for _, share := range s {
 		if share.Times == times {
-			part = max(part, share.thousandths(value(asked, share.Resource), max(devices, 1)))
+			part = max(part, share.thousandths(amountOf(asked, share.Resource), max(devices, 1)))
 		}
 	}
 	if part == 0 {
@@ -101,25 +103,25 @@ func (s Sharing) ofDevices(times string, asked corev1.ResourceList) int64 {
 	return min(part, max(devices, 1)*thousand)
 }
 
-// total are the thousandths of accelerators in what nodes or queues have of resources of which they are parts.
-func (s Sharing) total(of func(resource string) int64) int64 {
+// totalParts are the thousandths of accelerators in what nodes or queues have of such resources.
+func (s Sharing) totalParts(of func(resource string) int64) int64 {
 	all, ofDevices := int64(0), map[string]int64{}
 	for _, share := range s {
 		part := share.thousandths(of(share.Resource), 1)
 		if share.Times == "" {
-			all = sum(all, part)
+			all = boundedSum(all, part)
 		} else {
 			ofDevices[share.Times] = max(ofDevices[share.Times], part)
 		}
 	}
 	for _, part := range ofDevices {
-		all = sum(all, part)
+		all = boundedSum(all, part)
 	}
 	return all
 }
 
-// thousandths is how much of an accelerator an amount is on each of some devices, rounded down, so that what makes up a whole
-// fits into it; one at least for what is asked for.
+// thousandths is how much of an accelerator an amount on each of some devices is. It is rounded down, so that the parts of one
+// device never add up to more than the device, but is at least 1 for a positive amount.
 func (s Part) thousandths(amount, devices int64) int64 {
 	if amount <= 0 || devices <= 0 {
 		return 0
@@ -132,18 +134,17 @@ func (s Part) thousandths(amount, devices int64) int64 {
 	return int64(max(min(part, mostThousandths), 1))
 }
 
-// knows tells of a resource that is a part of an accelerator, or says of how many others speak.
-func (s Sharing) knows(resource string) bool {
+// isListed is true for a resource that is a part of an accelerator, or counts the devices for one.
+func (s Sharing) isListed(resource string) bool {
 	return slices.ContainsFunc(s, func(share Part) bool { return resource == share.Resource || resource == share.Times })
 }
 
-// CountedAccelerators lists, by name, the accelerators that are counted: all whose label is known, but for those that are parts
-// of others.
+// CountedAccelerators lists, by name, the accelerators that are counted: all whose label is known, except parts of others.
 func (c *Configuration) CountedAccelerators() []string {
-	return slices.DeleteFunc(c.Accelerators.Resources(), c.Sharing.knows)
+	return slices.DeleteFunc(c.Accelerators.Resources(), c.Sharing.isListed)
 }
 
-// Forms are the resources as which nodes have an accelerator: itself, and what it is shared as.
+// Forms are the resources as which nodes have an accelerator: itself, and its parts.
 func (c *Configuration) Forms(accelerator string) []string {
 	forms := []string{accelerator}
 	for _, share := range c.Sharing {
@@ -158,7 +159,7 @@ func (c *Configuration) Forms(accelerator string) []string {
 func (c *Configuration) AcceleratorsAmong(counted corev1.ResourceList) int64 {
 	n := int64(0)
 	for _, name := range c.CountedAccelerators() {
-		n = sum(n, Thousandths(counted[corev1.ResourceName(name)]))
+		n = boundedSum(n, Thousandths(counted[corev1.ResourceName(name)]))
 	}
 	return n
 }
@@ -166,14 +167,14 @@ func (c *Configuration) AcceleratorsAmong(counted corev1.ResourceList) int64 {
 // AcceleratorsIn counts the accelerators in what nodes or queues have of each resource, all together, in thousandths. Cores and
 // memory of the same devices are one number of them, the larger.
 func (c *Configuration) AcceleratorsIn(of func(resource string) int64) int64 {
-	n := c.Sharing.total(of)
+	n := c.Sharing.totalParts(of)
 	for _, name := range c.CountedAccelerators() {
-		n = sum(n, min(of(name), mostDevices)*thousand)
+		n = boundedSum(n, min(of(name), mostDevices)*thousand)
 	}
 	return n
 }
 
-// Thousandths of a quantity; the most that can be counted for more.
+// Thousandths of a quantity; at most mostThousandths.
 func Thousandths(q apiresource.Quantity) int64 {
 	if q.CmpInt64(mostDevices) > 0 {
 		return mostThousandths
@@ -181,17 +182,17 @@ func Thousandths(q apiresource.Quantity) int64 {
 	return q.MilliValue()
 }
 
-// value is how much of a resource is asked for; zero for none, and for less than that.
-func value(asked corev1.ResourceList, resource string) int64 {
+// amountOf is how much of a resource is asked for; zero for a negative amount.
+func amountOf(asked corev1.ResourceList, resource string) int64 {
 	quantity := asked[corev1.ResourceName(resource)]
 	return max(quantity.Value(), 0)
 }
 
-// sum does not overflow.
-func sum(a, b int64) int64 { return min(a, mostThousandths) + min(b, mostThousandths) }
+// boundedSum adds without overflow.
+func boundedSum(a, b int64) int64 { return min(a, mostThousandths) + min(b, mostThousandths) }
 
-// merge adds thousandths of accelerators to a copy of what is asked for.
-func merge(asked corev1.ResourceList, parts map[string]int64) corev1.ResourceList {
+// addThousandths adds thousandths of accelerators to a copy of what is asked for.
+func addThousandths(asked corev1.ResourceList, parts map[string]int64) corev1.ResourceList {
 	all := asked.DeepCopy()
 	for name, thousandths := range parts {
 		if thousandths > 0 {

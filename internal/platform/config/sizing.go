@@ -39,8 +39,8 @@ func defaultSizing(tier string) Sizing {
 	return s
 }
 
-// or fills in what is left out.
-func (s Sizing) or(other Sizing) Sizing {
+// withDefaults fills in what is left out.
+func (s Sizing) withDefaults(other Sizing) Sizing {
 	return Sizing{
 		CPUPercentile:       cmp.Or(s.CPUPercentile, other.CPUPercentile),
 		CPUBufferPercent:    cmp.Or(s.CPUBufferPercent, other.CPUBufferPercent),

@@ -76,7 +76,7 @@ func (t Tier) Classes() []schedulingv1.PriorityClass {
 	core := newClass(t.ClassName(), "Core workers of jobs of tier "+t.Name+".", t.Priority)
 	surplus := newClass(t.SurplusClassName(),
 		"Surplus workers of jobs of tier "+t.Name+". They give way to any gang that waits.", t.SurplusPriority)
-	// Surplus runs on what is free and takes from nobody.
+	// Surplus runs in free room and evicts no other pod.
 	surplus.PreemptionPolicy = ptr.To(corev1.PreemptNever)
 	return []schedulingv1.PriorityClass{core, surplus}
 }
@@ -90,15 +90,15 @@ func newClass(name, description string, value int32) schedulingv1.PriorityClass 
 	}
 }
 
-// HandoverClass is the PriorityClass of the gang to which a reservation hands its room over, until it is placed: the highest that
-// there may be, so that nobody is before it.
+// HandoverClass is the PriorityClass of a gang while a reservation hands its room to it: the highest that there may be, so that
+// no other gang is placed before it.
 const HandoverClass = "tideline-handover"
 
 // handoverPriority is the largest value that the API server lets users give a PriorityClass
 // (scheduling.HighestUserDefinablePriority).
 const handoverPriority = 1_000_000_000
 
-// Handover is HandoverClass itself. PodGroups alone name it: no pod of that class takes the place of another.
+// Handover is HandoverClass as an object. Only PodGroups name it, and pods never, so it evicts nothing.
 func Handover() schedulingv1.PriorityClass {
 	class := newClass(HandoverClass,
 		"The core of a job to which a reservation hands its room over, until it is placed. It comes before all others.",
@@ -136,7 +136,7 @@ func (ts Tiers) Classes() []schedulingv1.PriorityClass {
 	return append(classes, Handover())
 }
 
-// Find returns the tier of that name, the default tier for an empty name, and false for a name that is no tier.
+// Find returns the tier of that name, or the default tier for an empty name; false if there is no such tier.
 func (ts Tiers) Find(name string) (Tier, bool) {
 	for _, t := range ts {
 		if t.Name == name || (name == "" && t.Default) {
@@ -146,13 +146,13 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 	return Tier{}, false
 }
 
-// InEffect is the tier that a job asks for or, if it asks for none, the one on its record.
+// InEffect is the tier that a job asks for or, if it asks for none, the one in its status.
 func (ts Tiers) InEffect(asked, recorded string) (Tier, bool) {
 	return ts.Find(cmp.Or(asked, recorded))
 }
 
-// OpenTo returns the tiers that an owner's jobs of a profile may have, the default among them: all for a profile that lists none,
-// and for none, up to the highest that the profile's members let the owner have.
+// OpenTo returns the tiers that an owner's jobs may have in a profile, one of them the default: those that the profile lists,
+// or all if it lists none or is nil, up to the highest that its members allow the owner.
 func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) Tiers {
 	if profile == nil {
 		return ts
@@ -171,7 +171,7 @@ func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.O
 			allowed = append(allowed, t)
 		}
 	}
-	allowed = slices.Clone(allowed[:min(ts.reach(profile, owner, allowed), len(allowed))])
+	allowed = slices.Clone(allowed[:min(ts.countWithinReach(profile, owner, allowed), len(allowed))])
 	for i := range allowed {
 		allowed[i].Default = i == max(min(standard, len(allowed)-1), 0)
 	}
@@ -181,7 +181,7 @@ func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.O
 // NamesOpenTo lists the names of the tiers of OpenTo for messages, with the owner if the owner has fewer than the profile.
 func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
 	allowed := ts.OpenTo(profile, owner)
-	names := cmp.Or(allowed.Names(), "none that the operator's configuration knows")
+	names := cmp.Or(allowed.Names(), "no tier of the operator's configuration")
 	if len(allowed) == len(ts.OpenTo(profile, ownership.Owner{})) {
 		return names
 	}
@@ -192,9 +192,9 @@ func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner owners
 	return names
 }
 
-// reach is how many of the allowed tiers an owner may have. A member whose highest tier is none that is known may have the
-// lowest.
-func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner, allowed Tiers) int {
+// countWithinReach is how many of the allowed tiers an owner may have. A member whose maxTier is unknown may have the lowest
+// tier.
+func (ts Tiers) countWithinReach(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner, allowed Tiers) int {
 	reach := -1
 	for m := range owner.Entries(profile) {
 		if m.MaxTier == "" {
@@ -215,14 +215,14 @@ func (ts Tiers) reach(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Ow
 	return reach
 }
 
-// RequiresApproval tells whether jobs of that tier wait in the namespaces of a profile until somebody approves them.
+// RequiresApproval is true if jobs of that tier need approval in the namespaces of a profile.
 func RequiresApproval(profile *v1alpha1.ResourceQuotaProfile, tier string) bool {
 	return profile != nil && slices.ContainsFunc(profile.Spec.Tiers, func(t v1alpha1.ProfileTier) bool {
 		return t.Name == tier && t.RequiresApproval
 	})
 }
 
-// mostMergeFactor keeps what a tier weighs within bounds, however many there are.
+// mostMergeFactor bounds the factor, however many tiers there are.
 const mostMergeFactor = 1024
 
 // MergeFactor is how much the age of a full model weighs in the tier of that name, the default tier for an empty name: 1 in the

@@ -23,7 +23,7 @@ const (
 	maxResync = 7 * maxDay
 	maxLease  = maxHour
 	maxRun    = 365 * maxDay
-	// maxPriority leaves whom room is handed over to before all tiers.
+	// maxPriority leaves room above all tiers for the gang to which reserved room is handed over.
 	maxPriority = handoverPriority - 1
 	// ignoredPriority is the value below which cluster-autoscaler ignores pending pods (--expendable-pods-priority-cutoff).
 	ignoredPriority = -10
@@ -37,10 +37,10 @@ const (
 	maxWhole = 999_999_999
 )
 
-// aResource is the rule that the name of a resource breaks.
+// aResource is the rule for the name of a resource.
 const aResource = "it must name a resource as nodes do, for example example.com/npu"
 
-// twiceListed is the rule that an item of a list breaks which stands in it before.
+// twiceListed is the rule for an item that a list has twice.
 const twiceListed = "it is listed twice: leave one"
 
 // validate returns all fields that break a rule.
@@ -96,8 +96,8 @@ func (p *problems) tiers(ts Tiers) {
 				"surplus and cluster-autoscaler buys no nodes for it", ignoredPriority))
 		}
 		if i > 0 {
-			p.rises(path+".priority", t.Priority, ts[i-1].Priority, ts[i-1].Name)
-			p.rises(path+".surplusPriority", t.SurplusPriority, ts[i-1].SurplusPriority, ts[i-1].Name)
+			p.mustRise(path+".priority", t.Priority, ts[i-1].Priority, ts[i-1].Name)
+			p.mustRise(path+".surplusPriority", t.SurplusPriority, ts[i-1].SurplusPriority, ts[i-1].Name)
 		}
 		p.preempts(path+".preempts", t.Preempts, ts[:i])
 		p.oneOf(path+".qos", string(t.QoS), string(QoSBurstable), string(QoSMemoryGuaranteed), string(QoSGuaranteed))
@@ -130,8 +130,8 @@ func (p *problems) tierName(path string, t Tier, before Tiers, classes map[strin
 	}
 }
 
-// rises holds a value of a tier to be more than that of the tier before it.
-func (p *problems) rises(path string, value, before int32, name string) {
+// mustRise checks that a value of a tier is more than that of the tier before it.
+func (p *problems) mustRise(path string, value, before int32, name string) {
 	if value <= before {
 		p.value(path, value, fmt.Sprintf("it must be more than %d, that of tier %s before it: tiers are listed in rising importance",
 			before, quote(name)))
@@ -146,7 +146,7 @@ func (p *problems) preempts(path string, names []string, before Tiers) {
 			p.value(at, name, twiceListed)
 		case slices.ContainsFunc(before, func(t Tier) bool { return t.Name == name }):
 		case len(before) == 0:
-			p.value(at, name, "the first tier preempts nobody: leave preempts out")
+			p.value(at, name, "the first tier has no tier below it to preempt: leave preempts out")
 		default:
 			listed := make([]string, len(before))
 			for j, t := range before {
@@ -159,7 +159,7 @@ func (p *problems) preempts(path string, names []string, before Tiers) {
 
 func (p *problems) accelerators(labels Accelerators) {
 	for _, resource := range slices.Sorted(maps.Keys(labels)) {
-		path := entry("accelerators", resource)
+		path := entryPath("accelerators", resource)
 		if len(validation.IsQualifiedName(resource)) > 0 {
 			p.add(path, "does not name a resource: write it as nodes do, for example example.com/npu")
 		}
@@ -173,14 +173,14 @@ func (p *problems) sharing(all Sharing, known Accelerators) {
 	if len(all) > maxSharing {
 		p.add("sharing", fmt.Sprintf("has %d entries: it may have %d", len(all), maxSharing))
 	}
-	ofDevices := map[string]string{} // as what the devices count of which each resource gives the number
+	ofDevices := map[string]string{} // by the resource that gives a number of devices: as what they count
 	for i, share := range all {
 		path := fmt.Sprintf("sharing[%d]", i)
-		p.shared(path+".resource", share.Resource, all[:i])
+		p.sharedName(path+".resource", share.Resource, all[:i])
 		switch _, isKnown := known[share.CountsAs]; {
 		case !isKnown:
 			p.value(path+".countsAs", share.CountsAs, "it must be one of accelerators: "+known.Names())
-		case all.knows(share.CountsAs):
+		case all.isListed(share.CountsAs):
 			p.value(path+".countsAs", share.CountsAs, "it is itself a part of an accelerator here: name one that is whole")
 		}
 		p.between(path+".whole", share.Whole, 1, maxWhole)
@@ -200,8 +200,8 @@ func (p *problems) sharing(all Sharing, known Accelerators) {
 	}
 }
 
-// shared holds the name of a resource that is a part of an accelerator to its form.
-func (p *problems) shared(path, resource string, before Sharing) {
+// sharedName checks the name of a resource that is a part of an accelerator.
+func (p *problems) sharedName(path, resource string, before Sharing) {
 	switch {
 	case len(validation.IsQualifiedName(resource)) > 0:
 		p.value(path, resource, aResource)
@@ -288,7 +288,7 @@ func (p *problems) oneOf(path, value string, allowed ...string) {
 	}
 }
 
-// address holds an address to its form; one that may be "0" need not be served.
+// address checks an address; an optional one may be "0", which serves none.
 func (p *problems) address(path, value string, optional bool) {
 	if optional && value == noAddress {
 		return

@@ -11,7 +11,7 @@ import (
 const noServer = "it must be aws, or the URL of an S3 server: http:// or https://, a host, and a port if it is not that of the " +
 	"scheme, with nothing behind it."
 
-const noPrometheus = "is no URL of a server: it must be http:// or https://, a host, a port if it is not that of the " +
+const noPrometheus = "is not the URL of a server: it must be http:// or https://, a host, a port if it is not that of the " +
 	"scheme, and a path if Prometheus is served below one, without user, password, ? and #; a token belongs into " +
 	"prometheus.tokenFile."
 
@@ -80,7 +80,7 @@ var wrongFiles = []struct {
 		`it has field "log" twice, again in line 4: leave one.`,
 		`log.level is "loud": it must be error, info or debug.`,
 	}},
-	{"no YAML", "log: {level\n", []string{"it is no YAML: line 3: did not find expected ',' or '}': correct it there."}},
+	{"no YAML", "log: {level\n", []string{"it is not YAML: line 3: did not find expected ',' or '}': correct it there."}},
 	{"several documents", "---\nlog: {level: debug}\n", []string{
 		"it has several documents: leave one, without a line --- or ... between fields.",
 	}},
@@ -88,7 +88,7 @@ var wrongFiles = []struct {
 		"it has several documents: leave one, without a line --- or ... between fields.",
 	}},
 	{"what JSON has no words for", "clientQPS: .inf\n", []string{
-		"it is no YAML: json: unsupported value: +Inf: correct it there.",
+		"it is not YAML: json: unsupported value: +Inf: correct it there.",
 	}},
 	{"wrong types", "webhooks: 3\ntiers: {}\nlog: {level: 7, format: [json]}\nclientQPS: \"8\"\nclientBurst: 3000000000\n" +
 		"resyncPeriodSeconds: 1.5\nmetrics:\n- bindAddress\nleaderElection: {enabled: \"true\", namespace: {}}\n" +
@@ -138,7 +138,7 @@ var wrongFiles = []struct {
 		"- {name: b, priority: 2, surplusPriority: -19, preempts: [a, a, b, c], default: true}\n" +
 		"- {name: c, priority: 3, surplusPriority: -18, preempts: b}\n", []string{
 		"tiers[2].preempts is \"b\": it must be a list: lines that begin with a dash.",
-		`tiers[0].preempts[0] is "b": the first tier preempts nobody: leave preempts out.`,
+		`tiers[0].preempts[0] is "b": the first tier has no tier below it to preempt: leave preempts out.`,
 		`tiers[1].preempts[1] is "a": it is listed twice: leave one.`,
 		`tiers[1].preempts[2] is "b": it must be a tier that is listed before this one: "a".`,
 		`tiers[1].preempts[3] is "c": it must be a tier that is listed before this one: "a".`,
@@ -236,7 +236,7 @@ var wrongFiles = []struct {
 			`merges.localStores is "stores": it must be the absolute path of a folder, or empty for none.`,
 		}},
 	{"two ledgers", "ledger: {file: /a.db, postgresDSNFile: /dsn, retentionDays: 3651, userLabel: \"a b\"}\n", []string{
-		`ledger.postgresDSNFile is "/dsn": ledger.file is "/a.db", and the ledger is in one place: make one of both empty.`,
+		`ledger.postgresDSNFile is "/dsn": ledger.file is "/a.db", and there is one ledger: leave one of the two empty.`,
 		"ledger.retentionDays is 3651: it must be from 0 to 3650.",
 		`ledger.userLabel is "a b": it must be the name of a label, for example example.com/user.`,
 	}},
@@ -246,13 +246,13 @@ var wrongFiles = []struct {
 		`ledger.userLabel is "": it must be the name of a label, for example example.com/user.`,
 	}},
 	{"where the DSN is", "ledger: {postgresDSNFile: \"postgres://alice:secret@db/tideline\"}\n", []string{
-		"ledger.postgresDSNFile is no absolute path: it must be that of a file that holds the DSN, or empty for none.",
+		"ledger.postgresDSNFile is not an absolute path: it must be the path of a file that holds the DSN, or empty for none.",
 	}},
 	{"who is asked what pods used", "prometheus: {url: prometheus.example, caFile: ca.crt, tokenFile: secret, timeoutSeconds: 0, " +
 		"intervalSeconds: 86401}\n", []string{
 		"prometheus.url " + noPrometheus,
-		"prometheus.caFile is no absolute path: it must be that of a file, or empty for none.",
-		"prometheus.tokenFile is no absolute path: it must be that of a file, or empty for none.",
+		"prometheus.caFile is not an absolute path: it must be the path of a file, or empty for none.",
+		"prometheus.tokenFile is not an absolute path: it must be the path of a file, or empty for none.",
 		"prometheus.timeoutSeconds is 0: it must be from 1 to 300.",
 		"prometheus.intervalSeconds is 86401: it must be from 60 to 86400.",
 	}},
@@ -270,7 +270,7 @@ var wrongFiles = []struct {
 		`log.level is "warn": it must be error, info or debug.`,
 		`webhooks.certificates.mode is "olm": it must be rotate or files.`,
 		`webhooks.certificates.directory is "": it must be the path of a folder.`,
-		"webhooks.clientCAFile is no absolute path: it must be that of a file, or empty for none.",
+		"webhooks.clientCAFile is not an absolute path: it must be the path of a file, or empty for none.",
 	}},
 	{"addresses", "metrics: {bindAddress: \"8080\"}\nhealth: {bindAddress: \":0\"}\nwebhooks: {bindAddress: \"0\"}\n", []string{
 		`metrics.bindAddress is "8080": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or "0" to serve none.`,
@@ -318,10 +318,10 @@ func located(says []string) []string {
 func TestFilesThatAreNoConfiguration(t *testing.T) {
 	const begin = "begin it with apiVersion: config.tideline.io/v1alpha1 and kind: Configuration."
 	for content, says := range map[string][]string{
-		"":                          {"it says nothing: " + begin},
-		"# nothing\n---\n":          {"it says nothing: " + begin},
-		"- tiers\n":                 {"it is no mapping of fields: " + begin},
-		"tiers\n":                   {"it is no mapping of fields: " + begin},
+		"":                          {"it is empty: " + begin},
+		"# nothing\n---\n":          {"it is empty: " + begin},
+		"- tiers\n":                 {"it is not a mapping of fields: " + begin},
+		"tiers\n":                   {"it is not a mapping of fields: " + begin},
 		"kind: Configuration":       {"apiVersion is missing: it must be config.tideline.io/v1alpha1."},
 		"apiVersion: " + APIVersion: {"kind is missing: it must be Configuration."},
 		"log: {level: loud}\n": {

@@ -1,5 +1,5 @@
-// Package gang is what Tideline says to Volcano: PodGroups, Queues and the keys on pods. No other package knows Volcano's
-// types and annotations. Facts about Volcano are from its source, v1.14.1.
+// Package gang writes and reads what Tideline and Volcano share: PodGroups, Queues and annotations of pods. No other package
+// knows Volcano's types and annotations. Facts about Volcano are from its source, v1.14.1.
 package gang
 
 import (
@@ -62,9 +62,9 @@ type Group struct {
 	Owner           metav1.OwnerReference
 	Queue           string
 	PriorityClass   string
-	// MinMember is how many members are placed all together or not at all; 0 for surplus.
+	// MinMember is how many members Volcano places together or not at all; 0 for surplus.
 	MinMember int32
-	// MinResources is what those members ask together; nil for surplus.
+	// MinResources is what those members ask for together; nil for surplus.
 	MinResources corev1.ResourceList
 }
 
@@ -82,7 +82,7 @@ func (g Group) PodGroup() client.Object {
 	return pg
 }
 
-// Restore names a PodGroup to be patched back to what it must say.
+// Restore is a PodGroup whose fields somebody changed, to be patched back.
 type Restore struct {
 	Group Group
 	UID   types.UID
@@ -144,8 +144,8 @@ func unschedulable(pg *schedulingv1beta1.PodGroup) string {
 	return message
 }
 
-// Drifted tells whether somebody changed what Tideline says in the group. The queue is not compared: Volcano's webhook may
-// rewrite it at creation, and a group keeps the queue it has. What somebody added is theirs.
+// Drifted is true if somebody changed the fields of the group that Tideline owns. The queue is not compared: Volcano's webhook
+// may rewrite it at creation, and a group keeps its queue. Fields that others added do not count.
 func (g Group) Drifted(s State) bool {
 	if g.MinMember != s.minMember || g.PriorityClass != s.priorityClass {
 		return true
@@ -191,7 +191,7 @@ type Member struct {
 	PriorityClass string
 	// Preemptable pods give way to waiting gangs.
 	Preemptable bool
-	// MinRun is how long a placed, preemptable pod is left alone, in whole seconds; 0 for no time.
+	// MinRun is for how long Volcano does not evict a preemptable pod after placing it, in whole seconds; 0 for no protection.
 	MinRun time.Duration
 }
 

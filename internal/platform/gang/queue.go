@@ -25,31 +25,32 @@ func QueueState(o client.Object) string {
 // QueueOpen is the state in which a Queue accepts gangs.
 const QueueOpen = string(schedulingv1beta1.QueueStateOpen)
 
-// PoolManifest is the YAML of a Queue for merges. Others reclaim nothing from it: Volcano's plugin capacity would let them at any
-// time, because the queue has no share (deserved) of its own.
+// PoolManifest is the YAML of a Queue for merges. It is not reclaimable: Volcano's plugin capacity would let other queues
+// reclaim from it at any time, because it has no share (deserved).
 func PoolManifest(name string) string {
 	return "---\napiVersion: " + QueueKind.GroupVersion().String() + "\nkind: " + QueueKind.Kind +
 		"\nmetadata:\n  name: " + name + "\nspec:\n  reclaimable: false\n  weight: 1\n"
 }
 
-// QueueChanged passes on what opens or closes a Queue, and not the figures that Volcano updates all the time.
+// QueueChanged passes changes of a Queue's state, and not of the figures that Volcano updates all the time.
 func QueueChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return QueueState(e.ObjectOld) != QueueState(e.ObjectNew)
 	}}
 }
 
-// QueueLimitsChanged passes on what changes how much fits into a Queue.
+// QueueLimitsChanged passes changes of a Queue's state and limits.
 func QueueLimitsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !reflect.DeepEqual(QueueLimitsOf(e.ObjectOld), QueueLimitsOf(e.ObjectNew))
 	}}
 }
 
-// PodGroupChanged passes on what a job's reconciler reads of a PodGroup, and not the counts that Volcano updates all the time.
+// PodGroupChanged passes changes that a job's reconciler reads of a PodGroup, and not of the counts that Volcano updates all
+// the time.
 func PodGroupChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		// Not the generation: without a status subresource it counts status writes too.
+		// The generation is no use: PodGroups have no status subresource, so it counts status writes too.
 		return !reflect.DeepEqual(StateOf(e.ObjectOld), StateOf(e.ObjectNew)) ||
 			(e.ObjectNew.GetDeletionTimestamp() != nil) != (e.ObjectOld.GetDeletionTimestamp() != nil)
 	}}
@@ -96,7 +97,7 @@ func AllQueueLimits(list client.ObjectList) []QueueLimits {
 	return all
 }
 
-// Membership is what a PodGroup says of its place in a queue.
+// Membership is what decides a PodGroup's place in a queue.
 type Membership struct {
 	Key       types.NamespacedName
 	Queue     string
@@ -145,7 +146,7 @@ func GroupOf(pod *corev1.Pod) string {
 	return pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]
 }
 
-// MembershipChanged passes on what changes in which queue a PodGroup is, and how it stands there.
+// MembershipChanged passes changes of a PodGroup's queue, priority and size.
 func MembershipChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := MembershipOf(e.ObjectOld), MembershipOf(e.ObjectNew)

@@ -41,11 +41,11 @@ const (
 	allowWholeBundle = "allowWholeBundle"
 )
 
-// Obstacle is something in the configuration of Volcano's scheduler that keeps surplus from giving way as it should.
+// Obstacle is something in the configuration of Volcano's scheduler that keeps it from taking surplus for waiting gangs.
 type Obstacle struct {
-	// What it is, a clause for people.
+	// What it is, a clause for messages.
 	What string
-	// Do says how to mend it, with the lines of the configuration; empty where there is none to change. Several obstacles may
+	// Do says how to correct it, with the lines of the configuration; empty if there is no configuration. Several obstacles may
 	// have the same remedy.
 	Do string
 }
@@ -59,8 +59,8 @@ func Obstacles(data map[string]string) []string {
 	return found
 }
 
-// Examine lists what in the scheduler's configuration keeps Volcano from letting surplus give way to waiting gangs by itself, as
-// it should; it is empty when nothing does. data is that of the ConfigMap, nil when there is none.
+// Examine lists what in the scheduler's configuration keeps Volcano from taking surplus for waiting gangs; it is empty if
+// nothing does. data is that of the ConfigMap, nil if there is none.
 func Examine(data map[string]string) []Obstacle {
 	text, ok := data[schedulerConfKey]
 	if !ok {
@@ -76,7 +76,7 @@ func Examine(data map[string]string) []Obstacle {
 	} else {
 		found = append(found, conf.examineByTask()...)
 	}
-	if conf.has("overcommit") {
+	if conf.hasPlugin("overcommit") {
 		found = append(found, Obstacle{
 			"plugin overcommit counts surplus as used, which keeps large gangs Pending", "remove the line - name: overcommit",
 		})
@@ -84,10 +84,10 @@ func Examine(data map[string]string) []Obstacle {
 	return found
 }
 
-// EvictsForGangs tells whether the configuration has an action that came with Volcano 1.15; an older Volcano refuses it.
+// EvictsForGangs is true if the configuration has an action that came with Volcano 1.15. An older Volcano refuses it.
 func EvictsForGangs(data map[string]string) bool {
 	conf := schedulerConf{}
-	return yaml.Unmarshal([]byte(data[schedulerConfKey]), &conf) == nil && len(conf.listed(byGang)) > 0
+	return yaml.Unmarshal([]byte(data[schedulerConfKey]), &conf) == nil && len(conf.listedOf(byGang)) > 0
 }
 
 // schedulerConf is the part of the scheduler's configuration that decides whether surplus gives way
@@ -108,8 +108,8 @@ type schedulerTier struct {
 	} `json:"plugins"`
 }
 
-// names are the actions as they are written, and known are those of them that a known action is meant by, in their order.
-func (c schedulerConf) names() (written, known []string) {
+// actionNames returns the actions as they are written, and the same with known actions in Volcano's spelling, in their order.
+func (c schedulerConf) actionNames() (written, known []string) {
 	for name := range strings.SplitSeq(c.Actions, ",") {
 		name = strings.TrimSpace(name)
 		written = append(written, name)
@@ -123,31 +123,33 @@ func (c schedulerConf) names() (written, known []string) {
 	return written, known
 }
 
-// listed are those of the actions that the configuration has, in the order in which they are asked for.
-func (c schedulerConf) listed(of []string) []string {
-	_, known := c.names()
+// listedOf are those of the given actions that the configuration has, in the given order.
+func (c schedulerConf) listedOf(of []string) []string {
+	_, known := c.actionNames()
 	return slices.DeleteFunc(slices.Clone(of), func(a string) bool { return !slices.Contains(known, a) })
 }
 
-// evictsByGang tells whether the pair of actions by gang is meant: one of them is there, and none of the other pair.
+// evictsByGang is true if the configuration has an action by gang and no action by task.
 func (c schedulerConf) evictsByGang() bool {
-	return len(c.listed(byGang)) > 0 && len(c.listed(byTask)) == 0
+	return len(c.listedOf(byGang)) > 0 && len(c.listedOf(byTask)) == 0
 }
 
-// examineActions judges the names of actions, and which of them evict. One line mends all that is found.
+// examineActions checks the names of actions, and which of them evict. One line corrects everything that it finds.
 func (c schedulerConf) examineActions() (found []Obstacle) {
 	pair := byTask
 	if c.evictsByGang() {
 		pair = byGang
 	}
-	written, known := c.names()
+	written, known := c.actionNames()
 	remedy := `have the line actions: "` + strings.Join(withPair(known, pair), ", ") + `"`
 	for _, name := range written {
-		if why := misnamed(name); why != "" {
-			found = append(found, Obstacle{"Volcano knows no action " + quoted(name) + " and refuses the configuration: " + why, remedy})
+		if why := whyMisnamed(name); why != "" {
+			found = append(found, Obstacle{
+				"Volcano knows no action " + quoteWords(name) + " and refuses the configuration: " + why, remedy,
+			})
 		}
 	}
-	if mixed := c.listed(evicting); len(c.listed(byTask)) > 0 && len(c.listed(byGang)) > 0 {
+	if mixed := c.listedOf(evicting); len(c.listedOf(byTask)) > 0 && len(c.listedOf(byGang)) > 0 {
 		return append(found, Obstacle{"actions " + strings.Join(mixed, ", ") + " are mixed, which Volcano's design rules out", remedy})
 	}
 	for _, action := range pair {
@@ -158,11 +160,11 @@ func (c schedulerConf) examineActions() (found []Obstacle) {
 	return append(found, c.examineOrder(remedy)...)
 }
 
-// examineOrder judges what stands before allocate. In each cycle, preempt promises a gang the room that is free as well as what
-// it evicts, and allocate then leaves that gang out. An action by gang does not count as free what is being left; allocate does,
-// and promises it to the gang before they look.
+// examineOrder checks which actions stand before allocate. In each cycle preempt reserves free room for a gang, as well as what
+// it evicts, and allocate then skips that gang. Actions by gang do not count the room of terminating pods as free, so they
+// evict more; allocate does, and reserves it for the gang before they look.
 func (c schedulerConf) examineOrder(remedy string) []Obstacle {
-	_, known := c.names()
+	_, known := c.actionNames()
 	early := known[:max(0, slices.Index(known, allocate))]
 	switch {
 	case slices.Contains(early, preempt):
@@ -175,8 +177,8 @@ func (c schedulerConf) examineOrder(remedy string) []Obstacle {
 	return nil
 }
 
-// misnamed says what is wrong with the name of an action; empty when nothing is, and for what a later Volcano may know.
-func misnamed(name string) string {
+// whyMisnamed says what is wrong with the name of an action; empty if nothing is, or if a later Volcano may know the name.
+func whyMisnamed(name string) string {
 	if slices.Contains(actions, name) {
 		return ""
 	}
@@ -191,26 +193,26 @@ func misnamed(name string) string {
 	return ""
 }
 
-// quoted puts a name into quotation marks that is more than a word.
-func quoted(name string) string {
+// quoteWords quotes a name of more than one word.
+func quoteWords(name string) string {
 	if len(strings.Fields(name)) == 1 {
 		return name
 	}
 	return strconv.Quote(name)
 }
 
-// withPair returns the actions with one pair of those that evict, after allocate, instead of what there is of them.
+// withPair returns the actions with their evicting ones replaced by one pair, after allocate.
 func withPair(known, pair []string) []string {
 	rest := slices.DeleteFunc(slices.Clone(known), func(a string) bool { return a == "" || slices.Contains(evicting, a) })
 	return slices.Insert(rest, slices.Index(rest, allocate)+1, pair...)
 }
 
-// examineByTask judges the plugins for preempt and reclaim.
+// examineByTask checks the plugins for preempt and reclaim.
 func (c schedulerConf) examineByTask() (found []Obstacle) {
-	if !c.preempts("priority") {
+	if !c.choosesVictims("priority") {
 		found = append(found, Obstacle{"plugin priority has no say in preemption", "have the line - name: priority in the first tier"})
 	}
-	if !c.preempts("gang") {
+	if !c.choosesVictims("gang") {
 		found = append(found, Obstacle{
 			"plugin gang has no say in preemption",
 			"have the lines - name: gang and enablePreemptable: true as the last plugin of its tier",
@@ -219,16 +221,16 @@ func (c schedulerConf) examineByTask() (found []Obstacle) {
 	return found
 }
 
-// examineByGang judges the plugins and arguments for gangpreempt and gangreclaim. These ask plugins by another function than
-// preempt and reclaim do, which conformance, priority, capacity and gang have, and whatever enablePreemptable says
+// examineByGang checks the plugins and arguments for gangpreempt and gangreclaim. These ask plugins by another function than
+// preempt and reclaim, which only conformance, priority, capacity and gang have, and ignore enablePreemptable
 // (framework.Session.UnifiedEvictable).
 func (c schedulerConf) examineByGang() (found []Obstacle) {
 	for _, plugin := range []string{"priority", "gang"} {
-		if !c.has(plugin) {
+		if !c.hasPlugin(plugin) {
 			found = append(found, Obstacle{"plugin " + plugin + " is missing", "have the line - name: " + plugin})
 		}
 	}
-	if !c.shares() {
+	if !c.asksCapacity() {
 		found = append(found, Obstacle{
 			"plugin capacity has no say in gangreclaim, which then takes surplus of queues within their share",
 			"have the line - name: capacity in the tier of - name: gang, instead of proportion",
@@ -244,20 +246,21 @@ func (c schedulerConf) examineByGang() (found []Obstacle) {
 	return found
 }
 
-// shares tells whether capacity is asked by gangreclaim: the first tier alone is, as long as it allows anybody.
-func (c schedulerConf) shares() bool {
+// asksCapacity is true if gangreclaim asks plugin capacity: it asks the plugins of the first tier that allows any victim, and
+// no later one.
+func (c schedulerConf) asksCapacity() bool {
 	for _, tier := range c.Tiers {
-		if tier.has("capacity") {
+		if tier.hasPlugin("capacity") {
 			return true
 		}
-		if tier.has("priority") || tier.has("gang") || tier.has("conformance") {
+		if tier.hasPlugin("priority") || tier.hasPlugin("gang") || tier.hasPlugin("conformance") {
 			return false
 		}
 	}
 	return false
 }
 
-// keepsGangs tells whether both actions by gang are told to leave alone what a gang needs.
+// keepsGangs is true if both actions by gang are configured to spare pods that their gang needs.
 func (c schedulerConf) keepsGangs() bool {
 	kept := map[string]bool{}
 	for _, action := range c.Configurations {
@@ -269,11 +272,11 @@ func (c schedulerConf) keepsGangs() bool {
 	return kept[gangPreempt] && kept[gangReclaim]
 }
 
-func (c schedulerConf) has(name string) bool {
-	return slices.ContainsFunc(c.Tiers, func(t schedulerTier) bool { return t.has(name) })
+func (c schedulerConf) hasPlugin(name string) bool {
+	return slices.ContainsFunc(c.Tiers, func(t schedulerTier) bool { return t.hasPlugin(name) })
 }
 
-func (t schedulerTier) has(name string) bool {
+func (t schedulerTier) hasPlugin(name string) bool {
 	for _, p := range t.Plugins {
 		if p.Name == name {
 			return true
@@ -282,8 +285,8 @@ func (t schedulerTier) has(name string) bool {
 	return false
 }
 
-// preempts tells whether the plugin takes part in choosing victims of preempt, which is so unless it is switched off.
-func (c schedulerConf) preempts(name string) bool {
+// choosesVictims is true if the plugin takes part in choosing victims of preempt, which it does unless it is switched off.
+func (c schedulerConf) choosesVictims(name string) bool {
 	for _, tier := range c.Tiers {
 		for _, p := range tier.Plugins {
 			if p.Name == name && (p.EnablePreemptable == nil || *p.EnablePreemptable) {

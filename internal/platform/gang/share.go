@@ -15,7 +15,7 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 )
 
-// Share is a Queue as Tideline wants it: what it says of the Queue, and nothing else.
+// Share is a Queue as Tideline wants it: the fields that it owns and no others.
 type Share struct {
 	Name string
 	// Labels and Annotations are those of a Queue that is created.
@@ -25,7 +25,7 @@ type Share struct {
 	// others, because Volcano's webhook takes one that it does not list for zero there, and its scheduler for no limit
 	// (pkg/webhooks/admission/queues/validate, v1.14).
 	Guarantee, Deserved, Capability corev1.ResourceList
-	// Parent is empty where it is left to Volcano.
+	// Parent is empty if Volcano chooses it.
 	Parent      string
 	Reclaimable bool
 }
@@ -41,8 +41,8 @@ func (s Share) Queue() client.Object {
 	}
 }
 
-// Patch is the JSON patch that brings the Queue to the share: only the fields that Tideline says, each whole, so that what the
-// share does not have goes, whoever wrote it. The API server refuses it for a Queue that was created anew.
+// Patch is the JSON patch that makes the Queue match the share. It replaces each field that Tideline owns as a whole, so that
+// entries of others in it go. The API server refuses it for a Queue that was created since.
 func (s Share) Patch(q QueueInfo) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
@@ -79,7 +79,7 @@ type QueueInfo struct {
 	Labels, Annotations map[string]string
 	Weight              int32
 	Parent              string
-	// Deleting is true for one that is being deleted.
+	// Deleting is true for a Queue that is being deleted.
 	Deleting bool
 }
 
@@ -108,18 +108,19 @@ func AllQueues(list client.ObjectList) []QueueInfo {
 	return all
 }
 
-// Drifted tells whether a Queue differs from the share in what Tideline says of it.
+// Drifted is true if a Queue differs from the share in a field that Tideline owns.
 func (s Share) Drifted(q QueueInfo) bool {
 	return s.Rewritten(q) || !sameAmounts(s.Deserved, q.Deserved) || !sameAmounts(s.Capability, q.Capability)
 }
 
-// Rewritten tells whether they differ in more than what follows from nodes and other queues: somebody changed one of them.
+// Rewritten is true if they differ in a field that changes only when somebody edits the Queue or its profile, and not when
+// nodes or other queues change.
 func (s Share) Rewritten(q QueueInfo) bool {
 	return s.Weight != q.Weight || s.Reclaimable != q.Reclaimable || (s.Parent != "" && s.Parent != q.Parent) ||
 		!sameAmounts(s.Guarantee, q.Guarantee)
 }
 
-// sameAmounts compares what is wanted, as it comes back from the API server, with what is there.
+// sameAmounts compares wanted amounts, in the form in which the API server returns them, with present ones.
 func sameAmounts(want, have corev1.ResourceList) bool {
 	if len(want) != len(have) {
 		return false
@@ -134,10 +135,10 @@ func sameAmounts(want, have corev1.ResourceList) bool {
 	return true
 }
 
-// QueueSpecChanged passes on what changes what a Queue may hold, and what opens or closes it.
+// QueueSpecChanged passes changes of what a Queue may hold, and of its state.
 func QueueSpecChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		// Not the generation: without a status subresource it would count status writes too.
+		// The generation is no use: Queues have no status subresource, so it counts status writes too.
 		before, after := QueueInfoOf(e.ObjectOld), QueueInfoOf(e.ObjectNew)
 		s := Share{
 			Weight: before.Weight, Guarantee: before.Guarantee, Deserved: before.Deserved,

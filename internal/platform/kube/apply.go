@@ -17,8 +17,8 @@ import (
 // FieldManager owns the fields that Tideline patches.
 const FieldManager = "tideline"
 
-// Applier makes the writes that a reconciler has decided on, each under the key whose decision it was, and notes them: nothing
-// is decided again for that key before the caches have seen them.
+// Applier makes the writes that a reconciler has decided on and notes them under the key of the reconciled object, so that
+// nothing is decided for that key again before the caches have seen them.
 type Applier struct {
 	Creator
 	Writes *Writes
@@ -40,7 +40,7 @@ func (a Applier) Create(ctx context.Context, key types.NamespacedName, child cli
 	return a.Writes.Wrote(key, child)
 }
 
-// Delete deletes exactly the object that was observed: o has its namespace, name and UID. One that is gone is no error.
+// Delete deletes the object that was observed: o has its namespace, name and UID. It is no error if the object is gone.
 func (a Applier) Delete(ctx context.Context, key types.NamespacedName, o client.Object, options ...client.DeleteOption) error {
 	options = append(options, client.Preconditions{UID: ptr.To(o.GetUID())},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -55,8 +55,8 @@ func (a Applier) Delete(ctx context.Context, key types.NamespacedName, o client.
 	return nil
 }
 
-// Apply applies fields of an object by server-side apply. The content has the object's UID, so that the API server refuses it for
-// one that was created anew meanwhile. Written is an empty object of the kind.
+// Apply applies fields of an object by server-side apply. The content must have the object's UID, so that the API server
+// refuses it for an object that was created since. written is an empty object of the kind.
 func (a Applier) Apply(ctx context.Context, key types.NamespacedName, content map[string]any, written client.Object) error {
 	patch := &unstructured.Unstructured{Object: content}
 	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(FieldManager),
@@ -68,7 +68,7 @@ func (a Applier) Apply(ctx context.Context, key types.NamespacedName, content ma
 	return a.Writes.Wrote(key, written)
 }
 
-// PatchStatus writes the status of updated, a copy of object that differs in nothing else. The resource version goes with it, so
+// PatchStatus writes the status of updated, a copy of object that differs only in its status. It sends the resource version, so
 // that an operator with an old view overwrites nothing.
 func (a Applier) PatchStatus(ctx context.Context, key types.NamespacedName, object, updated client.Object) error {
 	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
@@ -78,9 +78,9 @@ func (a Applier) PatchStatus(ctx context.Context, key types.NamespacedName, obje
 	return a.Writes.Wrote(key, updated)
 }
 
-// CatchUp has a key left alone until the cache is as new as the API server, which knows another object than the one that was
-// reconciled: it was changed, deleted, or created anew. While the watch sleeps, what is created for an object that is gone would
-// be collected at once and created again, without end. Live is an empty object of the kind.
+// CatchUp keeps a key from being reconciled until the cache is as new as the API server. Call it when a refused write shows
+// that the object was changed, deleted or created again. Otherwise, while the watch is late, children of a deleted object would
+// be created and garbage-collected again and again. live is an empty object of the kind.
 func (a Applier) CatchUp(ctx context.Context, key types.NamespacedName, object, live client.Object) error {
 	err := a.Live.Get(ctx, client.ObjectKeyFromObject(object), live)
 	switch {
@@ -93,7 +93,7 @@ func (a Applier) CatchUp(ctx context.Context, key types.NamespacedName, object, 
 	return a.Writes.Wrote(key, live)
 }
 
-// Owned reads a child of an object by its name into child. It is false for one that is not there or belongs to somebody else.
+// Owned reads a child of an object by its name into child. It returns false if there is none, or it belongs to another owner.
 func Owned(ctx context.Context, reader client.Reader, owner client.Object, name string, child client.Object) (bool, error) {
 	err := reader.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, child)
 	if apierrors.IsNotFound(err) {
@@ -105,7 +105,7 @@ func Owned(ctx context.Context, reader client.Reader, owner client.Object, name 
 	return metav1.IsControlledBy(child, owner), nil
 }
 
-// Sooner is the shorter of two times to wait, of which zero means for ever.
+// Sooner is the shorter of two times to wait; zero means for ever.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || (b > 0 && b < a) {
 		return b

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Creator creates children by POST, so that it can never take over somebody else's object.
+// Creator creates children by POST, so that it can never take over an object of somebody else.
 type Creator struct {
 	Client client.Client
-	// Live reads past the caches; it is asked only when a name turns out to be taken.
+	// Live reads past the caches. It is used only if a name is taken.
 	Live   client.Reader
 	Scheme *runtime.Scheme
 }
 
-// Create creates a child that has its controller reference. If the name is taken it looks at whose object that is: ours is
-// fine, and the caches will show it; anybody else's is a NameTakenError.
+// Create creates a child that has its controller reference. If the name is taken and the object is controlled by the same
+// owner, that is fine: the caches lag. Otherwise it returns a NameTakenError.
 func (c Creator) Create(ctx context.Context, child client.Object) error {
 	err := c.Client.Create(ctx, child)
 	if !apierrors.IsAlreadyExists(err) {

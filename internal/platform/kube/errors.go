@@ -15,30 +15,30 @@ import (
 type Class int
 
 const (
-	// Retry with back-off: the error is transient, or nobody knows better.
+	// Retry with back-off: the error is transient or unknown.
 	Retry Class = iota
-	// Wait for something outside the object, and look again from time to time.
+	// Wait for something outside the object, and try again every half minute.
 	Wait
-	// Terminal until somebody changes the object, or an object in its way.
+	// Terminal until a person changes the object, or an object in its way.
 	Terminal
 )
 
-// Diagnosis is an error in the words of a condition.
+// Diagnosis is an error as a condition reports it.
 type Diagnosis struct {
 	Class Class
 	// Reason is one of the reason constants of the API.
 	Reason string
-	// Message says what the API server did not do, its words, and what to do.
+	// Message says what could not be done, the API server's own words, and what to do.
 	Message string
 }
 
-// Problem is a step of a decision that could not be carried out.
+// Problem is an error that kept a step of a decision from being carried out.
 type Problem struct {
 	Diagnosis
 	Err error
 }
 
-// ProblemOf is what an error means for whoever reconciles, nil for none; doing is as in [Diagnose].
+// ProblemOf is the Problem of an error, nil for nil; doing is as in [Diagnose].
 func ProblemOf(err error, doing string) *Problem {
 	if err == nil {
 		return nil
@@ -52,49 +52,54 @@ func Diagnose(err error, doing string) Diagnosis {
 	said := "Cannot " + doing + ": " + err.Error()
 	switch {
 	case errors.As(err, &taken) && taken.Predecessor:
-		return Diagnosis{Wait, v1alpha1.ReasonPredecessorLeaving, said + ". It goes on when the old object is gone."}
+		return Diagnosis{Wait, v1alpha1.ReasonPredecessorLeaving, said + ". It continues once the old object is gone."}
 	case errors.As(err, &taken):
 		return Diagnosis{Terminal, v1alpha1.ReasonNameTaken, said +
-			". It was not touched: delete or rename it, or choose another name for the job."}
+			". The operator has not touched it: delete or rename it, or choose another name for the job."}
 	case meta.IsNoMatchError(err),
 		apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource"):
-		return Diagnosis{Wait, v1alpha1.ReasonVolcanoMissing, said + ". Install Volcano; the job goes on by itself then."}
+		return Diagnosis{Wait, v1alpha1.ReasonVolcanoMissing, said + ". Install Volcano; the job then continues by itself."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass with name"):
 		return Diagnosis{Wait, v1alpha1.ReasonPriorityClassMissing, said +
-			". Start the operator anew, which creates those of its tiers, or apply what tideline doctor prints; the job goes on by " +
-			"itself then."}
+			". Restart the operator, which creates the PriorityClasses of its tiers, or apply what `tideline doctor` prints; the job " +
+			"then continues by itself."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return Diagnosis{Wait, v1alpha1.ReasonQuotaExceeded, said +
-			". Raise the ResourceQuota, or ask for less; the job goes on by itself when there is room."}
+			". Raise the ResourceQuota or ask for less; the job continues by itself once the quota has room."}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account"):
-		// A new namespace gets its account a moment later, so it is worth asking again soon.
-		return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". Create the ServiceAccount; it is tried again."}
+		// A new namespace gets its account a moment later, so it is worth trying again soon.
+		return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". Create the ServiceAccount; the operator tries again."}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said + ". The namespace is being deleted."}
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb(doing)+" resource"):
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+firstWord(doing)+" resource"):
 		return Diagnosis{Wait, v1alpha1.ReasonAPIError, said +
-			". The operator lacks this right: apply config/rbac; the job goes on by itself then."}
+			". The operator lacks this right: apply config/rbac; the job then continues by itself."}
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "must be set for non overcommitable resources"):
+		// Kubernetes' words for a GPU that the template names under requests alone.
+		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said +
+			". GPUs and other extended resources must stand under limits: move them there in the template, delete the job and create " +
+			"it again."}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return Diagnosis{Terminal, v1alpha1.ReasonRejected, said +
-			". Change what is refused, and create the job anew if it stands in the template."}
+			". Correct what it refuses; if that is in the template, delete the job and create it again."}
 	}
-	return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". It is tried again."}
+	return Diagnosis{Retry, v1alpha1.ReasonAPIError, said + ". The operator tries again."}
 }
 
-// verb is the first word of what was tried.
-func verb(doing string) string {
+// firstWord is the verb of what was tried.
+func firstWord(doing string) string {
 	first, _, _ := strings.Cut(doing, " ")
 	return first
 }
 
-// NameTakenError is returned when a name that is needed belongs to an object that is not ours.
+// NameTakenError says that a name that the operator needs belongs to an object of somebody else.
 type NameTakenError struct {
 	Kind, Name string
-	// Predecessor is true when the object belongs to an earlier object of the same kind and name, and will go with it.
+	// Predecessor is true if that object belongs to an earlier object of the same kind and name, and will be deleted with it.
 	Predecessor bool
 }
 
-// Error says whose the name is.
+// Error implements error.
 func (e *NameTakenError) Error() string {
 	if e.Predecessor {
 		return e.Kind + " " + e.Name + " belongs to an earlier job of this name and is still being deleted"

@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// Fence lets an operator that leads by a Lease write only while the Lease is its own. client-go's election notices that a Lease
-// is lost when it would renew it, up to the renew deadline after the process was paused past its duration (by a debugger, a
-// frozen node, a virtual machine that moved); until then it would write beside the next leader, going by what it saw before.
+// Fence lets the leader write only while its Lease is its own. If the process is paused for longer than the Lease lasts (by a
+// debugger, a frozen node, a virtual machine that moved), client-go notices the loss only when it tries to renew, up to the
+// renew deadline later. Until then the old leader would write beside the new one, from stale caches.
 type Fence struct {
 	path     string
 	duration time.Duration
 	now      func() time.Time
 
 	mu sync.Mutex
-	// renewed is when the request was sent by which the Lease was last written; zero for an operator that never led.
+	// renewed is when the request was sent that last wrote the Lease; zero for an operator that never led.
 	renewed time.Time
 }
 
-// NewFence returns a fence for who leads by the Lease of that name, which is another's to take once it was not renewed for
-// duration.
+// NewFence returns a fence for the Lease of that name, which another operator may take once it was not renewed for duration.
 func NewFence(lease string, duration time.Duration) *Fence {
 	return &Fence{path: "/leases/" + lease, duration: duration, now: time.Now}
 }
@@ -34,12 +33,12 @@ func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
 			return next.RoundTrip(r)
 		}
-		if late := f.late(); late > 0 {
+		if late := f.overdueBy(); late > 0 {
 			if r.Body != nil {
 				_ = r.Body.Close() // A RoundTripper must close it, also on errors.
 			}
-			return nil, fmt.Errorf("the Lease was not renewed for %s, and may be another's after %s: "+
-				"nothing is written any more, and the operator ends", late.Round(time.Second), f.duration)
+			return nil, fmt.Errorf("this operator has not renewed its Lease for %s, and another one may hold it after %s: "+
+				"it writes nothing any more, and exits", late.Round(time.Second), f.duration)
 		}
 		sent := f.now()
 		response, err := next.RoundTrip(r)
@@ -52,14 +51,15 @@ func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// isLease tells whether the request writes the Lease. One that creates it names it in its body only.
+// isLease is true if the request writes the Lease. A request that creates one names it in its body only, so every such request
+// counts.
 func (f *Fence) isLease(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, f.path) || (r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/leases"))
 }
 
-// late is for how long the Lease was not renewed if that is too long, else zero. The clock on the wall goes on while a virtual
-// machine stands still, which the monotonic one does not; either may show it.
-func (f *Fence) late() time.Duration {
+// overdueBy is for how long the Lease was not renewed if that is too long, else zero. While a virtual machine stands still its
+// wall clock goes on and its monotonic clock may not, so the larger difference counts.
+func (f *Fence) overdueBy() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.renewed.IsZero() {

@@ -74,7 +74,7 @@ func TestWritesEndWithTheLease(t *testing.T) {
 		f.g.Expect(f.send(http.MethodDelete, aPod)).To(Succeed(), "it was renewed")
 		f.now = f.now.Add(time.Second)
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-			f.g.Expect(f.send(method, aPod)).To(MatchError(ContainSubstring("the Lease was not renewed for 15s")), method)
+			f.g.Expect(f.send(method, aPod)).To(MatchError(ContainSubstring("this operator has not renewed its Lease for 15s")), method)
 		}
 		f.g.Expect(f.send(http.MethodGet, aPod)).To(Succeed())
 		f.g.Expect(f.send(http.MethodPut, aLease+"/tideline")).NotTo(Succeed(), "what was lost is not taken back: caches are old")

@@ -18,7 +18,7 @@ import (
 // kindsInterval is how often discovery is asked for missing kinds.
 const kindsInterval = 5 * time.Second
 
-// Kinds waits for kinds of somebody else's that the API server may not serve yet.
+// Kinds waits for kinds that other projects install and that the API server may not serve yet.
 type Kinds struct {
 	mapper meta.RESTMapper
 	kinds  []schema.GroupVersionKind
@@ -29,7 +29,7 @@ type Kinds struct {
 	waiting []waiter
 }
 
-// waiter is somebody who waits for the kinds.
+// waiter is what to do once the kinds are served.
 type waiter struct{ watch, wake func(context.Context) error }
 
 // NewKinds returns a Kinds that has not looked yet.
@@ -37,14 +37,14 @@ func NewKinds(mapper meta.RESTMapper, log logr.Logger, kinds ...schema.GroupVers
 	return &Kinds{mapper: mapper, kinds: kinds, log: log}
 }
 
-// Missing lists the kinds that are not served, for people; it is empty when all are.
+// Missing lists the kinds that are not served, for messages; empty if all are.
 func (k *Kinds) Missing() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.missing
 }
 
-// Look asks discovery which kinds are missing, and returns an error if it does not answer.
+// Look asks discovery which kinds are missing. It returns an error if discovery does not answer.
 func (k *Kinds) Look() error {
 	missing, err := k.look()
 	if err == nil {
@@ -83,15 +83,15 @@ func (k *Kinds) WhenServed(ctx context.Context, watch func(context.Context) erro
 	return nil
 }
 
-// Then has Start call watch once all kinds are served, and wake after the watches of all who wait: only then does Missing say
-// that nothing is missing.
+// Then has Start call watch once all kinds are served, and wake after all watches have begun. Only then does Missing return
+// nothing, so that a reconciler that sees no missing kind can rely on its watch.
 func (k *Kinds) Then(watch, wake func(context.Context) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting = append(k.waiting, waiter{watch, wake})
 }
 
-// Start waits for the kinds, for those who called Then before, and says so in the log once. It returns at once if nobody waits.
+// Start waits for the kinds and then calls what was passed to Then before. It returns at once if nothing was.
 func (k *Kinds) Start(ctx context.Context) error {
 	k.mu.Lock()
 	waiting := k.waiting
@@ -99,7 +99,8 @@ func (k *Kinds) Start(ctx context.Context) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	k.log.Info("Kinds are missing; jobs wait until they are installed", "missing", k.Missing())
+	k.log.Info("The API server does not serve all kinds that the operator needs; jobs wait until they are installed",
+		"missing", k.Missing())
 	err := wait.PollUntilContextCancel(ctx, kindsInterval, true, func(context.Context) (bool, error) {
 		missing, err := k.look()
 		return missing == "" && err == nil, nil // If discovery does not answer, it is asked again.
@@ -107,7 +108,7 @@ func (k *Kinds) Start(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // the operator is ending
 	}
-	k.log.Info("All kinds are served now; jobs go on")
+	k.log.Info("The API server serves all kinds now; jobs continue")
 	for _, w := range waiting {
 		if err := w.watch(ctx); err != nil {
 			return err

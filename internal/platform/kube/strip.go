@@ -18,8 +18,8 @@ func StripMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// StripNode keeps of a node what the arbiter reads, and since when it is ready or not. Most of a node is the list of its images
-// and what kubelet reports of itself.
+// StripNode keeps what the arbiter reads of a node, and since when it is ready or not. Most of a node is its list of images and
+// what its kubelet reports about itself.
 func StripNode(o any) (any, error) {
 	node, ok := o.(*corev1.Node)
 	if !ok {
@@ -43,32 +43,32 @@ func StripNode(o any) (any, error) {
 	return stripped, nil
 }
 
-// StripVolumeClaim keeps of a PersistentVolumeClaim what the arbiter reads: which volume it is bound to, who may use
-// that, and whether it is being deleted.
+// StripVolumeClaim keeps what the arbiter reads of a PersistentVolumeClaim: its volume, its access modes, and whether it is
+// being deleted.
 func StripVolumeClaim(o any) (any, error) {
 	claim, ok := o.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return o, nil
 	}
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: named(claim),
+		ObjectMeta: identityOf(claim),
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName, AccessModes: claim.Spec.AccessModes},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase},
 	}, nil
 }
 
-// StripVolume keeps of a PersistentVolume what the arbiter reads: from which nodes it can be used.
+// StripVolume keeps what the arbiter reads of a PersistentVolume: which nodes can use it.
 func StripVolume(o any) (any, error) {
 	volume, ok := o.(*corev1.PersistentVolume)
 	if !ok {
 		return o, nil
 	}
 	stripped := &corev1.PersistentVolume{
-		ObjectMeta: named(volume), Spec: corev1.PersistentVolumeSpec{NodeAffinity: volume.Spec.NodeAffinity},
+		ObjectMeta: identityOf(volume), Spec: corev1.PersistentVolumeSpec{NodeAffinity: volume.Spec.NodeAffinity},
 	}
 	for _, key := range VolumeTopology {
 		if value, ok := volume.Labels[key]; ok {
-			stripped.Labels = set(stripped.Labels, key, value)
+			stripped.Labels = setKey(stripped.Labels, key, value)
 		}
 	}
 	return stripped, nil
@@ -78,8 +78,8 @@ func StripVolume(o any) (any, error) {
 // between them, where it does not say so by node affinity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone).
 var VolumeTopology = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
-// named is the least that a cache must know of an object.
-func named(o client.Object) metav1.ObjectMeta {
+// identityOf is the metadata that a cache needs of every object.
+func identityOf(o client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 		DeletionTimestamp: o.GetDeletionTimestamp(),
@@ -118,7 +118,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	}
 	for key, value := range pod.Labels {
 		if strings.HasPrefix(key, ourLabels) || key == userLabel {
-			stripped.Labels = set(stripped.Labels, key, value)
+			stripped.Labels = setKey(stripped.Labels, key, value)
 		}
 	}
 	for _, key := range []string{
@@ -126,7 +126,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 		v1alpha1.AnnotationCheckpointDone,
 	} {
 		if value, ok := pod.Annotations[key]; ok {
-			stripped.Annotations = set(stripped.Annotations, key, value)
+			stripped.Annotations = setKey(stripped.Annotations, key, value)
 		}
 	}
 	if pod.Spec.NodeName == "" {
@@ -151,7 +151,7 @@ func stripPod(pod *corev1.Pod, userLabel string) *corev1.Pod {
 	return stripped
 }
 
-// OurController is the kind and the name of the object of ours that controls a pod; empty for a pod of somebody else.
+// OurController is the kind and name of the job or merge that controls a pod; empty for other pods.
 func OurController(pod *corev1.Pod) (kind, name string) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
@@ -188,7 +188,7 @@ const (
 	groupNameKey = "scheduling.k8s.io/group-name"
 )
 
-func set(m map[string]string, key, value string) map[string]string {
+func setKey(m map[string]string, key, value string) map[string]string {
 	if m == nil {
 		m = map[string]string{}
 	}
@@ -212,7 +212,7 @@ func keepWorkerStatus(stripped, pod *corev1.Pod) {
 	stripped.Status.ContainerStatuses = statesOf(pod.Status.ContainerStatuses)
 }
 
-// statesOf keeps what tells of ends, restarts, and what a container waits for.
+// statesOf keeps how containers ended, how often they restarted, and what they wait for.
 func statesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, c := range all {

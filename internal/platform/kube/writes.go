@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// StaleInterval is how long a reconciler waits for a cache that has not seen its own writes, should no event come.
+// StaleInterval is after what time a reconciler looks again whether a cache has seen its writes, if no event comes before.
 const StaleInterval = 2 * time.Second
 
 // Writes remembers what a reconciler wrote for an owner until the caches have seen it, so that nothing is decided twice on
@@ -56,7 +56,7 @@ func (w *Writes) Wrote(owner types.NamespacedName, o client.Object) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	u := w.of(owner)
+	u := w.recordOf(owner)
 	if last, ok := u.written[gvk]; ok {
 		if order, err := resourceversion.CompareResourceVersion(last.version, o.GetResourceVersion()); err == nil && order >= 0 {
 			return nil
@@ -70,7 +70,7 @@ func (w *Writes) Wrote(owner types.NamespacedName, o client.Object) error {
 func (w *Writes) Deleted(owner types.NamespacedName, o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.of(owner).deleted[o.GetUID()] = o
+	w.recordOf(owner).deleted[o.GetUID()] = o
 }
 
 // Forget drops everything noted for an owner.
@@ -80,7 +80,7 @@ func (w *Writes) Forget(owner types.NamespacedName) {
 	delete(w.owners, owner)
 }
 
-// Seen is true when the caches have seen every write noted for the owner, which is then forgotten.
+// Seen is true if the caches have seen every write noted for the owner. It then forgets them.
 func (w *Writes) Seen(ctx context.Context, owner types.NamespacedName) (bool, error) {
 	w.mu.Lock()
 	u := w.owners[owner]
@@ -133,8 +133,8 @@ func (w *Writes) sawDeletion(ctx context.Context, uid types.UID, o client.Object
 	return cached.GetUID() != uid || cached.GetDeletionTimestamp() != nil, nil
 }
 
-// of returns the owner's record; the lock is held.
-func (w *Writes) of(owner types.NamespacedName) *unseen {
+// recordOf returns the owner's record. The caller holds the lock.
+func (w *Writes) recordOf(owner types.NamespacedName) *unseen {
 	u := w.owners[owner]
 	if u == nil {
 		u = &unseen{written: map[schema.GroupVersionKind]write{}, deleted: map[types.UID]client.Object{}}

@@ -1,4 +1,4 @@
-// Package ownership says which entries of a profile's members are of the owner of a job.
+// Package ownership finds the entries of a profile's members that concern the owner of a job.
 package ownership
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Owner is who answers for a job. The zero value is nobody, of whom no entry is.
+// Owner is the user that a job belongs to, with groups. No entry concerns the zero Owner.
 type Owner struct {
-	// User as the API server names them.
+	// User is the user's name at the API server.
 	User string
-	// Groups of the user that count, of those that profiles name.
+	// Groups are the user's groups that count, among those that profiles name.
 	Groups []string
 }
 
-// OfTraining is the owner of a job. WebhooksOff is true where the operator serves no webhooks.
+// OfTraining is the owner of a job. webhooksOff is true if the operator serves no webhooks.
 func OfTraining(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) Owner {
 	if Unchecked(job.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: job.Spec.Owner}
@@ -35,8 +35,8 @@ func OfMerge(merge *v1alpha1.MergeJob, webhooksOff bool) Owner {
 	return Of(merge.Spec.Owner, merge.Spec.OwnerGroups, merge.Status.Conditions)
 }
 
-// Of is the owner of a job with these conditions. Groups that nobody checked, as condition OwnerChecked says for good, are what
-// the job's creator wrote, and do not count.
+// Of is the owner of a job with these conditions. If condition OwnerChecked is False the groups do not count, because no
+// webhook has checked what the job's creator wrote.
 func Of(user string, groups []string, conditions []metav1.Condition) Owner {
 	if meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionOwnerChecked) {
 		groups = nil
@@ -44,27 +44,27 @@ func Of(user string, groups []string, conditions []metav1.Condition) Owner {
 	return Owner{User: user, Groups: groups}
 }
 
-// Unchecked tells of a job that has no status yet, by the generation that this speaks of, that it came while there were no
-// webhooks. Its first status says so, by condition OwnerChecked.
+// Unchecked is true for a job without a status yet, so observed generation 0, if the operator serves no webhooks. Its first
+// status records that in condition OwnerChecked.
 func Unchecked(observedGeneration int64, webhooksOff bool) bool {
 	return webhooksOff && observedGeneration == 0
 }
 
-// Entries are the entries of a profile that are of the owner, by name or by group.
+// Entries yields the entries of a profile that name the owner, as user or by a group.
 func (o Owner) Entries(profile *v1alpha1.ResourceQuotaProfile) iter.Seq[v1alpha1.ProfileMember] {
 	return func(yield func(v1alpha1.ProfileMember) bool) {
 		for _, m := range profile.Spec.Members {
 			named := m.User != "" && m.User == o.User
-			if (named || o.in(m.Group)) && !yield(m) {
+			if (named || o.isInGroup(m.Group)) && !yield(m) {
 				return
 			}
 		}
 	}
 }
 
-func (o Owner) in(group string) bool { return group != "" && slices.Contains(o.Groups, group) }
+func (o Owner) isInGroup(group string) bool { return group != "" && slices.Contains(o.Groups, group) }
 
-// GroupsIn are the groups by which entries of a profile are of the owner, sorted.
+// GroupsIn are the owner's groups that entries of a profile name, sorted.
 func (o Owner) GroupsIn(profile *v1alpha1.ResourceQuotaProfile) []string {
 	var groups []string
 	for m := range o.Entries(profile) {
@@ -76,7 +76,7 @@ func (o Owner) GroupsIn(profile *v1alpha1.ResourceQuotaProfile) []string {
 	return slices.Compact(groups)
 }
 
-// Named are those of the groups that any of the profiles names, sorted.
+// Named are the groups that any of the profiles names, sorted.
 func Named(groups []string, profiles []*v1alpha1.ResourceQuotaProfile) []string {
 	user, named := Owner{Groups: groups}, []string{}
 	for _, p := range profiles {

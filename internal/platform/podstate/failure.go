@@ -13,26 +13,25 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// Failure is how a container ended, or the pod as a whole where no container tells.
+// Failure is how a container failed, or the pod as a whole if no container says.
 type Failure struct {
 	// ExitCode is 0 when none is known.
 	ExitCode int32
-	// Reason is a word of Kubernetes such as Error, OOMKilled or Evicted; it may be empty.
+	// Reason is Kubernetes' reason, such as Error, OOMKilled or Evicted; it may be empty.
 	Reason string
-	// Message is what the container said last.
+	// Message is the last output of the container, or the pod's message.
 	Message string
-	// Container by name; empty where the pod as a whole tells.
+	// Container is the name of the container; empty for the pod as a whole.
 	Container string
 }
 
-// failure prefers what the container said that failed last, the training container among equals, to what the pod as a
-// whole says.
-func failure(pod *corev1.Pod) Failure {
+// failureOf returns the failure of the container that failed last, the training container among equals, else that of the pod.
+func failureOf(pod *corev1.Pod) Failure {
 	var last *corev1.ContainerStateTerminated
 	container := ""
 	all := slices.Clone(pod.Status.ContainerStatuses)
 	slices.SortStableFunc(all, func(a, b corev1.ContainerStatus) int {
-		return cmp.Compare(rank(a.Name), rank(b.Name))
+		return cmp.Compare(trainerFirst(a.Name), trainerFirst(b.Name))
 	})
 	for _, c := range all {
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
@@ -47,18 +46,18 @@ func failure(pod *corev1.Pod) Failure {
 	return Failure{Reason: pod.Status.Reason, Message: pod.Status.Message}
 }
 
-// rank has the container that trains before others.
-func rank(container string) int {
+// trainerFirst orders the training container before others.
+func trainerFirst(container string) int {
 	if container == v1alpha1.TrainerContainer {
 		return 0
 	}
 	return 1
 }
 
-// OutOfMemory tells of a container that the kernel killed for want of memory, in Kubernetes' word for it.
+// OutOfMemory is true for a container that the kernel killed because it was out of memory.
 func (f Failure) OutOfMemory() bool { return f.Reason == "OOMKilled" && f.Container != "" }
 
-// LastLine is the last line of the message that says anything: not a rule drawn below it.
+// LastLine is the last line of the message that has a letter or a digit, which a line drawn below a traceback does not.
 func (f Failure) LastLine() string {
 	lines := strings.Split(strings.TrimSpace(f.Message), "\n")
 	for _, line := range slices.Backward(lines) {

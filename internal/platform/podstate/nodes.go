@@ -28,8 +28,8 @@ func AvoidedBy(spec *corev1.PodSpec) []string {
 	return nodes
 }
 
-// SilentNodes lists the nodes that may not answer, each once: those of workers that have to leave, and of workers that run and
-// are not ready.
+// SilentNodes lists the nodes that may not answer, each once: those of terminating workers, and of running workers that are not
+// ready.
 func SilentNodes(workers []Worker) []string {
 	var nodes []string
 	for i := range workers {
@@ -41,7 +41,7 @@ func SilentNodes(workers []Worker) []string {
 	return nodes
 }
 
-// UnreachableSince is since when a node does not answer; false for one that does, or says itself what ails it.
+// UnreachableSince is since when a node has not answered; false for a node that answers, even if it says that it is not ready.
 func UnreachableSince(node *corev1.Node) (time.Time, bool) {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {

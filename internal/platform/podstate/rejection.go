@@ -7,24 +7,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nodeReasons are reasons of failed pods that speak of the node although containers may have run: a kubelet that starts again
-// asks the same questions of the pods that it finds (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/nodeshutdown,
-// pkg/kubelet/cm/topologymanager). Pods that are short of a resource have a reason that begins with outOf.
+// nodeReasons are reasons of failed pods that blame the node although containers may have run: a kubelet that restarts checks
+// the pods that it finds again (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/nodeshutdown,
+// pkg/kubelet/cm/topologymanager). If the node lacks a resource the reason begins with outOf.
 var nodeReasons = []string{"UnexpectedAdmissionError", "NodeAffinity", "NodeShutdown", "TopologyAffinityError"}
 
 const outOf = "OutOf"
 
-// podReasons are reasons of failed pods that no container of ran in, and that speak of what the pod asks for: every node of the
-// kind would say the same (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/sysctl).
+// podReasons are reasons of pods that failed before a container ran, because of what the pod asks for: other nodes would reject
+// it too (k8s.io/kubernetes/pkg/kubelet/lifecycle, pkg/kubelet/sysctl).
 var podReasons = []string{
 	"SysctlForbidden", "AppArmor", "PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "PodLevelResourcesNotAdmittedReason",
 }
 
-// deadlineExceeded is the reason of a pod that ran for the activeDeadlineSeconds of its own spec.
+// deadlineExceeded is the reason of a pod that ran for the activeDeadlineSeconds in its own spec.
 const deadlineExceeded = "DeadlineExceeded"
 
-// rejectedByNode tells whether a pod failed for its node: by the reason that the kubelet gives, or because no container of it
-// ever ended, which a pod whose program failed has to show.
+// rejectedByNode is true if a pod failed because of its node: by the kubelet's reason, or because none of its containers ever
+// ended. A pod whose program failed has a container that ended.
 func rejectedByNode(pod *corev1.Pod) bool {
 	reason := pod.Status.Reason
 	switch {

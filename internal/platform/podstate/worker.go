@@ -1,4 +1,4 @@
-// Package podstate reads of a pod what planners decide by: how it stands, how it failed, and whose fault that was.
+// Package podstate reads from a pod what planners decide by: its state, how it failed, and whether its node is to blame.
 package podstate
 
 import (
@@ -33,14 +33,14 @@ type Worker struct {
 	Gates []string
 	// Terminating is true once deletion was requested.
 	Terminating bool
-	// GraceSeconds is how long the pod may take to end once it is told to.
+	// GraceSeconds is how long the pod may take to terminate.
 	GraceSeconds int64
 	// Disruption is the reason of the pod's condition DisruptionTarget: evicted, preempted, drained, or its node lost; empty for a
 	// pod without it.
 	Disruption string
 	// Conditions are the types of the pod's conditions that are True.
 	Conditions []string
-	// Rejected is true for a pod that failed for its node.
+	// Rejected is true for a pod that failed because of its node.
 	Rejected bool
 	// Failure says why a failed pod failed, or why containers of a pod that lives last restarted in place.
 	Failure Failure
@@ -65,8 +65,8 @@ type Departure struct {
 	Conditions []string
 	Failure    Failure
 	Progress   int64
-	// Succeeded is true when the pod was seen to have succeeded before anybody asked it to leave, Failed when it failed, and
-	// Rejected when it did for its node.
+	// Succeeded is true if the pod was seen to have succeeded before it was asked to leave. Failed is true if it failed, and
+	// Rejected if that was because of its node.
 	Succeeded, Failed, Rejected bool
 	Node                        string
 }
@@ -84,7 +84,7 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 		Rejected:     rejectedByNode(pod),
 		Terminating:  pod.DeletionTimestamp != nil,
 		GraceSeconds: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds),
-		Failure:      failure(pod),
+		Failure:      failureOf(pod),
 	}
 	for _, gate := range pod.Spec.SchedulingGates {
 		w.Gates = append(w.Gates, gate.Name)
@@ -124,14 +124,14 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	return w
 }
 
-// Alike tells whether two sightings of a worker give no reason to plan anew. Progress is read when something else happens: a
-// training may report every step.
+// Alike is true if two states of a worker need no new plan. Progress does not count, because a training may report every step;
+// it is read when something else happens.
 func (w Worker) Alike(o Worker) bool {
 	w.Progress, o.Progress = 0, 0
 	return reflect.DeepEqual(w, o)
 }
 
-// Departed is how a worker that is gone is remembered; succeeded, that it was seen to have succeeded of its own will.
+// Departed is what to remember of a worker that is gone. succeeded is true if it succeeded before it was asked to leave.
 func (w Worker) Departed(succeeded bool) Departure {
 	return Departure{
 		Index: w.Index, UID: w.UID, Attempt: w.Attempt, Disruption: w.Disruption, Conditions: w.Conditions, Failure: w.Failure,
@@ -140,13 +140,13 @@ func (w Worker) Departed(succeeded bool) Departure {
 	}
 }
 
-// Succeeded is true for a worker that ended well of its own will. A kubelet lets every pod that was asked to leave end as
-// Succeeded or Failed, by how its containers took it; that says nothing about the training.
+// Succeeded is true for a worker that succeeded and was not asked to leave. A kubelet reports every pod that was asked to leave
+// as Succeeded or Failed, by how its containers took the signal; that says nothing about the training.
 func (w Worker) Succeeded() bool {
 	return w.Phase == corev1.PodSucceeded && !w.Terminating && w.Disruption == ""
 }
 
-// Failed is true for a worker that ended badly by itself.
+// Failed is true for a worker that failed and was not asked to leave.
 func (w Worker) Failed() bool {
 	return w.Phase == corev1.PodFailed && !w.Terminating && w.Disruption == ""
 }
@@ -157,13 +157,13 @@ func (w Worker) Ended() bool { return w.Phase == corev1.PodSucceeded || w.Phase 
 // Running is true while the pod's containers run or restart in place.
 func (w Worker) Running() bool { return w.Phase == corev1.PodRunning && !w.Terminating }
 
-// CannotStart is true while a container waits for something that waiting alone does not mend: its image, or its configuration.
+// CannotStart is true while a container waits for an image or a configuration that a person must correct.
 func (w Worker) CannotStart() bool { return w.StartError() != "" }
 
-// StartError is our reason for a worker that cannot start; empty for any other.
+// StartError is the condition reason for a worker that cannot start; empty for any other.
 func (w Worker) StartError() string { return startErrors[w.Waiting] }
 
-// startErrors are the reasons for which a kubelet does not start a container, and our reason for each
+// startErrors maps the reasons for which a kubelet does not start a container to condition reasons
 // (k8s.io/kubernetes/pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime/kuberuntime_container.go).
 var startErrors = map[string]string{
 	"ErrImagePull":               v1alpha1.ReasonImagePullFailed,

@@ -18,12 +18,12 @@ import (
 
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=list;create
 
-// Setup has whoever leads create the PriorityClasses of the tiers and of reservations that are missing, once, when it begins to
-// lead. It never changes one, nor deletes one: a class's value cannot change, and pods that run carry it.
+// Setup has the leader create missing PriorityClasses of tiers and reservations once, when it begins to lead. It never changes or
+// deletes one: the value of a class cannot change, and running pods carry it.
 func Setup(mgr ctrl.Manager, tiers config.Tiers) error {
 	return mgr.Add(&creator{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), tiers: tiers, log: mgr.GetLogger().WithName("priorityclass"),
-		// From a second to five minutes: the API server may refuse for as long as it takes somebody to mend the operator's rights.
+		// From a second to five minutes: the API server may refuse until a person corrects the operator's rights.
 		again: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Minute},
 	})
 }
@@ -41,17 +41,17 @@ type creator struct {
 // NeedLeaderElection keeps replicas that do not lead from creating anything.
 func (c *creator) NeedLeaderElection() bool { return true }
 
-// Start tries until all classes are there. After the first try, and at the end, it says which are missing or have another value
-// than the configuration. The operator goes on meanwhile, and afterwards: jobs of other tiers are none the worse for it.
+// Start tries until all classes exist. After the first try, and at the end, it logs which classes are missing or have another
+// value than the configuration. The operator works meanwhile: jobs of other tiers do not depend on it.
 func (c *creator) Start(ctx context.Context) error {
 	delay, first := c.again.DelayFunc(), true
 	_ = delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := c.createMissing(ctx)
 		if err != nil && ctx.Err() == nil {
-			c.log.Error(err, "Cannot see to the PriorityClasses of all tiers; tried again in at most five minutes")
+			c.log.Error(err, "Could not create all PriorityClasses of the tiers; the operator tries again within five minutes")
 		}
 		if first || err == nil {
-			c.examine(ctx)
+			c.logProblems(ctx)
 		}
 		first = false
 		return err == nil, nil
@@ -59,12 +59,12 @@ func (c *creator) Start(ctx context.Context) error {
 	return nil
 }
 
-// examine says of which tiers the classes are not as configured.
-func (c *creator) examine(ctx context.Context) {
+// logProblems logs which classes are not as configured.
+func (c *creator) logProblems(ctx context.Context) {
 	have, err := Read(ctx, c.live)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.log.Error(err, "Cannot tell whether the tiers have their PriorityClasses")
+			c.log.Error(err, "Could not check whether the tiers have their PriorityClasses")
 		}
 		return
 	}
@@ -73,7 +73,7 @@ func (c *creator) examine(ctx context.Context) {
 	}
 }
 
-// createMissing creates the classes that are not there. One that cannot be created keeps no other from it.
+// createMissing creates the classes that do not exist. It goes on to the next if one cannot be created.
 func (c *creator) createMissing(ctx context.Context) error {
 	there, err := Read(ctx, c.live)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *creator) createMissing(ctx context.Context) error {
 		}
 		switch err := c.client.Create(ctx, class); {
 		case err == nil:
-			c.log.Info("PriorityClass created", "class", class.Name, "value", class.Value)
+			c.log.Info("Created a PriorityClass", "class", class.Name, "value", class.Value)
 		case !apierrors.IsAlreadyExists(err):
 			failed = append(failed, fmt.Errorf("create PriorityClass %s: %w", class.Name, err))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// Class is what counts of a PriorityClass.
+// Class is the part of a PriorityClass that must be as configured.
 type Class struct {
 	Value  int32
 	Policy corev1.PreemptionPolicy
@@ -23,13 +23,13 @@ type Class struct {
 // String is the value and the policy, as findings show them.
 func (c Class) String() string { return fmt.Sprintf("%d %s", c.Value, c.Policy) }
 
-// Problem is a need whose PriorityClasses are not as configured.
+// Problem is PriorityClasses of a tier, or of reservations, that are not as configured.
 type Problem struct {
 	// What was found, with the figures.
 	What string
-	// Do says how to mend it.
+	// Do says how to correct it.
 	Do string
-	// Manifest is the YAML that Do speaks of.
+	// Manifest is the YAML to apply.
 	Manifest string
 }
 
@@ -60,8 +60,8 @@ func Judge(have map[string]Class, tiers config.Tiers) []Problem {
 	return append(problems, judgeNeed("reservations", "Delete", have, []schedulingv1.PriorityClass{config.Handover()})...)
 }
 
-// judgeNeed judges the PriorityClasses that something needs: one problem, or none. A class of another value leaves deleting it,
-// or what else the first words of the way out say.
+// judgeNeed compares the PriorityClasses that something needs with those that exist, and returns one problem or none. wayOut
+// begins the advice for a class that exists with another value.
 func judgeNeed(what, wayOut string, have map[string]Class, needed []schedulingv1.PriorityClass) []Problem {
 	var wrong, others []string
 	for i := range needed {
@@ -96,7 +96,7 @@ func manifest(classes []schedulingv1.PriorityClass) string {
 	for i := range classes {
 		document, err := yaml.Marshal(&classes[i])
 		if err != nil {
-			return "" // of a type whose fields all can be written
+			return "" // Marshalling a PriorityClass never fails.
 		}
 		b.WriteString("---\n")
 		b.Write(document)

@@ -16,14 +16,13 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// Parse reads a cron line of five fields, or @daily and the like, in a time zone of the IANA database, UTC for an empty
-// name. The error is for whoever wrote them: the line or the zone cannot be read, or the line never comes true, as on 30
-// February.
+// Parse reads a cron line of five fields, or @daily and the like, in a time zone of the IANA database; an empty name is UTC.
+// The error says what to write instead: the line or the zone cannot be read, or the line never comes true, as on 30 February.
 func Parse(line, timeZone string) (Schedule, error) {
 	const form = "write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like"
-	// To the library these mean the zone of the machine.
+	// To the library "Local" is the zone of the machine, which differs from operator to operator.
 	if timeZone == "Local" {
-		return Schedule{}, errors.New(`time zone "Local" is nobody's: name one of the IANA database, as in Europe/Berlin`)
+		return Schedule{}, errors.New(`time zone "Local" is not allowed: name one of the IANA database, as in Europe/Berlin`)
 	}
 	zone, err := time.LoadLocation(timeZone)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestSchedulesThatAreNone(t *testing.T) {
 		{"0 0 31 4,6 *", "", `cron line "0 0 31 4,6 *" never comes true, because no month that it names has such a day` + form},
 		{"@daily", "Mars/Base", `time zone "Mars/Base" is not known` + zone},
 		{"@daily", "../etc/passwd", `time zone "../etc/passwd" is not known` + zone},
-		{"@daily", "Local", `time zone "Local" is nobody's` + zone},
+		{"@daily", "Local", `time zone "Local" is not allowed` + zone},
 		{"TZ=UTC @daily", "", `cron line "TZ=UTC @daily" names a time zone: set timeZone instead`},
 		{"TZ=", "", `cron line "TZ=" names a time zone: set timeZone instead`},
 		{"CRON_TZ=UTC", "", `cron line "CRON_TZ=UTC" names a time zone: set timeZone instead`},

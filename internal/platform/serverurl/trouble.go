@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Trouble says what is wrong with the way to a server, without addresses: those of this side are nobody's business, and one
-// with a port of its own would be other words each time.
+// Trouble says why a server could not be reached, without addresses. Addresses of our side must not be shown, and their ports
+// would change the message each time.
 func Trouble(err error) string {
 	var lookup *net.DNSError
 	var operation *net.OpError
@@ -14,7 +14,7 @@ func Trouble(err error) string {
 	case errors.As(err, &lookup) && lookup.IsNotFound:
 		return "no such host"
 	case errors.As(err, &lookup):
-		return "its name cannot be looked up"
+		return "its name cannot be resolved"
 	case errors.As(err, &operation) && operation.Timeout():
 		return operation.Op + ": timed out"
 	case errors.As(err, &operation):

@@ -1,6 +1,6 @@
-// Package specvalidation holds objects to the rules of their CustomResourceDefinition once more inside reconcile. An object may
-// have reached the API server while a rule was off, or before it existed. The rules and the words are those of admission, because
-// it is the API server's own code that reads the same definition.
+// Package specvalidation validates stored objects against their CustomResourceDefinition once more inside reconcile. An object
+// may have reached the API server while a rule was off, or before it existed. Rules and messages are those of admission,
+// because the API server's own code reads the same definition here.
 package specvalidation
 
 import (
@@ -55,7 +55,7 @@ func New(definition []byte, version string) (*Guard, error) {
 	return g, nil
 }
 
-// Check returns what admission would say against creating the object, or nothing. Its status is not checked.
+// Check returns why admission would refuse to create the object; empty if it would not. The status is not checked.
 func (g *Guard) Check(ctx context.Context, object any) (string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -65,7 +65,7 @@ func (g *Guard) Check(ctx context.Context, object any) (string, error) {
 	dropUnset(content, false)
 	problems := validation.ValidateCustomResource(nil, content, g.schema)
 	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, g.structural, content)...)
-	if !slices.ContainsFunc(problems, blinding) {
+	if !slices.ContainsFunc(problems, preventsRules) {
 		broken, _ := g.rules.Validate(ctx, nil, g.structural, content, nil, celconfig.RuntimeCELCostBudget)
 		problems = append(problems, broken...)
 	}
@@ -78,9 +78,9 @@ func (g *Guard) Check(ctx context.Context, object any) (string, error) {
 	return strings.Join(words, "; "), nil
 }
 
-// blinding is a problem with which admission does not evaluate rules, because the object has not the shape that they speak of
-// (apiextensions-apiserver, pkg/registry/customresource/strategy.go).
-func blinding(p *field.Error) bool {
+// preventsRules is true for a problem with which admission does not evaluate CEL rules, because the object does not have the
+// shape that they rely on (apiextensions-apiserver, pkg/registry/customresource/strategy.go).
+func preventsRules(p *field.Error) bool {
 	switch p.Type { //nolint:exhaustive // with all others, rules are evaluated
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
 		field.ErrorTypeTypeInvalid:
@@ -89,8 +89,8 @@ func blinding(p *field.Error) bool {
 	return false
 }
 
-// dropUnset removes nulls, and below a pod template and what overrides it empty strings: Go writes both for fields that the
-// object does not have. Elsewhere an empty string is what somebody wrote.
+// dropUnset removes nulls everywhere, and empty strings below a pod template and spec.master: Go writes both for fields that
+// the object does not have. Elsewhere an empty string is what a user wrote.
 func dropUnset(v any, inTemplate bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,4 +1,4 @@
-// Package statuspace says how soon a change of status is written, and what events are made of, for every kind.
+// Package statuspace decides how soon a change of status is written, for every kind, and has the form of events.
 package statuspace
 
 import "time"
@@ -16,11 +16,11 @@ const (
 	Calm
 	// Soon: workers were lost; several losses of one cause arrive together.
 	Soon
-	// Now: the job came to another phase, or something is remembered that must not be lost.
+	// Now: the phase changed, or the status must remember something before the operator acts on it.
 	Now
 )
 
-// The longest that each pace holds a change back, and the least time between writes of the same pace.
+// How long each pace holds a change back, and the least time between two writes.
 const (
 	SoonDelay    = time.Second
 	calmSettle   = 2 * time.Second
@@ -28,7 +28,7 @@ const (
 	lazyInterval = time.Minute
 )
 
-// Event is a line of the story that `kubectl describe` tells.
+// Event is an event to emit.
 type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type            string
@@ -38,8 +38,8 @@ type Event struct {
 // MessageLimit is the longest message of an event that the API server takes (events.k8s.io/v1).
 const MessageLimit = 1024
 
-// Wait is how much longer a change of this pace is held back, given when it was first noticed and when status was last
-// written. Zero or less means: write now. A status that was never written by this process counts as written long ago.
+// Wait is how much longer a change of this pace must wait, given when it was first noticed and when the status was last
+// written; zero or less means write now. A zero written counts as long ago.
 func (p Pace) Wait(noticed, written, now time.Time) time.Duration {
 	switch p {
 	case Now:

@@ -1,4 +1,4 @@
-// Package text makes what others wrote fit to be shown: in a status, an event, a line of a log or a terminal.
+// Package text makes text of others safe to show in a status, an event, a log line or a terminal.
 package text
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes a text one line that steers no terminal: white space becomes blanks, and whatever else cannot be printed is written
-// as Go does in quotes, as in \x1b. A text that is such a line already stays as it is.
+// Line makes a text one line without control characters: white space becomes blanks, and everything else that cannot be printed
+// is escaped as Go does, as in \x1b.
 func Line(s string) string {
 	s = strings.ToValidUTF8(s, string(unicode.ReplacementChar))
 	if !strings.ContainsFunc(s, unprintable) {
@@ -51,5 +51,5 @@ func shorten(s string, n int) string {
 	return s[:cut] + "..."
 }
 
-// Span writes a length of time without the parts that are nothing: "168h", "1h30m0s".
+// Span writes a duration without a zero rest: "168h", "1h30m0s".
 func Span(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }

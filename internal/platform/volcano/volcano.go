@@ -1,4 +1,4 @@
-// Package volcano reads what Volcano has of jobs and how it is configured, from caches. What its objects say, package gang knows.
+// Package volcano reads PodGroups and the configuration of Volcano's scheduler from caches. Package gang interprets them.
 package volcano
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/kube"
 )
 
-// ReadGroup reads a PodGroup of an object by its name; nil for none, and for one that is being deleted.
+// ReadGroup reads a PodGroup of an object by its name; nil if there is none or it is being deleted.
 func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, name string) (*gang.State, error) {
 	podGroup := gang.NewPodGroup()
 	found, err := kube.Owned(ctx, reader, owner, name, podGroup)
@@ -29,8 +29,8 @@ func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, n
 	return &state, nil
 }
 
-// SchedulerConf is the configuration of Volcano's scheduler, in a cache of its own: it has no label of ours, and the manager's
-// cache selects the ConfigMaps that it holds by one.
+// SchedulerConf is the configuration of Volcano's scheduler, in a cache of its own: the manager's cache holds only ConfigMaps
+// with our label.
 type SchedulerConf struct{ cache cache.Cache }
 
 // AddSchedulerConf adds the cache to the manager, which starts it before any controller.
@@ -51,13 +51,13 @@ func AddSchedulerConf(mgr ctrl.Manager) (*SchedulerConf, error) {
 	return &SchedulerConf{c}, nil
 }
 
-// startedFirst is a cache that the manager starts with its own.
+// startedFirst is a cache that the manager starts together with its own, before controllers.
 type startedFirst struct{ cache.Cache }
 
-// GetCache tells the manager that it is one.
+// GetCache marks it as a cache for the manager.
 func (c startedFirst) GetCache() cache.Cache { return c.Cache }
 
-// Obstacles lists what in the configuration keeps surplus from giving way, in words for users.
+// Obstacles lists what in the configuration keeps Volcano from taking surplus, as clauses for messages.
 func (s *SchedulerConf) Obstacles(ctx context.Context) ([]string, error) {
 	conf := &corev1.ConfigMap{}
 	if err := s.cache.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
@@ -66,7 +66,7 @@ func (s *SchedulerConf) Obstacles(ctx context.Context) ([]string, error) {
 	return gang.Obstacles(conf.Data), nil
 }
 
-// Changes tells a controller when the configuration changes.
+// Changes is a source that wakes a controller when the configuration changes.
 func (s *SchedulerConf) Changes(h handler.EventHandler) source.Source {
 	return source.Kind[client.Object](s.cache, &corev1.ConfigMap{}, h)
 }

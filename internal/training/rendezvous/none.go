@@ -25,7 +25,7 @@ func HostsName(job string) string { return job + "-hosts" }
 // ShortHost is the name of worker i within its namespace, as Volcano's hosts files have it.
 func ShortHost(job string, i int32) string { return WorkerName(job, i) + "." + ServiceName(job) }
 
-// Hosts is the content of that ConfigMap for workers of rising indices, the first of which is 0. Files: hosts has one host per
+// Hosts is the content of that ConfigMap for workers of rising indices from 0 on. Files: hosts has one host per
 // line, hostfile the same with Open MPI's slots, master.host and worker.host are Volcano's. The other keys become variables.
 func Hosts(job string, indices []int32, slots func(i int32) int64) map[string]string {
 	names, lines := make([]string, len(indices)), &strings.Builder{}

@@ -63,7 +63,7 @@ func checkTemplate(spec *corev1.PodSpec, tier config.Tier) field.ErrorList {
 	return found
 }
 
-// Say writes the first of the errors, of which there must be one, and counts the others. It ends without a full stop.
+// Say writes the first of the errors and counts the others. There must be at least one. It ends without a full stop.
 func Say(found field.ErrorList) string {
 	said := found[0].Error()
 	if more := len(found) - 1; more > 0 {
