@@ -179,7 +179,7 @@ vuln: ## Look for known vulnerabilities in the code that the operator runs, in t
 run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags; ALLOW_LOCAL_STORES.
 	@$(call build,tideline,.)
 	$(if $(ALLOW_LOCAL_STORES),mkdir -p '$(ALLOW_LOCAL_STORES)')
-	exec $(BIN)/tideline --webhooks=false \
+	exec $(BIN)/tideline run --webhooks=false \
 		$(if $(ALLOW_LOCAL_STORES),--allow-local-stores="$$(cd '$(ALLOW_LOCAL_STORES)' && pwd)") $(ARGS)
 
 .PHONY: docker-build

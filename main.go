@@ -1,27 +1,20 @@
 // Tideline is a Kubernetes operator for machine-learning training clusters scheduled by Volcano.
 //
-// `tideline --config FILE` runs the operator; `tideline doctor` tells whether a cluster is set up for it; `tideline convert
-// -f FILE` turns PyTorchJobs of training-operator into ElasticTrainingJobs on standard output, and says on standard error what it
-// could not carry over (-f - reads standard input; several -f may be given); `tideline approve NAMESPACE/NAME` approves that a
-// job runs in its tier; `tideline sizing NAMESPACE/TASK` tells, in the operator's pod, what a task was seen using and what
-// follows from that; `tideline why NAMESPACE/NAME --at TIME` tells, in the same place, what a job was doing then and why;
-// `tideline version` tells what it was built from.
+// `tideline run` runs the operator; what the other commands do, `tideline` alone says.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 	_ "time/tzdata" // for the time zones of schedules: the image has none
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +24,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -46,6 +38,7 @@ import (
 	"github.com/tideline-io/tideline/controllers/mergejob"
 	"github.com/tideline-io/tideline/controllers/resourcequotaprofile"
 	"github.com/tideline-io/tideline/internal/capacity/arbiter"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/approve"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/internal/cli/doctor"
@@ -70,64 +63,67 @@ var (
 )
 
 func main() {
-	command := ""
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		command = os.Args[1]
-		os.Args = slices.Delete(os.Args, 1, 2)
-	}
-	switch command {
-	case "":
-		os.Exit(operate(ctrl.SetupSignalHandler()))
-	case "approve":
-		os.Exit(approve.Run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, func() (client.Client, error) {
-			_, c, err := connect(approve.Timeout)
-			return c, err
-		}))
-	case "convert":
-		os.Exit(convert.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	case "doctor":
-		os.Exit(examine(ctrl.SetupSignalHandler()))
-	case "sizing":
-		os.Exit(why.Sizing(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
-	case "why":
-		os.Exit(why.Why(ctrl.SetupSignalHandler(), os.Args[1:], os.Stdout, os.Stderr, recorder.OpenLedger, time.Now()))
-	case "version":
-		fmt.Println(versionLine())
-		return
-	}
-	fmt.Fprintf(os.Stderr, "There is no command %q: leave it out to run the operator, or use approve, convert, doctor, sizing, "+
-		"version or why.\n", command)
-	os.Exit(exitUsage)
+	connection := cli.NewConnection(newScheme)
+	root := cli.Root(os.Args[0], runCommand(connection), why.Command(connection, recorder.OpenLedger, time.Now),
+		approve.Command(connection), convert.Command(), why.Sizing(connection, recorder.OpenLedger, time.Now),
+		doctor.Command(connection), versionCommand())
+	os.Exit(cli.Execute(ctrl.SetupSignalHandler(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Exit codes, beside 0. That of a wrong use is the one of package flag.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-)
+// runCommand is `tideline run`: it runs the operator.
+func runCommand(connection *cli.Connection) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the operator",
+		Long: `Runs the operator until it is told to end (SIGTERM, Ctrl-C). It is configured by a file, and by flags, which go before the file.
 
-// configure reads the configuration: flags go before the file, and the file before defaults. Its error is for people. A wrong use
-// ends the program, as package flag does.
-func configure() (*config.Configuration, error) {
-	cfg := config.Defaults()
-	file := flag.String("config", "",
-		"`FILE` with the operator's configuration (docs/configuration.md); flags that are given go before it")
-	cfg.AddFlags(flag.CommandLine)
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "%q is no flag: flags begin with --, and a value follows its flag after =\n", flag.Arg(0))
-		os.Exit(exitUsage)
+Exit code: 0 when it was told to end; 1 when it cannot run; 2 when the command is wrong.`,
+		Example: `  tideline run --config configuration.yaml
+  tideline run --webhooks=false --health-probe-bind-address=127.0.0.1:0    # outside the cluster`,
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	if *file != "" {
-		content, err := os.ReadFile(*file)
+	configure := cli.AddConfiguration(cmd)
+	connection.AddFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := configure()
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the configuration (--config): %w", err)
+			cli.Tell(cmd.ErrOrStderr(), err.Error()+"\n")
+			return cli.Exit(cli.ExitFailed)
 		}
-		if cfg, err = config.Load(*file, content); err != nil {
-			return nil, err
+		log := newLog(cfg.Log, cmd.ErrOrStderr())
+		if err := run(cmd.Context(), connection, cfg, log); err != nil {
+			log.Error(err, "The operator ends")
+			return cli.Exit(cli.ExitFailed)
 		}
+		return nil
 	}
-	return cfg, cfg.Override(flag.CommandLine)
+	return cli.ForClusters(cmd)
+}
+
+// versionCommand is `tideline version`: what this program was built from and by.
+func versionCommand() *cobra.Command {
+	var output cli.Output
+	cmd := &cobra.Command{
+		Use:               "version",
+		Short:             "Say what the program was built from",
+		Example:           "  tideline version",
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output.JSON() {
+				return cli.PrintJSON(cmd.OutOrStdout(), map[string]string{
+					"version": version, "commit": commit, "date": date, "goVersion": runtime.Version(),
+					"platform": runtime.GOOS + "/" + runtime.GOARCH,
+				})
+			}
+			cli.Tell(cmd.OutOrStdout(), fmt.Sprintf("tideline %s (commit %s of %s; %s %s/%s)\n",
+				version, commit, date, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+			return nil
+		},
+	}
+	output.AddFlag(cmd)
+	return cmd
 }
 
 // newLog returns the log, which all libraries share from now on.
@@ -150,25 +146,11 @@ func newLog(c config.Log, to io.Writer) logr.Logger {
 	return log
 }
 
-// operate is `tideline`: it runs the operator.
-func operate(ctx context.Context) int {
-	cfg, err := configure()
+// run runs the operator until the context ends.
+func run(ctx context.Context, connection *cli.Connection, cfg *config.Configuration, log logr.Logger) error {
+	cluster, err := connection.Config()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return exitFailed
-	}
-	log := newLog(cfg.Log, os.Stderr)
-	if err := run(ctx, cfg, log); err != nil {
-		log.Error(err, "The operator ends")
-		return exitFailed
-	}
-	return 0
-}
-
-func run(ctx context.Context, cfg *config.Configuration, log logr.Logger) error {
-	cluster, err := ctrl.GetConfig()
-	if err != nil {
-		return fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
+		return err
 	}
 	namespace := kube.OwnNamespace(rbac.Namespace)
 	mgr, err := newManager(cluster, cfg, namespace, log)
@@ -358,35 +340,6 @@ func metricsOptions(m config.Metrics) metricsserver.Options {
 	return served
 }
 
-// examine is `tideline doctor`.
-func examine(ctx context.Context) int {
-	cfg, err := configure()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return doctor.ExitNotExamined
-	}
-	newLog(cfg.Log, os.Stderr)
-	return doctor.Run(ctx, cfg, os.Stdout, os.Stderr, func() (*rest.Config, client.Client, error) { return connect(doctor.Timeout) })
-}
-
-// connect connects to the cluster as whoever runs the program; no request takes longer than the timeout.
-func connect(timeout time.Duration) (*rest.Config, client.Client, error) {
-	cluster, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, nil, fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
-	}
-	cluster.Timeout = timeout
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := client.New(cluster, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
-	}
-	return cluster, c, nil
-}
-
 func newScheme() (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
@@ -395,10 +348,4 @@ func newScheme() (*k8sruntime.Scheme, error) {
 		}
 	}
 	return scheme, nil
-}
-
-// versionLine is `tideline version`: what this program was built from and by.
-func versionLine() string {
-	return fmt.Sprintf("tideline %s (commit %s of %s; %s %s/%s)",
-		version, commit, date, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -81,6 +81,7 @@ func TestWhatUsersWriteForgesNoLineOfTheLog(t *testing.T) {
 func TestWrongStartsEndInWords(t *testing.T) {
 	const wrong = "wrong.yaml: log.fromat is not a field: there may be format, level.\n" +
 		"wrong.yaml: clientBurst is 3: it must be 0 where clientQPS is 0, without a limit: leave it out, or set clientQPS.\n"
+	const former = "Warning: flags without a command run the operator in this version only; write: tideline run\n"
 	folder := t.TempDir()
 	for name, content := range map[string]string{
 		"right.yaml": "log: {level: info}\n", "debug.yaml": "log: {level: debug, format: text}\n",
@@ -95,15 +96,21 @@ func TestWrongStartsEndInWords(t *testing.T) {
 		arguments, says string
 		code            int
 	}{
-		{"--config=wrong.yaml", wrong, 1},
+		{"run --config=wrong.yaml", wrong, 1},
+		{"--config=wrong.yaml", former + wrong, 1},
+		{"-config wrong.yaml", former + wrong, 1},
 		{"doctor --config=wrong.yaml", wrong, 2},
-		{"--config=none.yaml", "cannot read the configuration (--config): open none.yaml: no such file or directory\n", 1},
-		{"--config=right.yaml --webhook-certs=olm",
+		{"run --config=none.yaml", "cannot read the operator's configuration (--config): open none.yaml: no such file or directory\n", 1},
+		{"run --config=right.yaml --webhook-certs=olm",
 			"--webhook-certs: webhooks.certificates.mode is \"olm\": it must be rotate or files.\n", 1},
-		{"docter", "There is no command \"docter\": leave it out to run the operator, or use approve, convert, doctor, sizing, " +
-			"version or why.\n", 2},
-		{"approve ctr", "tideline approve: name the job as NAMESPACE/NAME; -h says more\n", 2},
-		{"--webhooks false", "\"false\" is no flag: flags begin with --, and a value follows its flag after =\n", 2},
+		{"docter", "tideline: there is no command \"docter\"; did you mean doctor?; -h says more\n", 2},
+		{"mend", "tideline: there is no command \"mend\"; -h says more\n", 2},
+		{"--webhook=false", "tideline: unknown flag: --webhook; flags stand behind a command; -h says more\n", 2},
+		{"approve", "tideline approve: name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME; -h says more\n", 2},
+		{"run --webhooks false", "tideline run: \"false\" is no flag: flags begin with --, and a value follows its flag after =; -h " +
+			"says more\n", 2},
+		{"run --resync-period=1ms", "tideline run: invalid argument \"1ms\" for \"--resync-period\" flag: it must be a number of whole " +
+			"seconds, at most 604800 s; -h says more\n", 2},
 	} {
 		said, code := tideline(t, folder, strings.Fields(c.arguments)...)
 		g := NewWithT(t)
@@ -112,12 +119,12 @@ func TestWrongStartsEndInWords(t *testing.T) {
 	}
 
 	g := NewWithT(t)
-	said, code := tideline(t, folder, "--config=right.yaml")
+	said, code := tideline(t, folder, "run", "--config=right.yaml")
 	g.Expect(code).To(Equal(1))
 	g.Expect(strings.Count(said, "\n")).To(Equal(1), said)
 	g.Expect(said).To(And(HavePrefix(`{"level":"error"`), ContainSubstring(`find a cluster (set KUBECONFIG, or run in one)`),
 		Not(ContainSubstring("stacktrace"))))
-	said, _ = tideline(t, folder, "--config=debug.yaml")
+	said, _ = tideline(t, folder, "run", "--config=debug.yaml")
 	g.Expect(said).To(ContainSubstring("ERROR\tThe operator ends"), "the log is as the file says")
 }
 

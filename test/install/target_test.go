@@ -100,7 +100,8 @@ func (t *target) launch(ctx context.Context, in installation, name, address stri
 		"the operator has a token")
 	operator := testutil.NewOperator(testutil.OperatorOptions{
 		Program: in.version.Program, Kubeconfig: kubeconfig, Log: filepath.Join(t.dir, name+".log"),
-		Kinds: in.kinds(),
+		Kinds:  in.kinds(),
+		Former: in.former,
 		Args: slices.Concat(in.arguments, []string{
 			"--leader-election-namespace=" + testutil.OperatorNamespace, "--webhooks", "--webhook-bind-address=" + address,
 		}),

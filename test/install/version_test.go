@@ -39,7 +39,8 @@ func build(ctx context.Context, folder string) version {
 type installation struct {
 	version   version
 	objects   []*unstructured.Unstructured
-	arguments []string // of the operator
+	arguments []string // of the operator, without its command
+	former    bool     // where the version has no command
 }
 
 // kinds are those of the version, in lower case.
@@ -72,7 +73,12 @@ func (v version) render(ctx context.Context, components ...string) installation 
 	kustomize := strings.TrimSpace(string(output(ctx, nil, nil, filepath.Join(thisRoot, "test", "tools", "build.sh"), "kustomize")))
 	objects, err := testutil.ParseObjects(output(ctx, nil, nil, kustomize, "build", own))
 	Expect(err).NotTo(HaveOccurred(), "kustomize makes YAML")
-	return installation{v, objects, arguments(objects)}
+	args := arguments(objects)
+	former := args[0] != "run"
+	if !former {
+		args = args[1:]
+	}
+	return installation{v, objects, args, former}
 }
 
 // arguments are those of the operator's Deployment, with paths of files that were written instead of mounted.

@@ -71,6 +71,8 @@ func newProcess(ctx context.Context, c client.Client, dir string) *process {
 	p.webhooks, err = testutil.FreeAddress(ctx)
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 	p.probe = "http://" + probes + container.ReadinessProbe.HTTPGet.Path
+	args, named := strings.CutPrefix(args, "run\n")
+	Expect(named).To(BeTrue(), "the pod says which command runs")
 	p.options.Args = append(strings.Split(args, "\n"),
 		"--webhook-cert-dir="+certificates,
 		"--webhook-bind-address="+p.webhooks,

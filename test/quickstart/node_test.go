@@ -99,7 +99,8 @@ func (n *node) start(ctx context.Context, pod *corev1.Pod) {
 	if n.operator != nil {
 		Expect(n.operator.Stop()).To(Succeed(), "the operator of the former pod ends")
 	}
-	args := n.mount(ctx, pod, slices.Clone(pod.Spec.Containers[0].Args))
+	Expect(pod.Spec.Containers[0].Args[0]).To(Equal("run"), "its Deployment names the command")
+	args := n.mount(ctx, pod, slices.Clone(pod.Spec.Containers[0].Args[1:]))
 	address, err := testutil.FreeAddress(ctx)
 	Expect(err).NotTo(HaveOccurred(), "there is a port for the webhooks")
 	_, port, err := net.SplitHostPort(address)

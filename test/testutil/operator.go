@@ -25,6 +25,8 @@ type OperatorOptions struct {
 	Log string
 	// Args are further flags; a flag given twice counts as given last.
 	Args []string
+	// Former starts a version that had no command `run`.
+	Former bool
 	// Env are further variables, as NAME=value.
 	Env []string
 	// Kinds that it reconciles, in lower case. Default: all of this version.
@@ -42,9 +44,10 @@ type Operator struct {
 }
 
 // Defaults of every suite: no ports and no webhooks, so that operators run side by side, and a forced look at every object every
-// few seconds, which must not cause a write.
+// few seconds, which must not cause a write. No Lease either: one that is killed would keep the next waiting for 15 s. Suites
+// about leaders turn it on again.
 var operatorFlags = []string{
-	"--health-probe-bind-address=0", "--metrics-bind-address=0", "--webhooks=false", "--resync-period=5s",
+	"--health-probe-bind-address=0", "--metrics-bind-address=0", "--webhooks=false", "--resync-period=5s", "--leader-elect=false",
 }
 
 // BuildOperator builds the operator with the race detector into dir, and returns the program's path. Without a C compiler,
@@ -112,7 +115,11 @@ func (o *Operator) Launch(ctx context.Context) error {
 	if o.options.Bare {
 		flags, env = nil, nil
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), o.options.Program, slices.Concat(flags, o.options.Args)...)
+	command := []string{"run"}
+	if o.options.Former {
+		command = nil
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), o.options.Program, slices.Concat(command, flags, o.options.Args)...)
 	cmd.Env = slices.Concat(env, []string{"KUBECONFIG=" + o.options.Kubeconfig}, o.options.Env)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := start(cmd)

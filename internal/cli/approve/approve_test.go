@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/quota/approval"
 )
 
@@ -114,10 +117,24 @@ func TestApprove(t *testing.T) {
 		"without webhooks": {cluster: cluster{jobs: []client.Object{training()}, off: true}, args: "ads/ctr", code: 1,
 			complains: "ads/ctr is not approved: no webhook recorded it, and without webhooks no approval counts: have them installed " +
 				"(config/webhook), and the operator run with them\n"},
-		"no namespace": {args: "ctr", code: 2, complains: "tideline approve: name the job as NAMESPACE/NAME" + help},
-		"nothing":      {code: 2, complains: "tideline approve: name the job as NAMESPACE/NAME" + help},
+		"by flag": {cluster: jobs(training()), args: "ctr -n ads", prints: aJob + "2026-11-25T12:00:00Z.\n"},
+		"for programs": {cluster: jobs(training()), args: "ctr -n ads -o json", prints: `{
+  "kind": "ElasticTrainingJob",
+  "namespace": "ads",
+  "name": "ctr",
+  "tier": "main-traffic",
+  "profile": "team-ads",
+  "by": "bob@example.com",
+  "until": "2026-11-25T12:00:00Z"
+}
+`},
+		"two namespaces": {args: "ads/ctr -n dev", code: 2,
+			complains: `tideline approve: "ads/ctr" is in another namespace than -n dev: leave one out` + help},
+		"no name": {args: "ads/", code: 2,
+			complains: `tideline approve: "ads/": name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME` + help},
+		"nothing": {code: 2, complains: "tideline approve: name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME" + help},
 		"two": {args: "ads/a ads/b", code: 2,
-			complains: "tideline approve: \"ads/b\" is too much: one job is approved at a time" + help},
+			complains: "tideline approve: \"ads/b\" is too much: name one job at a time" + help},
 		"another kind": {args: "ads/a --kind pod", code: 2, complains: "tideline approve: --kind \"pod\": it is job or merge" + help},
 		"for ever": {args: "ads/a --for ever", code: 2,
 			complains: "tideline approve: --for \"ever\": it is not a duration from 1m to " +
@@ -127,7 +144,7 @@ func TestApprove(t *testing.T) {
 			g := NewWithT(t)
 			var stdout, stderr bytes.Buffer
 			connected := c.cluster.client(t)
-			code := Run(t.Context(), strings.Fields(c.args), &stdout, &stderr, func() (client.Client, error) { return connected, nil })
+			code := run(t, cli.Connected(connected), strings.Fields(c.args), &stdout, &stderr)
 			g.Expect(stdout.String()).To(Equal(c.prints))
 			g.Expect(stderr.String()).To(Equal(c.complains))
 			g.Expect(code).To(Equal(c.code))
@@ -139,17 +156,25 @@ func TestApprove(t *testing.T) {
 	}
 }
 
+// run runs `tideline approve`.
+func run(t *testing.T, connection *cli.Connection, args []string, stdout, stderr *bytes.Buffer) int {
+	t.Helper()
+	root := cli.Root("tideline", Command(connection))
+	return cli.Execute(t.Context(), root, slices.Concat([]string{"approve"}, args), nil, stdout, stderr)
+}
+
 func TestHelpAndWrongFlagsAreSaidOnce(t *testing.T) {
 	g := NewWithT(t)
-	nobody := func() (client.Client, error) { return nil, errors.New("no cluster") }
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	nowhere := cli.NewConnection(nil)
 	var stdout, stderr bytes.Buffer
-	g.Expect(Run(t.Context(), []string{"-h"}, &stdout, &stderr, nobody)).To(Equal(0))
-	g.Expect(stderr.String()).To(HavePrefix("Usage: tideline approve NAMESPACE/NAME"))
+	g.Expect(run(t, nowhere, []string{"-h"}, &stdout, &stderr)).To(Equal(0))
+	g.Expect(stdout.String()).To(And(ContainSubstring("Usage:\n  tideline approve JOB [flags]\n"), ContainSubstring("--for duration")))
+	stdout.Reset()
+	g.Expect(run(t, nowhere, []string{"ads/ctr", "--until=noon"}, &stdout, &stderr)).To(Equal(2))
+	g.Expect(stderr.String()).To(Equal("tideline approve: unknown flag: --until; -h says more\n"))
 	stderr.Reset()
-	g.Expect(Run(t.Context(), []string{"ads/ctr", "--until=noon"}, &stdout, &stderr, nobody)).To(Equal(2))
-	g.Expect(strings.Count(stderr.String(), "not defined: -until")).To(Equal(1))
-	stderr.Reset()
-	g.Expect(Run(t.Context(), []string{"ads/ctr"}, &stdout, &stderr, nobody)).To(Equal(1))
-	g.Expect(stderr.String()).To(Equal("tideline approve: no cluster\n"))
+	g.Expect(run(t, nowhere, []string{"ads/ctr"}, &stdout, &stderr)).To(Equal(1))
+	g.Expect(stderr.String()).To(HavePrefix("tideline approve: find a cluster (set KUBECONFIG, or run in one): "))
 	g.Expect(stdout.String()).To(BeEmpty())
 }

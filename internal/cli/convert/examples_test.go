@@ -116,7 +116,7 @@ func TestExamples(t *testing.T) {
 func golden(t *testing.T, name string, content []byte, object *v1alpha1.ElasticTrainingJob) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := Run([]string{"-f", "-"}, bytes.NewReader(content), &stdout, &stderr); code != 0 {
+	if code := run(bytes.NewReader(content), &stdout, &stderr, "-f", "-"); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	read := &v1alpha1.ElasticTrainingJob{}

@@ -220,7 +220,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte("{\"apiVersion\":\"kubeflow.org/v1\",\"kind\":\"PyTorchJob\",\"spec\":{\"elasticPolicy\":{}}}"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var stdout, stderr strings.Builder
-		if code := Run([]string{"-f", "-"}, strings.NewReader(string(in)), &stdout, &stderr); code != 0 && stderr.Len() == 0 {
+		if code := run(strings.NewReader(string(in)), &stdout, &stderr, "-f", "-"); code != 0 && stderr.Len() == 0 {
 			t.Errorf("exit code %d without a word about %q", code, in)
 		}
 		if stdout.Len() == 0 && stderr.Len() == 0 {

@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,61 +21,50 @@ import (
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
 	"github.com/tideline-io/tideline/config/crd"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/specvalidation"
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// Exit codes of `tideline convert`, beside 0 for documents that were all converted.
-const (
-	exitNotConverted = 1
-	exitUsage        = 2
-)
-
-const usage = `Usage: tideline convert -f FILE...
-
-Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and prints ElasticTrainingJobs. What could not be
+const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and prints ElasticTrainingJobs. What could not be
 carried over, or means something else now, is said on standard error, one line each. Files may hold several documents, and
 lists as kubectl prints them. Nothing is read from, or written to, a cluster.
 
 Exit code: 0 when every document was converted; 1 when one was not, or when the API server will refuse the result; 2 when
-the command is wrong.
+the command is wrong.`
 
-`
-
-// Run is `tideline convert`: args are what follows the word convert. It prints ElasticTrainingJobs on stdout and notes on stderr,
-// and returns the exit code.
-func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Command is `tideline convert`. It prints ElasticTrainingJobs on standard output, and notes on standard error.
+func Command() *cobra.Command {
 	var files []string
-	flags := flag.NewFlagSet("tideline convert", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		tell(stderr, usage)
-		flags.PrintDefaults()
+	cmd := &cobra.Command{
+		Use:   "convert -f FILE...",
+		Short: "Convert PyTorchJobs into ElasticTrainingJobs",
+		Long:  long,
+		Example: `  tideline convert -f pytorchjob.yaml > job.yaml
+  kubectl get pytorchjobs -o yaml | tideline convert -f -`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(files) == 0 || len(args) > 0 {
+				return cli.Usagef("give files by -f FILE, or -f - for standard input")
+			}
+			rules, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
+			if err != nil {
+				return err
+			}
+			p := &printer{rules: rules, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+			for _, file := range files {
+				p.file(file, cmd.InOrStdin())
+			}
+			if p.incomplete {
+				return cli.Exit(cli.ExitFailed)
+			}
+			return nil
+		},
 	}
-	flags.Func("f", "`file` with PyTorchJobs, in YAML or JSON; - is standard input; may be given several times",
-		func(file string) error { files = append(files, file); return nil })
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return exitUsage
-	}
-	if len(files) == 0 || flags.NArg() > 0 {
-		tell(stderr, "tideline convert: give files by -f FILE, or -f - for standard input; -h says more\n")
-		return exitUsage
-	}
-	rules, err := specvalidation.New(crd.ElasticTrainingJob, v1alpha1.GroupVersion.Version)
-	if err != nil {
-		tell(stderr, "tideline convert: "+err.Error()+"\n")
-		return exitNotConverted
-	}
-	p := &printer{rules: rules, stdout: stdout, stderr: stderr}
-	for _, file := range files {
-		p.file(file, stdin)
-	}
-	if p.incomplete {
-		return exitNotConverted
-	}
-	return 0
+	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"`file` with PyTorchJobs, in YAML or JSON; - is standard input; may be given several times")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+	return cli.ForJobs(cmd)
 }
 
 // printer converts documents and prints what becomes of them.
@@ -89,11 +78,8 @@ type printer struct {
 
 // say prints a line about a document. Names in it are a user's, and may neither break the line nor steer a terminal.
 func (p *printer) say(where, what string) {
-	tell(p.stderr, text.Line(where+": "+what)+"\n")
+	cli.Tell(p.stderr, text.Line(where+": "+what)+"\n")
 }
-
-// tell writes to standard error. When that fails, nobody is left who could be told.
-func tell(stderr io.Writer, words string) { _, _ = io.WriteString(stderr, words) }
 
 // fail prints why a document was not converted.
 func (p *printer) fail(where, why string) {

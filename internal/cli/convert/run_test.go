@@ -2,10 +2,13 @@ package convert
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -15,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cli"
 )
 
 // document is a PyTorchJob as people write it.
@@ -83,6 +87,12 @@ const (
 	service   = "apiVersion: v1\nkind: Service\nmetadata:\n  name: etcd\n"
 )
 
+// run runs `tideline convert`.
+func run(in io.Reader, stdout, stderr io.Writer, args ...string) int {
+	root := cli.Root("tideline", Command())
+	return cli.Execute(context.Background(), root, slices.Concat([]string{"convert"}, args), in, stdout, stderr)
+}
+
 func TestRun(t *testing.T) {
 	listed := strings.ReplaceAll("\n"+document("b"), "\n", "\n  ")
 	list := func(apiVersion, kind string) string {
@@ -147,7 +157,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			code := Run([]string{"-f", "-"}, strings.NewReader(c.in), &stdout, &stderr)
+			code := run(strings.NewReader(c.in), &stdout, &stderr, "-f", "-")
 			if code != c.code {
 				t.Errorf("exit code %d, want %d", code, c.code)
 			}
@@ -170,7 +180,7 @@ func TestRunReadsFiles(t *testing.T) {
 	}
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	var stdout, stderr bytes.Buffer
-	code := Run([]string{"-f", a, "-f", missing, "-f", b}, strings.NewReader(""), &stdout, &stderr)
+	code := run(strings.NewReader(""), &stdout, &stderr, "-f", a, "-f", missing, "-f", b)
 	want := limited(a+": PyTorchJob a") + missing + ": not converted: open " + missing + ": no such file or directory\n" +
 		limited(b+": PyTorchJob b")
 	if code != 1 || stdout.String() != converted("a")+"---\n"+converted("b") || stderr.String() != want {
@@ -187,11 +197,10 @@ func TestRunSaysHowItIsUsed(t *testing.T) {
 		{nil, "give files by -f FILE", 2},
 		{[]string{"a.yaml"}, "give files by -f FILE", 2},
 		{[]string{"-f", "-", "a.yaml"}, "give files by -f FILE", 2},
-		{[]string{"-x"}, "flag provided but not defined: -x", 2},
-		{[]string{"-h"}, "Usage: tideline convert -f FILE...", 0},
+		{[]string{"-x"}, "unknown shorthand flag: 'x' in -x", 2},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := Run(c.args, strings.NewReader(document("a")), &stdout, &stderr); code != c.code || stdout.Len() > 0 ||
+		if code := run(strings.NewReader(document("a")), &stdout, &stderr, c.args...); code != c.code || stdout.Len() > 0 ||
 			!strings.Contains(stderr.String(), c.says) {
 			t.Errorf("%q: exit code %d, want %d; prints %q, says %q", c.args, code, c.code, &stdout, &stderr)
 		}
@@ -205,12 +214,12 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestRunSaysWhatItCouldNotReadOrWrite(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := Run([]string{"-f", "-"}, strings.NewReader(document("a")), full{}, &stderr)
+	code := run(strings.NewReader(document("a")), full{}, &stderr, "-f", "-")
 	if want := "PyTorchJob a: not converted: no space left\n"; code != 1 || !strings.HasSuffix(stderr.String(), want) {
 		t.Errorf("exit code %d, says %q", code, &stderr)
 	}
 	stderr.Reset()
-	code = Run([]string{"-f", "-"}, iotest.ErrReader(errors.New("no more")), &stdout, &stderr)
+	code = run(iotest.ErrReader(errors.New("no more")), &stdout, &stderr, "-f", "-")
 	if want := stdinPath + ": not converted: no more\n"; code != 1 || stderr.String() != want {
 		t.Errorf("exit code %d, says %q", code, &stderr)
 	}
@@ -262,7 +271,7 @@ func TestPageShowsWhatIsPrinted(t *testing.T) {
 		t.Fatalf("the page shows %d blocks, want commands, a PyTorchJob, an ElasticTrainingJob and notes", len(blocks))
 	}
 	var stdout, stderr bytes.Buffer
-	Run([]string{"-f", "-"}, strings.NewReader(blocks[1][2]), &stdout, &stderr)
+	run(strings.NewReader(blocks[1][2]), &stdout, &stderr, "-f", "-")
 	notes := strings.ReplaceAll(stderr.String(), stdinPath+":", "pytorchjob.yaml:")
 	if stdout.String() != blocks[2][2] || notes != blocks[3][2] {
 		t.Errorf("prints\n%s\nand says\n%s", &stdout, notes)

@@ -3,51 +3,73 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/config"
 )
 
-// Exit codes, beside 0 for a cluster that is set up.
-const (
-	ExitFindings    = 1
-	ExitNotExamined = 2
-)
+// exitNotExamined is the exit code where the cluster could not be asked.
+const exitNotExamined = 2
 
 // Timeout bounds each request.
 const Timeout = 10 * time.Second
 
-// Run is `tideline doctor`: it prints on out what it finds about the cluster, and what to do. Why it could not look goes to errs.
-func Run(
-	ctx context.Context, cfg *config.Configuration, out, errs io.Writer, connect func() (*rest.Config, client.Client, error),
-) int {
-	findings, err := diagnose(ctx, cfg, connect)
-	if err != nil {
-		_, _ = fmt.Fprintln(errs, "Cannot examine the cluster:", err)
-		return ExitNotExamined
+const long = `Says on one screen what of the cluster is misconfigured, and how to mend it. It asks as the user of your kubeconfig, and changes
+nothing.
+
+Exit code: 0 for a cluster that is set up; 1 when something is to be mended; 2 when the cluster cannot be asked, or the command or
+the configuration is wrong.`
+
+// Command is `tideline doctor`.
+func Command(connection *cli.Connection) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what of the cluster is misconfigured, and how to mend it",
+		Long:  long,
+		Example: `  tideline doctor
+  tideline doctor --context staging --config configuration.yaml`,
+		Args:              cli.NoArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := cli.ReadConfiguration(file)
+			if err != nil {
+				cli.Tell(cmd.ErrOrStderr(), err.Error()+"\n")
+				return cli.Exit(exitNotExamined)
+			}
+			findings, err := diagnose(cmd.Context(), cfg, connection)
+			if err != nil {
+				cli.Tell(cmd.ErrOrStderr(), "Cannot examine the cluster: "+err.Error()+"\n")
+				return cli.Exit(exitNotExamined)
+			}
+			if wrong, err := Print(cmd.OutOrStdout(), findings); err != nil {
+				return cli.Exit(exitNotExamined)
+			} else if wrong > 0 {
+				return cli.Exit(cli.ExitFailed)
+			}
+			return nil
+		},
 	}
-	wrong, err := Print(out, findings)
-	switch {
-	case err != nil:
-		return ExitNotExamined
-	case wrong > 0:
-		return ExitFindings
-	}
-	return 0
+	cmd.Flags().StringVar(&file, "config", "",
+		"`FILE` with the operator's configuration (docs/configuration.md), whose tiers and pools are looked for")
+	connection.AddFlags(cmd)
+	return cli.ForClusters(cmd)
 }
 
-func diagnose(
-	ctx context.Context, cfg *config.Configuration, connect func() (*rest.Config, client.Client, error),
-) ([]Finding, error) {
-	cluster, c, err := connect()
+func diagnose(ctx context.Context, cfg *config.Configuration, connection *cli.Connection) ([]Finding, error) {
+	cluster, err := connection.Config()
 	if err != nil {
 		return nil, err
 	}
+	c, err := connection.Client(Timeout)
+	if err != nil {
+		return nil, err
+	}
+	cluster.Timeout = Timeout
 	d, err := discovery.NewDiscoveryClientForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)

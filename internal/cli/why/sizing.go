@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -14,60 +12,69 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-const usage = `Usage: tideline sizing NAMESPACE/TASK [--kind job|merge] [--tier NAME] [--days 7] --config FILE
+const sizingLong = `Prints what a task was seen using, a day a line, and what its containers should request by that, with the formula. It reads the
+ledger that the configuration names, so it runs where the operator runs. What became of one job is in its status: kubectl get etj
+NAME -o yaml, status.sizing.
 
-Prints what a task was seen using, a day a line, and what its containers should request by that, with the formula. It reads the
-ledger that the configuration names, so it runs where the operator runs:
-
-  kubectl exec -n tideline-system deploy/tideline-controller-manager -- /tideline sizing ads/ctr
-
-What became of one job is in its status: kubectl get etj NAME -o yaml, status.sizing.
-
-Exit code: 0 when something is known; 1 when nothing is, or the ledger cannot be read; 2 when the command is wrong.
-
-`
+Exit code: 0 when something is known; 1 when nothing is, or the ledger cannot be read; 2 when the command is wrong.`
 
 // question is what the command was asked.
 type question struct {
 	namespace, task, kind, tier, config string
 	days                                int
+	output                              cli.Output
 }
 
-// Sizing is `tideline sizing`: args are what follows the word sizing. It prints the answer on stdout, and returns the exit code.
-func Sizing(ctx context.Context, args []string, stdout, stderr io.Writer, open Open, now time.Time) int {
-	q, err := parse(args, stderr)
-	return answer(ctx, "tideline sizing", err, stderr, func(ctx context.Context) error { return q.answer(ctx, stdout, open, now) })
-}
-
-func parse(args []string, stderr io.Writer) (question, error) {
-	q, kind := question{}, ""
-	flags := flag.NewFlagSet("tideline sizing", flag.ContinueOnError)
-	flags.StringVar(&kind, "kind", "job", "`kind` of the task's jobs: job or merge")
-	flags.StringVar(&q.tier, "tier", "", "`name` of a tier; by default all")
-	flags.IntVar(&q.days, "days", 7, "`number` of days back, from 1 to 28")
-	flags.StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration")
-	name, err := read(flags, args, usage, stderr)
-	if err != nil {
-		return q, err
+// Sizing is `tideline sizing`. Clock says the present, by which days are counted.
+func Sizing(connection *cli.Connection, open Open, clock func() time.Time) *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use:   "sizing TASK",
+		Short: "Say what a task used, and what its containers should request",
+		Long:  sizingLong,
+		Example: `  kubectl exec -n tideline-system deploy/tideline-controller-manager -- /tideline sizing ads/ctr
+  tideline sizing ctr -n ads --tier small-traffic --config configuration.yaml`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := q.parse(connection, args); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return q.answer(ctx, cmd.OutOrStdout(), open, clock())
+		},
 	}
-	var found bool
-	q.namespace, q.task, found = strings.Cut(name, "/")
+	cmd.Flags().StringVar(&q.kind, "kind", "job", "`kind` of the task's jobs: job or merge")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"job", "merge"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&q.tier, "tier", "", "`name` of a tier; by default all")
+	cmd.Flags().IntVar(&q.days, "days", 7, "`number` of days back, from 1 to 28")
+	cmd.Flags().StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration")
+	connection.AddNamespaceFlag(cmd)
+	q.output.AddFlag(cmd)
+	return cli.ForJobs(cmd)
+}
+
+func (q *question) parse(connection *cli.Connection, args []string) error {
+	kind := q.kind
 	q.kind = map[string]string{"job": v1alpha1.ElasticTrainingJobKind, "merge": v1alpha1.MergeJobKind}[kind]
 	switch {
-	case !found || q.namespace == "" || q.task == "":
-		return q, errors.New("name one task as NAMESPACE/TASK")
 	case q.kind == "":
-		return q, fmt.Errorf("--kind %q: it is job or merge", kind)
+		return cli.Usagef("--kind %q: it is job or merge", kind)
 	case q.days < 1 || q.days > 28:
-		return q, fmt.Errorf("--days %d: it is from 1 to 28", q.days)
+		return cli.Usagef("--days %d: it is from 1 to 28", q.days)
 	}
-	return q, nil
+	name, err := connection.Name("task", args)
+	q.namespace, q.task = name.Namespace, name.Name
+	return err
 }
 
 // answer reads the ledger and prints what it says.
@@ -85,8 +92,11 @@ func (q question) answer(ctx context.Context, to io.Writer, open Open, now time.
 		return fmt.Errorf("nothing is known of task %s of %ss in namespace %s in the last %d days: it did not run, or nobody "+
 			"collected what it used (prometheus.url)", q.task, q.kind, q.namespace, q.days)
 	}
+	if q.output.JSON() {
+		return cli.PrintJSON(to, q.forPrograms(known, tiers))
+	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	tell(w, fmt.Sprintf("Task %s of %ss in namespace %s, %d days until %s, in UTC\n", q.task, q.kind, q.namespace, q.days,
+	cli.Tell(w, fmt.Sprintf("Task %s of %ss in namespace %s, %d days until %s, in UTC\n", q.task, q.kind, q.namespace, q.days,
 		now.UTC().Format(time.RFC3339)))
 	for _, part := range slices.SortedFunc(maps.Keys(known), comparePart) {
 		if part.Container == "" {
@@ -95,7 +105,7 @@ func (q question) answer(ctx context.Context, to io.Writer, open Open, now time.
 		q.print(w, part, known[part], tiers)
 	}
 	if said := history(q.days, known).Accelerators(); said != "" {
-		tell(w, "\n"+said+"\n")
+		cli.Tell(w, "\n"+said+"\n")
 	}
 	return w.Flush()
 }
@@ -167,10 +177,10 @@ func history(days int, known map[sizing.Part]map[time.Time]sizing.Usage) sizing.
 
 // print prints a part: its days, and what follows from them by tier.
 func (q question) print(to io.Writer, part sizing.Part, byDay map[time.Time]sizing.Usage, tiers config.Tiers) {
-	tell(to, fmt.Sprintf("\n%s/%s\nDAY\tRAN\tSEEN\tCPU P50\tP95\tP99\tTHROTTLED\tMEMORY\tHELD\tOOM\n", part.Role, part.Container))
+	cli.Tell(to, fmt.Sprintf("\n%s/%s\nDAY\tRAN\tSEEN\tCPU P50\tP95\tP99\tTHROTTLED\tMEMORY\tHELD\tOOM\n", part.Role, part.Container))
 	for _, day := range slices.SortedFunc(maps.Keys(byDay), time.Time.Compare) {
 		u := byDay[day]
-		tell(to, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", day.Format(time.DateOnly),
+		cli.Tell(to, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", day.Format(time.DateOnly),
 			span(u.RunSeconds), percentage(u.SeenSeconds, u.RunSeconds),
 			processors(u, 0.5), processors(u, 0.95), processors(u, 0.99),
 			percentage(u.Throttled.Samples(), u.Throttled.Samples()+u.CPU.Samples()),
@@ -179,7 +189,7 @@ func (q question) print(to io.Writer, part sizing.Part, byDay map[time.Time]sizi
 	h := history(q.days, map[sizing.Part]map[time.Time]sizing.Usage{part: byDay})
 	for _, tier := range tiers {
 		for _, resource := range []string{sizing.CPU, sizing.Memory} {
-			tell(to, fmt.Sprintf("%s in tier %s: %s\n", resource, tier.Name, h.Estimate(part, resource, tier.Sizing).Say(resource)))
+			cli.Tell(to, fmt.Sprintf("%s in tier %s: %s\n", resource, tier.Name, h.Estimate(part, resource, tier.Sizing).Say(resource)))
 		}
 	}
 }
@@ -213,4 +223,77 @@ func memory(bytes int64) string {
 		return "-"
 	}
 	return sizing.Words(bytes, sizing.Memory)
+}
+
+// sizingAnswer is the answer for programs. Memory is in bytes, processors are in cores.
+type sizingAnswer struct {
+	Namespace string       `json:"namespace"`
+	Task      string       `json:"task"`
+	Kind      string       `json:"kind"`
+	Parts     []partAnswer `json:"parts"`
+}
+
+type partAnswer struct {
+	Role      string           `json:"role"`
+	Container string           `json:"container"`
+	Days      []dayAnswer      `json:"days"`
+	Estimates []estimateAnswer `json:"estimates"`
+}
+
+type dayAnswer struct {
+	Day             string   `json:"day"`
+	RunSeconds      int64    `json:"runSeconds"`
+	SeenSeconds     int64    `json:"seenSeconds"`
+	CPUP50          *float64 `json:"cpuP50,omitempty"`
+	CPUP95          *float64 `json:"cpuP95,omitempty"`
+	CPUP99          *float64 `json:"cpuP99,omitempty"`
+	MemoryPeakBytes int64    `json:"memoryPeakBytes"`
+	OOMKills        int64    `json:"oomKills"`
+}
+
+type estimateAnswer struct {
+	Tier     string `json:"tier"`
+	Resource string `json:"resource"`
+	// Request is what the containers should request; absent where too little is known.
+	Request string `json:"request,omitempty"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func (q question) forPrograms(known map[sizing.Part]map[time.Time]sizing.Usage, tiers config.Tiers) sizingAnswer {
+	all := sizingAnswer{Namespace: q.namespace, Task: q.task, Kind: q.kind, Parts: []partAnswer{}}
+	for _, part := range slices.SortedFunc(maps.Keys(known), comparePart) {
+		if part.Container == "" {
+			continue
+		}
+		p := partAnswer{Role: string(part.Role), Container: part.Container}
+		for _, day := range slices.SortedFunc(maps.Keys(known[part]), time.Time.Compare) {
+			u := known[part][day]
+			p.Days = append(p.Days, dayAnswer{
+				Day: day.Format(time.DateOnly), RunSeconds: u.RunSeconds, SeenSeconds: u.SeenSeconds, CPUP50: quantile(u, 0.5),
+				CPUP95: quantile(u, 0.95), CPUP99: quantile(u, 0.99), MemoryPeakBytes: u.MemoryPeak, OOMKills: int64(u.OOMKills),
+			})
+		}
+		h := history(q.days, map[sizing.Part]map[time.Time]sizing.Usage{part: known[part]})
+		for _, tier := range tiers {
+			for _, resource := range []string{sizing.CPU, sizing.Memory} {
+				e := h.Estimate(part, resource, tier.Sizing)
+				answer := estimateAnswer{Tier: tier.Name, Resource: resource, Reason: e.Reason, Message: e.Say(resource)}
+				if e.Cap > 0 {
+					answer.Request = sizing.Words(e.Cap, resource)
+				}
+				p.Estimates = append(p.Estimates, answer)
+			}
+		}
+		all.Parts = append(all.Parts, p)
+	}
+	return all
+}
+
+func quantile(u sizing.Usage, at float64) *float64 {
+	enough, known := u.Quantile(at)
+	if !known {
+		return nil
+	}
+	return &enough
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func keep(t *testing.T, days ...sizing.Usage) string {
 func ask(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Sizing(t.Context(), args, &out, &errs, open, noon)
+	code = run(t.Context(), &out, &errs, slices.Concat([]string{"sizing"}, args)...)
 	return code, out.String(), errs.String()
 }
 
@@ -88,6 +89,19 @@ memory in tier small-traffic: 8Gi peak memory over 2 of 7 days × 1.3 × 1.36 fo
 `))
 	_, said, _ = ask(t, "--config="+file, "ads/ctr")
 	g.Expect(said).To(And(ContainSubstring("cpu in tier exploratory: "), ContainSubstring("cpu in tier main-traffic: ")))
+}
+
+func TestSizingForPrograms(t *testing.T) {
+	g := NewWithT(t)
+	_, said, errs := ask(t, "ctr", "-n", "ads", "--config", keep(t, aDay(2, 8<<30)), "--tier", "small-traffic", "-o", "json")
+	g.Expect(errs).To(BeEmpty())
+	var answer sizingAnswer
+	g.Expect(json.Unmarshal([]byte(said), &answer)).To(Succeed())
+	g.Expect(answer.Parts).To(HaveLen(1))
+	part := answer.Parts[0]
+	g.Expect(part.Days).To(ContainElement(And(HaveField("Day", "2026-11-21"), HaveField("MemoryPeakBytes", int64(8<<30)))))
+	g.Expect(part.Estimates).To(HaveLen(2))
+	g.Expect(part.Estimates[0].Tier).To(Equal("small-traffic"))
 }
 
 func TestSizingOfNothing(t *testing.T) {
@@ -121,18 +135,18 @@ func TestSizingOfNothing(t *testing.T) {
 func TestWrongUse(t *testing.T) {
 	g := NewWithT(t)
 	for says, args := range map[string][]string{
-		"name one task as NAMESPACE/TASK":                     {"ctr"},
-		"name one task as NAMESPACE/TASK; -h says more":       {"ads/ctr", "ads/rank"},
-		"--kind \"pod\": it is job or merge; -h says more":    {"ads/ctr", "--kind", "pod"},
-		"--days 29: it is from 1 to 28; -h says more":         {"ads/ctr", "--days=29"},
-		"flag provided but not defined: -since; -h says more": {"--since", "1h"},
+		"name one task: NAME with -n NAMESPACE, or NAMESPACE/NAME; -h says more": {},
+		"\"ads/rank\" is too much: name one task at a time; -h says more":        {"ads/ctr", "ads/rank"},
+		"--kind \"pod\": it is job or merge; -h says more":                       {"ads/ctr", "--kind", "pod"},
+		"--days 29: it is from 1 to 28; -h says more":                            {"ads/ctr", "--days=29"},
+		"unknown flag: --since; -h says more":                                    {"--since", "1h"},
 	} {
 		code, said, errs := ask(t, args...)
 		g.Expect(errs).To(And(HavePrefix("tideline sizing: "), ContainSubstring(says)))
 		g.Expect(said).To(BeEmpty())
 		g.Expect(code).To(Equal(2))
 	}
-	code, _, errs := ask(t, "-h")
+	code, said, _ := ask(t, "-h")
 	g.Expect(code).To(BeZero())
-	g.Expect(errs).To(And(HavePrefix("Usage: tideline sizing"), ContainSubstring("-days")))
+	g.Expect(said).To(And(ContainSubstring("Usage:\n  tideline sizing TASK"), ContainSubstring("--days number")))
 }

@@ -3,8 +3,6 @@ package why
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -13,21 +11,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/text"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
 )
-
-const whyUsage = `Usage: tideline why NAMESPACE/NAME --at TIME [--zone UTC] --config FILE
-
-Prints what a job was doing at a time, since when and why, with the figures of then; who held what in its queue; who came before
-it, and what happened next. It reads the ledger that the configuration names, so it runs where the operator runs:
-
-  kubectl exec -n tideline-system deploy/tideline-controller-manager -- /tideline why ads/ctr --at "2026-11-17 14:30"
-
-Exit code: 0 when something is known; 1 when nothing is, or the ledger cannot be read; 2 when the command is wrong.
-
-`
 
 const (
 	// width of what is printed, in characters.
@@ -38,44 +26,25 @@ const (
 	moment = "2006-01-02 15:04:05"
 )
 
-// dispute is what `tideline why` is asked.
+// dispute is what `tideline why --at` is asked.
 type dispute struct {
 	namespace, name, config string
 	at                      time.Time
 	zone                    *time.Location
 }
 
-// Why is `tideline why`: args are what follows the word why. It prints the answer on stdout, and returns the exit code.
-func Why(ctx context.Context, args []string, stdout, stderr io.Writer, open Open, now time.Time) int {
-	q, err := parseWhy(args, stderr, now)
-	return answer(ctx, "tideline why", err, stderr, func(ctx context.Context) error { return q.answer(ctx, stdout, open) })
-}
-
-func parseWhy(args []string, stderr io.Writer, now time.Time) (dispute, error) {
-	q, at, zone := dispute{}, "", ""
-	flags := flag.NewFlagSet("tideline why", flag.ContinueOnError)
-	flags.StringVar(&at, "at", "", "`TIME` in question: 2006-01-02 15:04 in the zone, or as in RFC 3339")
-	flags.StringVar(&zone, "zone", "UTC", "`name` of the time zone of what is asked and printed, as in Asia/Shanghai")
-	flags.StringVar(&q.config, "config", DefaultConfig, "`FILE` with the operator's configuration")
-	name, err := read(flags, args, whyUsage, stderr)
-	if err != nil {
-		return q, err
-	}
-	var found bool
-	q.namespace, q.name, found = strings.Cut(name, "/")
-	if !found || q.namespace == "" || q.name == "" {
-		return q, errors.New("name one job as NAMESPACE/NAME")
-	}
+// parse reads the time in question.
+func (q *dispute) parse(at, zone string, now time.Time) (err error) {
 	if q.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
-		return q, fmt.Errorf("--zone %q: there is no such time zone", zone)
+		return cli.Usagef("--zone %q: there is no such time zone", zone)
 	}
 	if q.at, err = q.parseTime(at); err != nil {
-		return q, err
+		return err
 	}
 	if q.at.After(now) {
-		return q, fmt.Errorf("--at %q: that has not happened yet", at)
+		return cli.Usagef("--at %q: that has not happened yet", at)
 	}
-	return q, nil
+	return nil
 }
 
 func (q dispute) parseTime(at string) (time.Time, error) {
@@ -84,7 +53,7 @@ func (q dispute) parseTime(at string) (time.Time, error) {
 			return t.In(q.zone), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--at %q: write a time as in \"2026-11-17 14:30\"", at)
+	return time.Time{}, cli.Usagef("--at %q: write a time as in \"2026-11-17 14:30\"", at)
 }
 
 // answer reads the ledger and prints what it says.
@@ -111,7 +80,7 @@ func (q dispute) answer(ctx context.Context, to io.Writer, open Open) error {
 		return fmt.Errorf("nothing is known of job %s in namespace %s at that time: the first that is known is of %s", q.name,
 			q.namespace, q.say(a.next[0].At))
 	}
-	tell(to, text.Line(fmt.Sprintf("Job %s in namespace %s, %s", q.name, q.namespace, q.at.Format(moment+" MST")))+"\n\n")
+	cli.Tell(to, text.Line(fmt.Sprintf("Job %s in namespace %s, %s", q.name, q.namespace, q.at.Format(moment+" MST")))+"\n\n")
 	q.printState(to, a)
 	if err := q.printHolders(ctx, to, l, a.state.Figures); err != nil {
 		return err
@@ -214,10 +183,10 @@ func (q dispute) printDecisions(to io.Writer, title string, decisions []ledger.D
 	if len(decisions) == 0 {
 		return
 	}
-	tell(to, "\n"+title+"\n")
+	cli.Tell(to, "\n"+title+"\n")
 	for i, d := range decisions {
 		if i == mostRows {
-			tell(to, fmt.Sprintf("  and %d more\n", len(decisions)-i))
+			cli.Tell(to, fmt.Sprintf("  and %d more\n", len(decisions)-i))
 			return
 		}
 		said := d.Kind
@@ -250,21 +219,21 @@ func (q dispute) printHolders(ctx context.Context, to io.Writer, l *ledger.Ledge
 		return err
 	}
 	all := holders(stays)
-	tell(to, "\n")
+	cli.Tell(to, "\n")
 	paragraph(to, "", fmt.Sprintf("In %s %d pods held something at that time:", where, len(stays)))
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	if len(all) > 0 {
-		tell(w, "  USER\tTASK\tROLE\tPODS\tDEVICES\tSINCE\n")
+		cli.Tell(w, "  USER\tTASK\tROLE\tPODS\tDEVICES\tSINCE\n")
 	}
 	for _, h := range all[:min(len(all), mostRows)] {
-		tell(w, fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\n", text.Clip(cmp.Or(h.user, "(nobody known)"), 18), text.Clip(h.task, 24),
+		cli.Tell(w, fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\n", text.Clip(cmp.Or(h.user, "(nobody known)"), 18), text.Clip(h.task, 24),
 			text.Clip(cmp.Or(h.role, "-"), 8), h.pods, text.Clip(devices(h.held), 14), q.say(h.since)))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if rest := len(all) - mostRows; rest > 0 || more {
-		tell(to, fmt.Sprintf("  and %d more tasks; at most %d pods are counted\n", max(rest, 0), ledger.MostHeld))
+		cli.Tell(to, fmt.Sprintf("  and %d more tasks; at most %d pods are counted\n", max(rest, 0), ledger.MostHeld))
 	}
 	return nil
 }
@@ -319,7 +288,7 @@ func (q dispute) printOvertakers(ctx context.Context, to io.Writer, l *ledger.Le
 		ran[i].Message = fmt.Sprintf("%s/%s: %s", ran[i].Namespace, ran[i].Name, ran[i].Message)
 	}
 	if len(ran) == 0 {
-		tell(to, "\nNo other job of its queue began to run while it waited.\n")
+		cli.Tell(to, "\nNo other job of its queue began to run while it waited.\n")
 	}
 	q.printDecisions(to, "While it waited, these of its queue began to run:", ran)
 	return nil
@@ -332,23 +301,23 @@ func paragraph(to io.Writer, indent, words string) {
 		for utf8.RuneCountInString(word) > width-len(indent) { // a word that fits on no line is cut
 			runes := []rune(word)
 			if line != "" {
-				tell(to, indent+line+"\n")
+				cli.Tell(to, indent+line+"\n")
 				line = ""
 			}
-			tell(to, indent+string(runes[:width-len(indent)])+"\n")
+			cli.Tell(to, indent+string(runes[:width-len(indent)])+"\n")
 			word = string(runes[width-len(indent):])
 		}
 		switch {
 		case line == "":
 			line = word
 		case len(indent)+utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			tell(to, indent+line+"\n")
+			cli.Tell(to, indent+line+"\n")
 			line = word
 		default:
 			line += " " + word
 		}
 	}
 	if line != "" {
-		tell(to, indent+line+"\n")
+		cli.Tell(to, indent+line+"\n")
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 	"github.com/tideline-io/tideline/internal/usage/ledger/decisionlog"
@@ -34,8 +37,15 @@ func keepDecisions(t *testing.T, stays []ledger.Stay, decisions ...ledger.Decisi
 func askWhy(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Why(t.Context(), args, &out, &errs, open, noon)
+	code = run(t.Context(), &out, &errs, slices.Concat([]string{"why"}, args)...)
 	return code, out.String(), errs.String()
+}
+
+// run runs the program with the commands of this package, at noon.
+func run(ctx context.Context, out, errs io.Writer, args ...string) int {
+	connection, clock := cli.NewConnection(nil), func() time.Time { return noon }
+	root := cli.Root("tideline", Command(connection, open, clock), Sizing(connection, open, clock))
+	return cli.Execute(ctx, root, args, nil, out, errs)
 }
 
 // decided is a decision about job ctr, some hours before noon.
@@ -136,27 +146,26 @@ func TestWhyOfNothing(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	g.Expect(Why(canceled, []string{"ads/ctr", "--at", "2026-11-22 11:30", "--config", file}, &out, &errs, open, noon)).To(Equal(1))
+	g.Expect(run(canceled, &out, &errs, "why", "ads/ctr", "--at", "2026-11-22 11:30", "--config", file)).To(Equal(1))
 }
 
 func TestWrongUseOfWhy(t *testing.T) {
 	g := NewWithT(t)
 	for says, args := range map[string][]string{
-		"name one job as NAMESPACE/NAME; -h says more":          {"ctr", "--at", "2026-11-17 14:30"},
-		"--at \"\": write a time as in \"2026-11-17 14:30\"":    {"ads/ctr"},
-		"--at \"tuesday\\n\": write a time":                     {"ads/ctr", "--at", "tuesday\n"},
-		"--at \"2026-11-22 12:01\": that has not happened yet":  {"ads/ctr", "--at", "2026-11-22 12:01"},
-		"--zone \"Mars\": there is no such time zone":           {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Mars"},
-		"flag provided but not defined: -since; -h says more":   {"ads/ctr", "--since", "1h"},
-		"--zone \"Local\": there is no such time zone; -h says": {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Local"},
-		"name one job as NAMESPACE/NAME; -h says more\n":        {"ads/ctr", "ads/rank", "--at", "2026-11-17 14:30"},
+		"name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME; -h says more": {"--at", "2026-11-17 14:30"},
+		"--at \"tuesday\\n\": write a time":                                     {"ads/ctr", "--at", "tuesday\n"},
+		"--at \"2026-11-22 12:01\": that has not happened yet":                  {"ads/ctr", "--at", "2026-11-22 12:01"},
+		"--zone \"Mars\": there is no such time zone":                           {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Mars"},
+		"unknown flag: --since; -h says more":                                   {"ads/ctr", "--since", "1h"},
+		"--zone \"Local\": there is no such time zone; -h says":                 {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Local"},
+		"\"ads/rank\" is too much: name one job at a time; -h":                  {"ads/ctr", "ads/rank", "--at", "2026-11-17 14:30"},
 	} {
 		code, said, errs := askWhy(t, args...)
 		g.Expect(errs).To(And(HavePrefix("tideline why: "), ContainSubstring(says)))
 		g.Expect(said).To(BeEmpty())
 		g.Expect(code).To(Equal(2))
 	}
-	code, _, errs := askWhy(t, "-h")
+	code, said, _ := askWhy(t, "-h")
 	g.Expect(code).To(BeZero())
-	g.Expect(errs).To(And(HavePrefix("Usage: tideline why"), ContainSubstring("-zone")))
+	g.Expect(said).To(And(ContainSubstring("Usage:\n  tideline why JOB"), ContainSubstring("--zone name")))
 }

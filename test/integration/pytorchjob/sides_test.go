@@ -2,6 +2,7 @@ package pytorchjob
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,6 +24,7 @@ import (
 	schedulingv1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/convert"
 	"github.com/tideline-io/tideline/test/testutil"
 )
@@ -55,7 +57,8 @@ func converted(job *kubeflowv1.PyTorchJob) *v1alpha1.ElasticTrainingJob {
 	written, err := yaml.Marshal(job)
 	Expect(err).NotTo(HaveOccurred())
 	var stdout, stderr bytes.Buffer
-	Expect(convert.Run([]string{"-f", "-"}, bytes.NewReader(written), &stdout, &stderr)).To(BeZero(), stderr.String())
+	program, args := cli.Root("tideline", convert.Command()), []string{"convert", "-f", "-"}
+	Expect(cli.Execute(context.Background(), program, args, bytes.NewReader(written), &stdout, &stderr)).To(BeZero(), stderr.String())
 	result := &v1alpha1.ElasticTrainingJob{}
 	Expect(yaml.UnmarshalStrict(stdout.Bytes(), result)).To(Succeed())
 	return result

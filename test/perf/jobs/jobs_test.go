@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,12 +49,14 @@ var _ = Describe("500 jobs that come at once", func() {
 		}
 		address, err := testutil.FreeAddress(ctx)
 		Expect(err).NotTo(HaveOccurred(), "there is a port for metrics")
-		program := ""
+		program, former := "", false
 		if root := os.Getenv("TIDELINE_ROOT"); root != "" {
 			program, err = testutil.BuildOperatorOf(ctx, root, GinkgoT().TempDir())
 			Expect(err).NotTo(HaveOccurred())
+			_, err = os.Stat(filepath.Join(root, "internal", "cli", "cli.go"))
+			former = err != nil
 		}
-		Expect(in.Operate(ctx, testutil.OperatorOptions{Program: program, Args: []string{
+		Expect(in.Operate(ctx, testutil.OperatorOptions{Program: program, Former: former, Args: []string{
 			"--metrics-bind-address=" + address, "--metrics-secure=false",
 		}})).To(Succeed())
 		audit, err := in.Audit(namespace)

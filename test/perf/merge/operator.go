@@ -37,6 +37,7 @@ func startOperator(ctx context.Context, c *cluster.Cluster, w *testutil.World, p
 		Program: program, Kubeconfig: kubeconfig, Log: filepath.Join(dir, "operator.log"), Bare: true,
 		Args: []string{
 			"--config=" + configuration, "--webhooks=false", "--health-probe-bind-address=0", "--metrics-bind-address=0",
+			"--leader-elect=false",
 		},
 	})
 }

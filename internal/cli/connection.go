@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tideline-io/tideline/api/v1alpha1"
+)
+
+// completionTimeout bounds what a shell waits for names of jobs and namespaces.
+const completionTimeout = 3 * time.Second
+
+// Connection is how a command finds the cluster, the user and the namespace: by kubectl's flags, and as kubectl does without them.
+// All commands share one, as one of them runs.
+type Connection struct {
+	scheme                         func() (*runtime.Scheme, error)
+	kubeconfig, context, namespace string
+	// connected is used instead of a cluster of a kubeconfig, by tests.
+	connected client.Client
+}
+
+// NewConnection returns the connection of clients that know the kinds of a scheme.
+func NewConnection(scheme func() (*runtime.Scheme, error)) *Connection {
+	return &Connection{scheme: scheme}
+}
+
+// Connected is a connection to what a test has instead of a cluster.
+func Connected(c client.Client) *Connection { return &Connection{connected: c} }
+
+// AddFlags adds --kubeconfig and --context.
+func (c *Connection) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.kubeconfig, "kubeconfig", "", "`file` with the cluster and who you are; default: KUBECONFIG, "+
+		"~/.kube/config, or the pod's own account")
+	cmd.Flags().StringVar(&c.context, "context", "", "`name` of a context of the kubeconfig; default: its current one")
+	_ = cmd.RegisterFlagCompletionFunc("context", c.completeContexts)
+}
+
+// AddNamespaceFlag adds -n.
+func (c *Connection) AddNamespaceFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "`name` of the namespace; default: that of the context")
+	_ = cmd.RegisterFlagCompletionFunc("namespace", c.completeNamespaces)
+}
+
+func (c *Connection) load() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath, rules.WarnIfAllMissing = c.kubeconfig, false
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
+	overrides.Context.Namespace = c.namespace
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// Config says where the cluster is and who asks it. Requests are not limited on this side: the API server does that.
+func (c *Connection) Config() (*rest.Config, error) {
+	config, err := c.load().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find a cluster (set KUBECONFIG, or run in one): %w", err)
+	}
+	if config.QPS == 0 {
+		config.QPS = -1
+	}
+	return config, nil
+}
+
+// Client connects to the cluster; no request takes longer than the timeout.
+func (c *Connection) Client(timeout time.Duration) (client.Client, error) {
+	if c.connected != nil {
+		return c.connected, nil
+	}
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = timeout
+	scheme, err := c.scheme()
+	if err != nil {
+		return nil, err
+	}
+	connected, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
+	}
+	return connected, nil
+}
+
+// Name reads the one argument of a command, the name of a job or task: NAME in the namespace of -n or of the context, or
+// NAMESPACE/NAME.
+func (c *Connection) Name(what string, args []string) (types.NamespacedName, error) {
+	switch {
+	case len(args) == 0:
+		return types.NamespacedName{}, Usagef("name one %s: NAME with -n NAMESPACE, or NAMESPACE/NAME", what)
+	case len(args) > 1:
+		return types.NamespacedName{}, Usagef("%q is too much: name one %s at a time", args[1], what)
+	}
+	namespace, name, qualified := strings.Cut(args[0], "/")
+	if !qualified {
+		namespace, name = c.namespace, args[0]
+	}
+	if name == "" || strings.Contains(name, "/") || qualified && namespace == "" {
+		return types.NamespacedName{}, Usagef("%q: name one %s: NAME with -n NAMESPACE, or NAMESPACE/NAME", args[0], what)
+	}
+	if qualified && c.namespace != "" && c.namespace != namespace {
+		return types.NamespacedName{}, Usagef("%q is in another namespace than -n %s: leave one out", args[0], c.namespace)
+	}
+	if namespace == "" {
+		var err error
+		if namespace, _, err = c.load().Namespace(); err != nil {
+			return types.NamespacedName{}, fmt.Errorf("find your namespace (name it by -n): %w", err)
+		}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// CompleteJobs offers a shell the trainings and merges of the namespace.
+func (c *Connection) CompleteJobs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	namespace, _, err := c.load().Namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	kinds := []schema.GroupVersionKind{
+		v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind), v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind),
+	}
+	return c.names(cmd.Context(), kinds, client.InNamespace(namespace))
+}
+
+func (c *Connection) completeNamespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return c.names(cmd.Context(), []schema.GroupVersionKind{{Version: "v1", Kind: "Namespace"}})
+}
+
+func (c *Connection) completeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	config, err := c.load().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// names lists the objects of some kinds.
+func (c *Connection) names(
+	ctx context.Context, kinds []schema.GroupVersionKind, in ...client.ListOption,
+) ([]string, cobra.ShellCompDirective) {
+	connected, err := c.Client(completionTimeout)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, kind := range kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if connected.List(ctx, list, in...) != nil {
+			continue // A user may be allowed to list one kind and not the other.
+		}
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
