@@ -176,10 +176,10 @@ vuln: ## Look for known vulnerabilities in the code that the operator runs, in t
 	exit $$status
 
 .PHONY: run
-run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks; ARGS are its flags; ALLOW_LOCAL_STORES.
+run: ## Run the operator outside the cluster of KUBECONFIG, without webhooks, on free ports; ARGS are its flags; ALLOW_LOCAL_STORES.
 	@$(call build,tideline,.)
 	$(if $(ALLOW_LOCAL_STORES),mkdir -p '$(ALLOW_LOCAL_STORES)')
-	exec $(BIN)/tideline run --webhooks=false \
+	exec $(BIN)/tideline run --webhooks=false --health-probe-bind-address=127.0.0.1:0 \
 		$(if $(ALLOW_LOCAL_STORES),--allow-local-stores="$$(cd '$(ALLOW_LOCAL_STORES)' && pwd)") $(ARGS)
 
 .PHONY: docker-build

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -152,6 +153,9 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err != nil {
 		return err
 	}
+	if err := placeLease(ctx, cluster, cfg); err != nil {
+		return err
+	}
 	namespace := kube.OwnNamespace(rbac.Namespace)
 	mgr, err := newManager(cluster, cfg, namespace, log)
 	if err != nil {
@@ -180,8 +184,43 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
+	if cfg.LeaderElection.Enabled {
+		lease := client.ObjectKey{Namespace: cfg.LeaderElection.Namespace, Name: rbac.Lease}
+		go kube.SayWhoLeads(ctx, mgr.GetAPIReader(), lease, mgr.Elected(), log)
+	}
 	log.Info("Tideline starts", "version", version, "commit", commit, "server", cluster.Host, "configuration", cfg)
-	return mgr.Start(ctx)
+	return explainTaken(mgr.Start(ctx), cfg)
+}
+
+// explainTaken says of a port that is taken what was to be served there, and how to choose another.
+func explainTaken(err error, cfg *config.Configuration) error {
+	return kube.ExplainTaken(err,
+		kube.Served{
+			What: "health checks", Address: cfg.Health.BindAddress, Flag: "health-probe-bind-address", Field: "health.bindAddress",
+		},
+		kube.Served{What: "metrics", Address: cfg.Metrics.BindAddress, Flag: "metrics-bind-address", Field: "metrics.bindAddress"},
+		kube.Served{What: "webhooks", Address: cfg.Webhooks.BindAddress, Flag: "webhook-bind-address", Field: "webhooks.bindAddress"})
+}
+
+// placeLease says where the Lease is, unless the configuration does. Outside the cluster it asks for the namespace.
+func placeLease(ctx context.Context, cluster *rest.Config, cfg *config.Configuration) error {
+	if !cfg.LeaderElection.Enabled || cfg.LeaderElection.Namespace != "" {
+		return nil
+	}
+	if own := kube.OwnNamespace(""); own != "" {
+		cfg.LeaderElection.Namespace = own
+		return nil
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cluster, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
+	}
+	cfg.LeaderElection.Namespace = kube.LeaseNamespace(ctx, c, rbac.Namespace)
+	return nil
 }
 
 // shared is what reconcilers of several kinds use, each built once.
@@ -324,7 +363,10 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 			ByObject:         objects,
 		},
 	})
-	if err != nil {
+	switch {
+	case kube.IsListenError(err):
+		return nil, explainTaken(err, cfg)
+	case err != nil:
 		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
 	return mgr, nil

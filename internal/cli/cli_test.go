@@ -109,7 +109,9 @@ func TestCompletion(t *testing.T) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	meta := func(namespace, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&v1alpha1.ElasticTrainingJob{ObjectMeta: meta("ads", "ctr")}, &v1alpha1.MergeJob{ObjectMeta: meta("ads", "all")},
 		&v1alpha1.ElasticTrainingJob{ObjectMeta: meta("dev", "other")}).Build()

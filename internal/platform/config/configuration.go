@@ -130,9 +130,9 @@ type Health struct {
 
 // LeaderElection is how one of several operators becomes the one that acts. Default of its times: those of controller-runtime.
 type LeaderElection struct {
-	// Enabled lets only the holder of a Lease act. Default: false.
+	// Enabled lets only the holder of a Lease act. Default: true.
 	Enabled bool `json:"enabled"`
-	// Namespace of the Lease. Default: the operator's own when it runs in the cluster.
+	// Namespace of the Lease. Default: the operator's own; outside the cluster tideline-system, or default where there is none.
 	Namespace string `json:"namespace"`
 	// LeaseDurationSeconds is how long another operator waits for a leader that does not renew its Lease, from 2 to 3600. Default:
 	// 15.
@@ -192,7 +192,9 @@ func Defaults() *Configuration {
 		Log:                 Log{Format: LogJSON, Level: LogInfo},
 		Metrics:             Metrics{BindAddress: noAddress, Secure: true},
 		Health:              Health{BindAddress: ":8081"},
-		LeaderElection:      LeaderElection{LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2},
+		LeaderElection: LeaderElection{
+			Enabled: true, LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2,
+		},
 		Webhooks: Webhooks{
 			Enabled: true, BindAddress: ":9443",
 			Certificates: Certificates{Mode: CertificatesRotate, Directory: "/tmp/k8s-webhook-server/serving-certs"},

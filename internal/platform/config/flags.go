@@ -43,9 +43,9 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 			"tokenreviews and subjectaccessreviews")
 	text("health.bindAddress", &c.Health.BindAddress, `address that serves /healthz and /readyz; "0" serves none`)
 	yes("leaderElection.enabled", &c.LeaderElection.Enabled,
-		"let only one of several operators act; needs a Lease in the operator's namespace")
+		"let only one of several operators act, the holder of a Lease; the next leads 15 s after one was killed")
 	text("leaderElection.namespace", &c.LeaderElection.Namespace,
-		"namespace of the Lease; default: the operator's own when it runs in the cluster")
+		"namespace of the Lease; default: the operator's own; outside the cluster tideline-system, or default where there is none")
 	seconds("leaderElection.leaseDurationSeconds", &c.LeaderElection.LeaseDurationSeconds, maxLease,
 		"how long another operator waits for a leader that does not renew its Lease")
 	seconds("leaderElection.renewDeadlineSeconds", &c.LeaderElection.RenewDeadlineSeconds, maxLease,

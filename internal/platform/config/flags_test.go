@@ -27,7 +27,7 @@ func TestFlagsGoBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c).To(Equal(other()), "no flag says otherwise")
 
-	c, err = started(t, other(), "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--leader-elect=false",
+	c, err = started(t, other(), "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--leader-elect",
 		"--leader-election-namespace=", "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s",
 		"--leader-election-retry-period=2s", "--resync-period=5s", "--webhooks", "--webhook-bind-address=:2", "--webhook-certs=rotate",
 		"--webhook-cert-dir=/mine", "--allow-local-stores=/tmp/stores")
@@ -35,7 +35,7 @@ func TestFlagsGoBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
 	want := other()
 	want.Metrics.BindAddress, want.Health.BindAddress, want.ResyncPeriodSeconds = "0", ":1", 5
 	want.Merges.LocalStores = "/tmp/stores"
-	want.LeaderElection = LeaderElection{LeaseDurationSeconds: 8, RenewDeadlineSeconds: 6, RetryPeriodSeconds: 2}
+	want.LeaderElection = LeaderElection{Enabled: true, LeaseDurationSeconds: 8, RenewDeadlineSeconds: 6, RetryPeriodSeconds: 2}
 	want.Webhooks = Webhooks{
 		Enabled: true, BindAddress: ":2", Certificates: Certificates{Mode: "rotate", Directory: "/mine"}, ClientCAFile: "/callers.crt",
 	}

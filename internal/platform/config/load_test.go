@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	g.Expect(c.Metrics.BindAddress).To(Equal("0"))
 	g.Expect(c.Health.BindAddress).To(Equal(":8081"))
 	g.Expect(c.LeaderElection).To(Equal(LeaderElection{
-		LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2,
+		Enabled: true, LeaseDurationSeconds: 15, RenewDeadlineSeconds: 10, RetryPeriodSeconds: 2,
 	}))
 	g.Expect(c.Webhooks).To(Equal(Webhooks{Enabled: true, BindAddress: ":9443", Certificates: Certificates{
 		Mode: "rotate", Directory: "/tmp/k8s-webhook-server/serving-certs",
@@ -94,7 +94,7 @@ func other() *Configuration {
 		Metrics:             Metrics{BindAddress: ":8080"},
 		Health:              Health{BindAddress: "0"},
 		LeaderElection: LeaderElection{
-			Enabled: true, Namespace: "ops", LeaseDurationSeconds: 5, RenewDeadlineSeconds: 4, RetryPeriodSeconds: 1,
+			Namespace: "ops", LeaseDurationSeconds: 5, RenewDeadlineSeconds: 4, RetryPeriodSeconds: 1,
 		},
 		Webhooks: Webhooks{
 			BindAddress: "localhost:1", Certificates: Certificates{Mode: "files", Directory: "/certs"}, ClientCAFile: "/callers.crt",

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/tideline-io/tideline/api/v1alpha1"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/cli/why"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/usage/ledger"
@@ -111,8 +112,9 @@ func TestBehaviour6WhyDidIWaitOnTuesday(t *testing.T) {
 	})
 	ask := func(args ...string) (int, string, string) {
 		var out, errs bytes.Buffer
-		code := why.Why(t.Context(), append([]string{"ads/ctr", "--config", kept}, args...), &out, &errs, OpenLedger,
-			tuesday("20:00:00"))
+		clock := func() time.Time { return tuesday("20:00:00") }
+		root := cli.Root("tideline", why.Command(cli.NewConnection(nil), OpenLedger, clock))
+		code := cli.Execute(t.Context(), root, append([]string{"why", "ads/ctr", "--config", kept}, args...), nil, &out, &errs)
 		return code, out.String(), errs.String()
 	}
 	want := `Job ctr in namespace ads, 2026-11-17 14:30:00 UTC
