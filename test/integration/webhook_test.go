@@ -192,9 +192,9 @@ var _ = Describe("Webhooks", Ordered, ContinueOnFailure, func() {
 	It("are found by the doctor", func(ctx SpecContext) {
 		said, _, err := in.Command(ctx, "doctor")
 		Expect(err).NotTo(HaveOccurred(), "the doctor runs")
-		Expect(said).To(ContainSubstring("ok    Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts.\n"),
+		Expect(said).To(ContainSubstring("OK    Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts.\n"),
 			"it says so")
-		Expect(said).To(ContainSubstring("ok    The operator's ServiceAccount has every right of its role"), "and the rights are there")
+		Expect(said).To(ContainSubstring("OK    The operator's ServiceAccount has every right of its role"), "and the rights are there")
 	})
 
 	It("answer again when the Secret with the certificate is deleted or spoiled, or the CA was removed", func(ctx SpecContext) {

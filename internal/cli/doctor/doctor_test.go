@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -9,10 +10,18 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/tideline-io/tideline/config/rbac"
+	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/config"
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
@@ -22,7 +31,8 @@ func healthy() Facts {
 	f := Facts{
 		Namespace: rbac.Namespace,
 		Server:    "v1.37.2", VolcanoImage: "volcanosh/vc-scheduler:v1.15.1", VolcanoWebhooks: 1,
-		Queues: map[string]string{"default": "Open", "tideline-merge": "Open"}, Classes: map[string]priorityclass.Class{},
+		Scheduler: &Replicas{1, 1},
+		Queues:    map[string]string{"default": "Open", "tideline-merge": "Open"}, Classes: map[string]priorityclass.Class{},
 		Operator: &Replicas{1, 1}, LeaseSilence: ptr.To(2 * time.Second),
 	}
 	for _, t := range config.DefaultTiers() {
@@ -141,6 +151,27 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 		"the process is gone": {
 			func(f *Facts) { f.Operator, f.LeaseSilence = nil, ptr.To(time.Hour) }, "No operator leads",
 		},
+		"scheduler of no replica": {
+			func(f *Facts) { f.Scheduler.Ready = 0 },
+			"Volcano's scheduler does not run: Deployment volcano-system/volcano-scheduler has 0 of 1 replicas ready.",
+		},
+		"scheduler that judges no new pod": {
+			func(f *Facts) {
+				f.Waiting = Waiting{Pods: 4, Unjudged: 2, Oldest: 61 * time.Second, Silence: 70 * time.Second}
+			},
+			"does not act: 4 pods wait for it, and it has said nothing about 2 of them, the oldest created 1m1s ago.",
+		},
+		"scheduler that went silent": {
+			func(f *Facts) { f.Waiting = Waiting{Pods: 1, Silence: 3 * time.Minute} },
+			"does not act: 1 pods wait for it, and it has judged none of them for 3m0s.",
+		},
+		"rights of a local setup": {
+			func(f *Facts) { f.Local, f.Operator, f.Denied = true, nil, []string{"create pods"} },
+			"You, as whom make run would run the operator, may not: create pods.",
+		},
+		"nobody runs the operator of a local setup": {
+			func(f *Facts) { f.Local, f.Operator, f.LeaseSilence = true, nil, ptr.To(time.Hour) }, "Start it: make run.",
+		},
 		"rights": {func(f *Facts) { f.Denied = []string{"create pods"} }, "may not: create pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +229,8 @@ func TestNoWebhooksAreNoFaultAndAreSaid(t *testing.T) {
 	text, wrong := screen(t, f)
 	g := NewWithT(t)
 	g.Expect(wrong).To(BeZero(), text)
-	g.Expect(text).To(ContainSubstring("Owners are neither set nor checked"))
+	g.Expect(text).To(And(ContainSubstring("WARN  Jobs get no owner, and their owners and ServiceAccounts are not checked"),
+		HaveSuffix("\n1 of 12 checks found something that may be meant (WARN). The cluster is set up for Tideline.\n")))
 }
 
 // An operator may run beside the cluster, as by `make run`, and without a Lease.
@@ -207,8 +239,8 @@ func TestOperatorWithoutDeploymentOrLeaseIsNoFault(t *testing.T) {
 		edit func(*Facts)
 		says string
 	}{
-		"process":              {func(f *Facts) { f.Operator = nil }, "An operator leads; it is of no Deployment"},
-		"process, no Lease":    {func(f *Facts) { f.Operator, f.LeaseSilence = nil, nil }, "Whether an operator runs is not known"},
+		"process":              {func(f *Facts) { f.Operator, f.Leader = nil, "host_1" }, "OK    An operator outside the cluster leads (host_1)."},
+		"process, no Lease":    {func(f *Facts) { f.Operator, f.LeaseSilence = nil, nil }, "?     Whether an operator runs: there is no Deployment"},
 		"no leader election":   {func(f *Facts) { f.LeaseSilence = nil }, "The operator is ready (1 of 1 replicas)"},
 		"leader has just left": {func(f *Facts) { f.LeaseSilence = ptr.To(30 * time.Second) }, "The operator is ready"},
 	} {
@@ -229,4 +261,106 @@ func TestVolcanoOfUnknownVersionIsNoFault(t *testing.T) {
 		_, wrong := screen(t, f)
 		NewWithT(t).Expect(wrong).To(BeZero())
 	}
+}
+
+// What Volcano says of a gang that waits, and the pods that it places, are its signs of life.
+func TestWaitingPodsTellWhetherTheSchedulerActs(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	pod := func(group string, created time.Duration, edit ...func(*corev1.Pod)) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", CreationTimestamp: ago(created),
+			Annotations: map[string]string{"scheduling.k8s.io/group-name": group}}}
+		p.Spec.SchedulerName = "volcano"
+		for _, e := range edit {
+			e(&p)
+		}
+		return p
+	}
+	placed := func(since time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.NodeName = "gpu-0"
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: ago(since)}}
+		}
+	}
+	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "ads", Name: name} }
+	for name, c := range map[string]struct {
+		pods  []corev1.Pod
+		words map[client.ObjectKey]gang.Word
+		want  Waiting
+		level Level
+	}{
+		"nothing waits": {pods: []corev1.Pod{pod("a", time.Hour, placed(time.Hour))}, level: Unknown},
+		"judged a while ago": {
+			pods:  []corev1.Pod{pod("a", time.Hour)},
+			words: map[client.ObjectKey]gang.Word{key("a"): {At: now.Add(-50 * time.Second), Waits: true}},
+			want:  Waiting{Pods: 1, Silence: 50 * time.Second}, level: OK,
+		},
+		"never judged": {
+			pods:  []corev1.Pod{pod("a", time.Minute), pod("b", 40*time.Second)},
+			words: map[client.ObjectKey]gang.Word{key("a"): {Waits: true}},
+			want:  Waiting{Pods: 2, Unjudged: 2, Oldest: time.Minute, Silence: time.Minute}, level: Wrong,
+		},
+		"just created": {
+			pods: []corev1.Pod{pod("a", 3*time.Second)},
+			want: Waiting{Pods: 1, Unjudged: 1, Oldest: 3 * time.Second, Silence: 3 * time.Second}, level: OK,
+		},
+		"silent since": {
+			pods:  []corev1.Pod{pod("a", time.Hour), pod("b", time.Hour, placed(20*time.Minute))},
+			words: map[client.ObjectKey]gang.Word{key("a"): {At: now.Add(-10 * time.Minute), Waits: true}, key("b"): {At: now.Add(-time.Hour)}},
+			want:  Waiting{Pods: 1, Silence: 10 * time.Minute}, level: Wrong,
+		},
+		"surplus waits, of which Volcano says nothing": {
+			pods:  []corev1.Pod{pod("a-surplus", time.Hour)},
+			words: map[client.ObjectKey]gang.Word{key("a-surplus"): {At: now.Add(-time.Hour)}}, level: Unknown,
+		},
+		"of others": {
+			pods: []corev1.Pod{
+				pod("a", time.Hour, func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }),
+				pod("a", time.Hour, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }),
+			}, level: Unknown,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			have := waiting(c.pods, c.words, now)
+			g.Expect(have).To(Equal(c.want))
+			g.Expect(schedulerLives(Facts{Waiting: have}).Level).To(Equal(c.level))
+		})
+	}
+}
+
+// Without a Deployment, webhooks and a ServiceAccount of the operator, its rights are those of the kubeconfig.
+func TestLocalSetupIsKnown(t *testing.T) {
+	g := NewWithT(t)
+	asked := ""
+	allow := func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		if self, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
+			asked, self.Status.Allowed = "yourself", true
+		}
+		return nil
+	}
+	renewed := metav1.NowMicro()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: rbac.Lease},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("host_1"), RenewTime: &renewed}}
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(lease).
+		WithInterceptorFuncs(interceptor.Funcs{Create: allow}).Build()
+	f := Facts{Namespace: rbac.Namespace}
+	g.Expect(gatherOwnWebhooks(t.Context(), c, &f)).To(Succeed())
+	g.Expect(gatherOperator(t.Context(), c, &f)).To(Succeed())
+	g.Expect(gatherDenied(t.Context(), c, &f)).To(Succeed())
+	g.Expect(f.Local).To(BeTrue())
+	g.Expect(asked).To(Equal("yourself"))
+	g.Expect(f.Denied).To(BeEmpty())
+	g.Expect(operator(f).What).To(Equal("An operator outside the cluster leads (host_1)."))
+	g.Expect(permissions(f).Level).To(Equal(OK))
+}
+
+func TestFindingsForPrograms(t *testing.T) {
+	g := NewWithT(t)
+	var output cli.Output
+	g.Expect(output.Set("json")).To(Succeed())
+	var said strings.Builder
+	g.Expect(tell(&said, []Finding{{Level: Warn, What: "a"}, {Level: Unknown, What: "b"}}, output)).To(Succeed())
+	g.Expect(said.String()).To(MatchJSON(`{"findings": [{"level": "WARN", "what": "a"}, {"level": "?", "what": "b"}]}`))
+	g.Expect(tell(&said, []Finding{{What: "c", Do: "mend"}}, output)).NotTo(Succeed())
 }

@@ -53,20 +53,48 @@ type Facts struct {
 	Operator *Replicas
 	// LeaseSilence is how long ago an operator last renewed the Lease by which it leads; nil where there is no Lease.
 	LeaseSilence *time.Duration
-	// Denied are requests that the operator's ServiceAccount may not make.
+	// LeaseNamespace has that Lease, and Leader is who holds it.
+	LeaseNamespace, Leader string
+	// Local holds for a cluster where Tideline is not installed, but for its kinds: the operator runs outside, as by make run, with
+	// the rights of a kubeconfig.
+	Local bool
+	// Denied are requests that the operator's ServiceAccount may not make; of a local setup, those that who asks may not make.
 	Denied []string
+	// Scheduler are the replicas of Volcano's scheduler; nil where it runs as no Deployment.
+	Scheduler *Replicas
+	// Waiting are the pods that wait for it.
+	Waiting Waiting
 }
+
+// Level is how a finding is meant.
+type Level int
+
+const (
+	// Wrong is to be mended.
+	Wrong Level = iota
+	// Warn may be meant, and costs something.
+	Warn
+	// Unknown could not be found out.
+	Unknown
+	// OK is as it should be.
+	OK
+)
+
+// String is the first word of a finding's line.
+func (l Level) String() string { return [...]string{"WRONG", "WARN", "?", "OK"}[l] }
+
+// MarshalText writes a level for programs.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Finding is one line of the screen.
 type Finding struct {
-	// OK is false for what is wrong.
-	OK bool
+	Level Level `json:"level"`
 	// What was found, with the figures.
-	What string
+	What string `json:"what"`
 	// Do says how to mend it; empty when OK.
-	Do string
+	Do string `json:"do,omitempty"`
 	// Manifest is the YAML that Do speaks of; empty for most findings.
-	Manifest string
+	Manifest string `json:"manifest,omitempty"`
 }
 
 // judgeClasses judges the PriorityClasses of all tiers and of reservations: one finding for each that is to be mended, or one for
@@ -79,14 +107,14 @@ func judgeClasses(have map[string]priorityclass.Class, tiers config.Tiers) []Fin
 	if len(findings) > 0 {
 		return findings
 	}
-	return []Finding{{OK: true, What: fmt.Sprintf("The PriorityClasses of all tiers and of reservations are there (%d).",
+	return []Finding{{Level: OK, What: fmt.Sprintf("The PriorityClasses of all tiers and of reservations are there (%d).",
 		len(tiers.Classes()))}}
 }
 
 // Examine judges the facts, in the order in which a person would mend them.
 func Examine(f Facts, cfg *config.Configuration) []Finding {
-	findings := []Finding{{OK: true, What: "The API server answers: version " + f.Server + "."}}
-	findings = append(findings, kinds(f), volcanoVersion(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
+	findings := []Finding{{Level: OK, What: "The API server answers: version " + f.Server + "."}}
+	findings = append(findings, kinds(f), volcanoVersion(f), schedulerLives(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)
 	findings = append(findings, judgeClasses(f.Classes, cfg.Tiers)...)
 	return append(findings, permissions(f), operator(f))
@@ -94,7 +122,7 @@ func Examine(f Facts, cfg *config.Configuration) []Finding {
 
 func kinds(f Facts) Finding {
 	if len(f.MissingKinds) == 0 {
-		return Finding{OK: true, What: "The kinds of Tideline and of Volcano are served."}
+		return Finding{Level: OK, What: "The kinds of Tideline and of Volcano are served."}
 	}
 	return Finding{
 		What: "The API server does not serve: " + strings.Join(f.MissingKinds, ", ") + ".",
@@ -104,13 +132,14 @@ func kinds(f Facts) Finding {
 
 func volcanoVersion(f Facts) Finding {
 	if f.VolcanoImage == "" {
-		return Finding{OK: true, What: "Volcano's scheduler runs as no Deployment of volcano-system, so its version is not known here."}
+		return Finding{Level: Unknown, What: fmt.Sprintf("The version of Volcano's scheduler: there is no Deployment %s.",
+			schedulerDeployment)}
 	}
 	tag := f.VolcanoImage[strings.LastIndex(f.VolcanoImage, ":")+1:]
 	v, err := version.ParseSemantic(tag)
 	switch {
 	case err != nil:
-		return Finding{OK: true, What: fmt.Sprintf("Volcano's scheduler is %s; its tag names no version.", f.VolcanoImage)}
+		return Finding{Level: Unknown, What: fmt.Sprintf("The version of Volcano's scheduler: its image %s names none.", f.VolcanoImage)}
 	case v.LessThan(oldestVolcano):
 		return Finding{
 			What: fmt.Sprintf("Volcano's scheduler is %s, older than v%s.", f.VolcanoImage, oldestVolcano),
@@ -124,12 +153,12 @@ func volcanoVersion(f Facts) Finding {
 				"ConfigMap %s.", gangVolcano, gang.SchedulerConfigMap),
 		}
 	}
-	return Finding{OK: true, What: "Volcano's scheduler is " + f.VolcanoImage + "."}
+	return Finding{Level: OK, What: "Volcano's scheduler is " + f.VolcanoImage + "."}
 }
 
 func scheduler(f Facts) Finding {
 	if len(f.SchedulerObstacles) == 0 {
-		return Finding{OK: true, What: "Volcano's configuration lets surplus give way to waiting gangs."}
+		return Finding{Level: OK, What: "Volcano's configuration lets surplus give way to waiting gangs."}
 	}
 	var found, remedies []string
 	for _, o := range f.SchedulerObstacles {
@@ -150,7 +179,7 @@ func scheduler(f Facts) Finding {
 
 func webhooks(f Facts) Finding {
 	if f.VolcanoWebhooks > 0 {
-		return Finding{OK: true, What: fmt.Sprintf("Volcano's webhooks judge PodGroups (%d).", f.VolcanoWebhooks)}
+		return Finding{Level: OK, What: fmt.Sprintf("Volcano's webhooks judge PodGroups (%d).", f.VolcanoWebhooks)}
 	}
 	return Finding{
 		What: "No webhook of Volcano judges PodGroups, so that gangs can be submitted to queues that are closed.",
@@ -163,16 +192,20 @@ func ownWebhooks(f Facts) Finding {
 	switch {
 	case len(f.UntrustedWebhooks) > 0:
 		return Finding{
-			What: "Nobody can create jobs, because these webhook configurations have no CA: " +
+			What: "No job can be created, because these webhook configurations have no CA: " +
 				strings.Join(f.UntrustedWebhooks, ", ") + ".",
-			Do: "See why the operator is not ready; with --webhook-certs=files the CA comes from who makes the certificates, and with " +
-				"--webhooks=false the configurations must be deleted.",
+			Do: "See why the operator is not ready. With --webhook-certs=files, what makes the certificates must write the CA. With " +
+				"--webhooks=false, delete the configurations.",
 		}
 	case len(f.MissingWebhooks) > 0:
-		return Finding{OK: true, What: "Owners are neither set nor checked, nor ServiceAccounts, because these are not installed: " +
-			strings.Join(f.MissingWebhooks, ", ") + " (config/webhook)."}
+		return Finding{
+			Level: Warn,
+			What: "Jobs get no owner, and their owners and ServiceAccounts are not checked: these webhooks are not installed: " +
+				strings.Join(f.MissingWebhooks, ", ") + ".",
+			Do: "For a cluster that people share, install the operator with its webhooks (config/default).",
+		}
 	}
-	return Finding{OK: true, What: "Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts."}
+	return Finding{Level: OK, What: "Tideline's webhooks set the owners of jobs, and check owners and ServiceAccounts."}
 }
 
 func queues(f Facts) Finding {
@@ -194,7 +227,7 @@ func queues(f Facts) Finding {
 			Do:   "Open them, or start Volcano's controllers, without which no Queue has a state.",
 		}
 	}
-	return Finding{OK: true, What: fmt.Sprintf("All Queues are open (%d).", len(f.Queues))}
+	return Finding{Level: OK, What: fmt.Sprintf("All Queues are open (%d).", len(f.Queues))}
 }
 
 // pools judges whether merges have their Queues: one finding for each that is missing, or one for all. One that is not open is
@@ -216,7 +249,7 @@ func pools(have map[string]string, names []string) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	return []Finding{{OK: true, What: fmt.Sprintf("The pools of merges have their Queues (%d).", len(names))}}
+	return []Finding{{Level: OK, What: fmt.Sprintf("The pools of merges have their Queues (%d).", len(names))}}
 }
 
 func orUnknown(state string) string {
@@ -227,11 +260,16 @@ func orUnknown(state string) string {
 }
 
 func permissions(f Facts) Finding {
-	if len(f.Denied) == 0 {
-		return Finding{OK: true, What: "The operator's ServiceAccount has every right of its role."}
+	who, do := "The operator's ServiceAccount in namespace "+f.Namespace, "Apply config/rbac, or run the operator under an account that "+
+		"has this role."
+	if f.Local {
+		who, do = "You, as whom make run would run the operator", "Use a kubeconfig with the rights of a cluster's admin."
 	}
-	return Finding{
-		What: "The operator's ServiceAccount in namespace " + f.Namespace + " may not: " + strings.Join(f.Denied, ", ") + ".",
-		Do:   "Apply config/rbac, or run the operator under an account that has this role.",
+	switch {
+	case len(f.Denied) > 0:
+		return Finding{What: who + ", may not: " + strings.Join(f.Denied, ", ") + ".", Do: do}
+	case f.Local:
+		return Finding{Level: OK, What: "You have every right that an operator needs which make run starts as you."}
 	}
+	return Finding{Level: OK, What: "The operator's ServiceAccount has every right of its role."}
 }

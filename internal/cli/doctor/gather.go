@@ -13,7 +13,6 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/priorityclass"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,8 +46,7 @@ func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface
 		}
 	}
 	for _, gather := range []func(context.Context, client.Client, *Facts) error{
-		gatherVolcano, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherDenied,
-		gatherOperator,
+		gatherVolcano, gatherScheduler, gatherQueues, gatherClasses, gatherWebhooks, gatherOwnWebhooks, gatherOperator, gatherDenied,
 	} {
 		if err := gather(ctx, c, &f); err != nil {
 			return f, err
@@ -63,14 +61,6 @@ func gatherVolcano(ctx context.Context, c client.Client, f *Facts) error {
 		return fmt.Errorf("read ConfigMap %s: %w", gang.SchedulerConfigMap, err)
 	}
 	f.SchedulerObstacles, f.EvictsForGangs = gang.Examine(conf.Data), gang.EvictsForGangs(conf.Data)
-	scheduler := &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: gang.SchedulerConfigMap.Namespace, Name: "volcano-scheduler"}
-	if err := c.Get(ctx, key, scheduler); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read Deployment %s: %w", key, err)
-	}
-	if containers := scheduler.Spec.Template.Spec.Containers; len(containers) > 0 {
-		f.VolcanoImage = containers[0].Image
-	}
 	return nil
 }
 
@@ -113,6 +103,9 @@ const injectCA = "cert-manager.io/inject-ca-from"
 
 // ownWebhook ends the names of our webhooks. Their configurations have names of OLM's making where OLM installs them.
 const ownWebhook = ".tideline.io"
+
+// allConfigurations is how many webhook configurations an installation has.
+const allConfigurations = 2
 
 // gatherOwnWebhooks reads whether the API server knows our webhooks, whom it trusts to be them, and in which namespace they are.
 func gatherOwnWebhooks(ctx context.Context, c client.Client, f *Facts) error {
@@ -188,7 +181,11 @@ func aboutCertificates(role *rbacv1.Role, rule rbacv1.PolicyRule) bool {
 func gatherDeniedBy(ctx context.Context, c client.Client, namespace string, rule rbacv1.PolicyRule, f *Facts) error {
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
-			denied, err := deniedVerbs(ctx, c, f.Namespace, namespace, group, resource, rule)
+			ask := asAccount(c, f.Namespace)
+			if f.Local {
+				ask = asYourself(c)
+			}
+			denied, err := deniedVerbs(ctx, ask, namespace, group, resource, rule)
 			if err != nil {
 				return err
 			}
@@ -200,25 +197,44 @@ func gatherDeniedBy(ctx context.Context, c client.Client, namespace string, rule
 	return nil
 }
 
-// deniedVerbs asks for the verbs of one rule on one resource, for the operator that runs in namespace home.
-func deniedVerbs(
-	ctx context.Context, c client.Client, home, namespace, group, resource string, rule rbacv1.PolicyRule,
-) ([]string, error) {
+// asks tells whether a request is allowed.
+type asks func(context.Context, *authorizationv1.ResourceAttributes) (bool, error)
+
+// asAccount asks for the operator's account in namespace home.
+func asAccount(c client.Client, home string) asks {
+	return func(ctx context.Context, to *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + home + ":" + rbac.ServiceAccount,
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
+			ResourceAttributes: to,
+		}}
+		err := c.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
+}
+
+// asYourself asks for the user of the kubeconfig.
+func asYourself(c client.Client) asks {
+	return func(ctx context.Context, to *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: to}}
+		err := c.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
+}
+
+// deniedVerbs asks for the verbs of one rule on one resource.
+func deniedVerbs(ctx context.Context, ask asks, namespace, group, resource string, rule rbacv1.PolicyRule) ([]string, error) {
 	resource, subresource, _ := strings.Cut(resource, "/")
 	name := strings.Join(rule.ResourceNames, "")
 	var denied []string
 	for _, verb := range rule.Verbs {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:   "system:serviceaccount:" + home + ":" + rbac.ServiceAccount,
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Verb: verb, Name: name,
-			},
-		}}
-		if err := c.Create(ctx, review); err != nil {
+		allowed, err := ask(ctx, &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Group: group, Resource: resource, Subresource: subresource, Verb: verb, Name: name,
+		})
+		if err != nil {
 			return nil, fmt.Errorf("ask for the operator's rights: %w", err)
 		}
-		if !review.Status.Allowed {
+		if !allowed {
 			denied = append(denied, verb)
 		}
 	}

@@ -3,34 +3,35 @@ package doctor
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // Print writes the findings, one screen, and returns how many are wrong.
 func Print(w io.Writer, findings []Finding) (wrong int, err error) {
+	var b strings.Builder
+	count := map[Level]int{}
 	for _, f := range findings {
-		mark := "ok    "
-		if !f.OK {
-			mark = "WRONG "
-			wrong++
-		}
-		if _, err := fmt.Fprintln(w, mark+text.Line(f.What)); err != nil {
-			return wrong, err
-		}
+		count[f.Level]++
+		fmt.Fprintf(&b, "%-5s %s\n", f.Level, text.Line(f.What))
 		if f.Do != "" {
-			if _, err := fmt.Fprintln(w, "      -> "+text.Line(f.Do)); err != nil {
-				return wrong, err
-			}
+			fmt.Fprintf(&b, "      -> %s\n", text.Line(f.Do))
 		}
-		if _, err := io.WriteString(w, f.Manifest); err != nil {
-			return wrong, err
-		}
+		b.WriteString(f.Manifest)
 	}
-	if wrong == 0 {
-		_, err = fmt.Fprintln(w, "\nThe cluster is set up for Tideline.")
+	b.WriteString("\n")
+	if n := count[Warn]; n > 0 {
+		fmt.Fprintf(&b, "%d of %d checks found something that may be meant (WARN). ", n, len(findings))
+	}
+	if n := count[Unknown]; n > 0 {
+		fmt.Fprintf(&b, "%d could not be made (?). ", n)
+	}
+	if n := count[Wrong]; n > 0 {
+		fmt.Fprintf(&b, "%d of %d checks found something to mend.\n", n, len(findings))
 	} else {
-		_, err = fmt.Fprintf(w, "\n%d of %d checks found something to mend.\n", wrong, len(findings))
+		b.WriteString("The cluster is set up for Tideline.\n")
 	}
-	return wrong, err
+	_, err = io.WriteString(w, b.String())
+	return count[Wrong], err
 }

@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,12 +23,16 @@ const Timeout = 10 * time.Second
 const long = `Says on one screen what of the cluster is misconfigured, and how to mend it. It asks as the user of your kubeconfig, and changes
 nothing.
 
+Each line begins with OK, with WRONG for what is to be mended, with WARN for what may be meant, or with ? for what could not be
+found out.
+
 Exit code: 0 for a cluster that is set up; 1 when something is to be mended; 2 when the cluster cannot be asked, or the command or
 the configuration is wrong.`
 
 // Command is `tideline doctor`.
 func Command(connection *cli.Connection) *cobra.Command {
 	var file string
+	var output cli.Output
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what of the cluster is misconfigured, and how to mend it",
@@ -46,18 +52,29 @@ func Command(connection *cli.Connection) *cobra.Command {
 				cli.Tell(cmd.ErrOrStderr(), "Cannot examine the cluster: "+err.Error()+"\n")
 				return cli.Exit(exitNotExamined)
 			}
-			if wrong, err := Print(cmd.OutOrStdout(), findings); err != nil {
-				return cli.Exit(exitNotExamined)
-			} else if wrong > 0 {
-				return cli.Exit(cli.ExitFailed)
-			}
-			return nil
+			return tell(cmd.OutOrStdout(), findings, output)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "",
 		"`FILE` with the operator's configuration (docs/configuration.md), whose tiers and pools are looked for")
 	connection.AddFlags(cmd)
+	output.AddFlag(cmd)
 	return cli.ForClusters(cmd)
+}
+
+// tell prints the findings, and returns the error whose exit code says whether one is wrong.
+func tell(to io.Writer, findings []Finding, output cli.Output) error {
+	if !output.JSON() {
+		if _, err := Print(to, findings); err != nil {
+			return cli.Exit(exitNotExamined)
+		}
+	} else if cli.PrintJSON(to, map[string][]Finding{"findings": findings}) != nil {
+		return cli.Exit(exitNotExamined)
+	}
+	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Level == Wrong }) {
+		return cli.Exit(cli.ExitFailed)
+	}
+	return nil
 }
 
 func diagnose(ctx context.Context, cfg *config.Configuration, connection *cli.Connection) ([]Finding, error) {

@@ -153,3 +153,37 @@ func MembershipChanged() predicate.Predicate {
 		return before.Queue != after.Queue || before.PriorityClass != after.PriorityClass || before.MinMember != after.MinMember
 	}}
 }
+
+// Word is what Volcano last said of a PodGroup.
+type Word struct {
+	// At is when it wrote a condition; zero where no scheduler has judged the group.
+	At time.Time
+	// Waits holds for a gang that is not placed. Volcano writes its condition anew about once a minute. Of others it says nothing
+	// more, even while members beyond the minimum wait, as surplus does.
+	Waits bool
+}
+
+// LastWords are what Volcano last said of each PodGroup.
+func LastWords(list client.ObjectList) map[client.ObjectKey]Word {
+	all := map[client.ObjectKey]Word{}
+	groups, ok := list.(*schedulingv1beta1.PodGroupList)
+	if !ok {
+		return all
+	}
+	for i := range groups.Items {
+		pg := &groups.Items[i]
+		w := Word{}
+		switch pg.Status.Phase {
+		case "", schedulingv1beta1.PodGroupPending, schedulingv1beta1.PodGroupInqueue:
+			w.Waits = true
+		case schedulingv1beta1.PodGroupRunning, schedulingv1beta1.PodGroupUnknown, schedulingv1beta1.PodGroupCompleted:
+		}
+		for _, c := range pg.Status.Conditions {
+			if c.LastTransitionTime.After(w.At) {
+				w.At = c.LastTransitionTime.Time
+			}
+		}
+		all[client.ObjectKeyFromObject(pg)] = w
+	}
+	return all
+}
