@@ -197,8 +197,11 @@ func explainTaken(err error, cfg *config.Configuration) error {
 	return kube.ExplainTaken(err,
 		kube.Served{
 			What: "health checks", Address: cfg.Health.BindAddress, Flag: "health-probe-bind-address", Field: "health.bindAddress",
+			Anywhere: true,
 		},
-		kube.Served{What: "metrics", Address: cfg.Metrics.BindAddress, Flag: "metrics-bind-address", Field: "metrics.bindAddress"},
+		kube.Served{
+			What: "metrics", Address: cfg.Metrics.BindAddress, Flag: "metrics-bind-address", Field: "metrics.bindAddress", Anywhere: true,
+		},
 		kube.Served{What: "webhooks", Address: cfg.Webhooks.BindAddress, Flag: "webhook-bind-address", Field: "webhooks.bindAddress"})
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -290,13 +291,13 @@ func (p *problems) oneOf(path, value string, allowed ...string) {
 
 // address checks an address; an optional one may be "0", which serves none.
 func (p *problems) address(path, value string, optional bool) {
-	if optional && value == noAddress {
+	if _, port, err := net.SplitHostPort(value); optional && (value == noAddress || err == nil && port == "0") {
 		return
 	}
 	if _, _, err := SplitAddress(value); err != nil {
 		rule := err.Error()
 		if optional {
-			rule += `, or "0" to serve none`
+			rule += `, or 0 for any free port, or "0" to serve none`
 		}
 		p.value(path, value, rule)
 	}

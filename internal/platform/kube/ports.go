@@ -15,6 +15,8 @@ type Served struct {
 	Address string
 	// Flag sets the address, and Field of the configuration does.
 	Flag, Field string
+	// Anywhere holds where any free port will do, because nothing calls a certain one.
+	Anywhere bool
 }
 
 // IsListenError tells whether the error is of a port of this machine, and not of the API server.
@@ -37,8 +39,12 @@ func ExplainTaken(err error, served ...Served) error {
 	for _, s := range served {
 		_, port, split := net.SplitHostPort(s.Address)
 		if split == nil && port == fmt.Sprint(taken.Port) {
-			return fmt.Errorf("port %s for %s is taken by another program: choose another by --%s (%s of the configuration); "+
-				"--%s=127.0.0.1:0 takes any free port: %w", port, s.What, s.Flag, s.Field, s.Flag, err)
+			any := ""
+			if s.Anywhere {
+				any = "; --" + s.Flag + "=127.0.0.1:0 takes any free port"
+			}
+			return fmt.Errorf("port %s for %s is taken by another program: choose another by --%s (%s of the configuration)%s: %w",
+				port, s.What, s.Flag, s.Field, any, err)
 		}
 	}
 	return err
