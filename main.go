@@ -76,7 +76,8 @@ func runCommand(connection *cli.Connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the operator",
-		Long: `Runs the operator until it is told to end (SIGTERM, Ctrl-C). It is configured by a file, and by flags, which go before the file.
+		Long: `Runs the operator until it is told to end (SIGTERM, Ctrl-C). It is configured by a file, and by flags, which go
+before the file.
 
 Exit code: 0 when it was told to end; 1 when it cannot run; 2 when the command is wrong.`,
 		Example: `  tideline run --config configuration.yaml

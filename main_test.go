@@ -100,7 +100,8 @@ func TestWrongStartsEndInWords(t *testing.T) {
 		{"--config=wrong.yaml", former + wrong, 1},
 		{"-config wrong.yaml", former + wrong, 1},
 		{"doctor --config=wrong.yaml", wrong, 2},
-		{"run --config=none.yaml", "cannot read the operator's configuration (--config): open none.yaml: no such file or directory\n", 1},
+		{"run --config=none.yaml", "cannot read the operator's configuration (--config): open none.yaml: no such file or " +
+			"directory\n", 1},
 		{"run --config=right.yaml --webhook-certs=olm",
 			"--webhook-certs: webhooks.certificates.mode is \"olm\": it must be rotate or files.\n", 1},
 		{"docter", "tideline: there is no command \"docter\"; did you mean doctor?; -h says more\n", 2},
@@ -109,8 +110,8 @@ func TestWrongStartsEndInWords(t *testing.T) {
 		{"approve", "tideline approve: name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME; -h says more\n", 2},
 		{"run --webhooks false", "tideline run: \"false\" is no flag: flags begin with --, and a value follows its flag after =; -h " +
 			"says more\n", 2},
-		{"run --resync-period=1ms", "tideline run: invalid argument \"1ms\" for \"--resync-period\" flag: it must be a number of whole " +
-			"seconds, at most 604800 s; -h says more\n", 2},
+		{"run --resync-period=1ms", "tideline run: invalid argument \"1ms\" for \"--resync-period\" flag: it must be a number of " +
+			"whole seconds, at most 604800 s; -h says more\n", 2},
 	} {
 		said, code := tideline(t, folder, strings.Fields(c.arguments)...)
 		g := NewWithT(t)

@@ -48,13 +48,16 @@ func Tell(to io.Writer, words string) { _, _ = io.WriteString(to, words) }
 
 const (
 	groupJobs, groupCluster = "jobs", "cluster"
-	long                    = `Tideline trains machine-learning jobs on a Kubernetes cluster that Volcano schedules, and lets them grow into free room.
+	long                    = `Tideline trains machine-learning jobs on a Kubernetes cluster that Volcano schedules, and lets
+them grow into free room.
 
 "tideline run" runs the operator. The other commands ask a cluster, as the user of your kubeconfig.`
 )
 
-// ForJobs and ForClusters say under which heading of the usage a command stands.
-func ForJobs(c *cobra.Command) *cobra.Command     { c.GroupID = groupJobs; return c }
+// ForJobs has the usage list a command for users of jobs.
+func ForJobs(c *cobra.Command) *cobra.Command { c.GroupID = groupJobs; return c }
+
+// ForClusters has the usage list a command for administrators.
 func ForClusters(c *cobra.Command) *cobra.Command { c.GroupID = groupCluster; return c }
 
 // Root is the program with its commands. Program is the name by which it was started: kubectl finds kubectl-tideline as a plugin.
@@ -114,8 +117,8 @@ kubectl completes the words of a plugin by a program kubectl_complete-tideline o
 
 // unknown is the error of a command that does not exist.
 func unknown(root *cobra.Command, name string) error {
-	if close := root.SuggestionsFor(name); len(close) > 0 {
-		return Usagef("there is no command %q; did you mean %s?", name, strings.Join(close, " or "))
+	if known := root.SuggestionsFor(name); len(known) > 0 {
+		return Usagef("there is no command %q; did you mean %s?", name, strings.Join(known, " or "))
 	}
 	return Usagef("there is no command %q", name)
 }

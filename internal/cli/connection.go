@@ -23,7 +23,8 @@ import (
 // completionTimeout bounds what a shell waits for names of jobs and namespaces.
 const completionTimeout = 3 * time.Second
 
-// Connection is how a command finds the cluster, the user and the namespace: by kubectl's flags, and as kubectl does without them.
+// Connection is how a command finds the cluster, the user and the namespace: by kubectl's flags, and without them as kubectl
+// does.
 // All commands share one, as one of them runs.
 type Connection struct {
 	scheme                         func() (*runtime.Scheme, error)

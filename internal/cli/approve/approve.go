@@ -23,9 +23,10 @@ import (
 // Timeout bounds each request.
 const Timeout = 15 * time.Second
 
-const long = `Approves that an ElasticTrainingJob or a MergeJob runs in its tier, where the ResourceQuotaProfile of its namespace has that:
-as the user of your kubeconfig, who needs the right to approve on the profile (ClusterRole tideline-approve), and to patch the
-job. The approval is of this one object: one that is deleted and created anew needs another.
+const long = `Approves that an ElasticTrainingJob or a MergeJob runs in its tier, where the ResourceQuotaProfile of its
+namespace has that: as the user of your kubeconfig, who needs the right to approve on the profile (ClusterRole
+tideline-approve), and to patch the job. The approval is of this one object: one that is deleted and created anew needs
+another.
 
 Exit code: 0 when it is approved; 1 when it is not, and why is on standard error; 2 when the command is wrong.`
 

@@ -169,7 +169,8 @@ func TestHelpAndWrongFlagsAreSaidOnce(t *testing.T) {
 	nowhere := cli.NewConnection(nil)
 	var stdout, stderr bytes.Buffer
 	g.Expect(run(t, nowhere, []string{"-h"}, &stdout, &stderr)).To(Equal(0))
-	g.Expect(stdout.String()).To(And(ContainSubstring("Usage:\n  tideline approve JOB [flags]\n"), ContainSubstring("--for duration")))
+	g.Expect(stdout.String()).To(And(ContainSubstring("Usage:\n  tideline approve JOB [flags]\n"),
+		ContainSubstring("--for duration")))
 	stdout.Reset()
 	g.Expect(run(t, nowhere, []string{"ads/ctr", "--until=noon"}, &stdout, &stderr)).To(Equal(2))
 	g.Expect(stderr.String()).To(Equal("tideline approve: unknown flag: --until; -h says more\n"))

@@ -26,9 +26,9 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and prints ElasticTrainingJobs. What could not be
-carried over, or means something else now, is said on standard error, one line each. Files may hold several documents, and
-lists as kubectl prints them. Nothing is read from, or written to, a cluster.
+const long = `Reads PyTorchJobs (kubeflow.org/v1, as training-operator 1.9 knows them) and prints ElasticTrainingJobs.
+What could not be carried over, or means something else now, is said on standard error, one line each. Files may hold
+several documents, and lists as kubectl prints them. Nothing is read from, or written to, a cluster.
 
 Exit code: 0 when every document was converted; 1 when one was not, or when the API server will refuse the result; 2 when
 the command is wrong.`

@@ -50,22 +50,26 @@ func schedulerLives(f Facts) Finding {
 		}
 	case w.Unjudged > 0 && w.Oldest > judgedWithin:
 		return Finding{
-			What: fmt.Sprintf("Volcano's scheduler does not act: %d pods wait for it, and it has said nothing about %d of them, the oldest "+
-				"created %s ago.", w.Pods, w.Unjudged, w.Oldest.Round(time.Second)), Do: do,
+			What: fmt.Sprintf("Volcano's scheduler does not act: %d pods wait for it, and it has said nothing about %d of them, the "+
+				"oldest created %s ago.", w.Pods, w.Unjudged, w.Oldest.Round(time.Second)), Do: do,
 		}
 	case w.Pods > 0 && w.Silence > saidWithin:
 		return Finding{
 			What: fmt.Sprintf("Volcano's scheduler does not act: %d pods wait for it, and it has judged none of them for %s.", w.Pods,
 				w.Silence.Round(time.Second)), Do: do,
 		}
+	case w.Pods > 0 && w.Unjudged == w.Pods:
+		return Finding{Level: Unknown, What: fmt.Sprintf("Whether Volcano's scheduler acts: %d pods wait for it, the oldest created "+
+			"%s ago, and it has judged none yet. Ask again in a minute.", w.Pods, w.Oldest.Round(time.Second))}
 	case w.Pods > 0:
 		return Finding{Level: OK, What: fmt.Sprintf("Volcano's scheduler acts: %d pods wait, which it judged %s ago.", w.Pods,
 			w.Silence.Round(time.Second))}
 	case f.Scheduler != nil:
-		return Finding{Level: OK, What: fmt.Sprintf("Volcano's scheduler runs (%d of %d replicas).", f.Scheduler.Ready, f.Scheduler.Wanted)}
+		return Finding{Level: OK, What: fmt.Sprintf("Volcano's scheduler runs (%d of %d replicas).", f.Scheduler.Ready,
+			f.Scheduler.Wanted)}
 	}
-	return Finding{Level: Unknown, What: fmt.Sprintf("Whether Volcano's scheduler runs: there is no Deployment %s, and no pod waits for it.",
-		schedulerDeployment)}
+	return Finding{Level: Unknown, What: fmt.Sprintf("Whether Volcano's scheduler runs: there is no Deployment %s, and no pod "+
+		"waits for it.", schedulerDeployment)}
 }
 
 // gatherScheduler reads Volcano's Deployment, the pods that wait for it, and what it said of their gangs.

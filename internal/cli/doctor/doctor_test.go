@@ -239,8 +239,12 @@ func TestOperatorWithoutDeploymentOrLeaseIsNoFault(t *testing.T) {
 		edit func(*Facts)
 		says string
 	}{
-		"process":              {func(f *Facts) { f.Operator, f.Leader = nil, "host_1" }, "OK    An operator outside the cluster leads (host_1)."},
-		"process, no Lease":    {func(f *Facts) { f.Operator, f.LeaseSilence = nil, nil }, "?     Whether an operator runs: there is no Deployment"},
+		"process": {
+			func(f *Facts) { f.Operator, f.Leader = nil, "host_1" }, "OK    An operator outside the cluster leads (host_1).",
+		},
+		"process, no Lease": {
+			func(f *Facts) { f.Operator, f.LeaseSilence = nil, nil }, "?     Whether an operator runs: there is no Deployment",
+		},
 		"no leader election":   {func(f *Facts) { f.LeaseSilence = nil }, "The operator is ready (1 of 1 replicas)"},
 		"leader has just left": {func(f *Facts) { f.LeaseSilence = ptr.To(30 * time.Second) }, "The operator is ready"},
 	} {
@@ -302,12 +306,14 @@ func TestWaitingPodsTellWhetherTheSchedulerActs(t *testing.T) {
 		},
 		"just created": {
 			pods: []corev1.Pod{pod("a", 3*time.Second)},
-			want: Waiting{Pods: 1, Unjudged: 1, Oldest: 3 * time.Second, Silence: 3 * time.Second}, level: OK,
+			want: Waiting{Pods: 1, Unjudged: 1, Oldest: 3 * time.Second, Silence: 3 * time.Second}, level: Unknown,
 		},
 		"silent since": {
-			pods:  []corev1.Pod{pod("a", time.Hour), pod("b", time.Hour, placed(20*time.Minute))},
-			words: map[client.ObjectKey]gang.Word{key("a"): {At: now.Add(-10 * time.Minute), Waits: true}, key("b"): {At: now.Add(-time.Hour)}},
-			want:  Waiting{Pods: 1, Silence: 10 * time.Minute}, level: Wrong,
+			pods: []corev1.Pod{pod("a", time.Hour), pod("b", time.Hour, placed(20*time.Minute))},
+			words: map[client.ObjectKey]gang.Word{
+				key("a"): {At: now.Add(-10 * time.Minute), Waits: true}, key("b"): {At: now.Add(-time.Hour)},
+			},
+			want: Waiting{Pods: 1, Silence: 10 * time.Minute}, level: Wrong,
 		},
 		"surplus waits, of which Volcano says nothing": {
 			pods:  []corev1.Pod{pod("a-surplus", time.Hour)},

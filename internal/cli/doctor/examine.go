@@ -139,7 +139,8 @@ func volcanoVersion(f Facts) Finding {
 	v, err := version.ParseSemantic(tag)
 	switch {
 	case err != nil:
-		return Finding{Level: Unknown, What: fmt.Sprintf("The version of Volcano's scheduler: its image %s names none.", f.VolcanoImage)}
+		return Finding{Level: Unknown, What: fmt.Sprintf("The version of Volcano's scheduler: its image %s names none.",
+			f.VolcanoImage)}
 	case v.LessThan(oldestVolcano):
 		return Finding{
 			What: fmt.Sprintf("Volcano's scheduler is %s, older than v%s.", f.VolcanoImage, oldestVolcano),
@@ -260,8 +261,8 @@ func orUnknown(state string) string {
 }
 
 func permissions(f Facts) Finding {
-	who, do := "The operator's ServiceAccount in namespace "+f.Namespace, "Apply config/rbac, or run the operator under an account that "+
-		"has this role."
+	who := "The operator's ServiceAccount in namespace " + f.Namespace
+	do := "Apply config/rbac, or run the operator under an account that has this role."
 	if f.Local {
 		who, do = "You, as whom make run would run the operator", "Use a kubeconfig with the rights of a cluster's admin."
 	}

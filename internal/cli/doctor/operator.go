@@ -26,8 +26,8 @@ func (f *Facts) lease() client.ObjectKey {
 	return client.ObjectKey{Namespace: cmp.Or(f.LeaseNamespace, f.Namespace), Name: rbac.Lease}
 }
 
-// longestSilence is for how long the Lease may go without being renewed while all is well: the next operator takes it within seconds,
-// and the clocks of this machine and of the operator's differ.
+// longestSilence is for how long the Lease may go without being renewed while all is well: the next operator takes it within
+// seconds, and the clocks of this machine and of the operator's differ.
 const longestSilence = time.Minute
 
 // Replicas are how many pods a Deployment wants, and how many of them are ready.
@@ -42,7 +42,8 @@ func operator(f Facts) Finding {
 	switch {
 	case f.Operator != nil && f.Operator.Ready < max(f.Operator.Wanted, 1):
 		return Finding{
-			What: fmt.Sprintf("Deployment %s has %d of %d replicas ready. With none, no job can be created and no lost worker is replaced.",
+			What: fmt.Sprintf("Deployment %s has %d of %d replicas ready. With none, no job can be created and no lost worker is "+
+				"replaced.",
 				f.deployment(), f.Operator.Ready, f.Operator.Wanted),
 			Do: fmt.Sprintf("See why, by kubectl describe --namespace %s deployment,pods, and in the log of its pods.",
 				f.Namespace),
@@ -56,7 +57,8 @@ func operator(f Facts) Finding {
 		return Finding{Level: Unknown, What: fmt.Sprintf("Whether an operator runs: there is no Deployment %s and no Lease %s.",
 			f.deployment(), f.lease())}
 	case f.Operator == nil:
-		return Finding{Level: OK, What: fmt.Sprintf("An operator outside the cluster leads (%s).", cmp.Or(f.Leader, "it has just ended"))}
+		return Finding{Level: OK, What: fmt.Sprintf("An operator outside the cluster leads (%s).",
+			cmp.Or(f.Leader, "it has just ended"))}
 	}
 	return Finding{Level: OK, What: fmt.Sprintf("The operator is ready (%d of %d replicas).", f.Operator.Ready, f.Operator.Wanted)}
 }

@@ -20,8 +20,8 @@ const exitNotExamined = 2
 // Timeout bounds each request.
 const Timeout = 10 * time.Second
 
-const long = `Says on one screen what of the cluster is misconfigured, and how to mend it. It asks as the user of your kubeconfig, and changes
-nothing.
+const long = `Says on one screen what of the cluster is misconfigured, and how to mend it. It asks as the user of your
+kubeconfig, and changes nothing.
 
 Each line begins with OK, with WRONG for what is to be mended, with WARN for what may be meant, or with ? for what could not be
 found out.

@@ -9,8 +9,8 @@ import (
 	"github.com/tideline-io/tideline/internal/cli"
 )
 
-const whyLong = `Says what a job does now, since when and why, what it waits for, and what to do: from the job, its events and its profile, as the
-user of your kubeconfig.
+const whyLong = `Says what a job does now, since when and why, what it waits for, and what to do: from the job, its events
+and its profile, as the user of your kubeconfig.
 
 With --at, says what a job was doing then, with the figures of then; which jobs held what in its queue; which came before it, and
 what happened next. That is in the ledger, which the operator's configuration names, so this form runs where the operator runs.
@@ -47,7 +47,7 @@ func Command(connection *cli.Connection, open Open, clock func() time.Time) *cob
 				return answerNow(ctx, c, name, kind, output, cmd.OutOrStdout(), clock())
 			}
 			q.namespace, q.name = name.Namespace, name.Name
-			if err := q.parse(at, zone, clock()); err != nil {
+			if err := parseMoment(&q, at, zone, clock()); err != nil {
 				return err
 			}
 			if output.JSON() {

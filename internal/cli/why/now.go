@@ -103,8 +103,8 @@ func explain(p *present, now time.Time) *Now {
 			"again."
 	}
 	if w.byVolcano && now.Sub(since) > soon {
-		n.Do = fmt.Sprintf("Volcano has not placed it for %s. If the message says that it fits, check that Volcano's scheduler runs: %s",
-			lasting(now.Sub(since)), checkCluster)
+		n.Do = fmt.Sprintf("Volcano has not placed it for %s. If the message says that it fits, check that Volcano's scheduler "+
+			"runs: %s", lasting(now.Sub(since)), checkCluster)
 	}
 	if n.Do == "" {
 		n.Do = "Nothing: it goes on by itself."

@@ -44,6 +44,8 @@ func trainingNow(phase v1alpha1.JobPhase, reason, message string, conditions ...
 	return j
 }
 
+type teamStatus = v1alpha1.ResourceQuotaProfileStatus
+
 func TestNow(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	waits := func(reason, message string, since time.Duration) *v1alpha1.ElasticTrainingJob {
@@ -55,7 +57,9 @@ func TestNow(t *testing.T) {
 	fresh := trainingNow("", "", "")
 	merge := &v1alpha1.MergeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: "full"}}
 	merge.Status.Phase, merge.Status.Reason, merge.Status.Message = v1alpha1.MergeQueued, v1alpha1.ReasonInLine, "Position 2."
-	merge.Status.Conditions = []metav1.Condition{condition(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonInLine, "", time.Minute)}
+	merge.Status.Conditions = []metav1.Condition{
+		condition(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonInLine, "", time.Minute),
+	}
 	for name, c := range map[string]struct {
 		p    present
 		says string
@@ -77,11 +81,11 @@ What to do:
 			condition(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonUnknownTier, "", time.Minute))},
 			"ads/ctr waits (UnknownTier), for 1m0s.\n  There is no tier gold.\n\nWhat to do:\n  Nothing happens until what the message"},
 		"approval": {present{training: waits(v1alpha1.ReasonAwaitingApproval, "Tier gold takes approval.", time.Minute)},
-			"waits for approval (AwaitingApproval), for 1m0s.\n  Tier gold takes approval.\n\nWhat to do:\n  Ask a person who may approve: the"},
-		"trains, and does not grow": {present{training: trainingNow(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, "All 4 workers ready.",
+			"waits for approval (AwaitingApproval), for 1m0s.\n  Tier gold takes approval.\n\nWhat to do:\n  Ask a person who "},
+		"trains, and does not grow": {present{training: trainingNow(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, "All 4 ready.",
 			condition(v1alpha1.ConditionReady, yes, v1alpha1.ReasonTraining, "", time.Minute),
 			condition(v1alpha1.ConditionFullSize, no, v1alpha1.ReasonWaitingForRoom, "4 more wait.", time.Minute))},
-			"trains (Training), for 1m0s.\n  All 4 workers ready.\n\nWhat to do:\n  Nothing: it goes on by itself.\n\nTo know as well:\n" +
+			"trains (Training), for 1m0s.\n  All 4 ready.\n\nWhat to do:\n  Nothing: it goes on by itself.\n\nTo know as well:\n" +
 				"  Workers: 4/4 (2..8) ready/existing (range).\n  Growth (WaitingForRoom): 4 more wait.\n"},
 		"failed": {present{training: trainingNow(v1alpha1.PhaseFailed, v1alpha1.ReasonFailurePolicy, "Exit code 3.",
 			condition(v1alpha1.ConditionFailed, yes, v1alpha1.ReasonFailurePolicy, "", time.Minute))},
@@ -89,14 +93,14 @@ What to do:
 		"suspended": {present{training: trainingNow(v1alpha1.PhaseSuspended, v1alpha1.ReasonSuspended, "It is suspended.",
 			condition(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended, "", time.Minute))},
 			"ads/ctr is suspended (Suspended), for 1m0s.\n  It is suspended.\n\nWhat to do:\n  Nothing, or let it go on: set"},
-		"no operator": {present{training: fresh}, "ads/ctr is new: the operator has not looked at it yet.\n\nWhat to do:\n  The operator " +
-			"has not looked at it for 1h0m0s: check that the operator runs,"},
-		"changed": {present{training: changed}, "To know as well:\n  The spec was changed, and the operator has not looked at it since."},
+		"no operator": {present{training: fresh}, "ads/ctr is new: the operator has not looked at it yet.\n\nWhat to do:\n  The " +
+			"operator has not looked at it for 1h0m0s: check that the operator runs,"},
+		"changed": {present{training: changed}, "To know as well:\n  The spec was changed, and the operator has not looked at it"},
 		"merge": {present{merge: merge}, "MergeJob ads/full is due, and waits for its turn in the pool (InLine), for 1m0s.\n" +
 			"  Position 2.\n\nWhat to do:\n  Nothing: it starts by itself when its turn comes.\n"},
 		"profile and events": {present{
 			training: waits(v1alpha1.ReasonQuotaExceeded, "Your cap of 6 GPUs is reached.\x1b[2J", time.Minute),
-			profile: &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: v1alpha1.ResourceQuotaProfileStatus{
+			profile: &v1alpha1.ResourceQuotaProfile{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: teamStatus{
 				Accelerators: "6/8/-", Running: 1, Waiting: 2, Users: []v1alpha1.UsageStatus{{Name: "bob", Held: "6"}},
 				OverBudget: []v1alpha1.OverBudget{{User: "bob", UsedHours: 9, MaxHours: 8, Window: metav1.Duration{Duration: time.Hour}}},
 			}},
@@ -169,7 +173,8 @@ func TestNowNeedsTheJobOnly(t *testing.T) {
 			}
 			return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", nil)
 		}
-		return fake.NewClientBuilder().WithScheme(scheme).WithObjects(job.DeepCopy(), both.DeepCopy(), other.DeepCopy(), event.DeepCopy()).
+		return fake.NewClientBuilder().WithScheme(scheme).
+			WithObjects(job.DeepCopy(), both.DeepCopy(), other.DeepCopy(), event.DeepCopy()).
 			WithIndex(&corev1.Event{}, byUID, func(o client.Object) []string {
 				return []string{string(o.(*corev1.Event).InvolvedObject.UID)}
 			}).WithInterceptorFuncs(interceptor.Funcs{
@@ -208,7 +213,7 @@ func TestNowNeedsTheJobOnly(t *testing.T) {
 	g.Expect(n.Events).To(ConsistOf(HaveField("Reason", "Grew")))
 
 	for _, c := range []struct{ cluster, args, says string }{
-		{"Job", "ads/none", "tideline why: there is no ElasticTrainingJob or MergeJob none in namespace ads; of a deleted one, --at TIME"},
+		{"Job", "ads/none", "tideline why: there is no ElasticTrainingJob or MergeJob none in namespace ads; of a deleted one, "},
 		{"Nothing", "ads/ctr", "tideline why: *v1alpha1.MergeJob is forbidden"},
 		{"Job", "ads/both", "tideline why: there is an ElasticTrainingJob and a MergeJob of this name: say which"},
 	} {

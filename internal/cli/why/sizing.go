@@ -21,9 +21,9 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-const sizingLong = `Prints what a task was seen using, a day a line, and what its containers should request by that, with the formula. It reads the
-ledger that the configuration names, so it runs where the operator runs. What became of one job is in its status: kubectl get etj
-NAME -o yaml, status.sizing.
+const sizingLong = `Prints what a task was seen using, a day a line, and what its containers should request by that, with
+the formula. It reads the ledger that the configuration names, so it runs where the operator runs. What became of one job
+is in its status: kubectl get etj NAME -o yaml, status.sizing.
 
 Exit code: 0 when something is known; 1 when nothing is, or the ledger cannot be read; 2 when the command is wrong.`
 
@@ -45,7 +45,7 @@ func Sizing(connection *cli.Connection, open Open, clock func() time.Time) *cobr
   tideline sizing ctr -n ads --tier small-traffic --config configuration.yaml`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := q.parse(connection, args); err != nil {
+			if err := parse(&q, connection, args); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
@@ -63,7 +63,8 @@ func Sizing(connection *cli.Connection, open Open, clock func() time.Time) *cobr
 	return cli.ForJobs(cmd)
 }
 
-func (q *question) parse(connection *cli.Connection, args []string) error {
+// parse completes the question.
+func parse(q *question, connection *cli.Connection, args []string) error {
 	kind := q.kind
 	q.kind = map[string]string{"job": v1alpha1.ElasticTrainingJobKind, "merge": v1alpha1.MergeJobKind}[kind]
 	switch {
@@ -177,7 +178,8 @@ func history(days int, known map[sizing.Part]map[time.Time]sizing.Usage) sizing.
 
 // print prints a part: its days, and what follows from them by tier.
 func (q question) print(to io.Writer, part sizing.Part, byDay map[time.Time]sizing.Usage, tiers config.Tiers) {
-	cli.Tell(to, fmt.Sprintf("\n%s/%s\nDAY\tRAN\tSEEN\tCPU P50\tP95\tP99\tTHROTTLED\tMEMORY\tHELD\tOOM\n", part.Role, part.Container))
+	cli.Tell(to, fmt.Sprintf("\n%s/%s\nDAY\tRAN\tSEEN\tCPU P50\tP95\tP99\tTHROTTLED\tMEMORY\tHELD\tOOM\n", part.Role,
+		part.Container))
 	for _, day := range slices.SortedFunc(maps.Keys(byDay), time.Time.Compare) {
 		u := byDay[day]
 		cli.Tell(to, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", day.Format(time.DateOnly),
@@ -271,7 +273,7 @@ func (q question) forPrograms(known map[sizing.Part]map[time.Time]sizing.Usage, 
 			u := known[part][day]
 			p.Days = append(p.Days, dayAnswer{
 				Day: day.Format(time.DateOnly), RunSeconds: u.RunSeconds, SeenSeconds: u.SeenSeconds, CPUP50: quantile(u, 0.5),
-				CPUP95: quantile(u, 0.95), CPUP99: quantile(u, 0.99), MemoryPeakBytes: u.MemoryPeak, OOMKills: int64(u.OOMKills),
+				CPUP95: quantile(u, 0.95), CPUP99: quantile(u, 0.99), MemoryPeakBytes: u.MemoryPeak, OOMKills: u.OOMKills,
 			})
 		}
 		h := history(q.days, map[sizing.Part]map[time.Time]sizing.Usage{part: known[part]})

@@ -33,8 +33,8 @@ type dispute struct {
 	zone                    *time.Location
 }
 
-// parse reads the time in question.
-func (q *dispute) parse(at, zone string, now time.Time) (err error) {
+// parseMoment reads the time in question.
+func parseMoment(q *dispute, at, zone string, now time.Time) (err error) {
 	if q.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
 		return cli.Usagef("--zone %q: there is no such time zone", zone)
 	}

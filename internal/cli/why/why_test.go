@@ -152,13 +152,13 @@ func TestWhyOfNothing(t *testing.T) {
 func TestWrongUseOfWhy(t *testing.T) {
 	g := NewWithT(t)
 	for says, args := range map[string][]string{
-		"name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME; -h says more": {"--at", "2026-11-17 14:30"},
-		"--at \"tuesday\\n\": write a time":                                     {"ads/ctr", "--at", "tuesday\n"},
-		"--at \"2026-11-22 12:01\": that has not happened yet":                  {"ads/ctr", "--at", "2026-11-22 12:01"},
-		"--zone \"Mars\": there is no such time zone":                           {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Mars"},
-		"unknown flag: --since; -h says more":                                   {"ads/ctr", "--since", "1h"},
-		"--zone \"Local\": there is no such time zone; -h says":                 {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Local"},
-		"\"ads/rank\" is too much: name one job at a time; -h":                  {"ads/ctr", "ads/rank", "--at", "2026-11-17 14:30"},
+		"name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME": {"--at", "2026-11-17 14:30"},
+		"--at \"tuesday\\n\": write a time":                       {"ads/ctr", "--at", "tuesday\n"},
+		"--at \"2026-11-22 12:01\": that has not happened yet":    {"ads/ctr", "--at", "2026-11-22 12:01"},
+		"--zone \"Mars\": there is no such time zone":             {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Mars"},
+		"unknown flag: --since; -h says more":                     {"ads/ctr", "--since", "1h"},
+		"--zone \"Local\": there is no such time zone; -h says":   {"ads/ctr", "--at", "2026-11-17 14:30", "--zone", "Local"},
+		"\"ads/rank\" is too much: name one job at a time; -h":    {"ads/ctr", "ads/rank", "--at", "2026-11-17 14:30"},
 	} {
 		code, said, errs := askWhy(t, args...)
 		g.Expect(errs).To(And(HavePrefix("tideline why: "), ContainSubstring(says)))

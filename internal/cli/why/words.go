@@ -9,8 +9,8 @@ import (
 const (
 	checkOperator = "check that the operator runs, or have an administrator do so: tideline doctor."
 	checkCluster  = "tideline doctor, as an administrator."
-	waitForRoom   = "Nothing: it starts by itself when there is room. To start sooner, ask for fewer workers (minReplicas) or less " +
-		"per worker."
+	waitForRoom   = "Nothing: it starts by itself when there is room. To start sooner, ask for fewer workers (minReplicas) or " +
+		"less per worker."
 	waitForTurn = "Nothing: it starts by itself when its turn comes."
 	readLog     = "Read the log of the worker that failed. Then create the job again, under another name or after deleting this one."
 )
@@ -108,7 +108,7 @@ var ofPhase = map[string]words{
 	string(v1alpha1.MergeTimedOut):  {state: "took too long, and will be tried again"},
 }
 
-// wordsOf finds the words for a status. A job that has ended, or is suspended, has its phase's advice unless its reason has its own.
+// wordsOf finds the words for a status. A job that has ended has its phase's advice unless its reason has its own.
 func wordsOf(s status) words {
 	w, known := ofReason[s.reason]
 	phase := ofPhase[s.phase]

@@ -273,10 +273,10 @@ var wrongFiles = []struct {
 		"webhooks.clientCAFile is not an absolute path: it must be the path of a file, or empty for none.",
 	}},
 	{"addresses", "metrics: {bindAddress: \"8080\"}\nhealth: {bindAddress: \":65536\"}\nwebhooks: {bindAddress: \"0\"}\n", []string{
-		`metrics.bindAddress is "8080": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or 0 for any free port, or "0" to ` +
-			`serve none.`,
-		`health.bindAddress is ":65536": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or 0 for any free port, or "0" to ` +
-			`serve none.`,
+		`metrics.bindAddress is "8080": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or 0 for any free port, or ` +
+			`"0" to serve none.`,
+		`health.bindAddress is ":65536": it must be HOST:PORT or :PORT, with a port from 1 to 65535, or 0 for any free port, or ` +
+			`"0" to serve none.`,
 		`webhooks.bindAddress is "0": it must be HOST:PORT or :PORT, with a port from 1 to 65535.`,
 	}},
 	{"a lease that is renewed too late", "leaderElection: {renewDeadlineSeconds: 15, namespace: Ops}\n", []string{

@@ -15,8 +15,8 @@ import (
 // OutsideNamespace has the Lease of operators that run outside a cluster without the namespace of an installation.
 const OutsideNamespace = "default"
 
-// LeaseNamespace is where an operator outside the cluster looks for the Lease: in the namespace of the installation, so that it does
-// not act beside an operator there; in [OutsideNamespace] where there is none.
+// LeaseNamespace is where an operator outside the cluster looks for the Lease: in the namespace of the installation, so that it
+// does not act beside an operator there; in [OutsideNamespace] where there is none.
 func LeaseNamespace(ctx context.Context, c client.Reader, installation string) string {
 	err := c.Get(ctx, client.ObjectKey{Name: installation}, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
@@ -28,7 +28,7 @@ func LeaseNamespace(ctx context.Context, c client.Reader, installation string) s
 // patience is how long an operator that is to lead waits before it says who leads instead.
 const patience = 5 * time.Second
 
-// SayWhoLeads logs who has the Lease, unless this operator leads soon. It returns when it leads, has said so, or the context ends.
+// SayWhoLeads logs who has the Lease, unless this operator leads soon. It returns once either is so, or when the context ends.
 func SayWhoLeads(ctx context.Context, c client.Reader, lease client.ObjectKey, elected <-chan struct{}, log logr.Logger) {
 	select {
 	case <-elected:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"syscall"
 )
 
@@ -25,7 +26,7 @@ func IsListenError(err error) bool {
 	return errors.As(err, &failed) && failed.Op == "listen"
 }
 
-// ExplainTaken names, for an error of a port that another program has, what was to be served there and how to choose another port.
+// ExplainTaken names, for an error of a port that another program has, what was to be served there and how to choose another.
 // Other errors it returns as they are.
 func ExplainTaken(err error, served ...Served) error {
 	var failed *net.OpError
@@ -38,13 +39,13 @@ func ExplainTaken(err error, served ...Served) error {
 	}
 	for _, s := range served {
 		_, port, split := net.SplitHostPort(s.Address)
-		if split == nil && port == fmt.Sprint(taken.Port) {
-			any := ""
+		if split == nil && port == strconv.Itoa(taken.Port) {
+			anywhere := ""
 			if s.Anywhere {
-				any = "; --" + s.Flag + "=127.0.0.1:0 takes any free port"
+				anywhere = "; --" + s.Flag + "=127.0.0.1:0 takes any free port"
 			}
 			return fmt.Errorf("port %s for %s is taken by another program: choose another by --%s (%s of the configuration)%s: %w",
-				port, s.What, s.Flag, s.Field, any, err)
+				port, s.What, s.Flag, s.Field, anywhere, err)
 		}
 	}
 	return err

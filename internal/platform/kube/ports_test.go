@@ -21,7 +21,8 @@ func TestTakenPortIsNamedWithItsFlag(t *testing.T) {
 	wrapped := fmt.Errorf("error listening on %s: %w", address, err)
 	g.Expect(IsListenError(wrapped)).To(BeTrue())
 	probes := Served{"health checks", ":" + port, "health-probe-bind-address", "health.bindAddress", true}
-	g.Expect(ExplainTaken(wrapped, Served{"metrics", "0", "metrics-bind-address", "metrics.bindAddress", false}, probes)).To(MatchError(
+	off := Served{"metrics", "0", "metrics-bind-address", "metrics.bindAddress", false}
+	g.Expect(ExplainTaken(wrapped, off, probes)).To(MatchError(
 		HavePrefix("port " + port + " for health checks is taken by another program: choose another by --health-probe-bind-address " +
 			"(health.bindAddress of the configuration); --health-probe-bind-address=127.0.0.1:0 takes any free port: ")))
 	g.Expect(ExplainTaken(wrapped, Served{"metrics", ":1", "metrics-bind-address", "metrics.bindAddress", false})).To(Equal(wrapped))
