@@ -52,7 +52,7 @@ BIN := bin
 MODULES := test/perf/sizing test/project test/tools/bundle test/tools/sbom test/tools/site
 # Without version control stamps: they fail in a checkout that belongs to somebody else, and bin/ is not released.
 GO_BUILD = CGO_ENABLED=0 go build -buildvcs=false \
-	-ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
+	-ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)'
 IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE)
 KUBECTL_APPLY := apply --request-timeout=30s -f -
 KUBECTL_DELETE := delete --ignore-not-found --timeout=60s -f -
