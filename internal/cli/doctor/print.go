@@ -22,10 +22,10 @@ func Print(w io.Writer, findings []Finding) (wrong int, err error) {
 	}
 	b.WriteString("\n")
 	if n := count[Warn]; n > 0 {
-		fmt.Fprintf(&b, "%d of %d checks found something that may be meant (WARN). ", n, len(findings))
+		fmt.Fprintf(&b, "%d of %d checks found something that may be meant (WARN).\n", n, len(findings))
 	}
 	if n := count[Unknown]; n > 0 {
-		fmt.Fprintf(&b, "%d could not be made (?). ", n)
+		fmt.Fprintf(&b, "%d of %d checks could not be made (?).\n", n, len(findings))
 	}
 	if n := count[Wrong]; n > 0 {
 		fmt.Fprintf(&b, "%d of %d checks found something to mend.\n", n, len(findings))
