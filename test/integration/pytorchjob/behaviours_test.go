@@ -71,7 +71,7 @@ var behaviours = []behaviour{
 	{
 		what: "a container fails twice with the same last words", job: pyTorchJob(1, 1), event: exitsAlike,
 		theirs: runs, ours: failed + oursRuns,
-		why: "An error that repeats at once will not go away: [SameFailureTwice](troubleshooting.md#samefailuretwice)",
+		why: "It would fail again: [SameFailureTwice](troubleshooting.md#samefailuretwice)",
 	},
 	{
 		what: "no `backoffLimit`: a container fails 11 times", job: pyTorchJob(1, 1),
@@ -82,17 +82,17 @@ var behaviours = []behaviour{
 	{
 		what: "`backoffLimit: 2`: a container fails twice", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1),
 		theirs: failed + nothing, ours: runs,
-		why: "Training-operator fails the job when restarts reach `backoffLimit`, Tideline when they exceed `maxRestarts`",
+		why: "Restarts must exceed `maxRestarts`, but only reach `backoffLimit`",
 	},
 	{
 		what: "`backoffLimit: 2`: a container fails three times", job: pyTorchJob(1, 1, backoffLimit(2)), event: exits(1, 1, 1, 1),
 		theirs: failed + nothing, ours: failed + oursRuns,
-		why: "Training-operator then ignores `cleanPodPolicy` and deletes all pods",
+		why: "Training-operator then deletes all pods, whatever `cleanPodPolicy` says",
 	},
 	{
 		what: "`backoffLimit: 0`: a node evicts a pod", job: pyTorchJob(1, 1, backoffLimit(0)), event: evicted,
 		theirs: failed + nothing, ours: runs + new1,
-		why: "Tideline never counts evictions; training-operator counts failed pods when `backoffLimit` is 0, and only then",
+		why: "Tideline never counts evictions, training-operator only with `backoffLimit: 0`",
 	},
 	{
 		what: "`backoffLimit: 0`: a pod is deleted", job: pyTorchJob(1, 1, backoffLimit(0)), event: deleted(1),
@@ -133,33 +133,33 @@ var behaviours = []behaviour{
 		what: "`restartPolicy: ExitCode`, `backoffLimit: 1`: a container exits with 137 twice",
 		job:  pyTorchJob(1, 1, restart(byCode), backoffLimit(1)), event: exits(1, 137, 137),
 		theirs: runs + new1, ours: failed + oursRuns,
-		why: "Training-operator counts restarts of containers, which a new pod resets; Tideline's count outlives pods",
+		why: "Training-operator's count begins anew with each pod",
 	},
 	{
 		what: "`restartPolicy: ExitCode`, `ttlSecondsAfterFinished: 0`: a container exits with 1",
 		job:  pyTorchJob(1, 1, restart(byCode), deletedAfter(0)), event: exits(1, 1),
 		theirs: failed + theirsStays, ours: gone + nothing,
-		why: "Training-operator writes no completion time here, so the TTL never ends",
+		why: "Training-operator writes no completion time here",
 	},
 	{
 		what: "`activeDeadlineSeconds: 20`: the time passes", job: pyTorchJob(1, 1, deadline(20)),
 		theirs: runs, ours: failed + oursRuns,
-		why: "Tideline has a timer; training-operator checks only when the job changes otherwise",
+		why: "Training-operator checks only when the job changes otherwise",
 	},
 	{
 		what: "2 to 4 Workers, and room for 3", job: pyTorchJob(0, 4, elastic(2, 4)), room: 3,
 		theirs: waits, ours: runs,
-		why: "Training-operator needs all of `Worker.replicas` at once, Tideline `minReplicas`",
+		why: "Training-operator places all of `Worker.replicas` at once",
 	},
 	{
 		what: "`suspend: true`", job: pyTorchJob(1, 1), event: (*side).suspend,
 		theirs: suspended + nothing, ours: suspended + "; left: Services",
-		why: "The Service is used again after resuming",
+		why: "Tideline keeps the Service for resuming",
 	},
 	{
 		what: "the Master succeeds, and a Worker runs on", job: pyTorchJob(1, 1), event: succeed(0),
 		theirs: succeeded + theirsStays, ours: runs,
-		why: "The others have `completionGraceSeconds` (300) to end; if one fails meanwhile, the job fails",
+		why: "The others have `completionGraceSeconds` (300) to end",
 	},
 	{
 		what: "elastic, no Master: one of 2 Workers succeeds", job: pyTorchJob(0, 2, elastic(2, 2)), event: succeed(1),

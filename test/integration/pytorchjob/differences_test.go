@@ -86,14 +86,14 @@ var differences = []difference{
 			{"1", "1:1", []string{alone}},
 			{"2", "2:2", []string{nproc}},
 		},
-		why: "The same number, written as a range",
+		why: "The same, as a range",
 	},
 	{
 		what: "variable PET_NPROC_PER_NODE",
 		seen: []seen{
 			{"auto", "1", simple},
 		},
-		why: "One process per GPU. `auto` means the same, but one per CPU on a node without GPUs",
+		why: "One process per GPU; without GPUs, `auto` is one per CPU",
 	},
 	{
 		what: "variable PET_RDZV_BACKEND",
@@ -216,7 +216,7 @@ var differences = []difference{
 		seen: []seen{
 			{"Never", "OnFailure", []string{neverOnce, exitCodes}},
 		},
-		why: "Containers restart in place; `failurePolicy` says what a failure means",
+		why: "Containers restart in place",
 	},
 	{
 		what: "pod's hostname",
@@ -376,7 +376,7 @@ var differences = []difference{
 			{"pytorchjob-port 23456", "rendezvous 29400", simple},
 			{"pytorchjob-port 23456", "rendezvous 23456", []string{nproc}},
 		},
-		why: "The port of the PyTorchJob if it sets one, else Tideline's default",
+		why: "The PyTorchJob's port, if it sets one",
 	},
 	{
 		what: "Service's publishNotReadyAddresses",
@@ -391,14 +391,14 @@ var differences = []difference{
 		seen: []seen{
 			{"ctr of 0, 1, 2, 3", "ctr of 0, 1, ctr-surplus of 2, 3", []string{flexible}},
 		},
-		why: "Surplus has its own PodGroup, in which workers are placed one by one",
+		why: "Surplus is placed one by one",
 	},
 	{
 		what: "PodGroup's minMember",
 		seen: []seen{
 			{"4", "2", []string{flexible}},
 		},
-		why: "Training-operator places all of `Worker.replicas` together, Tideline `minReplicas`",
+		why: "Only `minReplicas` are placed together",
 	},
 	{
 		what: "PodGroup's minResources.nvidia.com/gpu",
@@ -426,7 +426,7 @@ var differences = []difference{
 		seen: []seen{
 			{"worker", "worker; on rank 0 master", []string{flexible}},
 		},
-		why: "Volcano's name of the role: rank 0 is master, also without a Master",
+		why: "Rank 0 is master, also without a Master",
 	},
 	{
 		what: "annotation volcano.sh/preemptable",

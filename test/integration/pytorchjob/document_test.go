@@ -29,7 +29,7 @@ var _ = It("docs/convert.md has every difference, and no other", func() {
 })
 
 // documented are the rows of the four tables: of each difference, what is first seen of it. What only one of the two sets has
-// tables of its own, without a column for the other.
+// tables of its own, without the other's column and without reasons.
 func documented() []string {
 	GinkgoHelper()
 	var both, theirs, ours, behaviour []string
@@ -40,19 +40,25 @@ func documented() []string {
 		}
 		switch first := d.seen[0]; {
 		case first.theirs == unset:
-			ours = append(ours, row(d.title(), first.ours, d.why))
+			ours = append(ours, row(d.title(), first.ours))
 		case first.ours == unset:
-			theirs = append(theirs, row(d.title(), first.theirs, d.why))
+			theirs = append(theirs, row(d.title(), first.theirs))
 		default:
 			both = append(both, row(d.title(), first.theirs, first.ours, d.why))
 		}
 	}
 	for _, b := range behaviours {
-		if b.why != "" {
-			behaviour = append(behaviour, row(b.what, b.theirs, b.ours, b.why))
+		if b.why != "" && b.why != objectsGo { // The text says once what becomes of objects.
+			behaviour = append(behaviour, row(b.what, outcome(b.theirs), outcome(b.ours), b.why))
 		}
 	}
 	return slices.Concat(both, theirs, ours, behaviour)
+}
+
+// outcome is what becomes of a job, without the objects that are left, which follow from the text.
+func outcome(seen string) string {
+	before, _, _ := strings.Cut(seen, "; left: ")
+	return before
 }
 
 // title is the name of a fact as people read it: of a variable, label or field by its name.
