@@ -12,79 +12,72 @@ import (
 // command is what writes the tables of the page, between its marks.
 const command = "make bench-sizing"
 
-// table writes what became of the tasks of some seeds, as Markdown: all of the first, and what the aims say of each.
+// table writes what became of the tasks of some seeds, as Markdown: all of the first, and the violated runs of each.
 func table(all []played) string {
 	var b strings.Builder
 	seed, outcomes := all[0].seed, all[0].outcomes
-	fmt.Fprintf(&b, "Seed %[2]d draws %[1]d tasks with %[3]d runs in the second week. "+
-		"Throttled, killed and violated are percent of runs.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
-	for _, tier := range config.DefaultTiers() {
-		some := of(outcomes, tier.Name)
-		if len(some) == 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "\n### Tier %s\n\n%s\n%s", tier.Name, requests(some, tier.Sizing), equal(some))
-	}
-	b.WriteString("\n### Which tasks\n\n" + byShape(outcomes) + "\n### Other seeds\n\n" + bySeed(all))
+	fmt.Fprintf(&b, "Seed %[2]d draws %[1]d tasks with %[3]d runs in the second week. Slack is in percent; throttled, killed and "+
+		"violated\nare percent of runs.\n", len(outcomes), seed, judge(outcomes, policy{}).runs)
+	b.WriteString("\n### As recommended\n\n" + requests(outcomes) + "\n### At equal mean slack\n\n" + equal(outcomes) +
+		"\n### Which tasks\n\n" + byShape(outcomes) + "\n### Other seeds\n\n" + bySeed(all))
 	return b.String()
 }
 
-// bySeed is the table of what is aimed at, for each seed.
+// bySeed is the table of violated runs: in each cell one number for each seed.
 func bySeed(all []played) string {
 	var b strings.Builder
-	b.WriteString("Points by which Tideline's median slack exceeds the tier's buffer, for all tasks and for cut ones, and " +
-		"violated runs at equal\nmean slack.\n\n" +
-		"| tier | seed | CPU | cut | memory | cut |")
+	seeds := make([]string, len(all))
+	for i, p := range all {
+		seeds[i] = strconv.FormatUint(p.seed, 10)
+	}
+	fmt.Fprintf(&b, "Violated runs at equal mean slack, for seeds %s:\n\n| tier |", strings.Join(seeds, ", "))
 	for who := range contestants {
 		b.WriteString(" " + names[who] + " |")
 	}
-	b.WriteString("\n|---|---|---|---|---|---|" + strings.Repeat("---|", int(contestants)) + "\n")
+	b.WriteString("\n|---|" + strings.Repeat("---|", int(contestants)) + "\n")
 	for _, tier := range config.DefaultTiers() {
+		var violated [contestants][]string
 		for _, p := range all {
 			if some := of(p.outcomes, tier.Name); len(some) > 0 {
-				v := compare(some)
-				fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s |", tier.Name, p.seed, points(v.over.cpu), points(v.cut.cpu),
-					points(v.over.memory), points(v.cut.memory))
-				for _, violated := range v.violated {
-					fmt.Fprintf(&b, " %d |", violated)
+				for who, n := range compare(some).violated {
+					violated[who] = append(violated[who], strconv.Itoa(n))
 				}
-				b.WriteString("\n")
 			}
 		}
+		if len(violated[tideline]) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |", tier.Name)
+		for who := range contestants {
+			fmt.Fprintf(&b, " %s |", strings.Join(violated[who], ", "))
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
 
-// requests are the tables of the CPU and the memory that are requested in a tier, beside what is needed.
-func requests(outcomes []outcome, rule config.Sizing) string {
-	const slack = "mean | p5 | p50 | p95 | p99 | p50 − buffer | of cut tasks |"
-	cpu := "| CPU requests | " + slack + " throttled > 1 % | > 5 % |\n" + strings.Repeat("|---", 10) + "|\n"
-	memory := "\n| memory requests | " + slack + " killed |\n" + strings.Repeat("|---", 9) + "|\n"
-	rows := []policy{{asked: true}}
+// requests is the table of what is requested in each tier, beside what is needed.
+func requests(outcomes []outcome) string {
+	var b strings.Builder
+	b.WriteString("| tier | requests | CPU slack | p50 − buffer | of cut tasks | throttled > 5 % |" +
+		" memory slack | p50 − buffer | of cut tasks | killed |\n" + strings.Repeat("|---", 10) + "|\n")
+	policies := []policy{{asked: true}}
 	for who := range contestants {
-		rows = append(rows, policy{who: who})
+		policies = append(policies, policy{who: who})
 	}
-	for who := vpaTarget; who < contestants; who++ {
-		rows = append(rows, policy{who: who, uncapped: true})
+	for _, tier := range config.DefaultTiers() {
+		some, rule := of(outcomes, tier.Name), tier.Sizing
+		if len(some) == 0 {
+			continue
+		}
+		for _, p := range policies {
+			s := judge(some, p)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", tier.Name, p.title(), points(average(s.cpu)),
+				medians(s.cpu, s.cutCPU, rule.CPUBufferPercent), s.share(s.often), points(average(s.memory)),
+				medians(s.memory, s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
+		}
 	}
-	for _, p := range rows {
-		s := judge(outcomes, p)
-		cpu += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", p.title(), tails(s.cpu),
-			medians(s.cpu, s.cutCPU, rule.CPUBufferPercent), s.share(s.seldom), s.share(s.often))
-		memory += fmt.Sprintf("| %s | %s | %s | %s |\n", p.title(), tails(s.memory),
-			medians(s.memory, s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
-	}
-	return fmt.Sprintf("Slack in percent. The tier's buffer is %d %% of CPU and %d %% of memory.\n\n",
-		rule.CPUBufferPercent-100, rule.MemoryBufferPercent-100) + cpu + memory
-}
-
-// tails are the cells of slacks: their mean and both tails.
-func tails(sorted []float64) string {
-	cells := []string{points(average(sorted))}
-	for _, share := range []float64{0.05, 0.5, 0.95, 0.99} {
-		cells = append(cells, points(interpolated(sorted, share)))
-	}
-	return strings.Join(cells, " | ")
+	return b.String()
 }
 
 // medians are the cells of the points by which the median is over a buffer: of all, and of what is cut.
@@ -112,19 +105,24 @@ func (p policy) title() string {
 	return names[p.who]
 }
 
-// equal is the table of violations in a tier at equal slack.
+// equal is the table of violations in each tier at equal slack.
 func equal(outcomes []outcome) string {
 	var b strings.Builder
-	b.WriteString("At equal mean slack:\n\n| requests | × CPU | × memory | throttled > 1 % | > 5 % | killed | violated |\n" +
-		"|---|---|---|---|---|---|---|\n")
-	for _, uncapped := range []bool{false, true} {
-		for who, p := range rivals(outcomes, uncapped) {
-			if contestant(who) == tideline && uncapped {
-				continue // It is the same.
+	b.WriteString("| tier | requests | × CPU | × memory | throttled > 5 % | killed | violated |\n|---|---|---|---|---|---|---|\n")
+	for _, tier := range config.DefaultTiers() {
+		some := of(outcomes, tier.Name)
+		if len(some) == 0 {
+			continue
+		}
+		for _, uncapped := range []bool{false, true} {
+			for who, p := range rivals(some, uncapped) {
+				if contestant(who) == tideline && uncapped {
+					continue // It is the same.
+				}
+				s := judge(some, p)
+				fmt.Fprintf(&b, "| %s | %s | %.2f | %.2f | %s | %s | %s |\n", tier.Name, p.title(), p.factor.cpu, p.factor.memory,
+					s.share(s.often), s.share(s.killed), s.share(s.violated))
 			}
-			s := judge(outcomes, p)
-			fmt.Fprintf(&b, "| %s | %.2f | %.2f | %s | %s | %s | %s |\n", p.title(), p.factor.cpu, p.factor.memory, s.share(s.seldom),
-				s.share(s.often), s.share(s.killed), s.share(s.violated))
 		}
 	}
 	return b.String()

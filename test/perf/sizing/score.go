@@ -20,8 +20,8 @@ const (
 
 var names = [contestants]string{"Tideline", "VPA target", "VPA upper bound", "KRR"}
 
-// A run is said to be throttled if it needs more CPU than it requests in more than these shares of its samples.
-const seldomThrottled, oftenThrottled = 0.01, 0.05
+// A run is said to be throttled if it needs more CPU than it requests in more than this share of its samples.
+const oftenThrottled = 0.05
 
 // outcome is what is known of a task in the end.
 type outcome struct {
@@ -85,9 +85,9 @@ type score struct {
 	// cpu and memory are slacks: what is requested beyond what is needed, in percent of that; sorted. Of these, cutCPU and cutMemory
 	// are those of tasks that are granted less than was asked.
 	cpu, memory, cutCPU, cutMemory []float64
-	// runs of the following week, of which those needed more CPU than they request in more than 1 % and 5 % of their samples, those
-	// more memory at any, and those were throttled often, or killed.
-	runs, seldom, often, killed, violated int
+	// runs of the following week. Among them, often needed more CPU than they request in more than 5 % of their samples, killed
+	// needed more memory at any time, and violated is the number of runs that did either.
+	runs, often, killed, violated int
 }
 
 // judge holds what tasks are granted to what they need.
@@ -130,7 +130,6 @@ func (s *score) add(r run, got amounts) {
 		}
 	}
 	s.runs++
-	count(&s.seldom, share > seldomThrottled)
 	count(&s.often, share > oftenThrottled)
 	count(&s.killed, killed)
 	count(&s.violated, share > oftenThrottled || killed)
