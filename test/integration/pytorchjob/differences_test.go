@@ -5,6 +5,8 @@ type difference struct {
 	what string
 	seen []seen
 	why  string
+	// detail is for what only Tideline, torchrun or Volcano reads: the page leaves it out.
+	detail bool
 }
 
 // seen is what is seen of a difference in some jobs. The first of a difference is what people read of it.
@@ -65,14 +67,16 @@ var differences = []difference{
 		why: "It belongs to torchrun's static rendezvous; a gang whose size changes needs an elastic one",
 	},
 	{
-		what: "variable PET_MASTER_PORT",
+		what:   "variable PET_MASTER_PORT",
+		detail: true,
 		seen: []seen{
 			{"23456", unset, withMaster},
 		},
 		why: "As `PET_MASTER_ADDR`",
 	},
 	{
-		what: "variable PET_NODE_RANK",
+		what:   "variable PET_NODE_RANK",
+		detail: true,
 		seen: []seen{
 			{"its rank", unset, withBoth},
 			{"0", unset, []string{alone}},
@@ -80,7 +84,8 @@ var differences = []difference{
 		why: "As `PET_MASTER_ADDR`; ranks follow sorted names",
 	},
 	{
-		what: "variable PET_NNODES",
+		what:   "variable PET_NNODES",
+		detail: true,
 		seen: []seen{
 			{"4", "4:4", of4},
 			{"1", "1:1", []string{alone}},
@@ -96,7 +101,8 @@ var differences = []difference{
 		why: "One process per GPU; without GPUs, `auto` is one per CPU",
 	},
 	{
-		what: "variable PET_RDZV_BACKEND",
+		what:   "variable PET_RDZV_BACKEND",
+		detail: true,
 		seen: []seen{
 			{unset, "c10d", withMaster},
 		},
@@ -112,14 +118,16 @@ var differences = []difference{
 		why: "Worker 0 holds the store; its new pod keeps the name",
 	},
 	{
-		what: "variable PET_RDZV_ID",
+		what:   "variable PET_RDZV_ID",
+		detail: true,
 		seen: []seen{
 			{unset, "UID-ATTEMPT", all},
 		},
 		why: "Each attempt has its own, so that no worker joins a stale rendezvous",
 	},
 	{
-		what: "PET_RDZV_CONF's is_host",
+		what:   "PET_RDZV_CONF's is_host",
+		detail: true,
 		seen: []seen{
 			{unset, "0; on rank 0 1", several},
 			{unset, "1", []string{alone}},
@@ -127,28 +135,32 @@ var differences = []difference{
 		why: "Otherwise torchrun guesses from host names which worker hosts the store",
 	},
 	{
-		what: "PET_RDZV_CONF's join_timeout",
+		what:   "PET_RDZV_CONF's join_timeout",
+		detail: true,
 		seen: []seen{
 			{unset, "600", all},
 		},
 		why: "From `rendezvous`, or Tideline's default",
 	},
 	{
-		what: "PET_RDZV_CONF's last_call_timeout",
+		what:   "PET_RDZV_CONF's last_call_timeout",
+		detail: true,
 		seen: []seen{
 			{unset, "30", withMaster},
 		},
 		why: "As `join_timeout`; `convert` keeps values of `rdzvConf`",
 	},
 	{
-		what: "PET_RDZV_CONF's read_timeout",
+		what:   "PET_RDZV_CONF's read_timeout",
+		detail: true,
 		seen: []seen{
 			{unset, "300", all},
 		},
 		why: "As `join_timeout`",
 	},
 	{
-		what: "variable PET_LOCAL_ADDR",
+		what:   "variable PET_LOCAL_ADDR",
+		detail: true,
 		seen: []seen{
 			{unset, "POD.ctr-workers.NAMESPACE.svc", several},
 			{unset, "ctr-worker-0.ctr-workers.NAMESPACE.svc", []string{alone}},
@@ -186,7 +198,8 @@ var differences = []difference{
 		why: "Its name in an ElasticTrainingJob",
 	},
 	{
-		what: "variables of the container logs",
+		what:   "variables of the container logs",
+		detail: true,
 		seen: []seen{
 			{
 				"MASTER_ADDR, MASTER_PORT, PET_MASTER_ADDR, PET_MASTER_PORT, PET_NNODES, PET_NODE_RANK, " +
@@ -198,14 +211,16 @@ var differences = []difference{
 		why: "Only the training container starts torchrun",
 	},
 	{
-		what: "port pytorchjob-port",
+		what:   "port pytorchjob-port",
+		detail: true,
 		seen: []seen{
 			{"23456", unset, all},
 		},
 		why: "`spec.rendezvous.port` takes its place",
 	},
 	{
-		what: "initContainers",
+		what:   "initContainers",
+		detail: true,
 		seen: []seen{
 			{"init-pytorch; on rank 0 not set", unset, withBoth},
 		},
@@ -219,7 +234,8 @@ var differences = []difference{
 		why: "Containers restart in place",
 	},
 	{
-		what: "pod's hostname",
+		what:   "pod's hostname",
+		detail: true,
 		seen: []seen{
 			{unset, "POD", several},
 			{unset, "ctr-worker-0", []string{alone}},
@@ -227,7 +243,8 @@ var differences = []difference{
 		why: "Part of the worker's DNS name",
 	},
 	{
-		what: "pod's subdomain",
+		what:   "pod's subdomain",
+		detail: true,
 		seen: []seen{
 			{unset, "ctr-workers", all},
 		},
@@ -241,7 +258,8 @@ var differences = []difference{
 		why: "As PID 1, torchrun ignores SIGTERM while it is in rendezvous",
 	},
 	{
-		what: "container's terminationMessagePolicy",
+		what:   "container's terminationMessagePolicy",
+		detail: true,
 		seen: []seen{
 			{"File", "FallbackToLogsOnError", all},
 		},
@@ -261,7 +279,8 @@ var differences = []difference{
 		why: "The tier decides which gang comes first",
 	},
 	{
-		what: "pod's priority",
+		what:   "pod's priority",
+		detail: true,
 		seen: []seen{
 			{"0", "1000", withMaster},
 			{"0", "0: 1000, 1: 1000, 2: -300, 3: -300", []string{flexible}},
@@ -269,7 +288,8 @@ var differences = []difference{
 		why: "The priority of the class",
 	},
 	{
-		what: "pod's preemptionPolicy",
+		what:   "pod's preemptionPolicy",
+		detail: true,
 		seen: []seen{
 			{"PreemptLowerPriority", "0: PreemptLowerPriority, 1: PreemptLowerPriority, 2: Never, 3: Never", []string{flexible}},
 		},
@@ -291,7 +311,8 @@ var differences = []difference{
 		why: "Rank 0 is the pod with `tideline.io/worker-index: 0`",
 	},
 	{
-		what: "label training.kubeflow.org/operator-name",
+		what:   "label training.kubeflow.org/operator-name",
+		detail: true,
 		seen: []seen{
 			{"pytorchjob-controller", unset, all},
 		},
@@ -339,14 +360,16 @@ var differences = []difference{
 		why: "Core or surplus",
 	},
 	{
-		what: "label tideline.io/task",
+		what:   "label tideline.io/task",
+		detail: true,
 		seen: []seen{
 			{unset, "ctr", all},
 		},
 		why: "`spec.task`, or the job's name; usage is collected by it",
 	},
 	{
-		what: "label tideline.io/attempt",
+		what:   "label tideline.io/attempt",
+		detail: true,
 		seen: []seen{
 			{unset, "ATTEMPT", all},
 		},
@@ -364,7 +387,8 @@ var differences = []difference{
 		why: "One headless Service names all workers",
 	},
 	{
-		what: "pods of a Service",
+		what:   "pods of a Service",
+		detail: true,
 		seen: []seen{
 			{"the one of its name", "all", all},
 		},
@@ -379,7 +403,8 @@ var differences = []difference{
 		why: "The PyTorchJob's port, if it sets one",
 	},
 	{
-		what: "Service's publishNotReadyAddresses",
+		what:   "Service's publishNotReadyAddresses",
+		detail: true,
 		seen: []seen{
 			{"false", "true", all},
 		},
@@ -401,35 +426,40 @@ var differences = []difference{
 		why: "Only `minReplicas` are placed together",
 	},
 	{
-		what: "PodGroup's minResources.nvidia.com/gpu",
+		what:   "PodGroup's minResources.nvidia.com/gpu",
+		detail: true,
 		seen: []seen{
 			{"4", "2", []string{flexible}},
 		},
 		why: "As `minMember`",
 	},
 	{
-		what: "PodGroup's priorityClassName",
+		what:   "PodGroup's priorityClassName",
+		detail: true,
 		seen: []seen{
 			{unset, "tideline-exploratory", all},
 		},
 		why: "As of the pods",
 	},
 	{
-		what: "annotation scheduling.k8s.io/group-name",
+		what:   "annotation scheduling.k8s.io/group-name",
+		detail: true,
 		seen: []seen{
 			{"ctr", "0: ctr, 1: ctr, 2: ctr-surplus, 3: ctr-surplus", []string{flexible}},
 		},
 		why: "The PodGroup of the pod",
 	},
 	{
-		what: "annotation volcano.sh/task-spec",
+		what:   "annotation volcano.sh/task-spec",
+		detail: true,
 		seen: []seen{
 			{"worker", "worker; on rank 0 master", []string{flexible}},
 		},
 		why: "Rank 0 is master, also without a Master",
 	},
 	{
-		what: "annotation volcano.sh/preemptable",
+		what:   "annotation volcano.sh/preemptable",
+		detail: true,
 		seen: []seen{
 			{unset, "false", withMaster},
 			{unset, "0: false, 1: false, 2: true, 3: true", []string{flexible}},
@@ -437,7 +467,8 @@ var differences = []difference{
 		why: "Surplus may be evicted, the core may not",
 	},
 	{
-		what: "annotation volcano.sh/task-priority",
+		what:   "annotation volcano.sh/task-priority",
+		detail: true,
 		seen: []seen{
 			{unset, "0: 65536, 1: 65535, 2: 65534, 3: 65533", []string{static, flexible, neverOnce, exitCodes}},
 			{unset, "65536", []string{alone}},
