@@ -25,11 +25,11 @@ func table(e experiment, results []result) string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", s[0].strategy.title, machines, share)
 	}
-	b.WriteString("\n| merges | machines | models late | oldest full model, h | deadlocks |" +
-		" machine-hours held | worked | wait p50, min | wait p99, min |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| merges | machines | models late | deadlocks |" +
+		" machine-hours held | worked | wait p50, min | wait p99, min |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %d | %d | %.1f | %d | %.0f | %.0f | %.0f | %.0f |\n", r.strategy.title, r.pool, r.late,
-			r.oldest.Hours(), r.deadlocks, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes())
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %.0f | %.0f | %.0f | %.0f |\n", r.strategy.title, r.pool, r.late,
+			r.deadlocks, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes())
 	}
 	return b.String()
 }
@@ -44,7 +44,7 @@ func shown(page string, scale float64) []result {
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		at := slices.IndexFunc(strategies, func(s strategy) bool { return s.title == strings.TrimSpace(cells[0]) })
-		var n [8]float64
+		var n [7]float64
 		if at < 0 || len(cells) != len(n)+1 {
 			continue
 		}
@@ -53,8 +53,8 @@ func shown(page string, scale float64) []result {
 		}
 		of := func(amount float64, unit time.Duration) time.Duration { return time.Duration(amount * float64(unit)) }
 		all = append(all, result{
-			strategy: strategies[at], pool: int(n[0]), late: int(n[1]), oldest: of(n[2], time.Hour), deadlocks: int(n[3]),
-			held: n[4], worked: n[5], waitP50: of(n[6], time.Minute), waitP99: of(n[7], time.Minute),
+			strategy: strategies[at], pool: int(n[0]), late: int(n[1]), deadlocks: int(n[2]),
+			held: n[3], worked: n[4], waitP50: of(n[5], time.Minute), waitP99: of(n[6], time.Minute),
 		})
 	}
 	return all

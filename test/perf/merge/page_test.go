@@ -28,8 +28,8 @@ func TestTable(t *testing.T) {
 	for _, want := range []string{
 		"| plain pods that wait | 20 | 2.00 |\n",
 		"| Tideline | 12 | 1.20 |\n",
-		"| plain pods that wait | 8 | 60 | 39.5 | 1 | 160 | 0 | 0 | 0 |\n",
-		"| Tideline | 12 | 0 | 0.0 | 0 | 200 | 200 | 2 | 60 |\n",
+		"| plain pods that wait | 8 | 60 | 1 | 160 | 0 | 0 | 0 |\n",
+		"| Tideline | 12 | 0 | 0 | 200 | 200 | 2 | 60 |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the tables lack %s:\n%s", want, got)

@@ -96,33 +96,33 @@ func points(x float64) string { return strconv.Itoa(int(math.Round(x))) }
 func (s *score) share(n int) string { return fmt.Sprintf("%.1f", 100*float64(n)/float64(s.runs)) }
 
 func (p policy) title() string {
-	switch {
-	case p.asked:
+	if p.asked {
 		return "as asked"
-	case p.uncapped:
-		return names[p.who] + ", uncapped"
 	}
 	return names[p.who]
 }
 
-// equal is the table of violations in each tier at equal slack.
+// equal is the table of violations in each tier at equal slack. Tideline keeps to the cap by itself.
 func equal(outcomes []outcome) string {
 	var b strings.Builder
-	b.WriteString("| tier | requests | × CPU | × memory | throttled > 5 % | killed | violated |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| tier | requests | throttled > 5 % | killed | violated |" +
+		" uncapped: throttled > 5 % | killed | violated |\n" + strings.Repeat("|---", 8) + "|\n")
 	for _, tier := range config.DefaultTiers() {
 		some := of(outcomes, tier.Name)
 		if len(some) == 0 {
 			continue
 		}
-		for _, uncapped := range []bool{false, true} {
-			for who, p := range rivals(some, uncapped) {
-				if contestant(who) == tideline && uncapped {
-					continue // It is the same.
-				}
-				s := judge(some, p)
-				fmt.Fprintf(&b, "| %s | %s | %.2f | %.2f | %s | %s | %s |\n", tier.Name, p.title(), p.factor.cpu, p.factor.memory,
-					s.share(s.often), s.share(s.killed), s.share(s.violated))
+		capped, uncapped := rivals(some, false), rivals(some, true)
+		cells := func(p policy) string {
+			s := judge(some, p)
+			return s.share(s.often) + " | " + s.share(s.killed) + " | " + s.share(s.violated)
+		}
+		for who := range contestants {
+			without := "| |"
+			if who != tideline {
+				without = cells(uncapped[who])
 			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", tier.Name, names[who], cells(capped[who]), without)
 		}
 	}
 	return b.String()

@@ -102,7 +102,8 @@ func TestTable(t *testing.T) {
 		"Seed 7 draws 1 tasks with 7 runs",
 		"| exploratory | as asked | 900 | 875 | | 0.0 | 900 | 885 | | 0.0 |\n",
 		"| exploratory | KRR | 25 | 0 | 0 | 100.0 | 120 | 105 | 105 | 0.0 |\n",
-		"| exploratory | Tideline | 1.00 | 1.00 | 100.0 | 0.0 | 100.0 |\n",
+		"| exploratory | Tideline | 100.0 | 0.0 | 100.0 | | | |\n",
+		"| exploratory | KRR | 100.0 | 0.0 | 100.0 | 100.0 | 0.0 | 100.0 |\n",
 		"for seeds 7:\n", "| exploratory | 7 | 7 | 7 | 7 |\n",
 		"| periodic | 7 | 7 + 0 | 7 + 0 | 7 + 0 | 7 + 0 |\n",
 	} {
