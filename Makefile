@@ -30,8 +30,8 @@ GPUS_PER_NODE ?= 8
 CLUSTER_KUBECONFIG ?=
 AUDIT_LOG ?=
 OBJECT_STORE ?=
-# Of make bench-merge: simulated seconds per second, machines of each pool, who starts merges (empty: all). What the page has of others,
-# made at the same scale, stays.
+# Of make bench-merge: simulated seconds per second, machines of each pool, who starts merges (empty: all). Results of others, made at
+# the same scale, stay.
 SCALE ?= 300
 POOLS ?= 8,12,16,20,24,28,32,36,40
 STRATEGIES ?=

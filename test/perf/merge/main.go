@@ -1,6 +1,6 @@
 // Merge compares who starts merges: trainings themselves, as plain pods or as gangs, or Tideline's MergeJobs. 60 models are
 // merged every 10 hours in pools of so many machines, on a real API server and Volcano, in time that is simulated. It writes the
-// tables of docs/benchmarks/merge.md and the drawing beside it.
+// table of docs/benchmarks/merge.md, and all results and the drawing beside it.
 package main
 
 import (
@@ -63,7 +63,7 @@ func parse(args []string) (options, error) {
 	keys := flags.String("strategies", "", "who starts merges, separated by commas (default all)")
 	flags.StringVar(&o.operator, "operator", "bin/tideline", "`file` with the operator")
 	flags.StringVar(&o.page, "page", "docs/benchmarks/merge.md",
-		"`file` whose tables are written, and the drawing beside it; none: only printed")
+		"`file` whose table is written, with results and drawing beside it; none: only printed")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -133,28 +133,34 @@ func (b *bench) operate(ctx context.Context, c *cluster.Cluster, o options, s st
 	return startOperator(ctx, c, b.World, o.operator, dir, b.stores, queues)
 }
 
-// report prints the tables, or writes them into the page and the drawing beside it. What the page has of other strategies and
-// pools, made at the same scale, stays.
+// report prints the table, or writes it into the page, and all results and the drawing beside it. Results of other strategies and
+// pools that are there, made at the same scale, stay.
 func (b *bench) report(page string) error {
-	drawing := strings.TrimSuffix(page, filepath.Ext(page)) + ".svg"
+	beside := strings.TrimSuffix(page, filepath.Ext(page))
+	drawing, file := beside+".svg", beside+".csv"
 	said := conditions(b.scale, b.costs.quantile(0.5)) + "\n"
 	if page == "" {
-		_, err := fmt.Println(said + table(b.experiment, b.results))
+		_, err := fmt.Println(said + table(b.experiment, b.results) + "\n" + encoded(b.scale, b.results))
+		return err
+	}
+	earlier, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	before, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	all := join(shown(string(before), b.scale), b.results)
+	all := join(decoded(string(earlier), b.scale), b.results)
 	text := said + table(b.experiment, all)
-	text += fmt.Sprintf("\n[The same as a drawing](%s).\n", filepath.Base(drawing))
+	text += fmt.Sprintf("\n[All results](%s), [as a drawing](%s).\n", filepath.Base(file), filepath.Base(drawing))
 	after, err := markdown.ReplaceMarked(string(before), command, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
 	return errors.Join(
 		os.WriteFile(page, []byte(after), 0o644),
+		os.WriteFile(file, []byte(encoded(b.scale, all)), 0o644),
 		os.WriteFile(drawing, []byte(chart(b.bound(), panels(b.experiment, all))), 0o644),
 	)
 }

@@ -7,54 +7,66 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tideline-io/tideline/test/testutil/markdown"
 )
 
 // command is what writes the tables of the page, between its marks.
 const command = "make bench-merge"
 
-// table writes the results, which are in order of strategy and pool, as Markdown: the least pool of each strategy, then all.
+// table writes the results, which are in order of strategy and pool, as Markdown: a row for each strategy.
 func table(e experiment, results []result) string {
 	var b strings.Builder
-	b.WriteString("| merges | fewest machines that keep every model fresh | ÷ work per interval |\n|---|---|---|\n")
+	b.WriteString("| merges | fewest machines that keep every model fresh | ÷ work per interval |" +
+		" models late, by machines | deadlocks | wait p50, min | wait p99, min |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range byStrategy(results) {
 		machines, share := "more than tried", ""
 		if pool := leastPool(s); pool > 0 {
 			machines, share = strconv.Itoa(pool), fmt.Sprintf("%.2f", float64(pool)/e.bound())
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", s[0].strategy.title, machines, share)
-	}
-	b.WriteString("\n| merges | machines | models late | deadlocks |" +
-		" machine-hours held | worked | wait p50, min | wait p99, min |\n|---|---|---|---|---|---|---|---|\n")
-	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %.0f | %.0f | %.0f | %.0f |\n", r.strategy.title, r.pool, r.late,
-			r.deadlocks, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes())
+		var late []string
+		deadlocks, largest := 0, s[len(s)-1]
+		for _, r := range s {
+			late = append(late, fmt.Sprintf("%d: %d", r.pool, r.late))
+			deadlocks += r.deadlocks
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d | %.0f | %.0f |\n", s[0].strategy.title, machines, share, strings.Join(late, ", "),
+			deadlocks, largest.waitP50.Minutes(), largest.waitP99.Minutes())
 	}
 	return b.String()
 }
 
-// shown are the results that the page has between its marks, as far as it shows them, if they were made at that scale.
-func shown(page string, scale float64) []result {
-	text, _ := markdown.Marked(page, command)
-	if !strings.Contains(text, stoodFor(scale)) {
-		return nil
+// header names the columns of the file of results: hours, machine-hours and minutes.
+const header = "scale,merges,machines,late,oldest_h,deadlocks,merged,held_h,worked_h,wait_p50_min,wait_p99_min"
+
+// encoded are the results as the lines of that file.
+func encoded(scale float64, results []result) string {
+	lines := []string{header}
+	for _, r := range results {
+		lines = append(lines, fmt.Sprintf("%g,%s,%d,%d,%.1f,%d,%d,%.0f,%.0f,%.0f,%.0f", scale, r.strategy.key, r.pool, r.late,
+			r.oldest.Hours(), r.deadlocks, r.merged, r.held, r.worked, r.waitP50.Minutes(), r.waitP99.Minutes()))
 	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// decoded are the results of such a file that were made at a scale.
+func decoded(file string, scale float64) []result {
 	var all []result
-	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		at := slices.IndexFunc(strategies, func(s strategy) bool { return s.title == strings.TrimSpace(cells[0]) })
-		var n [7]float64
-		if at < 0 || len(cells) != len(n)+1 {
+	for line := range strings.Lines(file) {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		if len(cells) != strings.Count(header, ",")+1 {
 			continue
 		}
+		at := slices.IndexFunc(strategies, func(s strategy) bool { return s.key == cells[1] })
+		if at < 0 || cells[0] != fmt.Sprintf("%g", scale) {
+			continue
+		}
+		var n [9]float64
 		for i := range n {
-			n[i], _ = strconv.ParseFloat(strings.TrimSpace(cells[i+1]), 64) // The table is our own.
+			n[i], _ = strconv.ParseFloat(cells[i+2], 64) // The file is our own.
 		}
 		of := func(amount float64, unit time.Duration) time.Duration { return time.Duration(amount * float64(unit)) }
 		all = append(all, result{
-			strategy: strategies[at], pool: int(n[0]), late: int(n[1]), deadlocks: int(n[2]),
-			held: n[3], worked: n[4], waitP50: of(n[5], time.Minute), waitP99: of(n[6], time.Minute),
+			strategy: strategies[at], pool: int(n[0]), late: int(n[1]), oldest: of(n[2], time.Hour), deadlocks: int(n[3]),
+			merged: int(n[4]), held: n[5], worked: n[6], waitP50: of(n[7], time.Minute), waitP99: of(n[8], time.Minute),
 		})
 	}
 	return all

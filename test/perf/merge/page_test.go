@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,43 +27,56 @@ func someResults() []result {
 func TestTable(t *testing.T) {
 	got := table(fixed, someResults())
 	for _, want := range []string{
-		"| plain pods that wait | 20 | 2.00 |\n",
-		"| Tideline | 12 | 1.20 |\n",
-		"| plain pods that wait | 8 | 60 | 1 | 160 | 0 | 0 | 0 |\n",
-		"| Tideline | 12 | 0 | 0 | 200 | 200 | 2 | 60 |\n",
+		"| plain pods that wait | 20 | 2.00 | 8: 60, 12: 0, 16: 3, 20: 0 | 1 | 0 | 0 |\n",
+		"| Tideline | 12 | 1.20 | 8: 60, 12: 0 | 0 | 2 | 60 |\n",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the tables lack %s:\n%s", want, got)
+			t.Errorf("the table lacks %s:\n%s", want, got)
 		}
 	}
-	if none := table(fixed, someResults()[:1]); !strings.Contains(none, "| plain pods that wait | more than tried |  |") {
+	if none := table(fixed, someResults()[:1]); !strings.Contains(none, "| plain pods that wait | more than tried |  | 8: 60 |") {
 		t.Errorf("no pool kept every model fresh, but the table says\n%s", none)
 	}
 }
 
-// What was not run anew stays, and the page written again is the page.
-func TestResultsOnThePageStay(t *testing.T) {
+// Results that are not made again stay, and the file written again is the file.
+func TestResultsOfTheFileStay(t *testing.T) {
 	made := someResults()
 	for i := range made {
 		if made[i].strategy.tideline {
 			made[i].strategy = strategies[len(strategies)-1]
 		}
 	}
-	marks := "<!-- begin: " + command + " --><!-- end: " + command + " -->"
-	page, err := markdown.ReplaceMarked(marks, command, conditions(300, time.Minute)+table(fixed, made))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again := table(fixed, join(shown(page, 300), nil)); again != table(fixed, made) {
-		t.Errorf("the page has\n%s\nand was\n%s", again, table(fixed, made))
+	file := encoded(300, made)
+	if again := encoded(300, join(decoded(file, 300), nil)); again != file {
+		t.Errorf("the file has\n%s\nand was\n%s", again, file)
 	}
 	anew := result{strategy: strategies[0], pool: 12, late: 7}
-	joined := join(shown(page, 300), []result{anew})
+	joined := join(decoded(file, 300), []result{anew})
 	if len(joined) != len(made) || joined[1].late != 7 || joined[0].late != 60 {
-		t.Errorf("one result made anew gives %+v", joined)
+		t.Errorf("one result made again gives %+v", joined)
 	}
-	if other := shown(page, 100); len(other) > 0 {
+	if other := decoded(file, 100); len(other) > 0 {
 		t.Errorf("results of another scale stay: %+v", other)
+	}
+}
+
+// The page and the drawing say what the file of results has.
+func TestPageHasTheResults(t *testing.T) {
+	const beside = "../../../docs/benchmarks/merge"
+	read := func(path string) string {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	all := decoded(read(beside+".csv"), 300)
+	if text, _ := markdown.Marked(read(beside+".md"), command); len(all) == 0 || !strings.Contains(text, table(fixed, all)) {
+		t.Errorf("the page has\n%s\nwant\n%s", text, table(fixed, all))
+	}
+	if drawing := chart(fixed.bound(), panels(fixed, all)); drawing != read(beside+".svg") {
+		t.Error("the drawing is not that of the results")
 	}
 }
 
