@@ -49,8 +49,8 @@ func documented() []string {
 		}
 	}
 	for _, b := range behaviours {
-		if b.why != "" && b.why != objectsGo { // The text says once what becomes of objects.
-			behaviour = append(behaviour, row(b.what, outcome(b.theirs), outcome(b.ours), b.why))
+		if theirs, ours := outcome(b.theirs), outcome(b.ours); theirs != ours { // The text says what is left of a job.
+			behaviour = append(behaviour, row(b.what, theirs, ours, b.why))
 		}
 	}
 	return slices.Concat(both, theirs, ours, behaviour)
