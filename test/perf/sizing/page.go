@@ -59,8 +59,8 @@ func bySeed(all []played) string {
 // requests is the table of what is requested in each tier, beside what is needed.
 func requests(outcomes []outcome) string {
 	var b strings.Builder
-	b.WriteString("| tier | requests | CPU slack | p50 − buffer | of cut tasks | throttled > 5 % |" +
-		" memory slack | p50 − buffer | of cut tasks | killed |\n" + strings.Repeat("|---", 10) + "|\n")
+	b.WriteString("| tier | requests | CPU slack | p50 − buffer | throttled > 5 % |" +
+		" memory slack | p50 − buffer | killed |\n" + strings.Repeat("|---", 8) + "|\n")
 	policies := []policy{{asked: true}}
 	for who := range contestants {
 		policies = append(policies, policy{who: who})
@@ -73,20 +73,19 @@ func requests(outcomes []outcome) string {
 		for _, p := range policies {
 			s := judge(some, p)
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", tier.Name, p.title(), points(average(s.cpu)),
-				medians(s.cpu, s.cutCPU, rule.CPUBufferPercent), s.share(s.often), points(average(s.memory)),
-				medians(s.memory, s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
+				median(s.cutCPU, rule.CPUBufferPercent), s.share(s.often), points(average(s.memory)),
+				median(s.cutMemory, rule.MemoryBufferPercent), s.share(s.killed))
 		}
 	}
 	return b.String()
 }
 
-// medians are the cells of the points by which the median is over a buffer: of all, and of what is cut.
-func medians(all, cut []float64, bufferPercent int32) string {
-	cells := points(over(all, bufferPercent)) + " |"
-	if len(cut) > 0 {
-		cells += " " + points(over(cut, bufferPercent))
+// median is the cell of the points by which the median slack of what is cut is over a buffer; empty if nothing is cut.
+func median(cut []float64, bufferPercent int32) string {
+	if len(cut) == 0 {
+		return ""
 	}
-	return cells
+	return points(over(cut, bufferPercent))
 }
 
 // points are a number without a fraction, and without the sign of a zero.
