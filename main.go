@@ -242,22 +242,22 @@ type shared struct {
 func newShared(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, namespace string) (*shared, error) {
 	s := &shared{
 		namespace: namespace,
-		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.Kinds()...),
+		volcano:   kube.NewKinds(mgr.GetRESTMapper(), mgr.GetLogger().WithName("volcano"), gang.VolcanoKinds()...),
 		recorder:  recorder.NewRecorder(cfg, mgr.GetLogger().WithName("ledger")),
 	}
-	s.collector = collector.NewCollector(cfg, s.recorder.Complete, mgr.GetLogger().WithName("usage"))
+	s.collector = collector.NewCollector(cfg, s.recorder.CompleteUntil, mgr.GetLogger().WithName("usage"))
 	var err error
 	if s.scheduler, err = volcano.AddSchedulerConf(mgr); err != nil {
 		return nil, err
 	}
 	s.arbiter = arbiter.New(mgr.GetClient(), cfg, func() bool {
-		obstacles, err := s.scheduler.Obstacles(ctx)
+		obstacles, err := s.scheduler.ListObstacles(ctx)
 		return err == nil && len(obstacles) == 0
-	}, s.recorder.Spent, mgr.GetLogger().WithName("arbiter"))
-	if err := s.volcano.Look(); err != nil {
+	}, s.recorder.SpendingOf, mgr.GetLogger().WithName("arbiter"))
+	if err := s.volcano.LookForKinds(); err != nil {
 		return nil, err
 	}
-	err = s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.Watch(ctx, mgr.GetCache()) })
+	err = s.volcano.WhenServed(ctx, func(ctx context.Context) error { return s.arbiter.WatchCluster(ctx, mgr.GetCache()) })
 	if err != nil {
 		return nil, err
 	}
@@ -299,14 +299,14 @@ func setupReconcilers(ctx context.Context, mgr ctrl.Manager, cfg *config.Configu
 		return err
 	}
 	err = resourcequotaprofile.Setup(ctx, mgr, cfg, resourcequotaprofile.Dependencies{
-		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.Spent,
+		Namespace: s.namespace, Arbiter: s.arbiter, Volcano: s.volcano, Spent: s.recorder.SpendingOf,
 	})
 	if err != nil {
 		return err
 	}
 	openLedger := func(ctx context.Context) (*ledger.Ledger, error) { return recorder.OpenLedger(ctx, cfg.Ledger) }
 	err = costreport.Setup(mgr, cfg, costreport.Dependencies{
-		Namespace: s.namespace, Complete: s.recorder.Complete, OpenLedger: openLedger,
+		Namespace: s.namespace, Complete: s.recorder.CompleteUntil, OpenLedger: openLedger,
 	})
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func serveReports(mgr ctrl.Manager, cfg *config.Configuration, open func(context
 	if !cfg.Metrics.Secure {
 		return nil
 	}
-	if !cfg.Ledger.Kept() {
+	if !cfg.Ledger.IsConfigured() {
 		open = nil
 	}
 	return mgr.AddMetricsServerExtraHandler(reportserver.Path, reportserver.New(open, mgr.GetLogger().WithName("reports")))
@@ -339,7 +339,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 		cluster.QPS, cluster.Burst = float32(cfg.ClientQPS), int(cfg.ClientBurst)
 	}
 	lease := config.Seconds(cfg.LeaderElection.LeaseDurationSeconds)
-	cluster.Wrap(kube.NewFence(rbac.Lease, lease).Wrap)
+	cluster.Wrap(kube.NewFence(rbac.Lease, lease).WrapTransport)
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

@@ -196,7 +196,7 @@ func TestTheOperatorEndsWhileSomethingIsReady(t *testing.T) {
 	)
 	server := httptest.NewServer(http.HandlerFunc(answerDiscovery))
 	defer server.Close()
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	cfg.LeaderElection.Enabled, cfg.Metrics.BindAddress, cfg.Health.BindAddress = false, "0", "0"
 	for round := range rounds {
 		g := NewWithT(t)

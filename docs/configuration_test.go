@@ -18,7 +18,7 @@ const configurationPage = "docs/configuration.md"
 // fields are the paths of all fields of a configuration with their values, those of a list's items as path[].field and empty.
 func fields(path string, of reflect.Value) map[string]any {
 	all := map[string]any{}
-	for i, name := range config.Fields(of.Type()) {
+	for i, name := range config.FieldNames(of.Type()) {
 		switch field, at := of.Field(i), path+name; {
 		case field.Kind() == reflect.Struct:
 			for below, value := range fields(at+".", field) {
@@ -44,7 +44,7 @@ func TestEveryFieldOfTheConfigurationIsExplained(t *testing.T) {
 	if !found {
 		t.Fatalf("%s has no chapter on fields", configurationPage)
 	}
-	known := fields("", reflect.ValueOf(*config.Defaults()))
+	known := fields("", reflect.ValueOf(*config.DefaultConfiguration()))
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\| [^|]* \\| .* \\|$").FindAllStringSubmatch(table, -1) {
 		path, shown := row[1], row[2]
 		want, exists := known[path]
@@ -69,9 +69,9 @@ func TestEveryFieldOfTheConfigurationIsExplained(t *testing.T) {
 
 func TestEveryFlagOfTheConfigurationIsListed(t *testing.T) {
 	page := read(t, configurationPage)
-	known := fields("", reflect.ValueOf(*config.Defaults()))
+	known := fields("", reflect.ValueOf(*config.DefaultConfiguration()))
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	config.Defaults().AddFlags(flags)
+	config.DefaultConfiguration().AddFlags(flags)
 	rows := regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| `([a-zA-Z.]+)`").FindAllStringSubmatch(page, -1)
 	var listed []string
 	for _, row := range rows {
@@ -116,7 +116,7 @@ func TestInstalledConfigurationIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Defaults()
+	want := config.DefaultConfiguration()
 	want.Ledger.File = installed.Ledger.File
 	if !reflect.DeepEqual(installed, want) || !strings.Contains(read(t, configurationPage), "`"+want.Ledger.File+"`") {
 		t.Errorf("%s says %+v, the defaults are %+v", path, installed, want)
@@ -130,7 +130,7 @@ func TestInstalledConfigurationIsTheDefault(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(example), &tree); err != nil {
 		t.Fatal(err)
 	}
-	for field := range fields("", reflect.ValueOf(*config.Defaults())) {
+	for field := range fields("", reflect.ValueOf(*config.DefaultConfiguration())) {
 		if !has(tree, field) {
 			t.Errorf("%s does not show %s", path, field)
 		}

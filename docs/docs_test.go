@@ -339,7 +339,7 @@ func checkShown(t *testing.T, kind string, definition []byte, empty func() any) 
 			if err := yaml.UnmarshalStrict(document, job); err != nil {
 				t.Errorf("%s: %v", where, err)
 			}
-			if problem, err := rules.Check(t.Context(), job); err != nil || problem != "" {
+			if problem, err := rules.CheckSpec(t.Context(), job); err != nil || problem != "" {
 				t.Errorf("%s: %s%v", where, problem, err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // collectInput reads from the ledger what a period is computed from.
 func (r *Reconciler) collectInput(ctx context.Context, v *view, m *costreport.Making) (*cost.Input, error) {
 	in := &cost.Input{Period: m.Period, Prices: v.prices, Accelerators: r.config.CountedAccelerators()}
-	if err := fromledger.From(ctx, v.ledger, in, v.report.Spec.Profiles, r.config.Tiers); err != nil {
+	if err := fromledger.LoadInput(ctx, v.ledger, in, v.report.Spec.Profiles, r.config.Tiers); err != nil {
 		return nil, err
 	}
 	if until := r.Complete(); until.Before(m.Period.To) {

@@ -99,7 +99,7 @@ func Setup(mgr ctrl.Manager, cfg *config.Configuration, shared Dependencies) err
 
 // Reconcile brings one CostReport to what its spec asks: it makes one report, if one is due, and mails what is to be mailed.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
+	if seen, err := r.applier.Writes.HasSeenAll(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil

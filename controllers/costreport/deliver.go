@@ -61,7 +61,7 @@ func (r *Reconciler) composeMail(v *view, d ledger.Delivery) (mail.Message, erro
 	last := &v.kept[0]
 	o := r.reportOptions(v.report, int32(last.Revision))
 	o.Person = d.User
-	written, err := report.Compose(*v.computed, o)
+	written, err := report.ComposeMail(*v.computed, o)
 	if err != nil {
 		return mail.Message{}, err
 	}

@@ -43,7 +43,7 @@ func (r *Reconciler) computeAndKeep(ctx context.Context, v *view, m *costreport.
 	if err != nil {
 		return err
 	}
-	computed := cost.Compute(in)
+	computed := cost.ComputeReport(in)
 	files, err := filesOf(computed, &v.report.Spec, r.reportOptions(v.report, m.Revision))
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ var writers = map[v1alpha1.ReportFormat]struct {
 	file  string
 	write func(cost.Report, report.Options) ([]byte, error)
 }{
-	v1alpha1.FormatHTML: {costreport.FileHTML, report.Page}, v1alpha1.FormatCSV: {costreport.FileCSV, report.CSV},
+	v1alpha1.FormatHTML: {costreport.FileHTML, report.RenderPage}, v1alpha1.FormatCSV: {costreport.FileCSV, report.CSV},
 	v1alpha1.FormatJSON: {costreport.FileJSON, report.JSON}, v1alpha1.FormatFOCUS: {costreport.FileFOCUS, report.FOCUS},
 }
 

@@ -54,7 +54,7 @@ func (v *view) close() {
 // observe reads what Plan needs: the input of a report, the kept reports, and the state of the last report's mails.
 func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (*view, error) {
 	v := &view{report: object, observed: costreport.Observed{Report: object}}
-	invalid, err := r.guard.Check(ctx, object)
+	invalid, err := r.guard.CheckSpec(ctx, object)
 	if err != nil || invalid != "" {
 		v.observed.Invalid, v.observed.Unknown = invalid, true
 		return v, err
@@ -86,7 +86,7 @@ func (r *Reconciler) observe(ctx context.Context, object *v1alpha1.CostReport) (
 
 // observeLedger reads which reports are kept.
 func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
-	if !r.config.Ledger.Kept() {
+	if !r.config.Ledger.IsConfigured() {
 		v.addObstacle(v1alpha1.ReasonNoLedger, true, "Reports need a ledger, and this operator keeps none. An administrator "+
 			"says in "+
 			"its configuration where to keep one (ledger.file or ledger.postgresDSNFile).")
@@ -97,7 +97,7 @@ func (r *Reconciler) observeLedger(ctx context.Context, v *view) error {
 	l, err := r.OpenLedger(limited)
 	if err == nil {
 		v.ledger = l
-		v.kept, err = l.Reports(limited, string(v.report.UID), "")
+		v.kept, err = l.QueryReports(limited, string(v.report.UID), "")
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -208,7 +208,7 @@ func (r *Reconciler) readList(ctx context.Context, name, key string) (text, miss
 // observeMails finds who is to get the last report, and what became of the mail of each.
 func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 	wanted := v.report.Spec.Mail
-	if wanted == nil || len(v.kept) == 0 || costreport.Outdated(v.report, v.kept[0].To) {
+	if wanted == nil || len(v.kept) == 0 || costreport.IsOutdated(v.report, v.kept[0].To) {
 		return nil
 	}
 	last := &v.kept[0]
@@ -222,17 +222,17 @@ func (r *Reconciler) observeMails(ctx context.Context, v *view) error {
 			users = append(users, v.computed.By[cost.ByUser][i].Key.User)
 		}
 	}
-	deliveries, err := v.ledger.Deliveries(ctx, string(v.report.UID), last.To)
+	deliveries, err := v.ledger.QueryDeliveries(ctx, string(v.report.UID), last.To)
 	if err != nil {
 		return err
 	}
-	recipients, missing, bad := mail.Recipients(wanted.To, wanted.Personal, users, v.people)
+	recipients, missing, bad := mail.ResolveRecipients(wanted.To, wanted.Personal, users, v.people)
 	m := &costreport.Mails{Bad: bad, Missing: len(missing), Round: delivery.Round{
 		Report: string(v.report.UID), Period: last.To, Next: costreport.MailedUntil(&v.report.Spec, &v.observed.Kept[0]),
 		Recipients: recipients, Deliveries: deliveries, Again: mailAgainAt(v.report),
 		Retry: config.Seconds(r.config.Reports.MailRetrySeconds),
 	}}
-	if !m.Round.Settled() {
+	if !m.Round.IsSettled() {
 		if v.server, m.Problem, err = r.readServer(ctx, wanted.SMTPSecretName); err != nil {
 			return err
 		}

@@ -46,13 +46,13 @@ func (r *Reconciler) publishText(ctx context.Context, v *view, d *costreport.Dec
 	if err != nil {
 		return err
 	}
-	mail, err := report.Compose(*computed, r.reportOptions(v.report, int32(last.Revision)))
+	mail, err := report.ComposeMail(*computed, r.reportOptions(v.report, int32(last.Revision)))
 	if err != nil {
 		return err
 	}
 	wanted := current.DeepCopy()
 	wanted.Namespace, wanted.Name = name.Namespace, name.Name
-	wanted.Data = map[string]string{"summary.txt": text.Clip(mail.Text, summaryLimit), summaryJSON: last.Summary}
+	wanted.Data = map[string]string{"summary.txt": text.ClipLine(mail.Text, summaryLimit), summaryJSON: last.Summary}
 	if there {
 		return r.client.Patch(ctx, wanted, client.MergeFrom(current))
 	}

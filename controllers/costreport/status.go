@@ -83,6 +83,6 @@ func (r *Reconciler) emitEvent(ctx context.Context, object *v1alpha1.CostReport,
 	case v1alpha1.ReasonReportMade, v1alpha1.ReasonReportScheduled, v1alpha1.ReasonSuspended:
 		kind = corev1.EventTypeNormal
 	}
-	r.recorder.Eventf(object, nil, kind, st.Reason, "Reconcile", "%s", text.Clip(st.Message, statuspace.MessageLimit))
+	r.recorder.Eventf(object, nil, kind, st.Reason, "Reconcile", "%s", text.ClipLine(st.Message, statuspace.MessageLimit))
 	log.FromContext(ctx).Info("CostReport changed", "reason", st.Reason, "message", st.Message)
 }

@@ -73,7 +73,7 @@ func (r *Reconciler) createService(ctx context.Context, o jobstate.Observed, d t
 	if !d.CreateService {
 		return nil
 	}
-	service := d.Blueprint.Service()
+	service := d.Blueprint.NewService()
 	return kube.ProblemOf(r.createChild(ctx, o, service), "create Service "+service.Name)
 }
 
@@ -88,7 +88,7 @@ func (r *Reconciler) createGroups(ctx context.Context, o jobstate.Observed, d tr
 
 func (r *Reconciler) restoreGroups(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, restore := range d.RestoreGroups {
-		content, err := restore.Group.Restore(restore.UID)
+		content, err := restore.Group.RestorePatch(restore.UID)
 		if err == nil {
 			err = r.applier.Apply(ctx, client.ObjectKeyFromObject(o.Job), content, gang.NewPodGroup())
 		}
@@ -101,7 +101,7 @@ func (r *Reconciler) restoreGroups(ctx context.Context, o jobstate.Observed, d t
 
 func (r *Reconciler) createWorkers(ctx context.Context, o jobstate.Observed, d training.Decision) *kube.Problem {
 	for _, i := range d.CreateWorkers {
-		pod := d.Blueprint.Pod(i)
+		pod := d.Blueprint.NewPod(i)
 		if err := r.createChild(ctx, o, pod); err != nil {
 			return kube.ProblemOf(err, "create pod "+pod.Name)
 		}

@@ -170,8 +170,8 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 			predicate.Or(predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Watches(&v1alpha1.ResourceQuotaProfile{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
 			builder.WithPredicates(profilecache.ProfileChanged())).
-		WatchesRawSource(r.Scheduler.Changes(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
-		WatchesRawSource(source.Channel(r.Arbiter.Woken(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(r.Scheduler.ChangeSource(handler.EnqueueRequestsFromMapFunc(r.allJobs))).
+		WatchesRawSource(source.Channel(r.Arbiter.WakeEvents(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: int(r.config.Concurrency.ElasticTrainingJobs),
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -182,14 +182,14 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 
 // watchVolcano watches Volcano's kinds, at once or as soon as they are installed. In that case it also wakes every job.
 func (r *Reconciler) watchVolcano(mgr ctrl.Manager, c controller.Controller) error {
-	if r.Volcano.Missing() == "" {
+	if r.Volcano.MissingKinds() == "" {
 		return r.watchGangs(mgr, c)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, &handler.EnqueueRequestForObject{})); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.Volcano.Then(func(context.Context) error { return r.watchGangs(mgr, c) }, func(ctx context.Context) error {
+	r.Volcano.WatchThenWake(func(context.Context) error { return r.watchGangs(mgr, c) }, func(ctx context.Context) error {
 		jobs := &v1alpha1.ElasticTrainingJobList{}
 		if err := r.client.List(ctx, jobs); err != nil {
 			return fmt.Errorf("list the jobs that wait for Volcano: %w", err)
@@ -236,7 +236,7 @@ func (r *Reconciler) podHandler() handler.EventHandler {
 				r.memory.noteGone(before, formerly, e.ObjectOld.GetUID(), podstate.Worker{})
 				q.Add(reconcile.Request{NamespacedName: before})
 			}
-			if now := readWorker(e.ObjectNew); ok && !now.Alike(readWorker(e.ObjectOld)) {
+			if now := readWorker(e.ObjectNew); ok && !now.PlansAlike(readWorker(e.ObjectOld)) {
 				r.memory.noteSeen(job, owner, e.ObjectNew.GetUID(), now)
 				q.Add(reconcile.Request{NamespacedName: job})
 			}
@@ -336,7 +336,7 @@ func (r *Reconciler) requestsFor(ctx context.Context, of ...client.ListOption) [
 // Reconcile brings one job towards its spec: it observes, plans, applies the plan, and writes the status, in this order.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	// Before anything is read: a cache that has not seen our last writes would have us decide the same again.
-	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
+	if seen, err := r.applier.Writes.HasSeenAll(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
@@ -344,8 +344,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	job := &v1alpha1.ElasticTrainingJob{}
 	if err := r.client.Get(ctx, req.NamespacedName, job); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.applier.Writes.Forget(req.NamespacedName)
-			r.pacer.Forget(req.NamespacedName)
+			r.applier.Writes.ForgetOwner(req.NamespacedName)
+			r.pacer.ForgetObject(req.NamespacedName)
 			r.memory.forget(req.NamespacedName)
 			r.metrics.forget(req.NamespacedName)
 			return reconcile.Result{}, nil

@@ -57,7 +57,7 @@ func (m *memory) noteSeen(job types.NamespacedName, owner, pod types.UID, w pods
 	if r.alive == nil {
 		r.alive = map[types.UID]seen{}
 	}
-	r.alive[pod] = seen{owner: owner, succeeded: r.alive[pod].succeeded || w.Succeeded()}
+	r.alive[pod] = seen{owner: owner, succeeded: r.alive[pod].succeeded || w.HasSucceeded()}
 }
 
 // noteGone notes that a pod is gone. last is how it was last seen; the zero Worker if that is not known.
@@ -66,7 +66,7 @@ func (m *memory) noteGone(job types.NamespacedName, owner, pod types.UID, last p
 	defer m.mu.Unlock()
 	r := m.entryOf(job)
 	if last.UID != "" {
-		r.departures = append(r.departures, departure{owner, last.Departed(r.alive[pod].succeeded || last.Succeeded())})
+		r.departures = append(r.departures, departure{owner, last.AsDeparture(r.alive[pod].succeeded || last.HasSucceeded())})
 	}
 	delete(r.alive, pod)
 }
@@ -126,7 +126,7 @@ func (m *memory) validateSpec(ctx context.Context, g *specvalidation.Guard, job 
 		return r.problem, nil
 	}
 	m.mu.Unlock()
-	problem, err := g.Check(ctx, job)
+	problem, err := g.CheckSpec(ctx, job)
 	if err != nil {
 		return "", err
 	}

@@ -25,18 +25,18 @@ import (
 // observe reads what Plan needs, from caches only. It returns false if a pod is gone and it is not known yet how it ended.
 func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJob) (jobstate.Observed, bool, error) {
 	o := jobstate.Observed{
-		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.Missing(),
-		Verdict: r.Arbiter.Verdict(client.ObjectKeyFromObject(job)), Turn: r.Arbiter.Turn(client.ObjectKeyFromObject(job)),
+		Job: job, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.MissingKinds(),
+		Verdict: r.Arbiter.VerdictFor(client.ObjectKeyFromObject(job)), Turn: r.Arbiter.TurnOf(client.ObjectKeyFromObject(job)),
 	}
-	if r.Usage.Collects() {
-		known := r.Usage.History(job.Namespace, v1alpha1.ElasticTrainingJobKind, trainingpod.Task(job))
+	if r.Usage.IsCollecting() {
+		known := r.Usage.TaskHistory(job.Namespace, v1alpha1.ElasticTrainingJobKind, trainingpod.TaskOf(job))
 		o.History = &known
 	}
 	var err error
 	if o.Invalid, err = r.memory.validateSpec(ctx, r.guard, job); err != nil {
 		return o, false, err
 	}
-	if o.SchedulerObstacles, err = r.Scheduler.Obstacles(ctx); err != nil {
+	if o.SchedulerObstacles, err = r.Scheduler.ListObstacles(ctx); err != nil {
 		return o, false, err
 	}
 	var listed map[types.UID]bool
@@ -51,7 +51,7 @@ func (r *Reconciler) observe(ctx context.Context, job *v1alpha1.ElasticTrainingJ
 		return o, false, err
 	}
 	service := &corev1.Service{}
-	found, err := kube.Owned(ctx, r.client, job, rendezvous.ServiceName(job.Name), service)
+	found, err := kube.IsOwned(ctx, r.client, job, rendezvous.ServiceName(job.Name), service)
 	if err != nil {
 		return o, false, err
 	}

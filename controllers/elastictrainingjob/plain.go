@@ -22,11 +22,11 @@ import (
 
 // observeHosts reads the ConfigMap of a job that needs one.
 func (r *Reconciler) observeHosts(ctx context.Context, o *jobstate.Observed) error {
-	if rendezvous.Torchrun(o.Job) {
+	if rendezvous.UsesTorchrun(o.Job) {
 		return nil
 	}
 	m := &corev1.ConfigMap{}
-	found, err := kube.Owned(ctx, r.client, o.Job, rendezvous.HostsName(o.Job.Name), m)
+	found, err := kube.IsOwned(ctx, r.client, o.Job, rendezvous.HostsName(o.Job.Name), m)
 	if found && err == nil && m.DeletionTimestamp == nil {
 		o.Hosts = &jobstate.Hosts{UID: m.UID, Data: m.Data}
 	}

@@ -29,8 +29,8 @@ func (r *Reconciler) report(
 	wanted, again := d.Status, d.RequeueAfter
 	if p != nil {
 		obstacle := jobstate.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal}
-		wanted = training.Explain(o, now, d, obstacle)
-		again = kube.Sooner(again, waitInterval)
+		wanted = training.ExplainObstacle(o, now, d, obstacle)
+		again = kube.SoonerOf(again, waitInterval)
 	}
 	wait, err := r.writeWhenDue(ctx, o, &wanted, d, now)
 	switch {
@@ -49,7 +49,7 @@ func (r *Reconciler) report(
 		// The status of an ended job keeps saying how it ended, so this problem is only in the log.
 		log.FromContext(ctx).Error(p.Err, "Could not clean up after the job", "reason", p.Reason)
 	case wait > 0:
-		again = kube.Sooner(again, wait)
+		again = kube.SoonerOf(again, wait)
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
@@ -62,12 +62,12 @@ func (r *Reconciler) writeWhenDue(
 	r.metrics.holdGPUs(o.Job, &o.Job.Status)
 	pace := training.PaceOf(&o.Job.Status, wanted)
 	if pace == statuspace.Never {
-		r.pacer.Agrees(key)
+		r.pacer.NoteAgreement(key)
 		r.memory.settle(key, o.Departures)
 		return 0, nil
 	}
-	noticed, written := r.pacer.Differs(key, pace, now)
-	if wait := pace.Wait(noticed, written, now); wait > 0 {
+	noticed, written := r.pacer.NoteDifference(key, pace, now)
+	if wait := pace.TimeToWait(noticed, written, now); wait > 0 {
 		return wait, nil
 	}
 	updated := o.Job.DeepCopy()
@@ -75,13 +75,13 @@ func (r *Reconciler) writeWhenDue(
 	if err := r.applier.PatchStatus(ctx, key, o.Job, updated); err != nil {
 		return 0, err
 	}
-	r.pacer.Wrote(key, now)
+	r.pacer.NoteWrite(key, now)
 	r.memory.settle(key, o.Departures)
 	r.tellChange(ctx, o.Job, wanted)
 	recorder.TellTraining(r.Journal, o.Job, &o.Job.Status, wanted, now)
-	task, sized := trainingpod.Task(o.Job), o.Job.Status.Sizing
-	r.Usage.Count(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
-	r.metrics.addMeasures(o.Job, describe.Measure(&o.Job.Status, wanted, d.Losses))
+	task, sized := trainingpod.TaskOf(o.Job), o.Job.Status.Sizing
+	r.Usage.CountSizing(v1alpha1.ElasticTrainingJobKind, o.Job.Namespace, task, sized, wanted.Sizing, d.OOMKills)
+	r.metrics.addMeasures(o.Job, describe.MeasureChange(&o.Job.Status, wanted, d.Losses))
 	r.metrics.holdGPUs(o.Job, wanted)
 	return 0, nil
 }
@@ -100,7 +100,7 @@ func (r *Reconciler) tellChange(ctx context.Context, job *v1alpha1.ElasticTraini
 		logger.Info("Job changed", "attempt", attempt, "queue", written.Queue,
 			"phase", written.Phase, "reason", written.Reason, "workers", written.ReadyWorkers, "message", written.Message)
 	}
-	for _, e := range describe.Events(&job.Status, written) {
+	for _, e := range describe.EventsBetween(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

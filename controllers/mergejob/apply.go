@@ -60,7 +60,7 @@ func (r *Reconciler) applySteps(pool types.NamespacedName, d *merging.JobDecisio
 	}
 	for _, restore := range d.RestoreGroups {
 		add("restore PodGroup "+restore.Group.Name, func(ctx context.Context) error {
-			content, err := restore.Group.Restore(restore.UID)
+			content, err := restore.Group.RestorePatch(restore.UID)
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ func (r *Reconciler) applySteps(pool types.NamespacedName, d *merging.JobDecisio
 		})
 	}
 	for _, i := range d.CreatePods {
-		created("pod", d.Blueprint.Pod(i))
+		created("pod", d.Blueprint.NewPod(i))
 	}
 	if d.CreateLast != nil {
 		created("PodGroup", d.CreateLast.PodGroup())

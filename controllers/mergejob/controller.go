@@ -150,7 +150,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, cfg *config.Configuration, sha
 func indexFields(ctx context.Context, mgr ctrl.Manager) error {
 	for name, values := range map[string]func(*v1alpha1.MergeJob) []string{
 		jobsByPool:  func(job *v1alpha1.MergeJob) []string { return []string{poolOf(job)} },
-		jobsByModel: mergepod.Places,
+		jobsByModel: mergepod.PlaceHashes,
 		setAside:    asideIn,
 	} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MergeJob{}, name, func(o client.Object) []string {
@@ -193,7 +193,7 @@ func (r *Reconciler) buildController(mgr ctrl.Manager) (controller.Controller, e
 		Watches(&corev1.Node{}, wakePools(r.noteNode), onChangeOf(readNode)).
 		Watches(&corev1.PersistentVolumeClaim{}, wakePools(r.noteClaim), onChangeOf(readClaim)).
 		Watches(namespace, wakePools(r.poolsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(r.Scheduler.Changes(wakePools(r.allPools))).
+		WatchesRawSource(r.Scheduler.ChangeSource(wakePools(r.allPools))).
 		WatchesRawSource(source.Channel(r.Arbiter.WokenMerges(), wakePools(r.poolsOfKey))).
 		WatchesRawSource(source.Channel(r.stores.read, wakePools(r.poolsOfKey))).
 		WithOptions(controller.Options{
@@ -224,14 +224,14 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		}
 		return nil
 	}
-	if r.Volcano.Missing() == "" {
+	if r.Volcano.MissingKinds() == "" {
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, wakePools(r.allPools))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.Volcano.Then(watch, func(ctx context.Context) error {
+	r.Volcano.WatchThenWake(watch, func(ctx context.Context) error {
 		select {
 		case installed <- event.GenericEvent{Object: &v1alpha1.MergeJob{}}:
 		case <-ctx.Done():
@@ -243,7 +243,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 
 // Reconcile brings the merges of one pool to what their specs ask.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if seen, err := r.applier.Writes.Seen(ctx, req.NamespacedName); err != nil {
+	if seen, err := r.applier.Writes.HasSeenAll(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
@@ -257,7 +257,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		d := &decision.Jobs[i]
 		problem := r.apply(ctx, req.NamespacedName, d)
 		again, jobErr := r.report(ctx, req.NamespacedName, d, problem, now)
-		result.RequeueAfter = kube.Sooner(result.RequeueAfter, again)
+		result.RequeueAfter = kube.SoonerOf(result.RequeueAfter, again)
 		if jobErr != nil && err == nil {
 			// The other merges of the pool continue; this one is tried again with the next decision.
 			err = fmt.Errorf("MergeJob %s: %w", d.Job.Key(), jobErr)
@@ -285,7 +285,7 @@ func (r *Reconciler) decidePool(ctx context.Context, pool string) (decision merg
 		return decision, now, err
 	}
 	for _, gone := range r.memory.forgetGone(pool, observed.Jobs) {
-		r.pacer.Forget(gone)
+		r.pacer.ForgetObject(gone)
 	}
 	now = r.now()
 	began := time.Now()

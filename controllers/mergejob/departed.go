@@ -93,7 +93,7 @@ func (d *departed) rememberJob(job *v1alpha1.MergeJob) {
 		return
 	}
 	d.jobs[job.UID] = departure{
-		NamespacedName: client.ObjectKeyFromObject(job), places: mergepod.Places(job), pool: poolOf(job), since: now,
+		NamespacedName: client.ObjectKeyFromObject(job), places: mergepod.PlaceHashes(job), pool: poolOf(job), since: now,
 	}
 }
 

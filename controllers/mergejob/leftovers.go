@@ -47,7 +47,7 @@ func (r *Reconciler) observeLeaving(ctx context.Context, o *merging.Observed) er
 
 // observeStrangers finds pods of deleted MergeJobs that may still merge the model, or have the names of the job's pods.
 func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) error {
-	own, places := job.Object, mergepod.Places(job.Object)
+	own, places := job.Object, mergepod.PlaceHashes(job.Object)
 	known := map[types.UID]bool{}
 	for uid, gone := range r.departed.departedFrom(places) {
 		if uid == own.UID {
@@ -58,7 +58,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 			return err
 		}
 		for i := range pods {
-			if _, named := mergepod.PodIndex(gone.Name, pods[i].Name); named && !readPod(&pods[i]).Ended() {
+			if _, named := mergepod.PodIndex(gone.Name, pods[i].Name); named && !readPod(&pods[i]).HasEnded() {
 				known[pods[i].UID] = true
 				job.Strangers = append(job.Strangers, leftoverPod(&pods[i], merging.Leftover{Gone: gone.since}))
 			}
@@ -72,7 +72,7 @@ func (r *Reconciler) observeStrangers(ctx context.Context, job *merging.Job) err
 	for i := range pods {
 		pod := &pods[i]
 		key, uid, _ := ownerOf(pod)
-		if known[pod.UID] || uid == own.UID || readPod(pod).Ended() {
+		if known[pod.UID] || uid == own.UID || readPod(pod).HasEnded() {
 			continue
 		}
 		left, counts, err := r.asLeftover(ctx, key, uid, func(departure) bool { return false })

@@ -90,7 +90,7 @@ func (c *leftoverCluster) leaving() []string {
 func (c *leftoverCluster) waited(all []merging.Leftover) []string {
 	var names []string
 	for _, l := range all {
-		if c.now.Before(l.Until()) {
+		if c.now.Before(l.BlocksUntil()) {
 			names = append(names, l.Key.Name)
 		}
 	}

@@ -49,7 +49,7 @@ func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, job *v1
 		return r.invalid, nil
 	}
 	m.mu.Unlock()
-	invalid, err := g.Check(ctx, job)
+	invalid, err := g.CheckSpec(ctx, job)
 	if err != nil {
 		return "", err
 	}

@@ -73,7 +73,7 @@ func (m *metrics) observeDecision(took time.Duration) { m.decision.Observe(took.
 
 // countTransition counts what changed with one written status.
 func (m *metrics) countTransition(job *v1alpha1.MergeJob, written *v1alpha1.MergeJobStatus) {
-	measured := merging.Measure(&job.Status, written)
+	measured := merging.MeasureChange(&job.Status, written)
 	if measured.Attempt {
 		m.attempts.WithLabelValues(written.Pool).Inc()
 	}

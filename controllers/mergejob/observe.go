@@ -22,11 +22,11 @@ import (
 // observe reads what Plan needs, from caches and from what stores were last seen to have.
 func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed, error) {
 	o := merging.Observed{
-		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.Missing(),
+		Pool: pool, Config: r.config, WebhooksOff: !r.config.Webhooks.Enabled, VolcanoMissing: r.Volcano.MissingKinds(),
 		Changes: r.changes.forPool(pool),
 	}
 	var err error
-	if o.SchedulerObstacles, err = r.Scheduler.Obstacles(ctx); err != nil {
+	if o.SchedulerObstacles, err = r.Scheduler.ListObstacles(ctx); err != nil {
 		return o, err
 	}
 	if err := r.observeQueue(ctx, &o); err != nil {
@@ -48,7 +48,7 @@ func (r *Reconciler) observe(ctx context.Context, pool string) (merging.Observed
 		}
 		profile, known := of[jobs.Items[i].Namespace]
 		if !known {
-			_, profile, err = profiles.Of(ctx, jobs.Items[i].Namespace)
+			_, profile, err = profiles.ProfileOf(ctx, jobs.Items[i].Namespace)
 			if apierrors.IsNotFound(err) {
 				continue // One cache is ahead of the other: the namespace comes, or the job goes.
 			}
@@ -90,8 +90,8 @@ func (r *Reconciler) observeJob(
 		Object: object, Profile: profile, Store: r.stores.lastSighting(object), Verdict: r.Arbiter.MergeVerdict(key),
 		Problem: r.memory.currentProblem(object), ClaimsChanged: r.changes.claimsOf(object.Namespace),
 	}
-	if usage := r.Usage; usage.Collects() {
-		known := usage.History(object.Namespace, v1alpha1.MergeJobKind, object.Name)
+	if usage := r.Usage; usage.IsCollecting() {
+		known := usage.TaskHistory(object.Namespace, v1alpha1.MergeJobKind, object.Name)
 		job.History = &known
 	}
 	var err error
@@ -112,7 +112,7 @@ func (r *Reconciler) observeJob(
 // observeRun reads what only a job with a run has.
 func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVolcano bool) error {
 	list := &corev1.ConfigMap{}
-	found, err := kube.Owned(ctx, r.client, job.Object, mergepod.IncrementsName(job.Object.Name), list)
+	found, err := kube.IsOwned(ctx, r.client, job.Object, mergepod.IncrementsName(job.Object.Name), list)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *Reconciler) observeRun(ctx context.Context, job *merging.Job, withoutVo
 // observeRivals finds other MergeJobs of the model.
 func (r *Reconciler) observeRivals(ctx context.Context, job *merging.Job) error {
 	known := map[types.UID]bool{job.Object.UID: true}
-	for _, place := range mergepod.Places(job.Object) {
+	for _, place := range mergepod.PlaceHashes(job.Object) {
 		others := &v1alpha1.MergeJobList{}
 		err := r.client.List(ctx, others, client.MatchingFields{jobsByModel: place}, client.UnsafeDisableDeepCopy)
 		if err != nil {

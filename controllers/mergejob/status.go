@@ -57,11 +57,11 @@ func (r *Reconciler) writeWhenDue(
 	job, wanted, key := d.Job.Object, &d.Status, d.Job.Key()
 	pace := merging.PaceOf(&job.Status, wanted)
 	if pace == statuspace.Never {
-		r.pacer.Agrees(key)
+		r.pacer.NoteAgreement(key)
 		return 0, nil
 	}
-	noticed, written := r.pacer.Differs(key, pace, now)
-	if wait := pace.Wait(noticed, written, now); wait > 0 {
+	noticed, written := r.pacer.NoteDifference(key, pace, now)
+	if wait := pace.TimeToWait(noticed, written, now); wait > 0 {
 		return wait, nil
 	}
 	updated := job.DeepCopy()
@@ -69,10 +69,10 @@ func (r *Reconciler) writeWhenDue(
 	if err := r.applier.PatchStatus(ctx, pool, job, updated); err != nil {
 		return 0, err
 	}
-	r.pacer.Wrote(key, now)
+	r.pacer.NoteWrite(key, now)
 	r.emitEvents(ctx, job, wanted)
 	recorder.TellMerge(r.Journal, job, &job.Status, wanted, now)
-	r.Usage.Count(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
+	r.Usage.CountSizing(v1alpha1.MergeJobKind, job.Namespace, job.Name, job.Status.Sizing, wanted.Sizing, d.OOMKills)
 	r.metrics.countTransition(job, wanted)
 	return 0, nil
 }
@@ -87,7 +87,7 @@ func (r *Reconciler) emitEvents(ctx context.Context, job *v1alpha1.MergeJob, wri
 		log.FromContext(ctx).Info("Merge changed", "job", client.ObjectKeyFromObject(job).String(), "attempt", attempt,
 			"decision", written.Phase, "reason", written.Reason, "message", written.Message)
 	}
-	for _, e := range merging.Events(&job.Status, written) {
+	for _, e := range merging.EventsBetween(&job.Status, written) {
 		r.recorder.Eventf(job, nil, e.Type, e.Reason, "Reconcile", "%s", e.Message)
 	}
 }

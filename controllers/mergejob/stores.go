@@ -203,7 +203,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 	seen := &merging.Sighting{Generation: job.Generation, RunNow: job.Annotations[v1alpha1.AnnotationRunNow]}
 	query := modelstore.Query{
 		Most:   int(ptr.Deref(job.Spec.MaxIncrementsPerRun, v1alpha1.DefaultIncrementsPerRun)),
-		Merged: merging.Merged(&job.Status),
+		Merged: merging.LastMerged(&job.Status),
 	}
 	if full := job.Status.LastFull; full != nil {
 		seen.Known, query.Known, query.After = full.Name, full.Name, full.LastIncrement
@@ -213,11 +213,11 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 		if err != nil {
 			return nil, err
 		}
-		seen.Attempt, seen.Run, query.Run = mergepod.Attempt(run), run.ID, run.ID
-		seen.RunOver = merging.Over(job, s.config.Tiers, pods, s.now())
+		seen.Attempt, seen.Run, query.Run = mergepod.AttemptName(run), run.ID, run.ID
+		seen.RunOver = merging.IsOver(job, s.config.Tiers, pods, s.now())
 	}
 	location := locationOf(job)
-	if err := s.policy.Check(location); err != nil {
+	if err := s.policy.CheckLocation(location); err != nil {
 		seen.Trouble = storeTrouble(err)
 		return seen, nil
 	}
@@ -228,7 +228,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	found, err := modelstore.Observe(ctx, s.policy, location, credentials, query)
+	found, err := modelstore.ObserveStore(ctx, s.policy, location, credentials, query)
 	seen.RunComplete = found.RunComplete
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
@@ -249,7 +249,7 @@ func (s *stores) observeStore(ctx context.Context, job *v1alpha1.MergeJob) (*mer
 func locationOf(job *v1alpha1.MergeJob) modelstore.Location {
 	store := &job.Spec.Store
 	return modelstore.Location{
-		Provider: string(store.Provider), Endpoint: store.Endpoint, Region: mergepod.Region(store), Bucket: store.Bucket,
+		Provider: string(store.Provider), Endpoint: store.Endpoint, Region: mergepod.StoreRegion(store), Bucket: store.Bucket,
 		Prefix: store.Prefix, Increments: store.Increments, Full: store.Full, Marker: store.CompletionMarker,
 	}
 }

@@ -58,7 +58,7 @@ func (r *Reconciler) poolsOfJob(ctx context.Context, o client.Object) []string {
 		return nil
 	}
 	pools := []string{poolOf(job)}
-	for _, place := range mergepod.Places(job) {
+	for _, place := range mergepod.PlaceHashes(job) {
 		pools = append(pools, r.poolsWhere(ctx, client.MatchingFields{jobsByModel: place})...)
 	}
 	return pools
@@ -142,7 +142,7 @@ func (r *Reconciler) notePods() builder.WatchesOption {
 		if _, _, ours := ownerOf(e.ObjectOld); !ours {
 			return false // Most pods of a cluster.
 		}
-		return !readPod(e.ObjectNew).Alike(readPod(e.ObjectOld))
+		return !readPod(e.ObjectNew).PlansAlike(readPod(e.ObjectOld))
 	}})
 }
 

@@ -55,7 +55,7 @@ func (r *Reconciler) applyQueue(ctx context.Context, d *quota.ProfileDecision) *
 }
 
 func (r *Reconciler) patchQueue(ctx context.Context, d *quota.ProfileDecision) error {
-	content, err := d.Apply.Patch(d.Have)
+	content, err := d.Apply.QueuePatch(d.Have)
 	if err != nil {
 		return err
 	}
@@ -65,16 +65,16 @@ func (r *Reconciler) patchQueue(ctx context.Context, d *quota.ProfileDecision) e
 	if err != nil {
 		return err
 	}
-	return r.applier.Writes.Wrote(all, queue)
+	return r.applier.Writes.NoteWrite(all, queue)
 }
 
 // createQueue creates a Queue without an owner reference: deleting a profile must not delete a Queue that still holds jobs.
 func (r *Reconciler) createQueue(ctx context.Context, share *gang.Share) error {
-	queue := share.Queue()
+	queue := share.NewQueue()
 	if err := r.client.Create(ctx, queue, client.FieldOwner(kube.FieldManager)); err != nil {
 		return err
 	}
-	return r.applier.Writes.Wrote(all, queue)
+	return r.applier.Writes.NoteWrite(all, queue)
 }
 
 // applyForGone gives back what profiles that are gone have left, and returns when to look again; zero for never.

@@ -85,9 +85,9 @@ type Dependencies struct {
 // Arbiter is what is asked of one: an [arbiter.Arbiter].
 type Arbiter interface {
 	// Offers tells what there is for gangs of Queues, and how old that is; zero for what is of the moment.
-	Offers(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
+	OffersFor(ctx context.Context, queues []string) (map[string][]arbiter.Offer, time.Duration, error)
 	// Claims tells whether the gang of a training claims room, or has it. Judged is false while nothing is known of it.
-	Claims(training types.NamespacedName) (claims, judged bool)
+	IsClaiming(training types.NamespacedName) (claims, judged bool)
 	// WokenProfiles yields an event when other trainings than before claim room.
 	WokenProfiles() <-chan event.GenericEvent
 }
@@ -155,14 +155,14 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 		}
 		return nil
 	}
-	if r.Volcano.Missing() == "" {
+	if r.Volcano.MissingKinds() == "" {
 		return watch(ctx)
 	}
 	installed := make(chan event.GenericEvent)
 	if err := c.Watch(source.Channel(installed, wakeAfter(0))); err != nil {
 		return fmt.Errorf("watch for Volcano: %w", err)
 	}
-	r.Volcano.Then(watch, func(ctx context.Context) error {
+	r.Volcano.WatchThenWake(watch, func(ctx context.Context) error {
 		select {
 		case installed <- event.GenericEvent{Object: &v1alpha1.ResourceQuotaProfile{}}:
 		case <-ctx.Done():
@@ -174,7 +174,7 @@ func (r *Reconciler) watchVolcano(ctx context.Context, mgr ctrl.Manager, c contr
 
 // Reconcile brings all profiles to what their specs ask.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if seen, err := r.applier.Writes.Seen(ctx, all); err != nil {
+	if seen, err := r.applier.Writes.HasSeenAll(ctx, all); err != nil {
 		return reconcile.Result{}, err
 	} else if !seen {
 		return reconcile.Result{RequeueAfter: kube.StaleInterval}, nil
@@ -191,7 +191,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		d := &decision.Profiles[i]
 		applied := r.apply(ctx, d, now)
 		wait, profileErr := r.report(ctx, d, applied, now)
-		again = kube.Sooner(again, wait)
+		again = kube.SoonerOf(again, wait)
 		if profileErr != nil && err == nil {
 			// The others go on; this one is tried again with them.
 			err = fmt.Errorf("ResourceQuotaProfile %s: %w", d.Profile.Name, profileErr)
@@ -201,5 +201,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := errors.Join(err, goneErr); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: kube.Sooner(again, wait)}, nil
+	return reconcile.Result{RequeueAfter: kube.SoonerOf(again, wait)}, nil
 }

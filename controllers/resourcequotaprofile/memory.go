@@ -55,7 +55,7 @@ func (m *memory) forgetGone(there []v1alpha1.ResourceQuotaProfile) {
 func (m *memory) checkSpec(ctx context.Context, g *specvalidation.Guard, p *v1alpha1.ResourceQuotaProfile) (string, error) {
 	known := m.entryFor(p)
 	if known.checked != p.Generation {
-		invalid, err := g.Check(ctx, p)
+		invalid, err := g.CheckSpec(ctx, p)
 		if err != nil {
 			return "", err
 		}

@@ -26,7 +26,7 @@ import (
 // observe reads what Plan needs, from caches only.
 func (r *Reconciler) observe(ctx context.Context) (quota.Observed, error) {
 	o := quota.Observed{
-		Config: r.config, VolcanoMissing: r.Volcano.Missing(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
+		Config: r.config, VolcanoMissing: r.Volcano.MissingKinds(), Nodes: capacity.Amounts{}, Used: map[string]capacity.Amounts{},
 		Jobs: map[string]quota.Jobs{}, Gangs: map[string]int{}, Namespace: r.Namespace, Reserved: map[string]capacity.Amounts{},
 		Placeholders: map[quota.ReservationKey]quota.Placeholders{}, Waits: r.memory.waits,
 	}
@@ -122,7 +122,7 @@ func (r *Reconciler) observePods(ctx context.Context, o *quota.Observed) error {
 			room.Pods = append(room.Pods, placeholderOf(p))
 			o.Placeholders[key] = room
 		}
-		if n := r.config.AcceleratorsAmong(r.config.Sharing.Requests(p)); n > 0 && holdsPlace(p) {
+		if n := r.config.AcceleratorsAmong(r.config.Sharing.CountedRequests(p)); n > 0 && holdsPlace(p) {
 			o.Holdings = append(o.Holdings, quota.Holding{
 				Namespace: p.Namespace, Profile: key.Profile, Tier: recorder.TierOf(p, r.config), User: recorder.UserOf(p, r.config),
 				Accelerators: n,
@@ -148,7 +148,7 @@ func (r *Reconciler) observeOffers(ctx context.Context, o *quota.Observed) error
 	for i, p := range o.Profiles {
 		names[i] = p.Object.Name
 	}
-	byQueue, old, err := r.Arbiter.Offers(ctx, names)
+	byQueue, old, err := r.Arbiter.OffersFor(ctx, names)
 	if err != nil {
 		return err
 	}

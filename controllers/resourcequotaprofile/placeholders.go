@@ -69,7 +69,7 @@ func (r *Reconciler) observeTasks(ctx context.Context, o *quota.Observed) error 
 		}
 		core := gangs[types.NamespacedName{Namespace: job.Namespace, Name: gang.CoreName(job.Name)}]
 		there := core.Owner != nil && core.Owner.UID == job.UID
-		claims, judged := r.Arbiter.Claims(client.ObjectKeyFromObject(job))
+		claims, judged := r.Arbiter.IsClaiming(client.ObjectKeyFromObject(job))
 		o.Tasks = append(o.Tasks, quota.Task{
 			Namespace: job.Namespace, Name: job.Name, Owner: job.Spec.Owner, Created: job.CreationTimestamp.Time,
 			Claims: there && claims, Unjudged: !judged, Asks: there && core.PriorityClass == config.HandoverClass,
@@ -117,7 +117,7 @@ func (r *Reconciler) applyPlaceholder(ctx context.Context, d *quota.PlaceholderD
 		}
 	}
 	if d.RestoreGroup != nil {
-		content, err := d.RestoreGroup.Restore(d.Restored)
+		content, err := d.RestoreGroup.RestorePatch(d.Restored)
 		if err == nil {
 			err = r.applier.Apply(ctx, all, content, gang.NewPodGroup())
 		}
@@ -142,5 +142,5 @@ func (r *Reconciler) createPlaceholder(ctx context.Context, o client.Object) err
 	if err != nil {
 		return fmt.Errorf("create a placeholder of a reservation: %w", err)
 	}
-	return r.applier.Writes.Wrote(all, o)
+	return r.applier.Writes.NoteWrite(all, o)
 }

@@ -42,10 +42,10 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 	key := types.NamespacedName{Name: d.Profile.Name}
 	pace := quota.PaceOf(&d.Profile.Status, &d.Status)
 	if pace == statuspace.Never {
-		r.pacer.Agrees(key)
+		r.pacer.NoteAgreement(key)
 		return 0, nil
 	}
-	_, written := r.pacer.Differs(key, pace, now)
+	_, written := r.pacer.NoteDifference(key, pace, now)
 	if wait := quota.HoldBack(pace, written, now); wait > 0 {
 		return wait, nil
 	}
@@ -58,7 +58,7 @@ func (r *Reconciler) writeWhenDue(ctx context.Context, d *quota.ProfileDecision,
 	case err != nil:
 		return 0, fmt.Errorf("write the status: %w", err)
 	}
-	r.pacer.Wrote(key, now)
+	r.pacer.NoteWrite(key, now)
 	r.emitEvent(ctx, d)
 	return 0, nil
 }
@@ -75,6 +75,6 @@ func (r *Reconciler) emitEvent(ctx context.Context, d *quota.ProfileDecision) {
 	if d.Status.Reason == v1alpha1.ReasonQueueReady {
 		kind = corev1.EventTypeNormal
 	}
-	r.recorder.Eventf(d.Profile, nil, kind, d.Status.Reason, "Reconcile", "%s", text.Clip(d.Status.Message, noteLimit))
+	r.recorder.Eventf(d.Profile, nil, kind, d.Status.Reason, "Reconcile", "%s", text.ClipLine(d.Status.Message, noteLimit))
 	log.FromContext(ctx).Info("Profile changed", "queue", d.Profile.Name, "reason", d.Status.Reason, "message", d.Status.Message)
 }

@@ -105,10 +105,10 @@ func shortfall(g *Gang, limit Amounts) Amounts {
 	return short
 }
 
-// Victims is the smallest set of surplus whose leaving makes the gang fit, among jobs for which yields returns true. It is
+// FindVictims is the smallest set of surplus whose leaving makes the gang fit, among jobs for which yields returns true. It is
 // empty if the gang fits already or once leaving pods are gone, if no set is enough, and if the model does not cover the gang.
 // For a gang with workers in Apart each victim is needed, but the set is not always the smallest.
-func (m *Model) Victims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
+func (m *Model) FindVictims(g *Gang, yields func(types.NamespacedName) bool) []Surplus {
 	if g.beyondModel() != "" {
 		return nil
 	}
@@ -198,8 +198,8 @@ func (g *Gang) workersWithin(name corev1.ResourceName, amount int64) int64 {
 	return math.MaxInt32
 }
 
-// Order sorts waiting gangs into the order in which they get room: the highest tier, then the oldest job, then by name.
-func Order(gangs []*Gang) {
+// SortGangs sorts waiting gangs into the order in which they get room: the highest tier, then the oldest job, then by name.
+func SortGangs(gangs []*Gang) {
 	slices.SortStableFunc(gangs, func(a, b *Gang) int { return a.comesBefore(b) })
 }
 

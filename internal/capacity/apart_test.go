@@ -78,9 +78,9 @@ func TestVictimsForTheMasterAndThenTheOthers(t *testing.T) {
 	nodes := []Node{nodeOf("a", 8), nodeOf("b", 8)}
 	pods := []Pod{used("a", 4), surplus("a", "x", 5, 2), surplus("a", "x", 4, 2), used("b", 6), surplus("b", "x", 3, 2)}
 	m := cluster(nodes, pods...)
-	g.Expect(uids(m.Victims(withMaster(2, 4, 2), anybody))).To(Equal([]string{"x-5", "x-4", "x-3"}))
-	g.Expect(m.Victims(withMaster(2, 5, 2), anybody)).To(BeEmpty(), "worker 0 finds no room whoever leaves")
-	g.Expect(m.Victims(withMaster(3, 4, 2), anybody)).To(BeEmpty(), "a third worker finds none")
+	g.Expect(uids(m.FindVictims(withMaster(2, 4, 2), anybody))).To(Equal([]string{"x-5", "x-4", "x-3"}))
+	g.Expect(m.FindVictims(withMaster(2, 5, 2), anybody)).To(BeEmpty(), "worker 0 finds no room whoever leaves")
+	g.Expect(m.FindVictims(withMaster(3, 4, 2), anybody)).To(BeEmpty(), "a third worker finds none")
 	g.Expect(m.Ask(withMaster(1, 4, 2)).Fits).To(BeFalse(), "and the model is as it was")
 }
 
@@ -98,8 +98,8 @@ func TestPlaceOfTheMasterKeepsNoWorkerOut(t *testing.T) {
 	m := New(Snapshot{Nodes: []Node{nodeOf("a", 4), nodeOf("b", 1), nodeOf("d", 1)}, Pods: pods, Queues: []Queue{
 		{Name: "default", Capability: Amounts{gpu: 5}, Allocated: Amounts{gpu: 5}},
 	}})
-	g.Expect(m.Victims(withMaster(3, 1, 2), anybody)).To(HaveLen(5), "one on b or d, two of 2 on a")
-	g.Expect(m.Victims(withMaster(4, 1, 2), anybody)).To(BeEmpty(), "7 GPUs in a queue of 5")
+	g.Expect(m.FindVictims(withMaster(3, 1, 2), anybody)).To(HaveLen(5), "one on b or d, two of 2 on a")
+	g.Expect(m.FindVictims(withMaster(4, 1, 2), anybody)).To(BeEmpty(), "7 GPUs in a queue of 5")
 }
 
 func TestShareOfAQueueCountsTheMasterAndTheOthers(t *testing.T) {
@@ -111,7 +111,7 @@ func TestShareOfAQueueCountsTheMasterAndTheOthers(t *testing.T) {
 	victims := func(deserved int64) []Surplus {
 		return New(Snapshot{Nodes: []Node{nodeOf("a", 6)}, Pods: pods, Queues: []Queue{
 			{Name: "default", Deserved: Amounts{gpu: deserved}}, {Name: "other", Allocated: Amounts{gpu: 6}},
-		}}).Victims(withMaster(3, 4, 1), anybody)
+		}}).FindVictims(withMaster(3, 4, 1), anybody)
 	}
 	g.Expect(victims(6)).To(HaveLen(3))
 	g.Expect(victims(5)).To(BeEmpty(), "the whole gang is more than its queue's share, its parts by themselves are not")
@@ -135,7 +135,7 @@ func TestMasterAgainstEveryPlacement(t *testing.T) {
 		if got := m.Ask(gang).Largest; got != most {
 			t.Fatalf("the model says %d, trying every node for worker 0 says %d: %+v %+v %+v", got, most, gang, nodes, pods)
 		}
-		victims := m.Victims(gang, anybody)
+		victims := m.FindVictims(gang, anybody)
 		if len(victims) == 0 {
 			held := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Surplus != nil })
 			if !m.Ask(gang).Fits && cluster(nodes, held...).Ask(gang).Fits {
@@ -212,7 +212,7 @@ func TestModelOnWhichAGangFits(t *testing.T) {
 		g.Expect(verdicts[job(name)].Model).To(Equal(model), "%s: room is given away once", name)
 	}
 	stopped := asking("stopped", 4, "A100")
-	g.Expect(m.Resume([]*Gang{stopped}, line[:1])).To(HaveField("Model", "B200"), "where it fits beside who waits")
+	g.Expect(m.ChooseResumed([]*Gang{stopped}, line[:1])).To(HaveField("Model", "B200"), "where it fits beside who waits")
 }
 
 func TestSharesOfGPUsAreUnknown(t *testing.T) {

@@ -123,6 +123,6 @@ func BenchmarkResume(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		New(s).Resume(preempted, waiting)
+		New(s).ChooseResumed(preempted, waiting)
 	}
 }

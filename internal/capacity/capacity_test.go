@@ -86,14 +86,14 @@ func TestFragmentation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			f := m.Fragmentation(gpu, c.mix)
+			f := m.MeasureFragmentation(gpu, c.mix)
 			g.Expect(f.Free).To(Equal(int64(5)))
 			g.Expect(f.Unusable).To(BeNumerically("~", c.unusable, 1e-9))
 		})
 	}
-	NewWithT(t).Expect(m.Fragmentation("example.com/fpga", nil)).To(BeZero())
+	NewWithT(t).Expect(m.MeasureFragmentation("example.com/fpga", nil)).To(BeZero())
 	full := cluster([]Node{nodeOf("a", 8)}, used("a", 8))
-	NewWithT(t).Expect(full.Fragmentation(gpu, []Drawn{drawn(2, 2, 3)})).To(Equal(Fragmentation{Weight: 3}))
+	NewWithT(t).Expect(full.MeasureFragmentation(gpu, []Drawn{drawn(2, 2, 3)})).To(Equal(Fragmentation{Weight: 3}))
 }
 
 func TestRoomOfSeveralResources(t *testing.T) {
@@ -166,7 +166,7 @@ func TestQueueLimits(t *testing.T) {
 	g.Expect(answer.QueueLimit).To(BeTrue())
 	g.Expect(answer.Short).To(Equal(Amounts{gpu: 3}))
 	g.Expect(answer.Fits).To(BeFalse())
-	g.Expect(m.Victims(gangOf(4, 1), anybody)).To(BeEmpty())
+	g.Expect(m.FindVictims(gangOf(4, 1), anybody)).To(BeEmpty())
 	g.Expect(m.Ask(&Gang{Queue: "nowhere", Workers: 1}).Fits).To(BeFalse())
 }
 
@@ -182,10 +182,10 @@ func TestVictimsInOrder(t *testing.T) {
 	lower.Surplus.Tier = 100
 	younger.Surplus.Created = born.Add(time.Hour)
 	m := cluster([]Node{nodeOf("a", 6)}, surplus("a", "old", 3, 1), surplus("a", "old", 2, 1), used("a", 2), younger, lower)
-	g.Expect(uids(m.Victims(gangOf(1, 1), anybody))).To(Equal([]string{"lower-2"}))
-	g.Expect(uids(m.Victims(gangOf(2, 1), anybody))).To(Equal([]string{"lower-2", "younger-2"}))
-	g.Expect(uids(m.Victims(gangOf(3, 1), anybody))).To(Equal([]string{"lower-2", "younger-2", "old-3"}))
-	g.Expect(m.Victims(gangOf(5, 1), anybody)).To(BeEmpty(), "all surplus together is not enough, so nobody leaves")
+	g.Expect(uids(m.FindVictims(gangOf(1, 1), anybody))).To(Equal([]string{"lower-2"}))
+	g.Expect(uids(m.FindVictims(gangOf(2, 1), anybody))).To(Equal([]string{"lower-2", "younger-2"}))
+	g.Expect(uids(m.FindVictims(gangOf(3, 1), anybody))).To(Equal([]string{"lower-2", "younger-2", "old-3"}))
+	g.Expect(m.FindVictims(gangOf(5, 1), anybody)).To(BeEmpty(), "all surplus together is not enough, so nobody leaves")
 }
 
 func TestFewerVictimsBeatEarlierOnes(t *testing.T) {
@@ -193,7 +193,7 @@ func TestFewerVictimsBeatEarlierOnes(t *testing.T) {
 		surplus("a", "small", 9, 1), surplus("a", "small", 8, 1), surplus("a", "small", 7, 1), surplus("a", "small", 6, 1),
 		used("a", 4),
 		surplus("b", "large", 2, 4), used("b", 4))
-	NewWithT(t).Expect(uids(m.Victims(gangOf(1, 4), anybody))).To(Equal([]string{"large-2"}))
+	NewWithT(t).Expect(uids(m.FindVictims(gangOf(1, 4), anybody))).To(Equal([]string{"large-2"}))
 }
 
 func TestSurplusOfAnotherQueue(t *testing.T) {
@@ -219,7 +219,7 @@ func TestSurplusOfAnotherQueue(t *testing.T) {
 			pods := []Pod{surplus("a", "other", 2, 1), used("a", 3)}
 			pods[0].Queue = "other"
 			m := New(Snapshot{Nodes: []Node{nodeOf("a", 4)}, Pods: pods, Queues: []Queue{claimant, holder}})
-			NewWithT(t).Expect(m.Victims(gangOf(1, 1), anybody)).To(HaveLen(c.victims))
+			NewWithT(t).Expect(m.FindVictims(gangOf(1, 1), anybody)).To(HaveLen(c.victims))
 		})
 	}
 }
@@ -233,8 +233,8 @@ func TestAnotherQueueKeepsItsShare(t *testing.T) {
 		{Name: "default", Deserved: Amounts{gpu: 8}}, {Name: "other", Deserved: Amounts{gpu: 7}, Allocated: Amounts{gpu: 8}},
 	}})
 	g := NewWithT(t)
-	g.Expect(m.Victims(gangOf(1, 1), anybody)).To(HaveLen(1))
-	g.Expect(m.Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "one is all that the other queue has beyond its share")
+	g.Expect(m.FindVictims(gangOf(1, 1), anybody)).To(HaveLen(1))
+	g.Expect(m.FindVictims(gangOf(2, 1), anybody)).To(BeEmpty(), "one is all that the other queue has beyond its share")
 }
 
 func TestQueueWithoutShareGivesAllItsSurplus(t *testing.T) {
@@ -253,7 +253,7 @@ func TestQueueWithoutShareGivesAllItsSurplus(t *testing.T) {
 			}})
 			ask := gangOf(2, 1)
 			ask.Shape.Requests[corev1.ResourceCPU] = 1000
-			NewWithT(t).Expect(m.Victims(ask, anybody)).To(HaveLen(2))
+			NewWithT(t).Expect(m.FindVictims(ask, anybody)).To(HaveLen(2))
 		})
 	}
 }
@@ -278,8 +278,8 @@ func TestVictimsWithinTheLimitOfTheQueue(t *testing.T) {
 				}})
 			}
 			g := NewWithT(t)
-			g.Expect(uids(m(4).Victims(gangOf(2, 1), anybody))).To(Equal(c.victims), "room on nodes would not help it")
-			g.Expect(m(3).Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "nobody leaves in vain")
+			g.Expect(uids(m(4).FindVictims(gangOf(2, 1), anybody))).To(Equal(c.victims), "room on nodes would not help it")
+			g.Expect(m(3).FindVictims(gangOf(2, 1), anybody)).To(BeEmpty(), "nobody leaves in vain")
 		})
 	}
 }
@@ -293,7 +293,7 @@ func TestVictimsAreMinimal(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, uint64(n)))
 		nodes, pods := randomCluster(random, n%13)
 		ask := gangOf(1+random.Int32N(5), 1+random.Int64N(4))
-		victims, want := cluster(nodes, pods...).Victims(ask, anybody), bruteForce(nodes, pods, ask)
+		victims, want := cluster(nodes, pods...).FindVictims(ask, anybody), bruteForce(nodes, pods, ask)
 		gone := map[types.UID]bool{}
 		for _, v := range victims {
 			gone[v.UID] = true
@@ -392,6 +392,6 @@ func TestOrder(t *testing.T) {
 	old.Created, young.Created, high.Created = born, born.Add(time.Hour), born.Add(2*time.Hour)
 	high.Tier = 10
 	gangs := []*Gang{young, high, old}
-	Order(gangs)
+	SortGangs(gangs)
 	g.Expect(gangs).To(HaveExactElements(BeIdenticalTo(high), BeIdenticalTo(old), BeIdenticalTo(young)))
 }

@@ -12,11 +12,11 @@ type ceilings struct {
 	known map[string]*Answer
 }
 
-// Ceiling is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue. For a gang
-// that would not fit even then it is the answer of that empty model, in which Free is what the nodes have. It is also nil if
-// "never" would be too strong: for a gang whose queue does not exist, and for one that the model does not cover. Gangs that ask
-// for the same share an answer, which callers must not change.
-func (m *Model) Ceiling(g *Gang) *Answer {
+// CeilingFor is nil for a gang that would fit if nothing else ran, with empty nodes and nothing allocated to its queue. For a
+// gang that would not fit even then it is the answer of that empty model, in which Free is what the nodes have. It is also nil
+// if "never" would be too strong: for a gang whose queue does not exist, and for one that the model does not cover. Gangs that
+// ask for the same share an answer, which callers must not change.
+func (m *Model) CeilingFor(g *Gang) *Answer {
 	if _, exists := m.queues[g.Queue]; !exists || g.beyondModel() != "" {
 		return nil
 	}

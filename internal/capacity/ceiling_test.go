@@ -68,8 +68,8 @@ func TestCeiling(t *testing.T) {
 				Pods: []Pod{used("a", 6), surplus("b", "x", 2, 6), leaves},
 			})
 			before := m.Ask(c.ask)
-			g.Expect(m.Ceiling(c.ask)).To(Equal(c.want))
-			g.Expect(m.Ceiling(c.ask)).To(Equal(c.want), "asked again")
+			g.Expect(m.CeilingFor(c.ask)).To(Equal(c.want))
+			g.Expect(m.CeilingFor(c.ask)).To(Equal(c.want), "asked again")
 			g.Expect(m.Ask(c.ask)).To(Equal(before), "what is free now is as it was")
 		})
 	}
@@ -83,7 +83,7 @@ func TestCeilingKeepsGangsApart(t *testing.T) {
 		{Name: "default"}, {Name: "small", Capability: Amounts{gpu: 2}},
 	}})
 	ask := gangOf(3, 4)
-	g.Expect(m.Ceiling(ask)).To(BeNil())
+	g.Expect(m.CeilingFor(ask)).To(BeNil())
 	for name, edit := range map[string]func(*Gang){
 		"workers":     func(g *Gang) { g.Workers = 4 },
 		"requests":    func(g *Gang) { g.Shape.Requests = Amounts{gpu: 5} },
@@ -93,7 +93,7 @@ func TestCeilingKeepsGangsApart(t *testing.T) {
 	} {
 		other := *ask
 		edit(&other)
-		g.Expect(m.Ceiling(&other)).NotTo(BeNil(), name)
+		g.Expect(m.CeilingFor(&other)).NotTo(BeNil(), name)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestCeilingIsThatOfTheEmptyCluster(t *testing.T) {
 	for n := range 200 {
 		random := rand.New(rand.NewPCG(seed, uint64(n)))
 		s, ask := randomCeiling(random)
-		got := New(s).Ceiling(ask)
+		got := New(s).CeilingFor(ask)
 		if want := !placeable(s, ask); (got != nil) != want {
 			t.Fatalf("seed %d, cluster %d: %+v, brute force says never: %t: %+v asks %+v", seed, n, got, want, s, ask)
 		}
@@ -212,7 +212,7 @@ func BenchmarkCeiling(b *testing.B) {
 		m.ceilings = nil
 		for range 10 {
 			for _, g := range waiting {
-				m.Ceiling(g)
+				m.CeilingFor(g)
 			}
 		}
 	}

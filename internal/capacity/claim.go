@@ -71,9 +71,9 @@ const MostShapes = mostApart + 1
 // does not cover a gang with more.
 const mostApart = 32
 
-// Claim fills in what the gang waits for: how many workers, their shapes, their pods, since when. It returns why the gang claims
-// nothing, and then leaves the gang as it is.
-func (s *Standing) Claim(g *Gang) NoClaim {
+// CompleteClaim fills in what the gang waits for: how many workers, their shapes, their pods, since when. It returns why the
+// gang claims nothing, and then leaves the gang as it is.
+func (s *Standing) CompleteClaim(g *Gang) NoClaim {
 	missing := s.MinMember - s.Placed
 	switch {
 	case missing <= 0:

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fair moves places from surplus of queues above their share to waiting surplus of queues below theirs. Volcano reclaims for
-// gangs alone, so without this surplus would be shared by who came first. claims are the waiting surplus workers, each as a
+// ShareFairly moves places from surplus of queues above their share to waiting surplus of queues below theirs. Volcano reclaims
+// for gangs alone, so without this surplus would be shared by who came first. claims are the waiting surplus workers, each as a
 // gang of one. may returns whether surplus of a job may leave for a claim. A queue gives only what it has beyond its share, and
 // takes only up to its own, so that nothing is taken back again. It returns which surplus must leave, by job and with the job
 // that gets the place, and the claims that are served.
-func (m *Model) Fair(
+func (m *Model) ShareFairly(
 	claims []*Gang, may func(claim *Gang, job types.NamespacedName) bool,
 ) (leave map[types.NamespacedName]Verdict, served []*Gang) {
 	rest, told := m.clone(), map[types.NamespacedName]Verdict{}
@@ -23,7 +23,7 @@ func (m *Model) Fair(
 		if settled := rest.placeIfFits(g); settled {
 			continue
 		}
-		victims := rest.Victims(g, func(job types.NamespacedName) bool { return may(g, job) })
+		victims := rest.FindVictims(g, func(job types.NamespacedName) bool { return may(g, job) })
 		for _, v := range victims {
 			rest.vacate(v.UID)
 			verdict := told[v.Job]

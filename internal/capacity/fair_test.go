@@ -46,7 +46,7 @@ func (f *fairness) leave(n int, each int64) int {
 			Job: types.NamespacedName{Name: "ads"}, Queue: "ads", Workers: 1, Shape: Shape{Requests: Amounts{gpu: each}},
 		})
 	}
-	told, _ := New(f.s).Fair(claims, func(_ *Gang, job types.NamespacedName) bool { return job.Name != "ads" })
+	told, _ := New(f.s).ShareFairly(claims, func(_ *Gang, job types.NamespacedName) bool { return job.Name != "ads" })
 	return len(told[types.NamespacedName{Name: "search"}].GiveUp)
 }
 

@@ -24,9 +24,9 @@ type Fragmentation struct {
 	Weight float64
 }
 
-// Fragmentation measures the resource against the mix. Gangs that do not ask for the resource, or that the model does not
+// MeasureFragmentation measures the resource against the mix. Gangs that do not ask for the resource, or that the model does not
 // cover, are left out. The limits of queues play no part.
-func (m *inventory) Fragmentation(resource corev1.ResourceName, mix []Drawn) Fragmentation {
+func (m *inventory) MeasureFragmentation(resource corev1.ResourceName, mix []Drawn) Fragmentation {
 	var f Fragmentation
 	if at, known := m.index[resource]; known {
 		for i := range m.nodes {
@@ -62,7 +62,7 @@ func (m *inventory) FragmentationOf(resources []corev1.ResourceName, mix []Drawn
 	var all Fragmentation
 	var asked float64
 	for _, name := range resources {
-		f := m.Fragmentation(name, mix)
+		f := m.MeasureFragmentation(name, mix)
 		all.Free += f.Free
 		all.Weight += f.Weight
 		if f.Weight > 0 {

@@ -66,10 +66,10 @@ func TestSurplusThatLeavesIsNoVictim(t *testing.T) {
 	nodes := []Node{nodeOf("a", 4)}
 	going := surplus("a", "x", 3, 1)
 	m := cluster(nodes, used("a", 2), leaves(going), surplus("a", "x", 2, 1))
-	g.Expect(uids(m.Victims(gangOf(2, 1), anybody))).To(Equal([]string{"x-2"}))
-	g.Expect(m.Victims(gangOf(1, 1), anybody)).To(BeEmpty())
-	g.Expect(m.Victims(gangOf(3, 1), anybody)).To(BeEmpty())
-	g.Expect(m.Victims(withMaster(2, 1, 1), anybody)).To(HaveLen(1))
+	g.Expect(uids(m.FindVictims(gangOf(2, 1), anybody))).To(Equal([]string{"x-2"}))
+	g.Expect(m.FindVictims(gangOf(1, 1), anybody)).To(BeEmpty())
+	g.Expect(m.FindVictims(gangOf(3, 1), anybody)).To(BeEmpty())
+	g.Expect(m.FindVictims(withMaster(2, 1, 1), anybody)).To(HaveLen(1))
 
 	d := docket(named("first", 2, time.Hour))
 	_, d.Promises, _ = cluster(nodes, used("a", 2), going, surplus("a", "x", 2, 1)).Judge(d, born)
@@ -125,7 +125,7 @@ func TestSharesAreWhatRemainsOfThem(t *testing.T) {
 		}
 		return New(Snapshot{Nodes: []Node{nodeOf("a", 8)}, Pods: pods, Queues: []Queue{
 			{Name: "default", Deserved: Amounts{gpu: 8}}, {Name: "other", Deserved: Amounts{gpu: 7}, Allocated: Amounts{gpu: 8}},
-		}}).Victims(gangOf(1, 1), anybody)
+		}}).FindVictims(gangOf(1, 1), anybody)
 	}
 	g.Expect(victims(used("a", 1))).To(HaveLen(1))
 	g.Expect(victims(leaves(used("a", 1)))).To(BeEmpty(), "it is enough")
@@ -137,7 +137,7 @@ func TestSharesAreWhatRemainsOfThem(t *testing.T) {
 	m := New(Snapshot{Nodes: []Node{nodeOf("a", 8)}, Pods: pods, Queues: []Queue{
 		{Name: "default", Deserved: Amounts{gpu: 8}}, {Name: "other", Deserved: Amounts{gpu: 7}, Allocated: Amounts{gpu: 8}},
 	}})
-	g.Expect(m.Victims(gangOf(2, 1), anybody)).To(BeEmpty(), "the other queue is at its share once that one has gone")
+	g.Expect(m.FindVictims(gangOf(2, 1), anybody)).To(BeEmpty(), "the other queue is at its share once that one has gone")
 }
 
 func TestRoomOnItsWayIsNotThereYet(t *testing.T) {
@@ -146,8 +146,8 @@ func TestRoomOnItsWayIsNotThereYet(t *testing.T) {
 	growers := []Grower{{Gang: *named("grows", 4, 0)}}
 	g.Expect(m.LimitGrowth(growers, nil)).To(HaveKeyWithValue(job("grows"), int32(2)), "surplus is created for what is free")
 	stopped := named("stopped", 4, time.Hour)
-	g.Expect(m.Resume([]*Gang{stopped}, nil)).To(Equal(stopped), "a gang that goes on can wait for it")
-	g.Expect(m.Resume([]*Gang{named("stopped", 5, time.Hour)}, nil)).To(BeNil())
+	g.Expect(m.ChooseResumed([]*Gang{stopped}, nil)).To(Equal(stopped), "a gang that goes on can wait for it")
+	g.Expect(m.ChooseResumed([]*Gang{named("stopped", 5, time.Hour)}, nil)).To(BeNil())
 }
 
 // TestWhoLeavesCountsAsGone judges one gang in random clusters of which some pods leave, and in the same with these pods gone:

@@ -31,7 +31,7 @@ func (r *Review) shrinkNext() {
 		if !rest.mayBeServed(g, r.byUs) {
 			continue
 		}
-		if victims := rest.Victims(g, r.docket.Yields); len(victims) > 0 {
+		if victims := rest.FindVictims(g, r.docket.Yields); len(victims) > 0 {
 			p := r.promiseTo(g)
 			// If the gang's nodes change before the victims are gone, the choice may be wrong: see advanceMade.
 			p.Victims, p.nodes = victims, r.fingerprint(g)

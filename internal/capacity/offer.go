@@ -13,8 +13,8 @@ type Offer struct {
 	PerNode    int64
 }
 
-// Offer answers for a device on the nodes that the selector matches.
-func (m *Model) Offer(queue string, device corev1.ResourceName, selector map[string]string) Offer {
+// OfferFor answers for a device on the nodes that the selector matches.
+func (m *Model) OfferFor(queue string, device corev1.ResourceName, selector map[string]string) Offer {
 	ask := func(each int64) (int32, []*node) {
 		g := &Gang{Queue: queue, Workers: 1, Shape: Shape{
 			Requests: Amounts{device: each}, NodeSelector: selector,

@@ -32,7 +32,7 @@ func TestOffer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := New(Snapshot{Nodes: nodes, Pods: pods, Queues: []Queue{c.queue}})
-			NewWithT(t).Expect(m.Offer("q", gpu, map[string]string{"model": c.model})).To(Equal(c.offers))
+			NewWithT(t).Expect(m.OfferFor("q", gpu, map[string]string{"model": c.model})).To(Equal(c.offers))
 		})
 	}
 }

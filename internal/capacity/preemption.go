@@ -46,10 +46,10 @@ func (m *Model) preempt(g *Gang, r *reach) (stopped []Running, served bool) {
 	return stopped, false
 }
 
-// Resume chooses the preempted gang that may continue: the oldest whose core fits beside the gangs that claim room, once
+// ChooseResumed chooses the preempted gang that may continue: the oldest whose core fits beside the gangs that claim room, once
 // surplus that it may take has left, unless a claim would stop it again. It returns nil for none. The result is bound to the
 // model of accelerator on which it fits.
-func (m *Model) Resume(preempted, claiming []*Gang) *Gang {
+func (m *Model) ChooseResumed(preempted, claiming []*Gang) *Gang {
 	// One at a time: from now on it is a waiting gang itself, and the next one must be judged beside it.
 	may := newReach(func(types.NamespacedName) bool { return true })
 	preempted = slices.Clone(preempted)
@@ -106,6 +106,6 @@ func (m *Model) standingOf(of inQueue, claiming []*Gang, may *reach) *standing {
 // orderedGangs returns the gangs in the order in which they get room.
 func orderedGangs(gangs []*Gang) []*Gang {
 	gangs = slices.Clone(gangs)
-	Order(gangs)
+	SortGangs(gangs)
 	return gangs
 }

@@ -105,7 +105,7 @@ func TestResume(t *testing.T) {
 	old, young := stopped("old", 3, 2*time.Hour), stopped("young", 3, time.Hour)
 	nodes := []Node{nodeOf("a", 10)}
 	next := func(free int64, waiting ...*Gang) string {
-		if r := cluster(nodes, used("a", 10-free)).Resume([]*Gang{young, old}, waiting); r != nil {
+		if r := cluster(nodes, used("a", 10-free)).ChooseResumed([]*Gang{young, old}, waiting); r != nil {
 			return r.Job.Name
 		}
 		return ""
@@ -121,10 +121,11 @@ func TestResume(t *testing.T) {
 	g.Expect(next(6, unknown)).To(Equal("old"), "it preempts nobody")
 	same := stopped("also-old", 3, 2*time.Hour)
 	for _, order := range [][]*Gang{{old, same}, {same, old}} {
-		g.Expect(cluster(nodes).Resume(order, nil)).To(Equal(same), "of the same age the first by name, in any order of the list")
+		g.Expect(cluster(nodes).ChooseResumed(order, nil)).To(Equal(same),
+			"of the same age the first by name, in any order of the list")
 	}
 	full := cluster(nodes, used("a", 7), surplus("a", "x", 2, 1), surplus("a", "x", 3, 2))
-	g.Expect(full.Resume([]*Gang{old}, nil)).To(Equal(old), "a core comes before anybody's surplus")
+	g.Expect(full.ChooseResumed([]*Gang{old}, nil)).To(Equal(old), "a core comes before anybody's surplus")
 }
 
 func TestJobsThatTheModelDoesNotCoverAreNotStopped(t *testing.T) {

@@ -79,8 +79,8 @@ type Review struct {
 	again time.Duration
 }
 
-// Review checks the promises of a docket: which stand, and which claims have ended.
-func (m *Model) Review(d Docket, now time.Time) *Review {
+// ReviewClaims checks the promises of a docket: which stand, and which claims have ended.
+func (m *Model) ReviewClaims(d Docket, now time.Time) *Review {
 	r := &Review{Model: m, docket: d, ordered: orderedGangs(d.Waiting), byUs: newReach(d.Yields), byAnybody: newReach(d.Leaves)}
 	rest := m.clone() // Each gang takes its room here, so that the next one is judged by what is left.
 	for _, g := range r.ordered {
@@ -123,8 +123,8 @@ func (r *Review) keepAbsent(now time.Time) {
 	}
 }
 
-// Made is true if others leave for a gang of the queue.
-func (p Promises) Made() bool { return len(p.MadeFor()) > 0 }
+// AnyMade is true if others leave for a gang of the queue.
+func (p Promises) AnyMade() bool { return len(p.MadeFor()) > 0 }
 
 // MadeFor lists the gangs of the queue for which others leave.
 func (p Promises) MadeFor() (gangs []types.NamespacedName) {
@@ -136,14 +136,14 @@ func (p Promises) MadeFor() (gangs []types.NamespacedName) {
 	return gangs
 }
 
-// Remaining are the ended claims that still count in a queue in which no gang claims room.
-func (p Promises) Remaining(now time.Time) Promises {
+// RemainingAt are the ended claims that still count in a queue in which no gang claims room.
+func (p Promises) RemainingAt(now time.Time) Promises {
 	ended := slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return !e.stillCounts(now) })
 	return Promises{Ended: ended}
 }
 
-// Without forgets the ended claims of gangs that are placed.
-func (p Promises) Without(placed map[types.NamespacedName]bool) Promises {
+// WithoutPlaced forgets the ended claims of gangs that are placed.
+func (p Promises) WithoutPlaced(placed map[types.NamespacedName]bool) Promises {
 	p.Ended = slices.DeleteFunc(slices.Clone(p.Ended), func(e Ended) bool { return placed[e.For] })
 	return p
 }
@@ -151,8 +151,8 @@ func (p Promises) Without(placed map[types.NamespacedName]bool) Promises {
 // Queue is the name of the queue.
 func (r *Review) Queue() string { return r.docket.Queue }
 
-// Claiming are the gangs that claim room, in the order of the queue: all waiting gangs except those whose claims have ended.
-func (r *Review) Claiming() []*Gang { return r.claiming }
+// ClaimingGangs are the gangs that claim room, in the order of the queue: all waiting gangs except those whose claims have ended.
+func (r *Review) ClaimingGangs() []*Gang { return r.claiming }
 
 // mayClaim is true if the gang claims room. After its claim has ended it claims again once something about it has changed, or
 // others took its room, and its pause is over.

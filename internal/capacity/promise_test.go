@@ -111,9 +111,10 @@ func TestAnEndedClaimCountsWhileItsGangIsAway(t *testing.T) {
 	away := d
 	away.Waiting = nil
 	_, away.Promises, _ = m.Judge(away, end.Add(time.Second))
-	g.Expect(away.Promises.Remaining(end.Add(59*time.Minute)).Ended).To(HaveLen(1), "nor does a queue forget in which nothing waits")
-	g.Expect(away.Promises.Remaining(end.Add(time.Hour)).Ended).To(BeEmpty(), "but for an hour")
-	g.Expect(away.Promises.Without(map[types.NamespacedName]bool{job("first"): true}).Ended).To(BeEmpty(), "it has its places")
+	g.Expect(away.Promises.RemainingAt(end.Add(59*time.Minute)).Ended).To(HaveLen(1),
+		"nor does a queue forget in which nothing waits")
+	g.Expect(away.Promises.RemainingAt(end.Add(time.Hour)).Ended).To(BeEmpty(), "but for an hour")
+	g.Expect(away.Promises.WithoutPlaced(map[types.NamespacedName]bool{job("first"): true}).Ended).To(BeEmpty(), "it has its places")
 
 	// It comes back with other pods, as a merge does that was set aside, or a job that was suspended.
 	d.Waiting[0].Pods, d.Promises = []types.UID{"p2", "p3"}, away.Promises

@@ -242,5 +242,5 @@ func TestServedGangKnowsWhoMadeRoom(t *testing.T) {
 
 // Judge reviews a docket and decides for it.
 func (m *Model) Judge(d Docket, now time.Time) (map[types.NamespacedName]Verdict, Promises, time.Duration) {
-	return m.Review(d, now).Decide()
+	return m.ReviewClaims(d, now).Decide()
 }

@@ -140,10 +140,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	case err == nil:
 		return 0
 	case !errors.As(err, &c):
-		Tell(errs, text.Line(cmd.CommandPath()+": "+err.Error())+"\n")
+		Tell(errs, text.SingleLine(cmd.CommandPath()+": "+err.Error())+"\n")
 		return ExitFailed
 	case !c.told:
-		Tell(errs, text.Line(cmd.CommandPath()+": "+err.Error())+"; -h says more\n")
+		Tell(errs, text.SingleLine(cmd.CommandPath()+": "+err.Error())+"; -h says more\n")
 	}
 	return c.code
 }

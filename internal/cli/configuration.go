@@ -17,7 +17,7 @@ func AddConfiguration(cmd *cobra.Command) (read func() (*config.Configuration, e
 	file := cmd.Flags().String("config", "",
 		"`FILE` with the operator's configuration (docs/configuration.md); flags that are given go before it")
 	known := flag.NewFlagSet("", flag.ContinueOnError)
-	config.Defaults().AddFlags(known)
+	config.DefaultConfiguration().AddFlags(known)
 	cmd.Flags().AddGoFlagSet(known)
 	return func() (*config.Configuration, error) {
 		cfg, err := ReadConfiguration(*file)
@@ -29,14 +29,14 @@ func AddConfiguration(cmd *cobra.Command) (read func() (*config.Configuration, e
 				_ = known.Set(f.Name, f.Value.String()) // It has been taken, by the other flag set, which notes what was given.
 			}
 		})
-		return cfg, cfg.Override(known)
+		return cfg, cfg.OverrideByFlags(known)
 	}
 }
 
 // ReadConfiguration reads a file; without one, everything has its default.
 func ReadConfiguration(file string) (*config.Configuration, error) {
 	if file == "" {
-		return config.Defaults(), nil
+		return config.DefaultConfiguration(), nil
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {

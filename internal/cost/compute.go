@@ -23,7 +23,7 @@ const (
 // outcomes are the names in the order in which they are shown. Others come before them.
 var outcomes = []string{"Succeeded", "Failed", cancelled, "Lost", running}
 
-// Compute computes what a period cost. The order of the input does not change the report.
+// ComputeReport computes what a period cost. The order of the input does not change the report.
 //
 //	cost of a pod-hour = devices × price + max(cores requested, used) × price + max(GiB requested, used) × price
 //
@@ -34,7 +34,7 @@ var outcomes = []string{"Succeeded", "Failed", cancelled, "Lost", running}
 // Surplus workers pay less for devices, by their discount. The use of a role is the mean use of its busiest pod for CPU,
 // and the highest peak of a day for memory. Every pod of the role counts with that, so the waste is a lower bound. Time
 // with unknown use costs what was requested, and counts no waste.
-func Compute(in *Input) *Report {
+func ComputeReport(in *Input) *Report {
 	c := newCounter(in)
 	for i := range in.Held {
 		c.countHeld(&in.Held[i])

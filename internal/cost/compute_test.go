@@ -75,9 +75,9 @@ func TestWhatAPodHourCosts(t *testing.T) {
 		"three of a pod":   {[]Held{anHour(), anHour(), anHour()}, "32.22"},
 		"before any price": {[]Held{anHour(func(h *Held) { h.From = h.From.AddDate(-1, 0, 0) })}, "0"},
 	} {
-		g.Expect(Compute(day(c.held...)).Total.Cost).To(equal(c.want), name)
+		g.Expect(ComputeReport(day(c.held...)).Total.Cost).To(equal(c.want), name)
 	}
-	r := Compute(day(anHour()))
+	r := ComputeReport(day(anHour()))
 	g.Expect(r.Total.AcceleratorHours).To(equal("1"))
 	g.Expect(r.Total.CPUHours).To(equal("8"))
 	g.Expect(r.Total.MemoryGiBHours).To(equal("16"))
@@ -90,15 +90,15 @@ func TestPricesOfNodes(t *testing.T) {
 	in.Prices = prices(example + "  nodes:\n  - {resource: nvidia.com/gpu, model: H100, devices: 8, cpuCores: 100, " +
 		`memoryGiB: 1000, hourly: "400", surplusDiscount: "0.5"}`)
 	// 400 × 0.95 / 8 + 8 × 400 × 0.03 / 100 + 16 × 400 × 0.02 / 1000
-	g.Expect(Compute(in).Total.Cost).To(equal("48.588"))
+	g.Expect(ComputeReport(in).Total.Cost).To(equal("48.588"))
 	in.Held[0].Surplus = true
-	g.Expect(Compute(in).Total.Cost).To(equal("24.838"))
+	g.Expect(ComputeReport(in).Total.Cost).To(equal("24.838"))
 	in.Held[0].Model = ""
-	g.Expect(Compute(in).Total.Cost).To(equal("7.34"), "other pods pay for cores what they did")
+	g.Expect(ComputeReport(in).Total.Cost).To(equal("7.34"), "other pods pay for cores what they did")
 	in.Prices = prices(`{currency: CNY, prices: [{validFrom: "2026-01-01", nodes: [{resource: nvidia.com/gpu, devices: 8, ` +
 		`cpuCores: 100, memoryGiB: 1000, hourly: "400"}]}]}`)
 	in.Held = append(in.Held, anHour(func(h *Held) { h.Resources = Resources{"cpu": 1000, "memory": 1024} }))
-	r := Compute(in)
+	r := ComputeReport(in)
 	g.Expect(r.Total.Cost).To(equal("48.588"))
 	g.Expect(r.Notes).To(ContainElements(
 		HavePrefix("The price list has no price of cpu, which pods held for 1.0 h"), HavePrefix("The price list has no price of "+
@@ -135,7 +135,7 @@ func TestWhatWasUsed(t *testing.T) {
 			g.Expect(tier).To(Equal("exploratory"))
 			return Granted{Millicores: 6000, MemoryBytes: 3 << 30}, true // use is more than what is granted of memory
 		}
-		r := Compute(in)
+		r := ComputeReport(in)
 		g.Expect(r.Total.Cost).To(equal(c.cost), name)
 		g.Expect(r.Total.Waste).To(equal(c.waste), name)
 		g.Expect(r.Total.Recoverable).To(equal(c.recoverable), name)
@@ -143,7 +143,7 @@ func TestWhatWasUsed(t *testing.T) {
 		g.Expect(r.Total.CPUUtilization).To(Equal(c.cpu), name)
 		g.Expect(r.Total.MemoryUtilization).To(Equal(c.memory), name)
 		in.Granted = nil
-		g.Expect(Compute(in).Total.Recoverable).To(equal("0"), name)
+		g.Expect(ComputeReport(in).Total.Recoverable).To(equal("0"), name)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestRankings(t *testing.T) {
 	in := day(anHour(by("bob")), anHour(by("alice")), anHour(by("carol"), model("A100")), anHour(by("")),
 		anHour(by("alice"), teamless), anHour(by("dave"), surplus))
 	in.Runs = []Runs{{Owner: in.Held[0].Owner, Runs: 3}, {Owner: in.Held[4].Owner, Runs: 2}}
-	r := Compute(in)
+	r := ComputeReport(in)
 	var users []string
 	for _, row := range r.By[ByUser] {
 		users = append(users, fmt.Sprintf("%s/%s %s", row.Key.User, row.Key.Team, row.Cost))
@@ -194,7 +194,7 @@ func TestRankings(t *testing.T) {
 	g.Expect(r.Total.Runs).To(BeEquivalentTo(5))
 	g.Expect(r.Total.Pods).To(BeEquivalentTo(6))
 	g.Expect(r.Notes).To(ContainElement("CNY 10.74 was paid for pods without a known owner."))
-	g.Expect(Compute(day()).Total.Share).To(Equal(Ratio{}))
+	g.Expect(ComputeReport(day()).Total.Share).To(Equal(Ratio{}))
 }
 
 func TestOutcomesAndMerges(t *testing.T) {
@@ -204,7 +204,7 @@ func TestOutcomesAndMerges(t *testing.T) {
 	merge := func(h *Held) { h.Owner.Kind = "MergeJob" }
 	in := day(anHour(ended("")), anHour(ended("Lost")), anHour(ended("Deleted")), anHour(ended("Failed"), merge), anHour())
 	in.Runs = []Runs{{Owner: in.Held[3].Owner, Runs: 7}, {Owner: in.Held[0].Owner, Runs: 1}}
-	r := Compute(in)
+	r := ComputeReport(in)
 	var names []string
 	for _, o := range r.Outcomes {
 		names = append(names, o.Name)
@@ -231,7 +231,7 @@ func TestWhatWasLost(t *testing.T) {
 		{Of: victim.Owner, Pods: gang(monday.Add(23*time.Hour), monday.Add(30*time.Hour))},
 		{Of: victim.Owner, For: &winner.Owner, Pods: gang(monday.AddDate(0, 0, -2), monday.AddDate(0, 0, -1))},
 	}
-	r := Compute(in)
+	r := ComputeReport(in)
 	g.Expect(r.Lost.Incidents).To(BeEquivalentTo(3))
 	g.Expect(r.Lost.Preemptions).To(equal("10.74"), "of the period only")
 	g.Expect(r.Lost.Restarts).To(equal("21.48"))
@@ -247,10 +247,10 @@ func TestWhatWasLost(t *testing.T) {
 		g.Expect(rowOf(r, dimension, keys[1]).AcceleratorHours).To(equal("1"))
 	}
 	in.Losses[0].Pods[0].Number = 1000
-	g.Expect(rowOf(Compute(in), ByUser, Key{User: "alice"}).Cost).To(equal("0"), "no cost is negative")
+	g.Expect(rowOf(ComputeReport(in), ByUser, Key{User: "alice"}).Cost).To(equal("0"), "no cost is negative")
 	poor := Owner{User: "poor"}
 	in.Losses = []Loss{{Of: poor, For: &winner.Owner, Pods: gang(monday, monday.Add(time.Hour))}}
-	r = Compute(in)
+	r = ComputeReport(in)
 	g.Expect(rowOf(r, ByUser, Key{User: "bob"}).Cost).To(equal("10.74"), "what was not paid is not moved")
 	g.Expect(r.By[ByUser]).To(HaveLen(2))
 }
@@ -260,14 +260,14 @@ func TestRoomAndWaits(t *testing.T) {
 	g := NewWithT(t)
 	in := day()
 	in.Period = PeriodUntil(monday.AddDate(0, 0, 2), 72*time.Hour, time.UTC)
-	g.Expect(Compute(in).Room).To(BeNil())
+	g.Expect(ComputeReport(in).Room).To(BeNil())
 	in.Mix = "the mix"
 	in.Rooms = []Measured{
 		{monday, 10, Ratio{0.5, true}}, {monday.Add(time.Hour), 30, Ratio{0.1, true}}, {monday.Add(2 * time.Hour), 20, Ratio{}},
 		{monday.AddDate(0, 0, 1), 0, Ratio{0, true}}, {monday.AddDate(0, 0, 9), 1000, Ratio{1, true}},
 	}
 	in.Waits = []Wait{{"ads/b", time.Hour}, {"ads/a", time.Hour}, {"ads/c", time.Minute}, {"ads/d", 3 * time.Minute}}
-	r := Compute(in)
+	r := ComputeReport(in)
 	g.Expect(*r.Room).To(Equal(Room{Free: 15, Unusable: Ratio{0.2, true}, Mix: "the mix"}))
 	g.Expect(r.Days).To(HaveExactElements(
 		And(HaveField("Free", 0.0), HaveField("Unusable", Ratio{})),
@@ -276,7 +276,7 @@ func TestRoomAndWaits(t *testing.T) {
 	))
 	g.Expect(r.Waits).To(Equal(Waits{Gangs: 4, Median: 31*time.Minute + 30*time.Second, Longest: time.Hour, LongestOf: "ads/a"}))
 	in.Waits = in.Waits[:1]
-	g.Expect(Compute(in).Waits.Median).To(Equal(time.Hour))
+	g.Expect(ComputeReport(in).Waits.Median).To(Equal(time.Hour))
 }
 
 func TestChangeAgainstTheLastReport(t *testing.T) {
@@ -285,7 +285,7 @@ func TestChangeAgainstTheLastReport(t *testing.T) {
 	yesterday := day(anHour(by("alice")), anHour(by("eve")))
 	yesterday.Period = PeriodUntil(monday, 24*time.Hour, time.UTC)
 	yesterday.Rooms = []Measured{{monday.Add(-time.Hour), 4, Ratio{0.5, true}}}
-	kept, err := json.Marshal(Compute(yesterday).Summary())
+	kept, err := json.Marshal(ComputeReport(yesterday).Summary())
 	g.Expect(err).NotTo(HaveOccurred())
 	var last Earlier
 	g.Expect(json.Unmarshal(kept, &last)).To(Succeed())
@@ -304,7 +304,7 @@ func TestChangeAgainstTheLastReport(t *testing.T) {
 		of(func(e *Earlier) { e.Currency = "EUR" }),
 		of(func(e *Earlier) { e.From, e.To = in.Period.From, in.Period.To }),
 	}
-	r := Compute(in)
+	r := ComputeReport(in)
 	g.Expect(r.Before.Cost).To(equal("21.48"))
 	g.Expect(r.Before.Unusable).To(Equal(Ratio{0.5, true}))
 	g.Expect(*r.Total.Before).To(equal("21.48"))
@@ -313,9 +313,9 @@ func TestChangeAgainstTheLastReport(t *testing.T) {
 	hour := day()
 	hour.Period.From = hour.Period.To.Add(-time.Hour)
 	hour.Earlier = []Earlier{of(func(e *Earlier) { e.From = e.To.Add(-2 * time.Hour) })}
-	g.Expect(Compute(hour).Before).To(BeNil(), "two hours are not one, whatever clocks do")
+	g.Expect(ComputeReport(hour).Before).To(BeNil(), "two hours are not one, whatever clocks do")
 	in.Earlier = in.Earlier[2:]
-	r = Compute(in)
+	r = ComputeReport(in)
 	g.Expect(r.Before).To(BeNil())
 	g.Expect(r.Total.Before).To(BeNil())
 	g.Expect(r.By[ByUser][0].Before).To(BeNil())
@@ -336,20 +336,20 @@ func TestForecast(t *testing.T) {
 	g := NewWithT(t)
 	in := day(anHour()) // 10.74
 	in.Earlier = periods(in, 9.74)
-	g.Expect(Compute(in).Forecast).To(BeNil(), "two are too few")
+	g.Expect(ComputeReport(in).Forecast).To(BeNil(), "two are too few")
 	in.Earlier = periods(in, 8.74, 9.74)
-	f := Compute(in).Forecast
+	f := ComputeReport(in).Forecast
 	g.Expect(f.Cost).To(equal("11.74"))
 	g.Expect(f.Low).To(equal("11.74"))
 	g.Expect(f.Periods).To(Equal(3))
 	in.Earlier = periods(in, 1000, 100)
-	f = Compute(in).Forecast
+	f = ComputeReport(in).Forecast
 	g.Expect(f.Cost).To(equal("0"), "never less than nothing")
 	g.Expect(f.Low).To(equal("0"))
 	g.Expect(f.High.IsPositive()).To(BeTrue())
 	in.Earlier = periods(in, append([]float64{1e6, 1e6, 1e6}, make([]float64, 11)...)...)
-	g.Expect(Compute(in).Forecast.Periods).To(Equal(12))
-	g.Expect(Compute(in).Forecast.Cost.LessThan(d("100"))).To(BeTrue(), "what is long ago does not count")
+	g.Expect(ComputeReport(in).Forecast.Periods).To(Equal(12))
+	g.Expect(ComputeReport(in).Forecast.Cost.LessThan(d("100"))).To(BeTrue(), "what is long ago does not count")
 }
 
 // Of costs around a line four in five are within the bounds, however many periods there were.
@@ -369,7 +369,7 @@ func TestForecastHoldsFourTimesOfFive(t *testing.T) {
 			}
 			in.Held[0].Resources = Resources{"cpu": int64(costs[n-1] * 1000 / 0.22)}
 			in.Earlier = periods(in, costs[:n-1]...)
-			f := Compute(in).Forecast
+			f := ComputeReport(in).Forecast
 			g.Expect(f.Periods).To(Equal(n))
 			next := decimal.NewFromFloat(costs[n])
 			if !next.LessThan(f.Low) && !next.GreaterThan(f.High) {
@@ -389,7 +389,7 @@ func TestNotes(t *testing.T) {
 	in.Accelerators = []string{"amd.com/gpu"}
 	in.Held[0].Resources = Resources{"amd.com/gpu": 2000}
 	in.Held = append(in.Held, anHour(func(h *Held) { h.From, h.Role = time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC), "" }))
-	r := Compute(in)
+	r := ComputeReport(in)
 	g.Expect(r.Notes).To(Equal([]string{
 		"Somebody else's.",
 		"Pods ran for 1.0 h before 2026-01-01, when the first prices of the list begin. These hours are counted at no cost. Add " +
@@ -402,11 +402,11 @@ func TestNotes(t *testing.T) {
 	}))
 	g.Expect(r.Total.AcceleratorHours).To(equal("4"), "what has no price is counted")
 	g.Expect(r.Total.Uncertain.Value).To(BeNumerically("~", 1.0/6, 1e-9))
-	g.Expect(Compute(day(anHour())).Notes).To(Equal([]string{
+	g.Expect(ComputeReport(day(anHour())).Notes).To(Equal([]string{
 		"The use of accelerators, CPU and memory is known for 0 % of what was held. The rest counts neither as used nor as " +
 			"wasted.",
 	}))
 	in = day(anHour())
 	in.Used = []Used{active(500, 10), seen(4, 4, 10)}
-	g.Expect(Compute(in).Notes).To(BeEmpty())
+	g.Expect(ComputeReport(in).Notes).To(BeEmpty())
 }

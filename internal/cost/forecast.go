@@ -99,7 +99,7 @@ func forecastNext(in *Input, earlier []Earlier, cost decimal.Decimal) *Forecast 
 
 // roundMoney is a guess as it is paid; nothing costs less than nothing.
 func roundMoney(guess float64, in *Input) decimal.Decimal {
-	return Round(decimal.NewFromFloat(max(guess, 0)), in.Prices.Currency)
+	return RoundAmount(decimal.NewFromFloat(max(guess, 0)), in.Prices.Currency)
 }
 
 // predict is the value at a place on the line of least squares, and the standard deviation of what is measured there. Places are

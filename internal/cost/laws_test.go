@@ -73,7 +73,7 @@ func TestBehaviour3SumsAreTheSameInEveryDimension(t *testing.T) {
 		w := newDrawnPeriod(seed)
 		in := w.input(w.period, changing)
 		w.losses(in)
-		r := Compute(in)
+		r := ComputeReport(in)
 		same := func(name string, whole decimal.Decimal, parts ...decimal.Decimal) {
 			g.THelper()
 			g.Expect(decimal.Sum(decimal.Zero, parts...).Equal(whole)).To(BeTrue(), "seed %d: %s", seed, name)
@@ -136,7 +136,7 @@ func TestOrderOfInputIsIrrelevant(t *testing.T) {
 				Currency: "EUR", Total: Total{Cost: decimal.NewFromInt(w.Int64N(1000))},
 			})
 		}
-		want, err := json.Marshal(Compute(in))
+		want, err := json.Marshal(ComputeReport(in))
 		g.Expect(err).NotTo(HaveOccurred())
 		for range 3 {
 			shuffle(w.Rand, in.Held)
@@ -146,7 +146,7 @@ func TestOrderOfInputIsIrrelevant(t *testing.T) {
 			shuffle(w.Rand, in.Rooms)
 			shuffle(w.Rand, in.Waits)
 			shuffle(w.Rand, in.Earlier)
-			got, err := json.Marshal(Compute(in))
+			got, err := json.Marshal(ComputeReport(in))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(got)).To(Equal(string(want)), "seed %d", seed)
 		}
@@ -164,9 +164,9 @@ func TestTwoPartsOfAPeriodAddUp(t *testing.T) {
 		w := newDrawnPeriod(seed)
 		length := int64(w.period.To.Sub(w.period.From) / time.Second)
 		middle := w.period.From.Add(time.Duration(1+w.Int64N(length-1)) * time.Second)
-		whole := Compute(w.input(w.period, changing))
-		first := Compute(w.input(Period{w.period.From, middle}, changing))
-		second := Compute(w.input(Period{middle, w.period.To}, changing))
+		whole := ComputeReport(w.input(w.period, changing))
+		first := ComputeReport(w.input(Period{w.period.From, middle}, changing))
+		second := ComputeReport(w.input(Period{middle, w.period.To}, changing))
 		cost := func(r *Report, dimension Dimension, key Key) decimal.Decimal {
 			for i := range r.By[dimension] {
 				row := &r.By[dimension][i]
@@ -193,12 +193,12 @@ func TestHigherPricesNeverCostLess(t *testing.T) {
 	g := NewWithT(t)
 	for seed := range uint64(worlds) {
 		w := newDrawnPeriod(seed)
-		before := Compute(w.input(w.period, changing))
+		before := ComputeReport(w.input(w.period, changing))
 		for old, raised := range map[string]string{
 			`cpuCoreHour: "0.22"`: `cpuCoreHour: "0.23"`, `memoryGiBHour: "0.03"`: `memoryGiBHour: "0.04"`,
 			`hourly: "8.50"`: `hourly: "9"`, `hourly: "21.00"`: `hourly: "21.01"`, `"0.40"`: `"0.39"`, `hourly: "20"`: `hourly: "25"`,
 		} {
-			after := Compute(w.input(w.period, strings.ReplaceAll(changing, old, raised)))
+			after := ComputeReport(w.input(w.period, strings.ReplaceAll(changing, old, raised)))
 			for _, dimension := range Dimensions {
 				for i := range after.By[dimension] {
 					a := &after.By[dimension][i]
@@ -218,7 +218,7 @@ func TestRandomPeriodsAreTheTruth(t *testing.T) {
 		w := newDrawnPeriod(seed)
 		in := w.input(w.period, changing)
 		if len(in.Held) > 0 {
-			truthOf(in, w.pods).hold(g, Compute(in))
+			truthOf(in, w.pods).hold(g, ComputeReport(in))
 		}
 	}
 }

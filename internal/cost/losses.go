@@ -53,7 +53,7 @@ func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 		return lost
 	}
 	// Prices change at midnights only, so each span between two cuts has one price.
-	cuts := within.Cuts()
+	cuts := within.CutTimes()
 	for i, from := range cuts[:len(cuts)-1] {
 		devices, base := c.devicesOf(pods.Resources, pods.Model, pods.Surplus, c.in.Prices.validAt(from))
 		cores, gib := baseLines(pods.Resources, base)

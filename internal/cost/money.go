@@ -18,8 +18,9 @@ var minorUnits = map[string]int32{
 	"CLF": 4, "UYW": 4,
 }
 
-// Round rounds an amount of money, half to even, to what the currency is paid in. It is done once, where an amount is written.
-func Round(amount decimal.Decimal, currency string) decimal.Decimal {
+// RoundAmount rounds an amount of money, half to even, to what the currency is paid in. It is done once, where an amount is
+// written.
+func RoundAmount(amount decimal.Decimal, currency string) decimal.Decimal {
 	return amount.RoundBank(MinorUnits(currency))
 }
 

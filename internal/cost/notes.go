@@ -30,7 +30,7 @@ func (c *counter) writeNotes(r *Report) []string {
 		add("%.1f %% of the time is on days on which a pod ended while no operator was running, so its end is a guess.", 100*u.Value)
 	}
 	if unowned := c.rows[ByUser][Key{}]; unowned != nil && unowned.cost.IsPositive() {
-		add("%s %s was paid for pods without a known owner.", r.Currency, Round(unowned.cost, r.Currency).
+		add("%s %s was paid for pods without a known owner.", r.Currency, RoundAmount(unowned.cost, r.Currency).
 			StringFixed(MinorUnits(r.Currency)))
 	}
 	return notes

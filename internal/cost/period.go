@@ -14,9 +14,9 @@ func PeriodUntil(to time.Time, length time.Duration, zone *time.Location) Period
 	return Period{From: to.AddDate(0, 0, -int(length/wholeDay)).Add(-(length % wholeDay)), To: to}
 }
 
-// Cuts are From, To, and all midnights between them, of the zone and of UTC, in their order: between two of them the price,
+// CutTimes are From, To, and all midnights between them, of the zone and of UTC, in their order: between two of them the price,
 // the day of the report and the day of the metrics are each the same.
-func (p Period) Cuts() []time.Time {
+func (p Period) CutTimes() []time.Time {
 	cuts := []time.Time{p.From}
 	for midnight := nextDay(p.From); midnight.Before(p.To); midnight = nextDay(midnight) {
 		cuts = append(cuts, midnight)

@@ -93,11 +93,11 @@ func TestPriceListsThatAreWrong(t *testing.T) {
 func TestMoneyIsRoundedHalfToEven(t *testing.T) {
 	g := NewWithT(t)
 	for amount, want := range map[string]string{"0.125": "0.12", "0.135": "0.14", "0.1250001": "0.13", "-0.125": "-0.12", "7": "7"} {
-		g.Expect(Round(d(amount), "CNY")).To(equal(want))
+		g.Expect(RoundAmount(d(amount), "CNY")).To(equal(want))
 	}
-	g.Expect(Round(d("12.5"), "JPY")).To(equal("12"))
-	g.Expect(Round(d("1.0005"), "KWD")).To(equal("1"))
-	g.Expect(Round(d("1.005"), "nothing")).To(equal("1"))
+	g.Expect(RoundAmount(d("12.5"), "JPY")).To(equal("12"))
+	g.Expect(RoundAmount(d("1.0005"), "KWD")).To(equal("1"))
+	g.Expect(RoundAmount(d("1.005"), "nothing")).To(equal("1"))
 }
 
 func TestPeriodsFollowOneAnother(t *testing.T) {
@@ -121,13 +121,14 @@ func TestPeriodsFollowOneAnother(t *testing.T) {
 		}
 		return said
 	}
-	g.Expect(hours(PeriodUntil(time.Date(2026, time.October, 26, 0, 30, 0, 0, berlin), 48*time.Hour, berlin).Cuts())).To(Equal(
+	g.Expect(hours(PeriodUntil(time.Date(2026, time.October, 26, 0, 30, 0, 0, berlin), 48*time.Hour, berlin).CutTimes())).To(Equal(
 		[]string{"24 00:30", "24 02:00", "25 00:00", "25 02:00", "26 00:00", "26 00:30"}))
-	g.Expect(hours(PeriodUntil(monday.UTC(), 24*time.Hour, time.UTC).Cuts())).To(Equal([]string{"01 08:00", "02 00:00", "02 08:00"}))
+	g.Expect(hours(PeriodUntil(monday.UTC(), 24*time.Hour, time.UTC).CutTimes())).To(Equal([]string{"01 08:00", "02 00:00",
+		"02 08:00"}))
 
 	// A day that never was.
 	apia := PeriodUntil(time.Date(2012, time.January, 1, 1, 0, 0, 0, time.UTC), 96*time.Hour, zone("Pacific/Apia"))
-	g.Expect(hours(apia.Cuts())).To(ContainElements("29 00:00", "31 00:00"))
+	g.Expect(hours(apia.CutTimes())).To(ContainElements("29 00:00", "31 00:00"))
 
 	// Clocks that are set at midnight: a day that begins at one, and one that has two midnights.
 	for name, c := range map[string]struct {
@@ -140,7 +141,7 @@ func TestPeriodsFollowOneAnother(t *testing.T) {
 		z := zone(name)
 		p := PeriodUntil(c.to, 24*time.Hour, z)
 		var midnights []string
-		for _, cut := range p.Cuts()[1 : len(p.Cuts())-1] {
+		for _, cut := range p.CutTimes()[1 : len(p.CutTimes())-1] {
 			if cut.UTC().Hour() != 0 {
 				midnights = append(midnights, cut.Format("02 15:04"))
 				g.Expect(cut.Add(-time.Second).Day()).NotTo(Equal(cut.Day()), name)

@@ -165,7 +165,7 @@ func (u *truth) hold(g *WithT, r *Report) {
 		delete(u.rows, key)
 		off := new(big.Rat).Sub(got.Rat(), want)
 		g.Expect(off.Abs(off).Cmp(big.NewRat(1, 1_000_000_000))).To(Equal(-1), "%s: %s is not %s", key, got, want.FloatString(9))
-		g.Expect(Round(got, r.Currency).StringFixed(2)).To(Equal(halfEven(want)), key)
+		g.Expect(RoundAmount(got, r.Currency).StringFixed(2)).To(Equal(halfEven(want)), key)
 	}
 	is(r.Total.Cost, "total")
 	for _, row := range r.By[ByUser] {
@@ -264,7 +264,7 @@ func TestBehaviour1TotalsOfAWeekAreTheTruth(t *testing.T) {
 	pods := weekOf(r, p)
 	in := inputOf(p, prices(changing), pods)
 	in.Used = randomUse(r, pods, p)
-	report := Compute(in)
+	report := ComputeReport(in)
 	g.Expect(report.Total.Runs).To(BeEquivalentTo(weekOfRuns), "every run once")
 	g.Expect(report.Total.Pods).To(BeEquivalentTo(len(pods)))
 	g.Expect(report.Total.Cost.GreaterThan(d("1000000"))).To(BeTrue())
@@ -296,7 +296,7 @@ func TestBehaviour5ClocksMonthsAndPricesThatChange(t *testing.T) {
 		}
 		in := inputOf(p, prices(changing), pods)
 		in.Used = randomUse(r, pods, p)
-		report := Compute(in)
+		report := ComputeReport(in)
 		truthOf(in, pods).hold(g, report)
 		var days []string
 		sum := decimal.Zero
@@ -306,14 +306,14 @@ func TestBehaviour5ClocksMonthsAndPricesThatChange(t *testing.T) {
 		}
 		g.Expect(strings.Join(days, " ")).To(Equal(c.days), name)
 		g.Expect(sum.Equal(report.Total.Cost)).To(BeTrue(), name)
-		alone := Compute(inputOf(p, prices(changing), pods[:1]))
+		alone := ComputeReport(inputOf(p, prices(changing), pods[:1]))
 		g.Expect(alone.Total.AcceleratorHours).To(equal(fmt.Sprint(c.hours)), name)
 		g.Expect(alone.Total.Runs).To(BeEquivalentTo(1))
 	}
 	// The day of 25 hours costs 25 hours, and a price holds from the midnight of its day in the zone of the report.
 	whole := pod{Held: Held{Resources: Resources{gpu: 1000}}, begin: time.Unix(0, 0), end: time.Unix(2e9, 0)}
 	day := func(y int, m time.Month, n int) decimal.Decimal {
-		return Compute(inputOf(PeriodUntil(time.Date(y, m, n+1, 0, 0, 0, 0, berlin), 24*time.Hour, berlin), prices(changing),
+		return ComputeReport(inputOf(PeriodUntil(time.Date(y, m, n+1, 0, 0, 0, 0, berlin), 24*time.Hour, berlin), prices(changing),
 			[]pod{whole})).Total.Cost
 	}
 	g.Expect(day(2026, time.October, 25)).To(equal("212.5"))

@@ -27,7 +27,7 @@ type pod struct {
 // inputOf is what is known of a period in which some pods were there, each cut where Held is.
 func inputOf(p Period, prices *Prices, pods []pod) *Input {
 	in := &Input{Period: p, Prices: prices}
-	cuts := p.Cuts()
+	cuts := p.CutTimes()
 	type run struct {
 		Owner
 		run string

@@ -60,7 +60,7 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			w.carryOut(w.plan(), unlimited)
 			g.Expect(m.status().Run.Outcome).To(Equal(v1alpha1.OutcomeWithdrawn))
 			g.Expect(m.status().Run.Reason).To(Equal(v1alpha1.ReasonNotPlaced))
-			g.Expect(Events(before, m.status())).To(ContainElement(HaveField("Message", ContainSubstring(c.why))))
+			g.Expect(EventsBetween(before, m.status())).To(ContainElement(HaveField("Message", ContainSubstring(c.why))))
 			w.settle()
 			g.Expect(next.status().Phase).To(Equal(v1alpha1.MergeRunning), "the next had its turn")
 			g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonNotPlaced))

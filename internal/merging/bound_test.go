@@ -33,7 +33,7 @@ type overloaded struct {
 
 func newOverloaded(c *rand.Rand) *overloaded {
 	p := &overloaded{
-		o: Observed{Pool: "tideline-merge", Config: config.Defaults(), QueueState: gang.QueueOpen}, now: morning,
+		o: Observed{Pool: "tideline-merge", Config: config.DefaultConfiguration(), QueueState: gang.QueueOpen}, now: morning,
 		passed: map[[2]int][]float64{},
 	}
 	w := &simulator{config: p.o.Config, now: p.now}
@@ -56,7 +56,7 @@ func newOverloaded(c *rand.Rand) *overloaded {
 // slope is what a second of age adds to the weight of a merge that is due.
 func (p *overloaded) slope(i int) float64 {
 	job := p.o.Jobs[i].Object
-	tier, _ := p.o.Config.Tiers.Find(job.Spec.Tier)
+	tier, _ := p.o.Config.Tiers.FindTier(job.Spec.Tier)
 	return 100 * float64(p.o.Config.Tiers.MergeFactor(tier.Name)) / job.Spec.Schedule.Interval.Seconds()
 }
 

@@ -20,7 +20,7 @@ func (t *description) setConditions() {
 	t.setStalled()
 	t.setSuspended()
 	t.setReady()
-	t.conditionWriter().Settle(t.job.Object.Status.Conditions)
+	t.conditionWriter().RestoreTransitionTimes(t.job.Object.Status.Conditions)
 }
 
 // setReady sets Ready. A merge that waits for its time or for increments, or that has merged and has no schedule, is Ready.
@@ -84,7 +84,7 @@ func (t *description) setStoreUnavailable() {
 
 // setOwnerChecked records, with the first status of a job and for good, which claims of the spec no webhook has checked.
 func (t *description) setOwnerChecked() {
-	if !ownership.Unchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
+	if !ownership.IsUnchecked(t.job.Object.Status.ObservedGeneration, t.p.o.WebhooksOff) {
 		return
 	}
 	unchecked := []string{}
@@ -94,7 +94,7 @@ func (t *description) setOwnerChecked() {
 	if secret := t.spec.Store.CredentialsSecretName; secret != "" {
 		unchecked = append(unchecked, "that its creator may read Secret "+secret)
 	}
-	if account, _ := trainingpod.Account(&t.spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
+	if account, _ := trainingpod.ServiceAccountOf(&t.spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
 		unchecked = append(unchecked, "that its creator may have pods run as ServiceAccount "+account)
 	}
 	message := "The MergeJob was created while the operator ran without webhooks (--webhooks=false), which set and check the owner."

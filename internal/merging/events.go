@@ -13,13 +13,14 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Events are the events of a change from one written status to the next. It is called once per write, after the write succeeded.
-func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
+// EventsBetween are the events of a change from one written status to the next. It is called once per write, after the write
+// succeeded.
+func EventsBetween(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 	var events []statuspace.Event
 	add := func(kind, reason, message string) {
 		events = append(events, statuspace.Event{Type: kind, Reason: reason, Message: clip(message, messageLimit)})
 	}
-	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
+	if said := sizing.DescribeChange(before.Sizing, after.Sizing); said != "" {
 		add(corev1.EventTypeNormal, v1alpha1.EventSized, said)
 	}
 	if r := after.Run; r != nil && r.RunTime != nil && (before.Run == nil || before.Run.RunTime == nil) {
@@ -28,7 +29,7 @@ func Events(before, after *v1alpha1.MergeJobStatus) []statuspace.Event {
 	if r := after.Run; r != nil && r.Outcome == v1alpha1.OutcomeWithdrawn && (before.Run == nil || before.Run.Outcome != r.Outcome) {
 		add(corev1.EventTypeWarning, v1alpha1.EventWithdrawn, r.Message)
 	}
-	if ended := Ended(before, after); ended != nil {
+	if ended := EndedRun(before, after); ended != nil {
 		switch ended.Outcome {
 		case v1alpha1.OutcomeMerged:
 			add(corev1.EventTypeNormal, v1alpha1.EventMerged, ended.Message)
@@ -71,8 +72,8 @@ func newObstacles(before, after *v1alpha1.MergeJobStatus) []*metav1.Condition {
 	return all
 }
 
-// Ended is the run that ended from one written status to the next; nil for none.
-func Ended(before, after *v1alpha1.MergeJobStatus) *v1alpha1.MergeResult {
+// EndedRun is the run that ended from one written status to the next; nil for none.
+func EndedRun(before, after *v1alpha1.MergeJobStatus) *v1alpha1.MergeResult {
 	if len(after.History) == 0 || (len(before.History) > 0 && before.History[0].Run == after.History[0].Run) {
 		return nil
 	}

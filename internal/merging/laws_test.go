@@ -96,7 +96,7 @@ func (l *randomPool) judge(o *Observed, d *Decision) {
 		l.judgeAside(jd, l.jobs[i])
 		l.judgeRead(jd)
 		if asks(jd.Status.Run) && !asks(was.Run) {
-			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.Until()) }) {
+			if slices.ContainsFunc(o.Leaving, func(g Leftover) bool { return l.now.Before(g.BlocksUntil()) }) {
 				l.breaks("%s asks beside the gang of a merge that is gone", jd.Job.Key())
 			}
 			l.judgeTurn(d, i)
@@ -117,7 +117,7 @@ func (l *randomPool) judgeRead(d *JobDecision) {
 	if is := d.Status.Run; is == nil || is.Outcome != "" {
 		return // The run has ended now, and the next one begins with what the store has by then.
 	}
-	if !Over(d.Job.Object, l.config.Tiers, d.Job.Pods, l.now) {
+	if !IsOver(d.Job.Object, l.config.Tiers, d.Job.Pods, l.now) {
 		l.breaks("%s has its store read while its pods are at work", d.Job.Key())
 	}
 }
@@ -179,7 +179,7 @@ func (l *randomPool) judgeObjects(d *JobDecision, written *v1alpha1.MergeRun) {
 		l.breaks("%s: a PodGroup is deleted, and no end is on record", d.Job.Key())
 	}
 	for _, p := range d.DeletePods {
-		if !over && (written == nil || p.Attempt == mergepod.Attempt(written)) {
+		if !over && (written == nil || p.Attempt == mergepod.AttemptName(written)) {
 			l.breaks("%s: pod %d is deleted, and no end is on record", d.Job.Key(), p.Index)
 		}
 	}
@@ -261,7 +261,7 @@ func (l *randomPool) judgePool() {
 		}
 		attempts := map[string]bool{}
 		for _, p := range m.pods {
-			if !p.Ended() {
+			if !p.HasEnded() {
 				attempts[p.Attempt] = true
 			}
 		}
@@ -417,7 +417,7 @@ func (m *merger) leftovers() string {
 		return "a PodGroup"
 	case m.list != nil:
 		return "a list"
-	case slices.ContainsFunc(m.workers(), func(w podstate.Worker) bool { return !w.Ended() }):
+	case slices.ContainsFunc(m.workers(), func(w podstate.Worker) bool { return !w.HasEnded() }):
 		return "pods"
 	}
 	return ""

@@ -33,10 +33,10 @@ type Leftover struct {
 	Claimed bool
 }
 
-// Until is the latest time up to which the object makes other merges wait. Waiting ensures that a model is not merged twice
+// BlocksUntil is the latest time up to which the object makes other merges wait. Waiting ensures that a model is not merged twice
 // at once and that one gang of a pool waits for its place. The limit ensures that a finalizer, a lost node or a grace period
 // of a year cannot stop the others for ever.
-func (l Leftover) Until() time.Time {
+func (l Leftover) BlocksUntil() time.Time {
 	last := l.Gone.Add(untoldLimit)
 	if !l.Deletion.IsZero() {
 		last = earlierOf(l.Deletion.Add(leavingSlack), l.Gone.Add(leavingLimit))
@@ -51,7 +51,7 @@ func (l Leftover) Until() time.Time {
 // latest.
 func (p *planner) pendingLeftovers(all []Leftover) (held []Leftover, next, until time.Time) {
 	for _, l := range all {
-		last := l.Until()
+		last := l.BlocksUntil()
 		if !p.now.Before(last) {
 			continue
 		}
@@ -70,9 +70,9 @@ func (p *planner) pendingLeftovers(all []Leftover) (held []Leftover, next, until
 // they say about their owner may be false.
 func (t *state) describeOverdue(all []Leftover, what string) string {
 	late := slices.DeleteFunc(slices.Clone(all), func(l Leftover) bool {
-		early := t.p.now.Before(l.Until())
+		early := t.p.now.Before(l.BlocksUntil())
 		if early && !l.Claimed {
-			t.p.wakeAt(l.Until())
+			t.p.wakeAt(l.BlocksUntil())
 		}
 		return early || l.Claimed
 	})
@@ -81,7 +81,8 @@ func (t *state) describeOverdue(all []Leftover, what string) string {
 	}
 	n := int32(len(late))
 	return fmt.Sprintf(" %s of a deleted MergeJob should have been gone by %s. Tideline no longer waits for %s; check finalizers "+
-		"and nodes of %s.", count(n, what), late[0].Until().UTC().Format(time.RFC3339), plural(n, "it", "them"), t.leftoverNames(late))
+		"and nodes of %s.", count(n, what), late[0].BlocksUntil().UTC().Format(time.RFC3339), plural(n, "it", "them"),
+		t.leftoverNames(late))
 }
 
 // leftoverNames are the names of leftovers in the job's own namespace, three at most. Names in other namespaces stay private.

@@ -24,7 +24,7 @@ func TestHowLongLeftoversKeepOthersWaiting(t *testing.T) {
 			Leftover{Gone: morning, Deletion: at(365 * 24 * time.Hour), Claimed: true}, at(2 * time.Minute)},
 		"it says so, and went": {Leftover{Gone: morning, Deletion: morning, Claimed: true}, at(time.Minute)},
 	} {
-		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(c.left.Until()).To(Equal(c.want)) })
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(c.left.BlocksUntil()).To(Equal(c.want)) })
 	}
 }
 

@@ -211,7 +211,7 @@ func (t *state) awaitsPlace() (waits bool, until time.Time) {
 	}
 	// A pod without a deletion timestamp may still be placed by Volcano, however late it is.
 	for i := range t.job.Pods {
-		if w := &t.job.Pods[i]; !w.Ended() && !w.Terminating {
+		if w := &t.job.Pods[i]; !w.HasEnded() && !w.Terminating {
 			return true, until
 		}
 	}

@@ -18,8 +18,8 @@ type Measures struct {
 	Outcome v1alpha1.MergeOutcome
 }
 
-// Measure compares one written status with the next.
-func Measure(before, after *v1alpha1.MergeJobStatus) Measures {
+// MeasureChange compares one written status with the next.
+func MeasureChange(before, after *v1alpha1.MergeJobStatus) Measures {
 	var m Measures
 	if run := after.Run; run != nil {
 		was := before.Run
@@ -29,7 +29,7 @@ func Measure(before, after *v1alpha1.MergeJobStatus) Measures {
 			m.Wait = ptr.To(run.RunTime.Sub(after.QueueTime.Time))
 		}
 	}
-	if ended := Ended(before, after); ended != nil {
+	if ended := EndedRun(before, after); ended != nil {
 		m.Outcome = ended.Outcome
 		if ended.StartTime != nil {
 			m.Run = ptr.To(ended.EndTime.Sub(ended.StartTime.Time))

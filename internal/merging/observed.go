@@ -81,8 +81,8 @@ type Problem struct {
 	Since time.Time
 }
 
-// Final tells whether trying again mends nothing.
-func (p *Problem) Final() bool { return p != nil && p.Since.IsZero() }
+// IsFinal tells whether trying again mends nothing.
+func (p *Problem) IsFinal() bool { return p != nil && p.Since.IsZero() }
 
 // List is the ConfigMap of a run.
 type List struct {
@@ -106,9 +106,9 @@ type Sighting struct {
 	// Generation is that of the spec by which the store was read, and RunNow the value that annotation run-now had.
 	Generation int64
 	RunNow     string
-	// Attempt is that of the run on record then, as [mergepod.Attempt] names it, Run the id of the run, RunOver tells that nothing
-	// more was to come of the attempt before the store was read (see [Over]), and RunComplete that the full model of the run was
-	// there, with its marker: this is known even if there was trouble with the increments.
+	// Attempt is that of the run on record then, as [mergepod.AttemptName] names it, Run the id of the run, RunOver tells that
+	// nothing more was to come of the attempt before the store was read (see [IsOver]), and RunComplete that the full model of the
+	// run was there, with its marker: this is known even if there was trouble with the increments.
 	Attempt, Run         string
 	RunOver, RunComplete bool
 	// Hollow is the directory of full models with the newest marker, if there is nothing but the marker in it; empty otherwise.

@@ -65,12 +65,12 @@ func unknownTier(t *state) *obstacle {
 	if written := &t.job.Object.Status; written.Run != nil {
 		asked = cmp.Or(asked, written.Tier)
 	}
-	if _, known := tiers.Find(asked); known {
+	if _, known := tiers.FindTier(asked); known {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, short: "unknown tier", stalled: true, message: fmt.Sprintf(
 		"spec.tier: the operator's configuration has no tier %q; it has %s. Delete the MergeJob and create it with one of these.",
-		asked, tiers.Names())}
+		asked, tiers.JoinedNames())}
 }
 
 // tierInEffect is the tier that the job asks for, or the default of its profile. During a run it is the tier on record, so that
@@ -79,7 +79,7 @@ func (t *state) tierInEffect() (config.Tier, bool) {
 	if written := &t.job.Object.Status; written.Run != nil {
 		return t.p.o.Config.Tiers.InEffect(t.spec.Tier, written.Tier)
 	}
-	return t.p.o.Config.Tiers.OpenTo(t.job.Profile, t.owner()).Find(t.spec.Tier)
+	return t.p.o.Config.Tiers.OpenTo(t.job.Profile, t.owner()).FindTier(t.spec.Tier)
 }
 
 func (t *state) owner() ownership.Owner { return ownership.OfMerge(t.job.Object, t.p.o.WebhooksOff) }
@@ -103,7 +103,7 @@ func qosNotMet(t *state) *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonQoSNotMet, short: "QoS not met", stalled: true,
-		message: trainingpod.Say(found) + ". Change spec.template, or delete the MergeJob and create it with another tier."}
+		message: trainingpod.DescribeErrors(found) + ". Change spec.template, or delete the MergeJob and create it with another tier."}
 }
 
 func limitExceeded(t *state) *obstacle {
@@ -123,7 +123,7 @@ func graceTooLong(t *state) *obstacle {
 		return nil
 	}
 	return &obstacle{reason: v1alpha1.ReasonLimitExceeded, short: "grace too long", stalled: true,
-		message: trainingpod.Say(found) + "."}
+		message: trainingpod.DescribeErrors(found) + "."}
 }
 
 func poolNotAllowed(t *state) *obstacle {
@@ -157,13 +157,13 @@ func badSchedule(t *state) *obstacle {
 // uncountableRequests keeps a gang from Volcano whose requests, of one pod or of the whole core, are negative or overflow. Its
 // scheduler panics on such amounts, which would stop scheduling for all.
 func uncountableRequests(t *state) *obstacle {
-	one, all := trainingpod.Requests(&t.spec.Template.Spec), corev1.ResourceList{}
+	one, all := trainingpod.PodRequests(&t.spec.Template.Spec), corev1.ResourceList{}
 	trainingpod.AddRequests(all, one, t.spec.MinReplicas)
 	for _, ask := range []struct {
 		who      string
 		requests corev1.ResourceList
 	}{{"A pod asks", one}, {"All pods of the core ask", all}} {
-		if name, q, found := trainingpod.Uncountable(ask.requests); found {
+		if name, q, found := trainingpod.FindUncountable(ask.requests); found {
 			return &obstacle{reason: v1alpha1.ReasonRejected, short: "rejected", stalled: true, message: fmt.Sprintf("%s for %s of %s. "+
 				"That is negative, or more than a scheduler can count. Change spec.template.", ask.who, q.String(), name)}
 		}
@@ -241,7 +241,7 @@ func (t *state) namesakeLeaving() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonNameTaken, short: "name taken", message: fmt.Sprintf(
 		"%s of an earlier MergeJob with this name still %s (%s), and this one needs the names. %s should have been gone by %s. Remove "+
 			"finalizers, or delete with --force the pods of a node that is gone; then the merge continues by itself.", count(n, "pod"),
-		plural(n, "exists", "exist"), t.leftoverNames(all), plural(n, "It", "They"), all[0].Until().UTC().Format(time.RFC3339))}
+		plural(n, "exists", "exist"), t.leftoverNames(all), plural(n, "It", "They"), all[0].BlocksUntil().UTC().Format(time.RFC3339))}
 }
 
 // cameAfter tells whether the job was created after the rival. A MergeJob whose store was never read, for example because it
@@ -359,7 +359,7 @@ func awaitingApproval(t *state) *obstacle {
 	tier, _ := t.tierInEffect()
 	waits, until := approval.Question{
 		Job: t.job.Object, Resource: "mj", Tier: tier.Name, Profile: t.job.Profile, WebhooksOff: t.p.o.WebhooksOff,
-	}.Answer(t.p.now)
+	}.AnswerAt(t.p.now)
 	if waits != "" {
 		return &obstacle{reason: v1alpha1.ReasonAwaitingApproval, short: "awaiting approval", message: waits}
 	}

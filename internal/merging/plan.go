@@ -152,7 +152,7 @@ func (p *planner) wakeAt(at time.Time) {
 func (t *merge) recordFacts() {
 	object := t.job.Object
 	t.st.ObservedGeneration = object.Generation
-	t.st.Model = mergepod.Model(object)
+	t.st.Model = mergepod.ModelName(object)
 	if tier, known := t.tierInEffect(); known {
 		t.st.Tier = tier.Name
 	}
@@ -184,7 +184,7 @@ func (t *merge) recordSighting() {
 		t.st.LastFull = nil
 	case s.Full.Name != nameOf(t.st.LastFull):
 		t.st.LastFull = &v1alpha1.FullModel{
-			Name: s.Full.Name, Time: metaTime(earlierOf(s.Full.Time, t.p.now)), LastIncrement: Merged(t.st)[s.Full.Name],
+			Name: s.Full.Name, Time: metaTime(earlierOf(s.Full.Time, t.p.now)), LastIncrement: LastMerged(t.st)[s.Full.Name],
 		}
 	}
 	t.st.Increments = int32(min(s.Increments.Count, 1<<30))
@@ -193,8 +193,8 @@ func (t *merge) recordSighting() {
 	}
 }
 
-// Merged maps the full models of the runs on record, and of the run that goes on, to the last increment that each contains.
-func Merged(st *v1alpha1.MergeJobStatus) map[string]string {
+// LastMerged maps the full models of the runs on record, and of the run that goes on, to the last increment that each contains.
+func LastMerged(st *v1alpha1.MergeJobStatus) map[string]string {
 	merged := map[string]string{}
 	for _, r := range st.History {
 		merged[r.Run] = r.LastIncrement

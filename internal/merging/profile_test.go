@@ -128,7 +128,7 @@ func TestMergeThatIsDueWaitsForApproval(t *testing.T) {
 	g.Expect(m.status().Summary).To(Equal("Waiting (awaiting approval)"))
 	g.Expect(m.status().Message).To(ContainSubstring("tideline approve ads/a --for 72h, or kubectl annotate mj a -n ads "))
 	g.Expect(m.status().Position).To(BeNil(), "it is in no line")
-	g.Expect(Events(before, m.status())).To(Equal([]statuspace.Event{
+	g.Expect(EventsBetween(before, m.status())).To(Equal([]statuspace.Event{
 		{Type: "Normal", Reason: v1alpha1.ReasonAwaitingApproval, Message: m.status().Message},
 	}))
 

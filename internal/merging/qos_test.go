@@ -22,7 +22,7 @@ func TestTierDecidesOnResources(t *testing.T) {
 	}).full(w, 12*time.Hour)
 	w.settle()
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet))
-	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(statuspace.Event{
+	g.Expect(EventsBetween(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(statuspace.Event{
 		Type: "Warning", Reason: v1alpha1.ReasonQoSNotMet, Message: m.status().Message,
 	}))
 	g.Expect(m.status().Summary).To(Equal("Waiting (QoS not met)"))
@@ -50,6 +50,6 @@ func TestRunThatHasBegunOutlivesAnotherQoS(t *testing.T) {
 	w.settle()
 	g.Expect(m.status().History[0].Outcome).To(Equal(v1alpha1.OutcomeMerged))
 	g.Expect(m.status().Reason).To(Equal(v1alpha1.ReasonQoSNotMet), "the next is held to it")
-	g.Expect(Events(runs, m.status())).To(ContainElement(And(HaveField("Type", "Warning"),
+	g.Expect(EventsBetween(runs, m.status())).To(ContainElement(And(HaveField("Type", "Warning"),
 		HaveField("Reason", v1alpha1.ReasonQoSNotMet))), "which is said")
 }

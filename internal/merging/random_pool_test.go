@@ -115,7 +115,7 @@ func (l *randomPool) happen() string {
 	case n == 17:
 		what = "refused"
 		if run := m.status().Run; run != nil {
-			m.problem, l.models[m].refused = &Problem{Reason: v1alpha1.ReasonRejected, Message: "No."}, mergepod.Attempt(run)
+			m.problem, l.models[m].refused = &Problem{Reason: v1alpha1.ReasonRejected, Message: "No."}, mergepod.AttemptName(run)
 		}
 	case n == 18:
 		return l.change(m)
@@ -179,7 +179,7 @@ func (l *randomPool) hurtPod(m *merger) string {
 	p := m.pods[pods[l.c.IntN(len(pods))].Index]
 	switch l.c.IntN(4) {
 	case 0:
-		if p.Scheduled && !p.Ended() {
+		if p.Scheduled && !p.HasEnded() {
 			p.Phase = corev1.PodFailed
 		}
 		return fmt.Sprintf("pod %d fails", p.Index)
@@ -187,7 +187,7 @@ func (l *randomPool) hurtPod(m *merger) string {
 		p.Terminating = true
 		return fmt.Sprintf("pod %d is deleted", p.Index)
 	case 2:
-		if p.Scheduled && !p.Ended() {
+		if p.Scheduled && !p.HasEnded() {
 			p.Disruption = "PreemptionByScheduler"
 		}
 		return fmt.Sprintf("pod %d is evicted", p.Index)
@@ -220,7 +220,7 @@ func (l *randomPool) endRun(m *merger) string {
 func (m *merger) coreRuns() bool {
 	n, run := int32(0), m.status().Run
 	for _, p := range m.pods {
-		if p.Phase == corev1.PodRunning && p.Index < run.MinReplicas && p.Attempt == mergepod.Attempt(run) {
+		if p.Phase == corev1.PodRunning && p.Index < run.MinReplicas && p.Attempt == mergepod.AttemptName(run) {
 			n++
 		}
 	}
@@ -297,7 +297,7 @@ func (l *randomPool) nature() {
 			switch {
 			case (p.Terminating || p.Disruption != "") && l.chance(2):
 				delete(m.pods, p.Index)
-			case p.Scheduled && !p.Ended():
+			case p.Scheduled && !p.HasEnded():
 				used++
 				if p.Phase == corev1.PodPending && !l.chance(3) {
 					p.Phase = corev1.PodRunning
@@ -329,7 +329,7 @@ func (l *randomPool) nature() {
 func (m *merger) waiting() (core, surplus []*podstate.Worker) {
 	for _, w := range m.workers() {
 		switch run, p := m.status().Run, m.pods[w.Index]; {
-		case p.Scheduled || p.Terminating || p.Ended() || run == nil:
+		case p.Scheduled || p.Terminating || p.HasEnded() || run == nil:
 		case p.Index < run.MinReplicas:
 			core = append(core, p)
 		default:
@@ -384,7 +384,7 @@ func (l *randomPool) forget() {
 // operate has the operator decide once, and carry it out as far as it gets. It returns how many writes there were.
 func (l *randomPool) operate(kills bool) int {
 	for _, m := range l.jobs {
-		if run := m.status().Run; run == nil || mergepod.Attempt(run) != l.models[m].refused {
+		if run := m.status().Run; run == nil || mergepod.AttemptName(run) != l.models[m].refused {
 			m.problem = nil
 		}
 	}

@@ -96,7 +96,7 @@ func (t *merge) endAttempt(outcome v1alpha1.MergeOutcome, reason, message string
 // clearAttempt deletes the objects of an attempt, except pods that have ended. Their logs stay until the next run begins.
 func (t *merge) clearAttempt() {
 	for i := range t.job.Pods {
-		if w := t.job.Pods[i]; !w.Ended() && !w.Terminating {
+		if w := t.job.Pods[i]; !w.HasEnded() && !w.Terminating {
 			t.d.DeletePods = append(t.d.DeletePods, w)
 		}
 	}
@@ -148,7 +148,7 @@ func (t *state) holdsNothing() bool {
 		return false
 	}
 	for i := range t.job.Pods {
-		if !t.job.Pods[i].Ended() {
+		if !t.job.Pods[i].HasEnded() {
 			return false
 		}
 	}
@@ -187,7 +187,7 @@ func (t *merge) makeGang() {
 	switch core := t.job.Core; {
 	case core == nil:
 		t.d.CreateGroups = append(t.d.CreateGroups, group)
-	case group.Drifted(*core):
+	case group.HasDrifted(*core):
 		t.d.RestoreGroups = append(t.d.RestoreGroups, gang.Restore{Group: group, UID: core.UID})
 	}
 	core := t.corePods()
@@ -196,7 +196,7 @@ func (t *merge) makeGang() {
 		switch w := core[i]; {
 		case w == nil:
 			t.d.CreatePods = append(t.d.CreatePods, i)
-		case w.Failed():
+		case w.HasFailed():
 			if withdrawn := t.withdrawIfStarved(w); withdrawn {
 				return
 			}
@@ -265,19 +265,20 @@ func (t *merge) ensureList() (ready bool) {
 	return true
 }
 
-// Over tells whether the pods of the run's attempt will not complete the full model any more, so that a reading of the store that
-// begins now shows the result. That is so once all pods of the core have succeeded; after they ran, once one of them failed, is
-// leaving or is gone, or the time of the run is up. If the status records the end of the attempt, all its pods must have ended.
-func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, now time.Time) bool {
+// IsOver tells whether the pods of the run's attempt will not complete the full model any more, so that a reading of the store
+// that begins now shows the result. That is so once all pods of the core have succeeded; after they ran, once one of them
+// failed, is leaving or is gone, or the time of the run is up. If the status records the end of the attempt, all its pods must
+// have ended.
+func IsOver(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, now time.Time) bool {
 	run := job.Status.Run
 	if run.Outcome != "" {
-		return !slices.ContainsFunc(pods, func(w podstate.Worker) bool { return !w.Ended() })
+		return !slices.ContainsFunc(pods, func(w podstate.Worker) bool { return !w.HasEnded() })
 	}
 	succeeded, there := int32(0), int32(0)
 	for i := range pods {
 		switch w := &pods[i]; {
-		case w.Attempt != mergepod.Attempt(run) || w.Index >= run.MinReplicas:
-		case w.Succeeded():
+		case w.Attempt != mergepod.AttemptName(run) || w.Index >= run.MinReplicas:
+		case w.HasSucceeded():
 			succeeded++
 			there++
 		case !isLeaving(w):
@@ -292,7 +293,7 @@ func Over(job *v1alpha1.MergeJob, tiers config.Tiers, pods []podstate.Worker, no
 
 // isLeaving tells whether a pod failed, is gone, is being deleted, or is about to be evicted.
 func isLeaving(w *podstate.Worker) bool {
-	return w == nil || w.Terminating || w.Disruption != "" || (w.Ended() && !w.Succeeded())
+	return w == nil || w.Terminating || w.Disruption != "" || (w.HasEnded() && !w.HasSucceeded())
 }
 
 // runTimeout is how long a run of the job may take. byTier tells whether the tier allows less than the job asks for.
@@ -322,7 +323,7 @@ func (t *merge) endIfRefused() (ended bool) {
 	if p == nil {
 		return false
 	}
-	if last := p.Since.Add(t.startTimeout()); !p.Final() && t.p.now.Before(last) {
+	if last := p.Since.Add(t.startTimeout()); !p.IsFinal() && t.p.now.Before(last) {
 		t.p.wakeAt(last)
 		return false
 	}
@@ -334,7 +335,7 @@ func (t *state) startTimeout() time.Duration {
 	return time.Duration(ptr.Deref(t.spec.StartTimeoutSeconds, v1alpha1.DefaultStartTimeoutSeconds)) * time.Second
 }
 
-func (t *state) attemptName() string { return mergepod.Attempt(t.st.Run) }
+func (t *state) attemptName() string { return mergepod.AttemptName(t.st.Run) }
 
 // corePods are the pods of the attempt's core by index.
 func (t *state) corePods() map[int32]*podstate.Worker {

@@ -84,7 +84,7 @@ var morning = time.Date(2026, 11, 22, 6, 0, 0, 0, time.UTC)
 
 func newSimulator(t *testing.T, room int) *simulator {
 	t.Helper()
-	return &simulator{t: t, now: morning, config: config.Defaults(), room: room}
+	return &simulator{t: t, now: morning, config: config.DefaultConfiguration(), room: room}
 }
 
 // add adds a merge of 4 pods that is due every 10 hours, with 3 increments in its store and no full model.
@@ -133,7 +133,8 @@ func (m *merger) look() {
 	defer func() { m.sighting = s }()
 	run := m.status().Run
 	if run != nil {
-		s.Attempt, s.Run, s.RunOver = mergepod.Attempt(run), run.ID, Over(m.object, m.world.config.Tiers, m.workers(), m.world.now)
+		s.Attempt, s.Run, s.RunOver = mergepod.AttemptName(run), run.ID, IsOver(m.object, m.world.config.Tiers, m.workers(),
+			m.world.now)
 	}
 	if s.Trouble = m.store.trouble; s.Trouble != nil {
 		return
@@ -151,7 +152,7 @@ func (m *merger) look() {
 		if full := m.status().LastFull; full != nil && full.Name == s.Full.Name {
 			after = full.LastIncrement
 		} else {
-			after = Merged(m.status())[s.Full.Name]
+			after = LastMerged(m.status())[s.Full.Name]
 		}
 	}
 	var waiting []string
@@ -227,7 +228,7 @@ func (m *merger) judged() capacity.Verdict {
 	used := 0
 	for _, o := range m.world.jobs {
 		for _, p := range o.pods {
-			if p.Scheduled && !p.Ended() {
+			if p.Scheduled && !p.HasEnded() {
 				used++
 			}
 		}
@@ -298,7 +299,7 @@ func (w *simulator) writes(m *merger, d *JobDecision) []func() {
 		})
 	}
 	for _, i := range d.CreatePods {
-		pod := d.Blueprint.Pod(i)
+		pod := d.Blueprint.NewPod(i)
 		all = append(all, func() {
 			if m.pods[i] == nil {
 				pod.UID, pod.Status.Phase = w.uid(), corev1.PodPending
@@ -371,7 +372,7 @@ func (w *simulator) cluster() int {
 			if p.Terminating {
 				delete(m.pods, i)
 				n++
-			} else if p.Scheduled && !p.Ended() {
+			} else if p.Scheduled && !p.HasEnded() {
 				used++
 			}
 		}
@@ -414,7 +415,7 @@ func (w *simulator) check() {
 		}
 		runs := map[string]bool{}
 		for _, p := range m.pods {
-			if !p.Ended() {
+			if !p.HasEnded() {
 				runs[p.Attempt] = true
 			}
 		}

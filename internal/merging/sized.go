@@ -16,7 +16,7 @@ func (t *state) sizeAttempt() *v1alpha1.SizingStatus {
 		return nil
 	}
 	tier, _ := t.tierInEffect()
-	return sizing.Size(trainingpod.MergeAsks(t.job.Object, tier.QoS), *t.job.History, sizing.Rules{
+	return sizing.SizeRequests(trainingpod.MergeAsks(t.job.Object, tier.QoS), *t.job.History, sizing.Rules{
 		Mode: sizing.ModeOf(t.spec.Sizing, t.job.Profile), Tier: tier, Before: t.st.Sizing,
 	}, t.p.now)
 }
@@ -32,7 +32,7 @@ func (t *merge) withdrawIfStarved(w *podstate.Worker) (withdrawn bool) {
 	t.d.OOMKills = append(t.d.OOMKills, sizing.OOMKill{
 		Pod: string(w.UID), Part: part, Limit: trainingpod.MergeMemoryLimit(t.job.Object, tier.QoS, w.Index, part.Container),
 	})
-	if !sizing.Cut(t.st.Sizing, part) {
+	if !sizing.WasCut(t.st.Sizing, part) {
 		return false
 	}
 	sizing.NoteOOM(t.st.Sizing, part, t.p.now)

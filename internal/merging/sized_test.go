@@ -15,7 +15,7 @@ import (
 
 // given is the memory that pod i of the run is made with.
 func (m *merger) given(i int32) string {
-	pod := mergepod.Blueprint{Job: m.object, Run: m.status().Run, Tier: m.world.config.Tiers[0]}.Pod(i)
+	pod := mergepod.Blueprint{Job: m.object, Run: m.status().Run, Tier: m.world.config.Tiers[0]}.NewPod(i)
 	return pod.Spec.Containers[0].Resources.Requests.Memory().String()
 }
 
@@ -35,7 +35,7 @@ func TestRequestsOfMergesFollowUse(t *testing.T) {
 	g.Expect(m.given(0)).To(Equal("2356Mi"))
 	core := mergepod.Blueprint{Job: m.object, Run: m.status().Run}.CoreGroup()
 	g.Expect(core.MinResources.Memory().Value()).To(BeEquivalentTo(4 * 2356 << 20))
-	g.Expect(Events(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(HaveField("Reason", v1alpha1.EventSized)))
+	g.Expect(EventsBetween(&v1alpha1.MergeJobStatus{}, m.status())).To(ContainElement(HaveField("Reason", v1alpha1.EventSized)))
 
 	run := m.status().Run.ID
 	m.pods[2].Phase, m.pods[2].Failure = corev1.PodFailed, podstate.Failure{ExitCode: 137, Reason: "OOMKilled", Container: "merge"}

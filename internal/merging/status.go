@@ -158,7 +158,7 @@ func (t *description) sayRunning() {
 		message += fmt.Sprintf(" Tideline does not create the %d pods beyond minReplicas, because Volcano's configuration does "+
 			"not let "+
 			"surplus give way (config/volcano).", beyond)
-	case t.job.Problem.Final():
+	case t.job.Problem.IsFinal():
 		message += " It continues without its surplus: " + t.job.Problem.Message
 	}
 	t.sayProgress(fmt.Sprintf("Running (%d/%d)", t.countRunning(), run.MaxReplicas), v1alpha1.ReasonMerging, message)
@@ -193,7 +193,7 @@ func (t *description) sayStopping() {
 // lingeringPod names a pod that should be gone by now and delays the merge.
 func (t *state) lingeringPod() string {
 	end := t.st.Run.EndTime
-	at := slices.IndexFunc(t.job.Pods, func(w podstate.Worker) bool { return w.Terminating && !w.Ended() })
+	at := slices.IndexFunc(t.job.Pods, func(w podstate.Worker) bool { return w.Terminating && !w.HasEnded() })
 	switch {
 	case end == nil:
 		return ""

@@ -23,7 +23,7 @@ func (t *merge) watchAttempt() {
 			}
 		}
 		switch {
-		case w != nil && w.Failed():
+		case w != nil && w.HasFailed():
 			if withdrawn := t.withdrawIfStarved(w); !withdrawn {
 				t.endAttempt(v1alpha1.OutcomeFailed, v1alpha1.ReasonMergeFailed, t.failureMessage(w))
 			}
@@ -31,11 +31,11 @@ func (t *merge) watchAttempt() {
 		case isLeaving(w):
 			t.withdrawAfterLoss(i, w)
 			return
-		case w.Succeeded():
+		case w.HasSucceeded():
 			succeeded++
 		}
 		// A pod that has succeeded already counts as running: a short merge may end before all pods were seen to run at once.
-		if w.Phase == corev1.PodRunning || w.Succeeded() {
+		if w.Phase == corev1.PodRunning || w.HasSucceeded() {
 			running++
 		}
 	}
@@ -155,7 +155,7 @@ func (t *merge) watchRun() {
 // because it would hold room that the head of the line needs. If the API server refuses it, the attempt goes on without.
 func (t *merge) makeSurplus() {
 	run := t.st.Run
-	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem.Final() || len(t.p.o.SchedulerObstacles) > 0 ||
+	if run.MaxReplicas <= run.MinReplicas || t.job.Surplus != nil || t.job.Problem.IsFinal() || len(t.p.o.SchedulerObstacles) > 0 ||
 		run.Template != t.templateHash() {
 		return
 	}

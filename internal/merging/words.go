@@ -16,7 +16,7 @@ import (
 
 const messageLimit = 1024
 
-func clip(s string, n int) string { return text.Clip(s, n) }
+func clip(s string, n int) string { return text.ClipLine(s, n) }
 
 // count writes a number with its noun.
 func count(n int32, noun string) string { return fmt.Sprintf("%d %s", n, plural(n, noun, noun+"s")) }
@@ -41,7 +41,7 @@ func clockTime(at time.Time) string { return at.UTC().Format("15:04:05Z") }
 
 // podRequests lists the requests of one pod. Names with a slash come first: GPUs and other extended resources are scarce.
 func (t *state) podRequests() string {
-	requests := trainingpod.Requests(&t.spec.Template.Spec)
+	requests := trainingpod.PodRequests(&t.spec.Template.Spec)
 	names := slices.Collect(maps.Keys(requests))
 	slices.SortFunc(names, func(a, b corev1.ResourceName) int {
 		return cmp.Or(-cmp.Compare(strings.Count(string(a), "/"), strings.Count(string(b), "/")), cmp.Compare(a, b))

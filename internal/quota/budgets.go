@@ -50,7 +50,7 @@ func (r *review) setBudgetExceeded(unknown int) {
 	var words []string
 	for _, o := range r.st.OverBudget[:min(len(r.st.OverBudget), namedConflicts)] {
 		words = append(words, fmt.Sprintf("%s with %d of %d hours in %s",
-			o.User, o.UsedHours, o.MaxHours, text.Span(o.Window.Duration)))
+			o.User, o.UsedHours, o.MaxHours, text.FormatDuration(o.Window.Duration)))
 	}
 	if more := len(r.st.OverBudget) - namedConflicts; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))

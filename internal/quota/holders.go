@@ -32,7 +32,7 @@ func usageStatus(of map[string]int64, most int) []v1alpha1.UsageStatus {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	var all []v1alpha1.UsageStatus
 	for _, name := range names[:min(len(names), most)] {
-		all = append(all, v1alpha1.UsageStatus{Name: name, Held: text.Thousandths(of[name])})
+		all = append(all, v1alpha1.UsageStatus{Name: name, Held: text.FormatThousandths(of[name])})
 	}
 	return all
 }

@@ -42,8 +42,8 @@ func NewIndex(profiles []*v1alpha1.ResourceQuotaProfile) *Index {
 	return x
 }
 
-// Of is the profile of a namespace with these labels; nil for one that belongs to none.
-func (x *Index) Of(namespace map[string]string) *v1alpha1.ResourceQuotaProfile {
+// ProfileOf is the profile of a namespace with these labels; nil for one that belongs to none.
+func (x *Index) ProfileOf(namespace map[string]string) *v1alpha1.ResourceQuotaProfile {
 	for i := range x.entries {
 		if x.entries[i].selector.Matches(labels.Set(namespace)) {
 			return x.entries[i].profile

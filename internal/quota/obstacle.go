@@ -115,18 +115,18 @@ func (p *planner) isBelow(queue, other string) bool {
 func (r *review) unknownTier() *obstacle {
 	var unknown []string
 	for _, t := range r.profile.Spec.Tiers {
-		if _, known := r.p.o.Config.Tiers.Find(t.Name); !known {
+		if _, known := r.p.o.Config.Tiers.FindTier(t.Name); !known {
 			unknown = append(unknown, t.Name)
 		}
 	}
 	for _, m := range r.profile.Spec.Members {
-		if _, known := r.p.o.Config.Tiers.Find(m.MaxTier); !known {
+		if _, known := r.p.o.Config.Tiers.FindTier(m.MaxTier); !known {
 			unknown = append(unknown, fmt.Sprintf("%s (maxTier of %s)", m.MaxTier, memberEntry(m)))
 		}
 	}
 	for i := range r.profile.Spec.Reservations {
 		t := r.profile.Spec.Reservations[i].Tier
-		if _, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).Find(t); !known && t != "" {
+		if _, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).FindTier(t); !known && t != "" {
 			unknown = append(unknown, t)
 		}
 	}
@@ -136,7 +136,7 @@ func (r *review) unknownTier() *obstacle {
 	return &obstacle{reason: v1alpha1.ReasonUnknownTier, stalled: true, queueToo: true, message: fmt.Sprintf(
 		"spec: the operator's configuration does not have the tiers %s, or the profile does not list them. The configuration has %s. "+
 			"Use these, and list the tiers of reservations in spec.tiers.", strings.Join(slices.Compact(unknown), ", "),
-		r.p.o.Config.Tiers.Names())}
+		r.p.o.Config.Tiers.JoinedNames())}
 }
 
 func memberEntry(m v1alpha1.ProfileMember) string {

@@ -112,6 +112,6 @@ func (b placeholders) placeholderPod(i int32) *corev1.Pod {
 		},
 	}
 	// Preemptable, yet safe: Volcano evicts no pod that its PodGroup needs for minMember.
-	gang.Member{Group: b.groupName(), Index: i, PriorityClass: b.tier.ClassName(), Preemptable: true}.Join(pod)
+	gang.Member{Group: b.groupName(), Index: i, PriorityClass: b.tier.ClassName(), Preemptable: true}.JoinGang(pod)
 	return pod
 }

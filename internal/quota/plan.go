@@ -264,8 +264,8 @@ func (p *planner) divideShares(valid []*v1alpha1.ResourceQuotaProfile) {
 			there[name] = max(there[name]-max(guarantee[name], deserved[name]), 0)
 		}
 	}
-	p.shares, p.excess = Shares(there, claims), capacity.Amounts{}
-	for name, amount := range Committed(claims) {
+	p.shares, p.excess = ComputeShares(there, claims), capacity.Amounts{}
+	for name, amount := range CommittedAmounts(claims) {
 		if beyond := amount - there[name]; beyond > 0 {
 			p.excess[name] = beyond
 		}
@@ -284,13 +284,13 @@ func (r *review) writeQueue() {
 	switch {
 	case !there:
 		r.d.Create = &share
-	case share.Drifted(queue):
+	case share.HasDrifted(queue):
 		r.d.Apply, r.d.Have = &share, queue
 	}
 }
 
 // rewritesQueue tells whether the Queue changes by more than what follows from nodes and other profiles.
-func (r *review) rewritesQueue() bool { return r.d.Apply != nil && r.d.Apply.Rewritten(r.d.Have) }
+func (r *review) rewritesQueue() bool { return r.d.Apply != nil && r.d.Apply.IsRewritten(r.d.Have) }
 
 // wantedShare is what the profile's Queue should say.
 func (r *review) wantedShare() gang.Share {

@@ -31,7 +31,7 @@ type simulator struct {
 func newSimulator(t *testing.T) *simulator {
 	t.Helper()
 	return &simulator{t: t, now: now.Time, o: Observed{
-		Config: config.Defaults(), Nodes: capacity.Amounts{gpu: 16, corev1.ResourcePods: 110},
+		Config: config.DefaultConfiguration(), Nodes: capacity.Amounts{gpu: 16, corev1.ResourcePods: 110},
 		Used: map[string]capacity.Amounts{}, Jobs: map[string]Jobs{}, Gangs: map[string]int{},
 	}}
 }
@@ -77,7 +77,7 @@ func (w *simulator) carryOut(d Decision) {
 			if share == nil {
 				continue
 			}
-			q := gang.QueueInfoOf(share.Queue())
+			q := gang.QueueInfoOf(share.NewQueue())
 			q.UID = types.UID(share.Name)
 			if share == p.Apply {
 				q.Labels, q.Annotations = p.Have.Labels, p.Have.Annotations

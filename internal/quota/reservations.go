@@ -92,8 +92,8 @@ func (r *review) planReservations() {
 		}
 		taker := r.advanceReservation(&st, spec)
 		if refused := room.Refused; refused != nil && !isOver(st.Phase) {
-			st.Reason, st.Message = refused.Reason, text.Clip(fmt.Sprintf("%s. Correct the reservation or what refuses it. "+
-				"Tideline keeps trying.", text.Clip(refused.Said, saidLimit)), messageLimit)
+			st.Reason, st.Message = refused.Reason, text.ClipLine(fmt.Sprintf("%s. Correct the reservation or what refuses it. "+
+				"Tideline keeps trying.", text.ClipLine(refused.Said, saidLimit)), messageLimit)
 		}
 		d := PlaceholderDecision{ReservationKey: ReservationKey{r.profile.Name, spec.Name}}
 		switch {
@@ -159,7 +159,7 @@ func (r *review) advanceReservation(st *v1alpha1.ReservationStatus, spec *v1alph
 // holdRoom gathers and holds the room. If the reservation changed, it gives back the old room and gathers the new one. Once
 // the taker's gang goes before all others, the placeholders yield, and Volcano may give their room to it.
 func (r *review) holdRoom(d *PlaceholderDecision, spec *v1alpha1.ProfileReservation, room Placeholders, taker *Task) {
-	tier, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).Find(spec.Tier)
+	tier, known := r.p.o.Config.Tiers.OpenTo(r.profile, ownership.Owner{}).FindTier(spec.Tier)
 	if !known || r.st.Queue == "" {
 		return
 	}

@@ -34,7 +34,7 @@ func newBooking() *booking {
 		Until: metav1.NewTime(b.now.Add(time.Hour)), ForTask: "launch", ForOwner: "alice",
 	}}
 	b.o = Observed{
-		Config: config.Defaults(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
+		Config: config.DefaultConfiguration(), Namespace: "tideline-system", Profiles: []Profile{{Object: p}},
 		Namespaces: []Namespace{{Name: "ads-dev", Labels: map[string]string{"team": "ads"}}},
 		Queues: []gang.QueueInfo{{
 			QueueLimits: gang.QueueLimits{Name: "ads"}, Labels: map[string]string{v1alpha1.LabelProfile: "ads"},

@@ -30,9 +30,9 @@ type Claim struct {
 	Guarantee, Deserved, Capability capacity.Amounts
 }
 
-// Shares divides what there is by the formula above. The shares of a resource add up to what there is, unless no claim may
+// ComputeShares divides what there is by the formula above. The shares of a resource add up to what there is, unless no claim may
 // use more, or guarantees and fixed shares exceed it.
-func Shares(there capacity.Amounts, claims []Claim) map[string]capacity.Amounts {
+func ComputeShares(there capacity.Amounts, claims []Claim) map[string]capacity.Amounts {
 	shares := make(map[string]capacity.Amounts, len(claims))
 	for i := range claims {
 		shares[claims[i].Name] = capacity.Amounts{}
@@ -45,8 +45,8 @@ func Shares(there capacity.Amounts, claims []Claim) map[string]capacity.Amounts 
 	return shares
 }
 
-// Committed is what guarantees and fixed shares take of each resource, together.
-func Committed(claims []Claim) capacity.Amounts {
+// CommittedAmounts is what guarantees and fixed shares take of each resource, together.
+func CommittedAmounts(claims []Claim) capacity.Amounts {
 	committed := capacity.Amounts{}
 	for i := range claims {
 		for resource, amount := range claims[i].Guarantee {
@@ -104,7 +104,7 @@ type part struct {
 // divideResource gives each claim its share of one resource.
 func divideResource(resource corev1.ResourceName, there int64, claims []Claim) map[string]int64 {
 	shares := make(map[string]int64, len(claims))
-	left := there - Committed(claims)[resource]
+	left := there - CommittedAmounts(claims)[resource]
 	var parts []*part
 	for i := range claims {
 		c := &claims[i]

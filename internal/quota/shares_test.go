@@ -58,7 +58,7 @@ func TestShares(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(Shares(c.there, c.claims)).To(Equal(c.want))
+			NewWithT(t).Expect(ComputeShares(c.there, c.claims)).To(Equal(c.want))
 		})
 	}
 }
@@ -84,7 +84,7 @@ func TestSharesKeepTheirLaws(t *testing.T) {
 			}
 			claims[i] = c
 		}
-		shares := Shares(gpus(there), claims)
+		shares := ComputeShares(gpus(there), claims)
 		g := NewWithT(t)
 		total, open := int64(0), false
 		for i := range claims {
@@ -109,14 +109,14 @@ func TestSharesKeepTheirLaws(t *testing.T) {
 				}
 			}
 		}
-		if committed := Committed(claims)[gpu]; committed <= there {
+		if committed := CommittedAmounts(claims)[gpu]; committed <= there {
 			g.Expect(total).To(BeNumerically("<=", there), "seed %d", seed)
 			if open {
 				g.Expect(total).To(Equal(there), "seed %d: all is given out while somebody may have it", seed)
 			}
 		}
 		random.Shuffle(len(claims), func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
-		g.Expect(Shares(gpus(there), claims)).To(Equal(shares), "seed %d", seed)
+		g.Expect(ComputeShares(gpus(there), claims)).To(Equal(shares), "seed %d", seed)
 	}
 }
 

@@ -31,14 +31,14 @@ func (r *review) writeStatus(lent map[string]capacity.Amounts) {
 	r.sayFigures(lent[name])
 	unknown := r.sayOverBudget()
 	reason, message := r.summarize()
-	r.st.Reason, r.st.Message = reason, text.Clip(message, conditions.MessageLimit)
+	r.st.Reason, r.st.Message = reason, text.ClipLine(message, conditions.MessageLimit)
 	r.setReady(reason, message)
 	r.setReconciling(reason, message)
 	r.setStalled(reason, message)
 	r.setNamespaceConflict()
 	r.setOvercommitted()
 	r.setBudgetExceeded(unknown)
-	r.conditionWriter().Settle(r.profile.Status.Conditions)
+	r.conditionWriter().RestoreTransitionTimes(r.profile.Status.Conditions)
 }
 
 func (r *review) sayFigures(lent capacity.Amounts) {
@@ -72,7 +72,7 @@ func (r *review) acceleratorSummary(used int64) string {
 	limits := capacity.AmountsOf(r.profile.Spec.Queue.Capability)
 	limited, some := true, false
 	for _, name := range cfg.CountedAccelerators() {
-		forms := cfg.Forms(name)
+		forms := cfg.AcceleratorForms(name)
 		if slices.ContainsFunc(forms, isNamedIn(share)) {
 			some, limited = true, limited && slices.ContainsFunc(forms, isNamedIn(limits))
 		}
@@ -82,9 +82,9 @@ func (r *review) acceleratorSummary(used int64) string {
 	}
 	limit := "-"
 	if limited {
-		limit = text.Thousandths(cfg.AcceleratorsIn(amountOf(limits)))
+		limit = text.FormatThousandths(cfg.AcceleratorsIn(amountOf(limits)))
 	}
-	return text.Thousandths(used) + "/" + text.Thousandths(cfg.AcceleratorsIn(amountOf(share))) + "/" + limit
+	return text.FormatThousandths(used) + "/" + text.FormatThousandths(cfg.AcceleratorsIn(amountOf(share))) + "/" + limit
 }
 
 // amountOf returns the amount of a resource as a function, and isNamedIn whether amounts contain it.

@@ -70,7 +70,7 @@ func olderTask(a, b *Task) *Task {
 
 // keptFrom is why the task does not take the room of the reservation for its name, and what to do.
 func (t *Task) keptFrom(spec *v1alpha1.ProfileReservation) (reason, message string) {
-	owner, wanted := text.Clip(t.Owner, ownerLimit), text.Clip(spec.ForOwner, ownerLimit)
+	owner, wanted := text.ClipLine(t.Owner, ownerLimit), text.ClipLine(spec.ForOwner, ownerLimit)
 	switch {
 	case t.Owner == spec.ForOwner && t.Unjudged:
 		return "", ""
@@ -86,5 +86,5 @@ func (t *Task) keptFrom(spec *v1alpha1.ProfileReservation) (reason, message stri
 		reason, message = v1alpha1.ReasonOtherOwner, fmt.Sprintf("Job %s belongs to %s, and the reservation is for %s. The job gets "+
 			"no room of it. Ask %[2]s to delete the job, or correct the reservation's forTask or forOwner.", t.key(), owner, wanted)
 	}
-	return reason, text.Clip(message, messageLimit)
+	return reason, text.ClipLine(message, messageLimit)
 }

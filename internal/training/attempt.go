@@ -20,7 +20,7 @@ import (
 // pod exists, because pods carry its number.
 func (p *planner) recordAttempt(number int32) {
 	p.Status.Attempt = &v1alpha1.AttemptStatus{
-		Number: number, StartTime: p.Time(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
+		Number: number, StartTime: p.StatusTime(), MinReplicas: p.Spec.MinReplicas, MaxReplicas: p.Spec.MaxReplicas,
 		Model: chooseModel(p.State),
 	}
 	p.Status.Sizing = sizeAttempt(p.State)
@@ -35,13 +35,13 @@ func (p *planner) recordAttempt(number int32) {
 // closeAttempt drops what the status knows of the attempt's pods, and adds the time it trained to activeSeconds.
 func (p *planner) closeAttempt() {
 	p.Status.Members, p.Status.Incident = nil, nil
-	p.Status.ActiveSeconds = int64(p.Active() / time.Second)
+	p.Status.ActiveSeconds = int64(p.ActiveTime() / time.Second)
 	p.Status.RunningSince, p.Status.BelowMinSince, p.Status.Checkpoint = nil, nil, nil
 }
 
 // markStarted notes when the core first ran and how long the job waited for that, once in a job's life.
 func (p *planner) markStarted() {
-	t := p.Time()
+	t := p.StatusTime()
 	p.Status.StartTime = &t
 	waited := max(0, int64(p.Now.Sub(p.Job.CreationTimestamp.Time)/time.Second))
 	p.Status.WaitSeconds = &waited
@@ -109,7 +109,7 @@ func sizeAttempt(s *jobstate.State) *v1alpha1.SizingStatus {
 		return nil
 	}
 	tier, _ := s.Tier()
-	return sizing.Size(trainingpod.Asks(s.Job, tier.QoS), *s.History, sizing.Rules{
+	return sizing.SizeRequests(trainingpod.RoleAsks(s.Job, tier.QoS), *s.History, sizing.Rules{
 		Mode: sizing.ModeOf(s.Spec.Sizing, s.Profile), Tier: tier, Before: s.Status.Sizing,
 	}, s.Now)
 }
@@ -134,7 +134,7 @@ func restartBackoff(s *jobstate.State) time.Duration {
 		len(s.Status.RestartTimes) == 0 {
 		return 0
 	}
-	return min(f.Time.Add(losses.Backoff(int32(len(s.Status.RestartTimes)))).Sub(s.Now), losses.LongestBackoff)
+	return min(f.Time.Add(losses.BackoffAfter(int32(len(s.Status.RestartTimes)))).Sub(s.Now), losses.LongestBackoff)
 }
 
 // backOffObstacle says until when an attempt that began because of failures creates no workers.
@@ -144,6 +144,6 @@ func backOffObstacle(s *jobstate.State, wait time.Duration) *jobstate.Obstacle {
 		Message: fmt.Sprintf("Earlier attempts failed (restart %d of at most %d), so attempt %d creates its workers at %s. "+
 			"Until then it claims no room.",
 			len(s.Status.RestartTimes), ptr.Deref(s.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts),
-			s.Status.Attempt.Number, describe.Clock(s.Now.Add(wait))),
+			s.Status.Attempt.Number, describe.FormatTime(s.Now.Add(wait))),
 	}
 }

@@ -31,7 +31,7 @@ const (
 // does not count; it may be stale. If several departures fall into one evaluation, the first requests for all.
 func (p *planner) ensureCheckpoint(what string) (ready bool) {
 	grace, master := p.CheckpointGrace(), p.At[0]
-	if grace == 0 || p.Status.RunningSince == nil || master == nil || !master.Running() {
+	if grace == 0 || p.Status.RunningSince == nil || master == nil || !master.IsRunning() {
 		return true
 	}
 	if p.departing {
@@ -41,7 +41,7 @@ func (p *planner) ensureCheckpoint(what string) (ready bool) {
 	c := p.Status.Checkpoint
 	// A request for another reason is not reused, except for evictions: those workers leave whether or not a new one is made.
 	if c == nil || (c.For != what && what != forEviction) {
-		p.Status.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.Time(), Number: nextRequest(p.State, master)}
+		p.Status.Checkpoint = &v1alpha1.CheckpointStatus{For: what, RequestTime: p.StatusTime(), Number: nextRequest(p.State, master)}
 		p.requeueAfter(grace)
 		return false
 	}

@@ -80,7 +80,7 @@ func TestJobThatStoppedInVainSaysSo(t *testing.T) {
 	w.settle().run().settle()
 	g.Expect(w.status().Phase).To(Equal(v1alpha1.PhaseRunning))
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.EventLeftInVain))
-	m := describe.Measure(&v1alpha1.ElasticTrainingJobStatus{}, w.status(), nil)
+	m := describe.MeasureChange(&v1alpha1.ElasticTrainingJobStatus{}, w.status(), nil)
 	g.Expect(m.InVain).To(Equal(2))
 	g.Expect(m.InVainReason).To(Equal(losses.EvictionPreempted))
 }

@@ -16,9 +16,9 @@ func (p *planner) cleanUp() {
 		case v1alpha1.CleanPodPolicyAll:
 			p.deleteWorker(w)
 		case v1alpha1.CleanPodPolicyNone:
-			active = active || !w.Ended()
+			active = active || !w.HasEnded()
 		default:
-			if !w.Ended() {
+			if !w.HasEnded() {
 				p.deleteWorker(w)
 			}
 		}

@@ -108,7 +108,7 @@ func (w *simulator) createWorkers(d *Decision) bool {
 		if w.worker(i) != nil || w.refuses != "" || !w.do(func() {
 			w.o.Workers = append(w.o.Workers, podstate.Worker{
 				Index: i, UID: w.uid("pod"), Attempt: d.Blueprint.Attempt.ID(), Phase: corev1.PodPending,
-				Avoids: podstate.AvoidedBy(trainingpod.Spec(d.Blueprint.Job, nil, "", i)),
+				Avoids: podstate.AvoidedBy(trainingpod.WorkerSpec(d.Blueprint.Job, nil, "", i)),
 			})
 		}) {
 			return false
@@ -149,7 +149,7 @@ func (w *simulator) leave(uid types.UID) {
 	i := slices.IndexFunc(w.o.Workers, func(p podstate.Worker) bool { return p.UID == uid })
 	switch {
 	case i < 0:
-	case w.graceful && w.o.Workers[i].Scheduled && !w.o.Workers[i].Ended():
+	case w.graceful && w.o.Workers[i].Scheduled && !w.o.Workers[i].HasEnded():
 		w.o.Workers[i].Terminating = true
 	default:
 		w.remove(uid)

@@ -23,7 +23,7 @@ func (p *planner) ensureGroup(state *gang.State, g gang.Group) {
 	switch {
 	case state == nil:
 		p.d.CreateGroups = append(p.d.CreateGroups, g)
-	case g.Drifted(*state):
+	case g.HasDrifted(*state):
 		p.d.RestoreGroups = append(p.d.RestoreGroups, gang.Restore{Group: g, UID: state.UID})
 	}
 }
@@ -54,15 +54,16 @@ func inheritsReservation(s *jobstate.State) bool {
 func (p *planner) holdForAdmission() (holds bool) {
 	grown := p.Core != nil && p.Core.MinMember() < p.Minimum
 	switch {
-	case !p.Gated() || p.Admitted() || p.Core != nil && !grown:
+	case !p.IsGated() || p.IsAdmitted() || p.Core != nil && !grown:
 		return false
-	case p.Refused() != nil:
+	case p.RefusalObstacle() != nil:
 		return false // askAgain tries one worker without a gang; that needs no admission.
 	case grown:
 		p.deleteGroups() // The job was admitted with a smaller minReplicas, so it must be admitted again.
 	}
 	if b := p.Turn.Blocked; b != nil {
-		p.obstacle = &jobstate.Obstacle{Reason: v1alpha1.ReasonQuotaExceeded, Message: b.Say(p.Profile.Name), Stalled: b.Never}
+		p.obstacle = &jobstate.Obstacle{Reason: v1alpha1.ReasonQuotaExceeded, Message: b.DescribeBlock(p.Profile.Name),
+			Stalled: b.Never}
 	}
 	return true
 }
@@ -71,7 +72,7 @@ func (p *planner) holdForAdmission() (holds bool) {
 // meanwhile: Volcano would count the minResources of an admitted group against its queue, and others would make room for pods
 // that cannot exist. The status keeps the refusal until the worker exists.
 func (p *planner) askAgain() (refused bool) {
-	if p.obstacle = p.Refused(); p.obstacle == nil {
+	if p.obstacle = p.RefusalObstacle(); p.obstacle == nil {
 		return false
 	}
 	if p.Core != nil || p.Surplus != nil {
@@ -110,14 +111,14 @@ func (p *planner) growSurplus() {
 		}
 	}
 	p.ensureGroup(p.Surplus, p.d.Blueprint.SurplusGroup())
-	if wait := p.Cooldown(); wait > 0 {
+	if wait := p.SurplusCooldown(); wait > 0 {
 		p.requeueAfter(wait)
 	} else {
 		// The cooldown is over: without their entries these indices are created below like new ones.
-		p.dropMembers(func(i int32) bool { return p.Evicted(i) && p.At[i] == nil && !p.HasLeft(i) })
+		p.dropMembers(func(i int32) bool { return p.IsEvicted(i) && p.At[i] == nil && !p.HasLeft(i) })
 	}
 	for i := p.Minimum; i < p.Maximum && !p.hasFullSurplus(); i++ {
-		if !p.Evicted(i) {
+		if !p.IsEvicted(i) {
 			p.createMissing(i, i+1)
 		}
 	}
@@ -126,13 +127,13 @@ func (p *planner) growSurplus() {
 // hasFullSurplus is true when the job has all the surplus that its profile's limits and, with elasticity.surplus Fitting, the
 // free room allow now. Workers that this decision creates count.
 func (p *planner) hasFullSurplus() bool {
-	limit := p.Allowance()
+	limit := p.SurplusAllowance()
 	if p.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
 		limit = min(limit, p.Verdict.SurplusLimit)
 	}
 	var surplus int32
 	for w := range p.AttemptWorkers() {
-		if p.IsSurplus(w.Index) && !w.Terminating && !w.Ended() {
+		if p.IsSurplus(w.Index) && !w.Terminating && !w.HasEnded() {
 			surplus++
 		}
 	}

@@ -21,7 +21,7 @@ func (p *planner) keepTime() {
 	case p.CoreRuns():
 		p.Status.BelowMinSince = nil
 		if p.Status.RunningSince == nil {
-			t := p.Time()
+			t := p.StatusTime()
 			p.Status.RunningSince = &t
 			if p.Status.StartTime == nil {
 				p.markStarted()
@@ -29,7 +29,7 @@ func (p *planner) keepTime() {
 		}
 	case p.Status.BelowMinSince == nil && (p.Status.RunningSince != nil || p.CannotStart() != nil):
 		// A worker that cannot start, for want of an image say, holds its GPUs like a core that has lost one: that must end too.
-		t := p.Time()
+		t := p.StatusTime()
 		p.Status.BelowMinSince = &t
 	case p.Status.RunningSince == nil && p.CannotStart() == nil:
 		p.Status.BelowMinSince = nil
@@ -39,7 +39,7 @@ func (p *planner) keepTime() {
 // heldByNode is true while the core lacks a worker because of a node: a worker cannot leave a node that does not answer, or a
 // node rejected a worker that is not back yet or still waits for room on another node.
 func heldByNode(s *jobstate.State) bool {
-	if s.Stuck() != nil {
+	if s.StuckWorker() != nil {
 		return true
 	}
 	return slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
@@ -69,7 +69,7 @@ func (p *planner) endIfOverdue() (ended bool) {
 		message, advice string
 	}{
 		{
-			p.Status.RunningSince != nil, p.Active, longest.seconds, v1alpha1.ReasonDeadlineExceeded, longest.message, longest.advice,
+			p.Status.RunningSince != nil, p.ActiveTime, longest.seconds, v1alpha1.ReasonDeadlineExceeded, longest.message, longest.advice,
 		},
 		{
 			p.Status.RunningSince == nil && p.Status.BelowMinSince == nil,

@@ -182,7 +182,7 @@ func TestBackoffIsEachWorkersOwn(t *testing.T) {
 	}
 	w.fail(2, "another")
 	g.Expect(stays(2)).To(BeNumerically("~", 10*time.Second, 6*time.Second), "the first of worker 2")
-	g.Expect(losses.Backoff(20)).To(Equal(losses.LongestBackoff))
+	g.Expect(losses.BackoffAfter(20)).To(Equal(losses.LongestBackoff))
 }
 
 func TestFailurePolicyFirstMatchWins(t *testing.T) {

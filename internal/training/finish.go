@@ -23,7 +23,7 @@ func (p *planner) completeIfSucceeded() (met bool) {
 		if p.Status.StartTime == nil {
 			p.markStarted()
 		}
-		t := p.Time()
+		t := p.StatusTime()
 		p.Status.MasterCompletionTime = &t
 	}
 	if p.MasterDecides() && p.books.CompletesOnSuccess() {
@@ -38,18 +38,18 @@ func (p *planner) completeIfSucceeded() (met bool) {
 		p.endJob(v1alpha1.PhaseFailed, v1alpha1.ConditionFailed, v1alpha1.ReasonWorkerFailed, fmt.Sprintf(
 			"%s, but worker %d failed%s within the completion grace of %s, so training may be incomplete. "+
 				"Read the worker's log, and submit the job again if it is.",
-			describe.Capital(p.WhoSucceeded()), failed.Index, failed.Failure, p.CompletionGrace()))
+			describe.CapitalizeFirst(p.WhoSucceeded()), failed.Index, failed.Failure, p.CompletionGrace()))
 		p.Status.LastFailure = &v1alpha1.WorkerFailure{
-			Worker: failed.Index, Time: p.Time(), ExitCode: failed.Failure.ExitCode,
-			Reason: text.Clip(failed.Failure.Reason, 256), Message: text.Clip(failed.Failure.LastLine(), 1024),
+			Worker: failed.Index, Time: p.StatusTime(), ExitCode: failed.Failure.ExitCode,
+			Reason: text.ClipLine(failed.Failure.Reason, 256), Message: text.ClipLine(failed.Failure.LastLine(), 1024),
 		}
 	case len(active) == 0:
 		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted,
-			describe.Capital(p.WhoSucceeded())+" and every other worker has ended.")
+			describe.CapitalizeFirst(p.WhoSucceeded())+" and every other worker has ended.")
 	case !p.Now.Before(deadline):
 		p.endJob(v1alpha1.PhaseSucceeded, v1alpha1.ConditionSucceeded, v1alpha1.ReasonCompleted, fmt.Sprintf(
 			"%s, and no worker failed within the completion grace of %s. Still running when it ended: %s.",
-			describe.Capital(p.WhoSucceeded()), p.CompletionGrace(), describe.WorkersNamed(active)))
+			describe.CapitalizeFirst(p.WhoSucceeded()), p.CompletionGrace(), describe.WorkersNamed(active)))
 	default:
 		p.requeueAfter(min(deadline.Sub(p.Now), p.CompletionGrace()))
 	}
@@ -60,14 +60,14 @@ func (p *planner) completeIfSucceeded() (met bool) {
 func meetsSuccessPolicy(s *jobstate.State) bool {
 	ended := make([]bool, len(s.At))
 	for i, w := range s.At {
-		ended[i] = w != nil && s.Trained(w)
+		ended[i] = w != nil && s.HasTrained(w)
 	}
 	for _, m := range s.Status.Members {
 		ended[m.Index] = ended[m.Index] || m.Completed
 	}
 	// A pod may succeed and be deleted between two evaluations; the watch remembers it until a status records it.
 	for _, d := range s.Departures {
-		if d.Succeeded && s.Current(d) && int(d.Index) < len(ended) && !s.Stranded(d.UID, s.Now) {
+		if d.Succeeded && s.IsOfAttempt(d) && int(d.Index) < len(ended) && !s.IsStranded(d.UID, s.Now) {
 			ended[d.Index] = ended[d.Index] || s.At[d.Index] == nil
 		}
 	}
@@ -85,7 +85,7 @@ func meetsSuccessPolicy(s *jobstate.State) bool {
 // they could only look for a rendezvous that is over.
 func (p *planner) deleteLatecomers() {
 	for w := range p.AttemptWorkers() {
-		if !w.Ended() && !p.RecordedMember(w) {
+		if !w.HasEnded() && !p.RecordedMember(w) {
 			p.deleteWorker(w)
 		}
 	}
@@ -98,7 +98,7 @@ func failedWorker(s *jobstate.State) *podstate.Worker {
 		return nil // One success is all the user asked for.
 	}
 	for w := range s.AttemptWorkers() {
-		if w.Failed() && w.Index < s.Maximum && !s.RecordedLost(w) {
+		if w.HasFailed() && w.Index < s.Maximum && !s.RecordedLost(w) {
 			return w
 		}
 	}
@@ -107,12 +107,12 @@ func failedWorker(s *jobstate.State) *podstate.Worker {
 
 // endJob gives the job its final phase and condition, and closes its attempt.
 func (p *planner) endJob(phase v1alpha1.JobPhase, condition, reason, message string) {
-	t := p.Time()
+	t := p.StatusTime()
 	p.Status.Phase, p.Status.CompletionTime = phase, &t
 	p.Status.Preemption = nil
 	if p.Status.Attempt != nil {
 		p.closeAttempt()
 	}
 	p.Status.Elasticity = nil
-	p.Conditions().Set(condition, metav1.ConditionTrue, reason, message)
+	p.ConditionWriter().Set(condition, metav1.ConditionTrue, reason, message)
 }

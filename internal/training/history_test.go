@@ -130,7 +130,7 @@ func (w *simulator) atRest() string {
 	if counted := w.restarts(); counted != int(st.Restarts) {
 		return fmt.Sprintf("counted %d restarts for those of status, %d", counted, st.Restarts)
 	}
-	if !jobstate.Finished(st) {
+	if !jobstate.IsFinished(st) {
 		if have := w.indices(); len(have) != w.pods() {
 			return fmt.Sprintf("has workers %v, wants %d of them", have, w.pods())
 		}

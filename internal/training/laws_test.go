@@ -75,7 +75,7 @@ func brokenLaw(o *jobstate.Observed, d *Decision, now time.Time) string {
 // trains is true while the workers of the attempt are wanted.
 func (m *planned) trains() bool {
 	return m.was.Attempt != nil && m.was.MasterCompletionTime == nil && m.st.MasterCompletionTime == nil &&
-		!jobstate.Finished(m.was) && !jobstate.Stopped(m.was)
+		!jobstate.IsFinished(m.was) && !jobstate.IsStopped(m.was)
 }
 
 func (m *planned) current(p *podstate.Worker) bool {
@@ -93,7 +93,7 @@ func (m *planned) victims() []*podstate.Worker {
 	var all []*podstate.Worker
 	for i := range m.d.DeletePods {
 		if p := &m.d.DeletePods[i]; m.trains() && m.current(p) && !m.movesOn(p) &&
-			(!p.Ended() || (p.Succeeded() && !calledBack(m.was, p))) {
+			(!p.HasEnded() || (p.HasSucceeded() && !calledBack(m.was, p))) {
 			all = append(all, p)
 		}
 	}
@@ -279,7 +279,7 @@ func (m *planned) coreComesFirst() bool {
 	ready := map[int32]bool{}
 	for i := range m.o.Workers {
 		if p := &m.o.Workers[i]; m.current(p) && p.Index < m.was.Attempt.MinReplicas &&
-			(p.Running() || (p.Succeeded() && !calledBack(m.st, p))) {
+			(p.IsRunning() || (p.HasSucceeded() && !calledBack(m.st, p))) {
 			ready[p.Index] = true
 		}
 	}
@@ -305,7 +305,7 @@ func (m *planned) createsWhatFits() bool {
 	}
 	surplus := m.createsSurplus()
 	for i := range m.o.Workers {
-		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.Ended() {
+		if p := &m.o.Workers[i]; m.current(p) && p.Index >= m.was.Attempt.MinReplicas && !p.Terminating && !p.HasEnded() {
 			surplus++
 		}
 	}
@@ -325,7 +325,7 @@ func (m *planned) countersRise() bool {
 	if b.Number > a.Number {
 		return rises
 	}
-	if jobstate.Finished(m.st) || jobstate.Stopped(m.st) {
+	if jobstate.IsFinished(m.st) || jobstate.IsStopped(m.st) {
 		return rises && *a == *b // What concerned its pods is forgotten with the attempt.
 	}
 	if was, is := m.was.Incident, m.st.Incident; was != nil && (is == nil || (*is != *was && is.Number <= was.Number)) {
@@ -417,7 +417,7 @@ func (m *planned) speaks() bool {
 			return false
 		}
 	}
-	for _, e := range describe.Events(m.was, m.st) {
+	for _, e := range describe.EventsBetween(m.was, m.st) {
 		if !speakable(e.Message, statuspace.MessageLimit) {
 			return false
 		}
@@ -429,7 +429,7 @@ func (m *planned) speaks() bool {
 }
 
 // speakable tells whether a text is one line that fits and steers no terminal, whoever wrote it.
-func speakable(s string, limit int) bool { return len(s) <= limit && text.Line(s) == s }
+func speakable(s string, limit int) bool { return len(s) <= limit && text.SingleLine(s) == s }
 
 // looksAhead: the clock of these worlds goes in whole seconds, so a shorter time is one that has passed.
 func (m *planned) looksAhead() bool { return m.d.RequeueAfter == 0 || m.d.RequeueAfter >= time.Second }

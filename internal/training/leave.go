@@ -17,7 +17,7 @@ import (
 //	named by the verdict -> [checkpoint] -> recorded as lost in status -> deleted
 func (p *planner) giveWay() {
 	for w := range p.AttemptWorkers() {
-		if !p.IsSurplus(w.Index) || w.Ended() {
+		if !p.IsSurplus(w.Index) || w.HasEnded() {
 			continue
 		}
 		if p.RecordedLost(w) {
@@ -28,13 +28,13 @@ func (p *planner) giveWay() {
 		if !slices.Contains(p.Verdict.GiveUp, w.UID) || p.IsLost(w) {
 			continue // A worker that Volcano or a drain evicted is recorded with that reason already.
 		}
-		if w.Running() {
+		if w.IsRunning() {
 			// Only a worker that trains has peers whose work is lost when it goes.
 			if ready := p.ensureCheckpoint(forShrink); !ready {
 				continue
 			}
 		}
-		p.books.Release(w, gangServed(p.State))
+		p.books.ReleaseWorker(w, gangServed(p.State))
 	}
 }
 
@@ -55,12 +55,12 @@ func (p *planner) takeRoomBack() {
 		return
 	}
 	if vain := p.Status.LeftInVain; vain == nil || vain.For != e.GaveWayTo || vain.Time.Before(e.LastEvictionTime) {
-		p.Status.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.Time(), Workers: int32(len(e.Evicted))}
+		p.Status.LeftInVain = &v1alpha1.LeftInVain{For: e.GaveWayTo, Time: p.StatusTime(), Workers: int32(len(e.Evicted))}
 	}
 	if len(p.Verdict.GiveUp) > 0 {
 		return // Another gang needs room now: what came back would only have to leave again.
 	}
-	p.dropMembers(func(i int32) bool { return p.Evicted(i) && p.At[i] == nil && !p.HasLeft(i) })
+	p.dropMembers(func(i int32) bool { return p.IsEvicted(i) && p.At[i] == nil && !p.HasLeft(i) })
 	losses.ReleaseEvicted(p.Status, func(int32) bool { return true })
 }
 
@@ -75,7 +75,7 @@ func (p *planner) shrinkToMaximum() {
 	slices.SortFunc(beyond, func(a, b *podstate.Worker) int {
 		return cmp.Or(cmp.Compare(boolToInt(a.Scheduled), boolToInt(b.Scheduled)), cmp.Compare(b.Index, a.Index))
 	})
-	if slices.ContainsFunc(beyond, func(w *podstate.Worker) bool { return w.Running() && p.RecordedMember(w) }) {
+	if slices.ContainsFunc(beyond, func(w *podstate.Worker) bool { return w.IsRunning() && p.RecordedMember(w) }) {
 		if ready := p.ensureCheckpoint(forShrink); !ready {
 			return
 		}
@@ -83,7 +83,7 @@ func (p *planner) shrinkToMaximum() {
 	for _, w := range beyond {
 		// A member is first dropped from the planned status, below, and deleted once that is written: until then its end would
 		// count as a loss.
-		if gaveWay := p.RecordedLost(w) && !w.Ended(); !p.RecordedMember(w) && !gaveWay {
+		if gaveWay := p.RecordedLost(w) && !w.HasEnded(); !p.RecordedMember(w) && !gaveWay {
 			p.deleteWorker(w)
 		}
 	}
@@ -108,8 +108,8 @@ func (p *planner) replaceFailed() {
 	}
 	for i := range p.Maximum {
 		w := p.At[i]
-		if w == nil || !w.Ended() || w.Terminating || !p.RecordedLost(w) || p.RecordedLeft(w) || p.HasLeft(i) ||
-			p.Trained(w) {
+		if w == nil || !w.HasEnded() || w.Terminating || !p.RecordedLost(w) || p.RecordedLeft(w) || p.HasLeft(i) ||
+			p.HasTrained(w) {
 			continue
 		}
 		if wait := retry[i]; wait > 0 && w.Disruption == "" {

@@ -32,7 +32,7 @@ func (p *planner) forceDelete() {
 func (p *planner) reviewAvoidedNodes() {
 	// An entry outlives its time by the longest avoidance, so that a node that rejects again soon is avoided for longer.
 	p.Status.AvoidedNodes = slices.DeleteFunc(p.Status.AvoidedNodes, func(n v1alpha1.AvoidedNode) bool {
-		return p.wakeAt(n.Time.Add(losses.Avoidance(n.Rejections) + losses.LongestAvoidance))
+		return p.wakeAt(n.Time.Add(losses.AvoidanceAfter(n.Rejections) + losses.LongestAvoidance))
 	})
 	for i := range p.Status.AvoidedNodes {
 		n := &p.Status.AvoidedNodes[i]

@@ -95,10 +95,10 @@ func TestRejectionsCostTheJobNothing(t *testing.T) {
 		node := w.worker(3).Node
 		w.step().pass(statuspace.SoonDelay).step()
 		g.Expect(w.status().Restarts).To(Equal(int32(1)), "rejection %d is no failure of the job's", n)
-		g.Expect(jobstate.Finished(w.status())).To(BeFalse())
+		g.Expect(jobstate.IsFinished(w.status())).To(BeFalse())
 		g.Expect(w.status().AvoidedNodes).To(ContainElement(And(HaveField("Name", node), HaveField("Until", Not(BeNil())))))
 		g.Expect(w.worker(3).Phase).To(Equal(corev1.PodFailed), "it stays for a back-off")
-		w.pass(losses.Backoff(n)).step().step()
+		w.pass(losses.BackoffAfter(n)).step().step()
 		g.Expect(w.worker(3).Phase).To(Equal(corev1.PodPending), "created anew")
 		g.Expect(w.worker(3).Avoids).To(ContainElement(node), "elsewhere")
 	}
@@ -149,7 +149,7 @@ func TestARejectionOfAPodThatRanIsALossOfItsNode(t *testing.T) {
 		{Action: v1alpha1.ActionRestartJob, OnEvents: []v1alpha1.FailureEvent{v1alpha1.OnNodeLost}},
 	}}
 	w.trains().reject(1, "UnexpectedAdmissionError").step()
-	g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "it did not fail")
+	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "it did not fail")
 	g.Expect(w.status().Attempt.Number).To(Equal(int32(2)), "the rule for lost nodes says so")
 	g.Expect(w.status().Restarts).To(BeZero())
 }
@@ -164,7 +164,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g.Expect(w.status().Message).NotTo(ContainSubstring("by force"), "the user did not choose that")
 	g.Expect(reasons(w.events)).To(ContainElement(v1alpha1.ReasonNodeUnreachable))
 	w.pass(24 * time.Hour).settle()
-	g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "belowMinTimeoutSeconds stands")
+	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "belowMinTimeoutSeconds stands")
 	g.Expect(w.status().Restarts).To(BeZero())
 	// An administrator says that the node is gone.
 	w.remove(w.worker(1).UID)
@@ -173,7 +173,7 @@ func TestANodeThatDoesNotAnswerIsNamedAndItsTimeDoesNotCount(t *testing.T) {
 	g.Expect(w.worker(1)).NotTo(BeNil(), "created anew")
 	g.Expect(condition(w, v1alpha1.ConditionReady)).To(Equal("False/" + v1alpha1.ReasonRecovering))
 	w.pass(29 * time.Minute).settle()
-	g.Expect(jobstate.Finished(w.status())).To(BeFalse())
+	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse())
 	w.pass(2 * time.Minute).settle()
 	g.Expect(w.status().Reason).To(Equal(v1alpha1.ReasonBelowMinTimeout), "it begins anew once the node is gone")
 }
@@ -187,7 +187,7 @@ func TestANodeThatDoesNotAnswerIsNamedBeforeItsPodIsAskedToLeave(t *testing.T) {
 		ContainSubstring("kubectl taint node n1")))
 	g.Expect(meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady).Message).To(
 		ContainSubstring("so worker 1 may have stopped"))
-	g.Expect(jobstate.Finished(w.status())).To(BeFalse())
+	g.Expect(jobstate.IsFinished(w.status())).To(BeFalse())
 	delete(w.o.Unreachable, "n1")
 	w.change(1, func(p *podstate.Worker) { p.Ready = true }).settle()
 	g.Expect(condition(w, v1alpha1.ConditionFullSize)).To(Equal("True/" + v1alpha1.ReasonAtMaximum))
@@ -262,12 +262,12 @@ func TestANodeThatRejectsAgainAndAgainDoesNotEndTheTraining(t *testing.T) {
 	w := newSimulator(t, 2, 2).trains().deletePod(1).settle()
 	for n := int32(1); n <= 6; n++ {
 		w.change(1, func(p *podstate.Worker) { p.Node = "broken" }).reject(1, "UnexpectedAdmissionError").settle()
-		w.pass(losses.Backoff(n)).settle()
+		w.pass(losses.BackoffAfter(n)).settle()
 		g.Expect(w.worker(1).Avoids).To(Equal([]string{"broken"}))
 		g.Expect(strings.Contains(w.status().Message, "no other job makes room for this one")).To(Equal(
 			n >= trainingpod.ManyRejections), "rejection %d", n)
-		w.pass(losses.Avoidance(n)).settle()
-		g.Expect(jobstate.Finished(w.status())).To(BeFalse(), "after %d rejections and %s", n, losses.Avoidance(n))
+		w.pass(losses.AvoidanceAfter(n)).settle()
+		g.Expect(jobstate.IsFinished(w.status())).To(BeFalse(), "after %d rejections and %s", n, losses.AvoidanceAfter(n))
 		g.Expect(w.worker(1).Avoids).To(BeEmpty(), "it is tried again")
 	}
 	g.Expect(w.status().Restarts).To(Equal(int32(1)), "the deletion")

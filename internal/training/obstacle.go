@@ -79,13 +79,13 @@ func unknownTier(s *jobstate.State) *jobstate.Obstacle {
 	if s.Job.Status.Attempt != nil {
 		asked = cmp.Or(asked, s.Job.Status.Tier) // A job that has begun keeps the default tier it began with.
 	}
-	if _, ok := s.Config.Tiers.Find(asked); ok {
+	if _, ok := s.Config.Tiers.FindTier(asked); ok {
 		return nil
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonUnknownTier,
 		Message: fmt.Sprintf("spec.tier: the operator's configuration has no tier %q; it has %s. "+
-			"Delete the job and create it with one of these.", asked, s.Config.Tiers.Names()),
+			"Delete the job and create it with one of these.", asked, s.Config.Tiers.JoinedNames()),
 		Stalled: true,
 	}
 }
@@ -121,7 +121,7 @@ func approvalOf(s *jobstate.State) (waits string, until time.Time) {
 	}
 	return approval.Question{
 		Job: s.Job, Resource: "etj", Tier: tier.Name, Profile: s.Profile, WebhooksOff: s.WebhooksOff,
-	}.Answer(s.Now)
+	}.AnswerAt(s.Now)
 }
 
 // qosNotMet refuses a template that contradicts the QoS of its tier. A job that has begun keeps running, and resumes: to stop it
@@ -137,7 +137,8 @@ func qosNotMet(s *jobstate.State) *jobstate.Obstacle {
 	}
 	return &jobstate.Obstacle{
 		Reason: v1alpha1.ReasonQoSNotMet,
-		Message: trainingpod.Say(found) + ". Tier and template of a job cannot change: delete it and create it with other resources, " +
+		Message: trainingpod.DescribeErrors(found) + ". Tier and template of a job cannot change: delete it and create it " +
+			"with other resources, " +
 			"or in another tier.",
 		Stalled: true,
 	}
@@ -167,8 +168,9 @@ func graceTooLong(s *jobstate.State) *jobstate.Obstacle {
 		return nil
 	}
 	return &jobstate.Obstacle{
-		Reason:  v1alpha1.ReasonLimitExceeded,
-		Message: trainingpod.Say(found) + ". Template and checkpoint of a job cannot change: delete it and create it with less.",
+		Reason: v1alpha1.ReasonLimitExceeded,
+		Message: trainingpod.DescribeErrors(found) + ". Template and checkpoint of a job cannot change: delete it and " +
+			"create it with less.",
 		Stalled: true,
 	}
 }
@@ -186,7 +188,7 @@ func unknownAccelerator(s *jobstate.State) *jobstate.Obstacle {
 		Reason: v1alpha1.ReasonUnknownAccelerator,
 		Message: fmt.Sprintf("spec.accelerator.resource: the operator does not know which node label names the model of %q; it knows "+
 			"that of %s. Delete the job and create it with one of these, or with a nodeSelector in place of accelerator.",
-			resource, s.Config.Accelerators.Names()),
+			resource, s.Config.Accelerators.JoinedNames()),
 		Stalled: true,
 	}
 }
@@ -201,11 +203,11 @@ func uncountableRequests(s *jobstate.State) *jobstate.Obstacle {
 		who      string
 		requests corev1.ResourceList
 	}{
-		{"A worker", trainingpod.Requests(&s.Spec.Template.Spec)},
+		{"A worker", trainingpod.PodRequests(&s.Spec.Template.Spec)},
 		{"Worker 0", trainingpod.CoreRequests(s.Job, 1)},
 		{"The core", trainingpod.CoreRequests(s.Job, s.Spec.MinReplicas)},
 	} {
-		if name, q, found := trainingpod.Uncountable(ask.requests); found {
+		if name, q, found := trainingpod.FindUncountable(ask.requests); found {
 			return &jobstate.Obstacle{
 				Reason: v1alpha1.ReasonRejected,
 				Message: fmt.Sprintf("%s asks for %s of %s, which is negative or too large to count. Delete the job and create it with "+

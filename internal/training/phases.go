@@ -46,9 +46,9 @@ func (p *planner) runPhases(phases []phase) {
 func (p *planner) choosePhases() []phase {
 	recorded := &p.Job.Status
 	switch {
-	case jobstate.Finished(recorded):
+	case jobstate.IsFinished(recorded):
 		return endedPhases
-	case jobstate.Stopped(recorded):
+	case jobstate.IsStopped(recorded):
 		return stoppedPhases
 	case recorded.Attempt == nil:
 		return newPhases
@@ -96,7 +96,7 @@ var runningPhases = []phase{
 	{"complete", "once the success policy is met, a worker that ends is no loss", (*planner).completeIfSucceeded},
 	{
 		"settle losses", "a loss must be counted before its pod, which is the evidence, is deleted or replaced",
-		always(func(p *planner) { p.books.Settle() }),
+		always(func(p *planner) { p.books.SettleLosses() }),
 	},
 	{"apply the outcome", "losses may end the job or its attempt", (*planner).applyOutcome},
 	{"keep time", "the deadlines of the next phase are measured from what is noted here", always((*planner).keepTime)},

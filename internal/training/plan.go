@@ -70,18 +70,20 @@ func Plan(o jobstate.Observed, now time.Time) Decision {
 	}
 	p := newPlanner(o, now)
 	p.runPhases(p.choosePhases())
-	describe.Status(p.describeInput())
+	describe.WriteStatus(p.describeInput())
 	p.d.Status, p.d.Losses, p.d.OOMKills = *p.Status, p.books.Counted, p.books.OOMKills
 	return p.d
 }
 
-// Explain returns the decision's status with the obstacle that kept the decision from being carried out.
-func Explain(o jobstate.Observed, now time.Time, d Decision, obstacle jobstate.Obstacle) v1alpha1.ElasticTrainingJobStatus {
+// ExplainObstacle returns the decision's status with the obstacle that kept the decision from being carried out.
+func ExplainObstacle(
+	o jobstate.Observed, now time.Time, d Decision, obstacle jobstate.Obstacle,
+) v1alpha1.ElasticTrainingJobStatus {
 	p := newPlanner(o, now)
-	p.Take(d.Status.DeepCopy())
+	p.AdoptStatus(d.Status.DeepCopy())
 	p.obstacle = &obstacle
-	if !jobstate.Finished(p.Status) && p.Status.Attempt != nil {
-		describe.Obstruct(p.describeInput())
+	if !jobstate.IsFinished(p.Status) && p.Status.Attempt != nil {
+		describe.WriteObstacle(p.describeInput())
 	}
 	return *p.Status
 }

@@ -256,7 +256,7 @@ func TestDriftedPodGroupIsRestored(t *testing.T) {
 	w := newSimulator(t, 2, 2).trains()
 	drifted := w.last.Blueprint.CoreGroup()
 	drifted.MinMember = 1
-	g.Expect(drifted.Drifted(*w.o.Core)).To(BeTrue())
+	g.Expect(drifted.HasDrifted(*w.o.Core)).To(BeTrue())
 	w.o.Job.Spec.Tier = "main-traffic"
 	w.step()
 	g.Expect(w.last.RestoreGroups).To(HaveLen(1))
@@ -355,13 +355,13 @@ func TestRefusedRequestsAreExplainedAndRestAtThat(t *testing.T) {
 	g := NewWithT(t)
 	w := newSimulator(t, 2, 2).step().step()
 	refused := jobstate.Obstacle{Reason: v1alpha1.ReasonNameTaken, Message: "taken", Stalled: true}
-	first := Explain(w.o, w.now, Plan(w.o, w.now), refused)
+	first := ExplainObstacle(w.o, w.now, Plan(w.o, w.now), refused)
 	g.Expect(PaceOf(w.status(), &first)).To(Equal(statuspace.Now))
 	first.DeepCopyInto(w.status())
 	g.Expect(condition(w, v1alpha1.ConditionStalled)).To(Equal("True/NameTaken"))
 	g.Expect(condition(w, v1alpha1.ConditionReconciling)).To(Equal("absent"))
 	w.pass(time.Minute)
-	again := Explain(w.o, w.now, Plan(w.o, w.now), refused)
+	again := ExplainObstacle(w.o, w.now, Plan(w.o, w.now), refused)
 	g.Expect(PaceOf(w.status(), &again)).To(Equal(statuspace.Never))
 }
 
@@ -399,6 +399,6 @@ func TestList(t *testing.T) {
 }
 
 func TestClipKeepsCharactersWhole(t *testing.T) {
-	NewWithT(t).Expect(text.Clip("aaé", 6)).To(Equal("aaé"))
-	NewWithT(t).Expect(text.Clip("aéééé", 7)).To(Equal("aé..."))
+	NewWithT(t).Expect(text.ClipLine("aaé", 6)).To(Equal("aaé"))
+	NewWithT(t).Expect(text.ClipLine("aéééé", 7)).To(Equal("aé..."))
 }

@@ -121,7 +121,7 @@ func TestModelIsChosenAnewUntilSomethingIsPlaced(t *testing.T) {
 	g.Expect(w.last.CreateWorkers).To(BeEmpty(), "it is in status before its first pod")
 	w.settle()
 	g.Expect(w.indices()).To(Equal([]int32{0, 1}))
-	g.Expect(w.last.Blueprint.Pod(0).Spec.Affinity.NodeAffinity).NotTo(BeNil())
+	g.Expect(w.last.Blueprint.NewPod(0).Spec.Affinity.NodeAffinity).NotTo(BeNil())
 
 	w.scale(6).settle()
 	g.Expect(w.status().Attempt).To(HaveField("Model", "H100"), "another range keeps the model that fits")
@@ -158,7 +158,7 @@ func TestUnknownAcceleratorIsRefusedWithWords(t *testing.T) {
 	w.o.Config.Accelerators["google.com/tpu"] = "cloud.google.com/gke-tpu-accelerator"
 	w.settle()
 	g.Expect(w.status().Attempt.Model).To(Equal("v5e"), "the configuration says in which label it stands")
-	placed := w.last.Blueprint.Pod(0).Spec.Affinity
+	placed := w.last.Blueprint.NewPod(0).Spec.Affinity
 	g.Expect(placed).NotTo(BeNil(), "the model is required")
 	terms := placed.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	g.Expect(terms[0].MatchExpressions[0].Key).To(Equal("cloud.google.com/gke-tpu-accelerator"))

@@ -97,7 +97,7 @@ func newSimulator(t *testing.T, minimum, maximum int32) *simulator {
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
 	}}
 	return &simulator{t: t, now: start, o: jobstate.Observed{
-		Job: job, Config: config.Defaults(), Queue: jobstate.Queue{Name: "default", State: gang.QueueOpen},
+		Job: job, Config: config.DefaultConfiguration(), Queue: jobstate.Queue{Name: "default", State: gang.QueueOpen},
 	}}
 }
 
@@ -144,7 +144,7 @@ func (w *simulator) act(v view) {
 		if w.refuses != "" && !w.trouble.failing {
 			obstacle = jobstate.Obstacle{Reason: v1alpha1.ReasonRejected, Message: w.refuses, Stalled: true}
 		}
-		wanted = Explain(v.Observed, w.now, w.last, obstacle)
+		wanted = ExplainObstacle(v.Observed, w.now, w.last, obstacle)
 		w.judged(&v, &Decision{Status: wanted, Losses: w.last.Losses})
 	}
 	if v.version == w.version() && !w.trouble.refused {
@@ -168,11 +168,11 @@ func (w *simulator) reportWhenDue(v *view, wanted *v1alpha1.ElasticTrainingJobSt
 	if w.pace.noticed.IsZero() {
 		w.pace.noticed = w.now
 	}
-	if w.paced.Wait(w.pace.noticed, w.pace.written, w.now) > 0 {
+	if w.paced.TimeToWait(w.pace.noticed, w.pace.written, w.now) > 0 {
 		return
 	}
-	w.events = append(w.events, describe.Events(w.status(), wanted)...)
-	w.measures = append(w.measures, describe.Measure(w.status(), wanted, w.last.Losses))
+	w.events = append(w.events, describe.EventsBetween(w.status(), wanted)...)
+	w.measures = append(w.measures, describe.MeasureChange(w.status(), wanted, w.last.Losses))
 	wanted.DeepCopyInto(w.status())
 	w.written++
 	w.settled(v.Departures)
@@ -192,7 +192,7 @@ func (w *simulator) remove(uid types.UID) {
 	if i < 0 {
 		return
 	}
-	w.o.Departures = append(w.o.Departures, w.o.Workers[i].Departed(w.o.Workers[i].Succeeded()))
+	w.o.Departures = append(w.o.Departures, w.o.Workers[i].AsDeparture(w.o.Workers[i].HasSucceeded()))
 	w.o.Workers = slices.Delete(w.o.Workers, i, i+1)
 }
 
@@ -225,7 +225,7 @@ func (w *simulator) settles() bool {
 func (w *simulator) run(indices ...int32) *simulator {
 	for i := range w.o.Workers {
 		p := &w.o.Workers[i]
-		if !p.Ended() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
+		if !p.HasEnded() && (len(indices) == 0 || slices.Contains(indices, p.Index)) {
 			p.Scheduled, p.Phase, p.Ready = true, corev1.PodRunning, true
 			if p.Node == "" {
 				p.Node = w.freeNode(p)

@@ -32,7 +32,7 @@ func sizedWorld(t *testing.T, mode v1alpha1.SizingMode) *simulator {
 
 // given is the memory that worker i is made with.
 func (w *simulator) given(i int32) string {
-	pod := trainingpod.Blueprint{Job: w.o.Job, Attempt: w.status().Attempt, Tier: w.o.Config.Tiers[1]}.Pod(i)
+	pod := trainingpod.Blueprint{Job: w.o.Job, Attempt: w.status().Attempt, Tier: w.o.Config.Tiers[1]}.NewPod(i)
 	r := pod.Spec.Containers[0].Resources
 	if r.Limits.Memory().Cmp(*r.Requests.Memory()) != 0 {
 		w.t.Errorf("worker %d has a limit of %s and requests %s", i, r.Limits.Memory(), r.Requests.Memory())

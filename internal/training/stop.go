@@ -10,7 +10,7 @@ import (
 // decide otherwise halfway through, and a second job would stop for the same gang.
 func (p *planner) heedPreemption() {
 	if v := p.Verdict.Preempt; v != nil && p.Status.Preemption == nil && !p.Spec.RunPolicy.Suspend {
-		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v.By.String(), Since: p.Time(), Tier: v.Tier}
+		p.Status.Preemption = &v1alpha1.PreemptionStatus{By: v.By.String(), Since: p.StatusTime(), Tier: v.Tier}
 	}
 }
 
@@ -45,7 +45,7 @@ func (p *planner) recordStop() {
 		p.closeAttempt()
 	}
 	p.Status.Elasticity = nil
-	p.Conditions().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
+	p.ConditionWriter().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspending, "")
 }
 
 // stayStopped deletes everything of a stopped job that holds or asks for room, and starts the next attempt once the job may run
@@ -72,7 +72,7 @@ func (p *planner) stayStopped() {
 		next = p.Status.Attempt.Number + 1
 	}
 	// A new attempt, not the old one: a container that still runs on a lost node must not join the new rendezvous.
-	p.Conditions().Remove(v1alpha1.ConditionSuspended)
+	p.ConditionWriter().Remove(v1alpha1.ConditionSuspended)
 	p.recordAttempt(next)
 }
 
@@ -82,5 +82,5 @@ func (p *planner) noteStoppedInVain() {
 	if by == nil || !p.InVain(by.By) || vain != nil && !vain.Time.Before(&by.Since) {
 		return
 	}
-	p.Status.LeftInVain = &v1alpha1.LeftInVain{For: by.By, Time: p.Time(), Workers: p.Spec.MinReplicas, Whole: true}
+	p.Status.LeftInVain = &v1alpha1.LeftInVain{For: by.By, Time: p.StatusTime(), Workers: p.Spec.MinReplicas, Whole: true}
 }

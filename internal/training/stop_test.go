@@ -208,7 +208,8 @@ func TestAnAPIErrorTakesNoCompletedWorkerForALostOne(t *testing.T) {
 	w.trains()
 	w.change(1, func(p *podstate.Worker) { p.Phase, p.Ready = corev1.PodSucceeded, false }).settle()
 	w.deletePod(1).settle()
-	st := Explain(w.o, w.now, Plan(w.o, w.now), jobstate.Obstacle{Reason: v1alpha1.ReasonAPIError, Message: "It does not answer."})
+	st := ExplainObstacle(w.o, w.now, Plan(w.o, w.now), jobstate.Obstacle{Reason: v1alpha1.ReasonAPIError,
+		Message: "It does not answer."})
 	g.Expect(meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "the core trains on")
 }
 

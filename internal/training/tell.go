@@ -15,7 +15,7 @@ func (p *planner) prepareWorkers() {
 
 // tellWorkers keeps the ConfigMap of host names, and the key pair, of workers that do not use torchrun.
 func (p *planner) tellWorkers() {
-	if rendezvous.Torchrun(p.Job) {
+	if rendezvous.UsesTorchrun(p.Job) {
 		return // Its agents find each other by their rendezvous.
 	}
 	p.d.CreateSSHKeys = p.Spec.Rendezvous.SSHKeys && len(p.d.CreateWorkers) > 0
@@ -26,7 +26,7 @@ func (p *planner) tellWorkers() {
 			surplus = append(surplus, m.Index)
 		}
 	}
-	hosts := &jobstate.Hosts{Data: p.d.Blueprint.Hosts(surplus)}
+	hosts := &jobstate.Hosts{Data: p.d.Blueprint.HostFiles(surplus)}
 	if have := p.Hosts; have != nil {
 		hosts.UID = have.UID
 		if containsAll(have.Data, hosts.Data) {

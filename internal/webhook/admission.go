@@ -86,7 +86,7 @@ func (c *completer) namedGroups(ctx context.Context, req admission.Request) ([]s
 			req.UserInfo.Username, err, c.of.job))
 		return nil, &unknown
 	}
-	groups := ownership.Named(req.UserInfo.Groups, profiles.All())
+	groups := ownership.NamedGroups(req.UserInfo.Groups, profiles.All())
 	if len(groups) <= mostGroups {
 		return groups, nil
 	}
@@ -112,7 +112,7 @@ func newJobValidator(c client.Client, cfg *config.Configuration) *validator {
 		if err := json.Unmarshal(content, job); err != nil {
 			return Decision{}, fmt.Errorf("read the job: %w", err)
 		}
-		d := Decide(job, by, Rules{cfg, p})
+		d := DecideCreation(job, by, Rules{cfg, p})
 		d.refuseEarlyApproval(job.Annotations)
 		return d, nil
 	}}

@@ -170,7 +170,7 @@ func TestValidator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &reviewer{may: c.may, err: c.err}
-			response := newJobValidator(r, config.Defaults()).Handle(t.Context(), creation(c.job))
+			response := newJobValidator(r, config.DefaultConfiguration()).Handle(t.Context(), creation(c.job))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
 			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
 			if len(c.asks) > 0 {
@@ -232,7 +232,7 @@ func TestValidatorOfMerges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := &reviewer{may: c.may, err: c.err}
-			response := newMergeValidator(r, config.Defaults()).Handle(t.Context(), creation(c.merge))
+			response := newMergeValidator(r, config.DefaultConfiguration()).Handle(t.Context(), creation(c.merge))
 			g.Expect(response.Allowed).To(Equal(c.code == 0))
 			g.Expect(r.verbs()).To(Equal(c.asks), "it asks for what it must know, and no more")
 			if c.code != 0 {
@@ -246,7 +246,7 @@ func TestValidatorOfMerges(t *testing.T) {
 func TestRightIsAskedForTheUserAsTheyCame(t *testing.T) {
 	g := NewWithT(t)
 	r := &reviewer{}
-	newJobValidator(r, config.Defaults()).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
+	newJobValidator(r, config.DefaultConfiguration()).Handle(t.Context(), creation(`{"spec":{"owner":"bob"}}`))
 	g.Expect(r.asked).To(ConsistOf(authorizationv1.SubjectAccessReviewSpec{
 		User: "alice", UID: "7", Groups: []string{"ml"}, Extra: map[string]authorizationv1.ExtraValue{"scopes": {"a"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -265,7 +265,7 @@ func TestProfileOfTheNamespaceDecides(t *testing.T) {
 			Merges:            &v1alpha1.ProfileMerges{Pools: []string{"merge-ads"}},
 		},
 	}
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	cfg.Merges.Pools = []string{"tideline-merge", "merge-ads"}
 	r := &reviewer{profiles: []v1alpha1.ResourceQuotaProfile{profile}}
 	for job, refusal := range map[string]string{

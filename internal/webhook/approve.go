@@ -43,7 +43,7 @@ type Approvable struct {
 }
 
 func (a *Approvable) owner() ownership.Owner {
-	return ownership.Of(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
+	return ownership.OwnerOf(a.Spec.Owner, a.Spec.OwnerGroups, a.Status.Conditions)
 }
 
 // annotationPath is the path of an annotation, for messages.
@@ -67,7 +67,7 @@ func (r Rules) approvableTier(job *Approvable) (string, *field.Error) {
 		return "", field.Forbidden(at, fmt.Sprintf("namespace %s belongs to no ResourceQuotaProfile, so its jobs require no "+
 			"approval: leave it out", job.Namespace))
 	}
-	tier, ok := r.Config.Tiers.OpenTo(r.Profile, job.owner()).Find(job.Spec.Tier)
+	tier, ok := r.Config.Tiers.OpenTo(r.Profile, job.owner()).FindTier(job.Spec.Tier)
 	switch {
 	case !ok:
 		return "", field.Forbidden(at, fmt.Sprintf("profile %[2]s does not allow tier %[1]q of the job; it allows %[3]s: ask an "+
@@ -79,8 +79,8 @@ func (r Rules) approvableTier(job *Approvable) (string, *field.Error) {
 	return tier.Name, nil
 }
 
-// Record makes the record of an approval that a user gives by the value of annotation approve.
-func (r Rules) Record(job *Approvable, user string, now time.Time) (approval.Approval, *field.Error) {
+// RecordApproval makes the record of an approval that a user gives by the value of annotation approve.
+func (r Rules) RecordApproval(job *Approvable, user string, now time.Time) (approval.Approval, *field.Error) {
 	asked := job.Annotations[v1alpha1.AnnotationApprove]
 	counts, err := approval.ParseDuration(asked)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r Rules) isGenuine(record string, job *Approvable, user string, now time.T
 	}
 	asked := &Approvable{Spec: job.Spec, Status: job.Status}
 	asked.UID, asked.Annotations = job.UID, map[string]string{v1alpha1.AnnotationApprove: a.Until.Sub(a.At.Time).String()}
-	same, refusal := r.Record(asked, user, a.At.Time)
+	same, refusal := r.RecordApproval(asked, user, a.At.Time)
 	return refusal == nil && same.String() == record && now.Sub(a.At.Time).Abs() <= approvalSkew
 }
 
@@ -169,7 +169,7 @@ func (a *approver) recordApprover(ctx context.Context, req admission.Request) ad
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	record, refusal := rules.Record(job, req.UserInfo.Username, a.now())
+	record, refusal := rules.RecordApproval(job, req.UserInfo.Username, a.now())
 	if refusal != nil {
 		d := Decision{Refused: field.ErrorList{refusal}}
 		return d.answerRequest(ctx, a.client, req, req.Kind.Kind, "")

@@ -96,11 +96,11 @@ func TestRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			job, rules := approvable(v1alpha1.AnnotationApprove, c.asks), Rules{config.Defaults(), guarded()}
+			job, rules := approvable(v1alpha1.AnnotationApprove, c.asks), Rules{config.DefaultConfiguration(), guarded()}
 			if c.change != nil {
 				c.change(job, &rules)
 			}
-			a, refusal := rules.Record(job, "alice", noon.Add(999*time.Millisecond).In(time.FixedZone("here", 3600)))
+			a, refusal := rules.RecordApproval(job, "alice", noon.Add(999*time.Millisecond).In(time.FixedZone("here", 3600)))
 			if c.refused != "" {
 				g.Expect(refusal).To(MatchError(c.refused))
 				return
@@ -162,7 +162,7 @@ func TestApprovalsCannotBeForged(t *testing.T) {
 			if c.tier != "" {
 				after.Spec.Tier = c.tier
 			}
-			rules := Rules{config.Defaults(), guarded()}
+			rules := Rules{config.DefaultConfiguration(), guarded()}
 			if c.noProfile {
 				rules.Profile = nil
 			}
@@ -200,7 +200,7 @@ func change(t *testing.T, before, after *Approvable) admission.Request {
 
 func newApprover(r *reviewer) *approver {
 	r.profiles = []v1alpha1.ResourceQuotaProfile{*guarded()}
-	return &approver{client: r, config: config.Defaults(), now: func() time.Time { return noon }}
+	return &approver{client: r, config: config.DefaultConfiguration(), now: func() time.Time { return noon }}
 }
 
 func TestWhatIsAskedIsRecorded(t *testing.T) {
@@ -300,11 +300,12 @@ func TestOtherChangesAreNotLookedInto(t *testing.T) {
 func TestNothingIsApprovedBeforeItExists(t *testing.T) {
 	g := NewWithT(t)
 	by := creation(`{"metadata":{"annotations":{"tideline.io/approve":"72h"}},"spec":{"owner":"alice"}}`)
-	g.Expect(newJobValidator(&reviewer{}, config.Defaults()).Handle(t.Context(), by).Result.Message).To(Equal(
+	g.Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration()).Handle(t.Context(), by).Result.Message).To(Equal(
 		`ElasticTrainingJob.tideline.io "ctr" is invalid: metadata.annotations[tideline.io/approve]: Forbidden: a job can be ` +
 			`approved only after it was created: leave it out, and approve the job then`))
 	by = creation(`{"metadata":{"annotations":{"tideline.io/approve":""}},"spec":{"owner":"alice","pool":"tideline-merge"}}`)
-	g.Expect(newMergeValidator(&reviewer{}, config.Defaults()).Handle(t.Context(), by).Result.Message).To(ContainSubstring(
+	g.Expect(newMergeValidator(&reviewer{}, config.DefaultConfiguration()).Handle(t.Context(),
+		by).Result.Message).To(ContainSubstring(
 		`only after it was created`))
 
 	copied := creation(`{"metadata":{"annotations":{"tideline.io/approval":"copied"}},"spec":{"owner":"alice"}}`)

@@ -11,23 +11,24 @@ import (
 )
 
 func TestTierBoundsHowLongSurplusIsLeftAlone(t *testing.T) {
-	const refused = "spec.elasticity.minSurplusRunSeconds: Invalid value: 601: must be at most 600 s in tier small-traffic, because " +
+	const refused = "spec.elasticity.minSurplusRunSeconds: Invalid value: 601: must be at most 600 s in tier " +
+		"small-traffic, because " +
 		"gangs wait that long (tiers[].maxMinSurplusRunSeconds of the operator's configuration): lower it, or ask an administrator " +
 		"to raise the limit"
 	for asked, says := range map[int32]string{0: "", 600: "", 601: refused} {
 		g := NewWithT(t)
-		cfg := config.Defaults()
+		cfg := config.DefaultConfiguration()
 		cfg.Tiers[1].MaxMinSurplusRunSeconds = 600
 		job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Tier: "small-traffic"}}
 		job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To(asked)
-		d := Decide(job, Creation{User: "alice"}, Rules{Config: cfg})
+		d := DecideCreation(job, Creation{User: "alice"}, Rules{Config: cfg})
 		if says == "" {
 			g.Expect(d.Refused).To(BeEmpty())
 			continue
 		}
 		g.Expect(d.Refused.ToAggregate()).To(MatchError(says))
 		job.Spec.Tier = "exploratory"
-		g.Expect(Decide(job, Creation{User: "alice"}, Rules{Config: cfg}).Refused.ToAggregate()).To(MatchError(ContainSubstring(
+		g.Expect(DecideCreation(job, Creation{User: "alice"}, Rules{Config: cfg}).Refused.ToAggregate()).To(MatchError(ContainSubstring(
 			"must be at most 0 s")), "a tier protects none by default")
 	}
 }
@@ -53,7 +54,7 @@ func TestConfigurationBoundsGrace(t *testing.T) {
 				merge.Template.Spec.TerminationGracePeriodSeconds = ptr.To(c.template)
 			}
 			job.Spec.Checkpoint.GraceSeconds = ptr.To(int32(c.grace))
-			rules := Rules{Config: config.Defaults()}
+			rules := Rules{Config: config.DefaultConfiguration()}
 			said := func(d Decision) (all []string) {
 				for _, e := range d.Refused {
 					all = append(all, e.Error())
@@ -61,7 +62,7 @@ func TestConfigurationBoundsGrace(t *testing.T) {
 				return all
 			}
 			g := NewWithT(t)
-			g.Expect(said(Decide(job, Creation{User: "alice"}, rules))).To(Equal(c.job))
+			g.Expect(said(DecideCreation(job, Creation{User: "alice"}, rules))).To(Equal(c.job))
 			g.Expect(said(DecideMerge(merge, Creation{User: "alice"}, rules))).To(Equal(c.merge))
 		})
 	}

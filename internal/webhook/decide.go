@@ -69,9 +69,9 @@ type Rules struct {
 	Profile *v1alpha1.ResourceQuotaProfile
 }
 
-// Decide judges what the schema of a job cannot: its tier, size and resources, by the operator's configuration and the profile of
-// its namespace, and its owner and its ServiceAccount, by who creates it.
-func Decide(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
+// DecideCreation judges what the schema of a job cannot: its tier, size and resources, by the operator's configuration and the
+// profile of its namespace, and its owner and its ServiceAccount, by who creates it.
+func DecideCreation(job *v1alpha1.ElasticTrainingJob, by Creation, rules Rules) Decision {
 	spec := &job.Spec
 	var d Decision
 	owner := ownership.Owner{User: spec.Owner, Groups: spec.OwnerGroups}
@@ -123,12 +123,12 @@ func (d *Decision) limitTierAndSize(
 	tier string, owner ownership.Owner, replicas int32, of words, rules Rules,
 ) (found config.Tier, fine bool) {
 	at, cfg := field.NewPath("spec", "tier"), rules.Config
-	_, known := cfg.Tiers.Find(tier)
-	found, fine = cfg.Tiers.OpenTo(rules.Profile, owner).Find(tier)
+	_, known := cfg.Tiers.FindTier(tier)
+	found, fine = cfg.Tiers.OpenTo(rules.Profile, owner).FindTier(tier)
 	switch {
 	case !known:
 		d.refuse(at, tier, fmt.Sprintf(
-			"is not a tier of the operator's configuration, which has %s: use one of these", cfg.Tiers.Names()))
+			"is not a tier of the operator's configuration, which has %s: use one of these", cfg.Tiers.JoinedNames()))
 	case !fine:
 		d.refuse(at, tier, fmt.Sprintf("profile %s does not allow this tier; it allows %s: use one of these, or ask an "+
 			"administrator to "+
@@ -144,8 +144,8 @@ func (d *Decision) limitTierAndSize(
 
 // checkCaps refuses a training whose core exceeds a cap of the profile by itself: it could never start.
 func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, rules Rules) {
-	limits := admission.Of(rules.Profile)
-	if !limits.Gate() || len(job.Spec.Template.Spec.Containers) == 0 {
+	limits := admission.LimitsOf(rules.Profile)
+	if !limits.HasLimits() || len(job.Spec.Template.Spec.Containers) == 0 {
 		return
 	}
 	model := ""
@@ -153,7 +153,7 @@ func (d *Decision) checkCaps(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 		model = a.Models[0]
 	}
 	core := admission.MilliAmountsOf(trainingpod.CoreCounted(job, job.Spec.MinReplicas, rules.Config.Sharing))
-	if limit, asked := limits.Never(core, model); limit != nil {
+	if limit, asked := limits.NeverFits(core, model); limit != nil {
 		d.refuse(field.NewPath("spec", "minReplicas"), job.Spec.MinReplicas, limit.TooLarge(asked, rules.Profile.Name)+
 			": lower minReplicas, or ask an administrator to raise the limit")
 	}
@@ -171,14 +171,14 @@ func (d *Decision) checkBudgets(job *v1alpha1.ElasticTrainingJob, rules Rules) {
 	if none := withoutHours(rules.Profile); none != nil {
 		d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 			"profile %s gives users no accelerator hours in %s: remove the accelerators, or ask an administrator for hours",
-			rules.Profile.Name, text.Span(none.Window.Duration))))
+			rules.Profile.Name, text.FormatDuration(none.Window.Duration))))
 		return
 	}
 	for _, o := range rules.Profile.Status.OverBudget {
 		if o.User == job.Spec.Owner && o.OnExceeded == v1alpha1.ExceededDeny {
 			d.Refused = append(d.Refused, field.Forbidden(field.NewPath("spec", "owner"), fmt.Sprintf(
 				"%s has used %d of %d accelerator hours in %[5]s (profile %[4]s): wait until enough of them are older than %[5]s, or ask an "+
-					"administrator for more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name, text.Span(o.Window.Duration))))
+					"administrator for more", o.User, o.UsedHours, o.MaxHours, rules.Profile.Name, text.FormatDuration(o.Window.Duration))))
 			return
 		}
 	}
@@ -259,7 +259,7 @@ func (d *Decision) claimRights(owner string, pod *corev1.PodSpec, of words, by C
 	if owner != "" && owner != by.User {
 		d.Claims = append(d.Claims, claimOwner(owner, of, by))
 	}
-	if account, name := trainingpod.Account(pod); account != "" && account != trainingpod.DefaultAccount {
+	if account, name := trainingpod.ServiceAccountOf(pod); account != "" && account != trainingpod.DefaultAccount {
 		d.Claims = append(d.Claims, claimAccount(account, name, of, by))
 	}
 }

@@ -37,11 +37,11 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			cfg := config.Defaults()
+			cfg := config.DefaultConfiguration()
 			cfg.Limits.MaxWorkersPerJob = 64
 			job := &v1alpha1.ElasticTrainingJob{}
 			job.Spec = v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, Tier: c.tier, MaxReplicas: c.workers}
-			d := Decide(job, Creation{User: c.user}, Rules{Config: cfg})
+			d := DecideCreation(job, Creation{User: c.user}, Rules{Config: cfg})
 			if c.want {
 				g.Expect(d.Claims).To(ConsistOf(HaveField("Refusal.Field", "spec.owner")))
 			} else {
@@ -77,7 +77,7 @@ func TestServiceAccountIsClaimed(t *testing.T) {
 			job.Spec.Template.Spec.ServiceAccountName = c.account
 			job.Spec.Template.Spec.DeprecatedServiceAccount = c.older
 			by := Creation{User: "alice", Job: types.NamespacedName{Namespace: "ads", Name: "ctr"}}
-			d := Decide(job, by, Rules{Config: config.Defaults()})
+			d := DecideCreation(job, by, Rules{Config: config.DefaultConfiguration()})
 			g.Expect(d.Refused).To(BeEmpty())
 			if c.claimed == "" {
 				g.Expect(d.Claims).To(BeEmpty())
@@ -132,7 +132,7 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 			if c.models != nil {
 				job.Spec.Accelerator = &v1alpha1.Accelerator{Models: c.models}
 			}
-			d := Decide(job, Creation{}, Rules{Config: config.Defaults(), Profile: c.profile})
+			d := DecideCreation(job, Creation{}, Rules{Config: config.DefaultConfiguration(), Profile: c.profile})
 			if c.refused == "" {
 				g.Expect(d.Refused).To(BeEmpty())
 			} else {
@@ -144,7 +144,7 @@ func TestDecideHoldsAGangToTheCapsOfItsProfile(t *testing.T) {
 
 func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 	g := NewWithT(t)
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	cfg.Sharing = config.Sharing{{Resource: "nvidia.com/gpu.shared", CountsAs: "nvidia.com/gpu", Whole: 4}}
 	job, profile := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.ResourceQuotaProfile{}
 	job.Spec.MinReplicas, job.Spec.MaxReplicas = 4, 16
@@ -155,14 +155,14 @@ func TestDecideHoldsPartsOfDevicesToCaps(t *testing.T) {
 	one := v1alpha1.ResourceCap{Resource: "nvidia.com/gpu", Max: resource.MustParse("1")}
 	profile.Spec.Caps = &v1alpha1.ProfileCaps{PerJob: []v1alpha1.ResourceCap{one}}
 	rules := Rules{Config: cfg, Profile: profile}
-	g.Expect(Decide(job, Creation{}, rules).Refused).To(BeEmpty())
+	g.Expect(DecideCreation(job, Creation{}, rules).Refused).To(BeEmpty())
 	job.Spec.MinReplicas = 5
-	g.Expect(Decide(job, Creation{}, rules).Refused.ToAggregate()).To(MatchError(ContainSubstring(
+	g.Expect(DecideCreation(job, Creation{}, rules).Refused.ToAggregate()).To(MatchError(ContainSubstring(
 		"The job asks for at least 1.25 nvidia.com/gpu, and profile ads lets a job hold at most 1 nvidia.com/gpu")))
 	job.Spec.Owner = "alice"
 	profile.Spec.Caps = nil
 	profile.Status.OverBudget = []v1alpha1.OverBudget{{User: "alice", OnExceeded: v1alpha1.ExceededDeny}}
-	g.Expect(Decide(job, Creation{}, rules).Refused).To(HaveLen(1), "it would use parts of accelerators")
+	g.Expect(DecideCreation(job, Creation{}, rules).Refused).To(HaveLen(1), "it would use parts of accelerators")
 }
 
 func TestDecideRefusesAcceleratorsWithoutHours(t *testing.T) {
@@ -189,7 +189,8 @@ func TestDecideRefusesAcceleratorsWithoutHours(t *testing.T) {
 			job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer", Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(c.gpus)},
 			}}}
-			refused := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: profile}).Refused.ToAggregate()
+			refused := DecideCreation(job, Creation{User: "alice"}, Rules{Config: config.DefaultConfiguration(),
+				Profile: profile}).Refused.ToAggregate()
 			if !c.refused {
 				g.Expect(refused).NotTo(HaveOccurred())
 				return
@@ -225,7 +226,7 @@ func TestDecideRefusesWhoHasUsedUpABudget(t *testing.T) {
 			if c.gpus != "" {
 				job.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(c.gpus)}
 			}
-			d := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: profile})
+			d := DecideCreation(job, Creation{User: "alice"}, Rules{Config: config.DefaultConfiguration(), Profile: profile})
 			if c.refused == "" {
 				g.Expect(d.Refused).To(BeEmpty())
 			} else {

@@ -101,7 +101,7 @@ func TestDecideMerge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			cfg := config.Defaults()
+			cfg := config.DefaultConfiguration()
 			cfg.Limits.MaxWorkersPerJob = 64
 			spec := mergeSpec()
 			c.edit(spec, &cfg.Merges)
@@ -123,12 +123,12 @@ func TestWhatAMergeClaims(t *testing.T) {
 	secret := authorizationv1.ResourceAttributes{
 		Verb: "get", Version: "v1", Resource: "secrets", Namespace: "ads", Name: "model-store",
 	}
-	claims := DecideMerge(spec, by, Rules{Config: config.Defaults()}).Claims
+	claims := DecideMerge(spec, by, Rules{Config: config.DefaultConfiguration()}).Claims
 	g.Expect(claims).To(HaveLen(1))
 	g.Expect(claims[0].Rights).To(Equal([]authorizationv1.ResourceAttributes{secret}))
 
 	spec.Owner, spec.Template.Spec.ServiceAccountName = "bob", "merger"
-	claims = DecideMerge(spec, by, Rules{Config: config.Defaults()}).Claims
+	claims = DecideMerge(spec, by, Rules{Config: config.DefaultConfiguration()}).Claims
 	g.Expect(claims).To(HaveLen(3))
 	g.Expect(claims[0].Rights).To(Equal([]authorizationv1.ResourceAttributes{{
 		Verb: "assign-owner", Group: "tideline.io", Version: "v1alpha1", Resource: "mergejobs", Namespace: "ads", Name: "ctr",
@@ -140,5 +140,5 @@ func TestWhatAMergeClaims(t *testing.T) {
 
 	local := mergeSpec()
 	local.Store = v1alpha1.ModelStore{Provider: v1alpha1.StoreFile, Bucket: "/stores/ctr"}
-	g.Expect(DecideMerge(local, by, Rules{Config: config.Defaults()}).Claims).To(BeEmpty(), "a folder has no Secret")
+	g.Expect(DecideMerge(local, by, Rules{Config: config.DefaultConfiguration()}).Claims).To(BeEmpty(), "a folder has no Secret")
 }

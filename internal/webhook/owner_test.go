@@ -117,11 +117,11 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		"hers, without an owner": {"", []string{"ml"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			by, rules := Creation{User: "alice", Groups: []string{"nlp", "ml"}}, Rules{Config: config.Defaults()}
+			by, rules := Creation{User: "alice", Groups: []string{"nlp", "ml"}}, Rules{Config: config.DefaultConfiguration()}
 			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Owner: c.owner, OwnerGroups: c.groups}}
 			merge := mergeSpec()
 			merge.Owner, merge.OwnerGroups = c.owner, c.groups
-			for _, d := range []Decision{Decide(job, by, rules), DecideMerge(merge, by, rules)} {
+			for _, d := range []Decision{DecideCreation(job, by, rules), DecideMerge(merge, by, rules)} {
 				if c.fine {
 					NewWithT(t).Expect(d.Refused).To(BeEmpty())
 				} else {
@@ -131,14 +131,15 @@ func TestGroupsThatNoWebhookWroteAreRefused(t *testing.T) {
 		})
 	}
 	req := creation(`{"spec":{"owner":"alice","ownerGroups":["ml"]}}`)
-	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.Defaults()).Handle(t.Context(), req).Allowed).To(BeTrue(), "she is in ml")
+	NewWithT(t).Expect(newJobValidator(&reviewer{}, config.DefaultConfiguration()).Handle(t.Context(), req).Allowed).To(BeTrue(),
+		"she is in ml")
 }
 
 // What is approved is checked with the groups that count, as it was recorded with them.
 func TestUncheckedGroupsAreNotApproved(t *testing.T) {
 	job := approvable(v1alpha1.AnnotationApproval, recorded())
 	job.Spec.Owner, job.Spec.OwnerGroups = "ivy", []string{"leads"}
-	rules := Rules{config.Defaults(), guarded()}
+	rules := Rules{config.DefaultConfiguration(), guarded()}
 	rules.Profile.Spec.Members = []v1alpha1.ProfileMember{{User: "ivy", MaxTier: "exploratory"}, {Group: "leads"}}
 	NewWithT(t).Expect(rules.CheckApproval(approvable(), job, "alice", noon).Refused).To(BeEmpty())
 	job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionOwnerChecked, Status: metav1.ConditionFalse}}
@@ -175,7 +176,8 @@ func TestTiersByGroup(t *testing.T) {
 		`{"spec":{"owner":"alice","tier":"main-traffic"}}`:                          "",
 	} {
 		t.Run(job, func(t *testing.T) {
-			for _, v := range []*validator{newJobValidator(r, config.Defaults()), newMergeValidator(r, config.Defaults())} {
+			for _, v := range []*validator{newJobValidator(r, config.DefaultConfiguration()), newMergeValidator(r,
+				config.DefaultConfiguration())} {
 				said, req := "", creation(job)
 				req.UserInfo.Groups = []string{"interns", "ml"}
 				if result := v.Handle(t.Context(), req).Result; result != nil {

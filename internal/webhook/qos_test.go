@@ -31,7 +31,8 @@ func TestTierDecidesOnResources(t *testing.T) {
 		"main-traffic, limits":       {tier: "main-traffic", limit: amounts("1", "1Gi")},
 		"a tier that does not exist": {tier: "gold", refused: []string{"is not a tier of the operator's configuration"}},
 		"small-traffic, contradicted": {"small-traffic", amounts("1", "1Gi"), amounts("2", "2Gi"), []string{
-			at + `limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), because tier small-traffic is MemoryGuaranteed` + same,
+			at + `limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), because tier small-traffic is MemoryGuaranteed` +
+				same,
 		}},
 		"main-traffic, contradicted": {"main-traffic", amounts("1", "1Gi"), amounts("2", "1Gi"), []string{
 			at + `limits[cpu]: Invalid value: "2": must equal the request (1), because tier main-traffic is Guaranteed` + same,
@@ -49,9 +50,9 @@ func TestTierDecidesOnResources(t *testing.T) {
 			job := &v1alpha1.ElasticTrainingJob{Spec: v1alpha1.ElasticTrainingJobSpec{Tier: c.tier, Template: template}}
 			merge := mergeSpec()
 			merge.Tier, merge.Template = c.tier, template
-			rules := Rules{Config: config.Defaults()}
+			rules := Rules{Config: config.DefaultConfiguration()}
 			for kind, d := range map[string]Decision{
-				"job": Decide(job, Creation{User: "alice"}, rules), "merge": DecideMerge(merge, Creation{User: "alice"}, rules),
+				"job": DecideCreation(job, Creation{User: "alice"}, rules), "merge": DecideMerge(merge, Creation{User: "alice"}, rules),
 			} {
 				g.Expect(d.Refused).To(HaveLen(len(c.refused)), kind)
 				for i, says := range c.refused {
@@ -67,6 +68,6 @@ func TestDefaultTierOfTheProfileDecidesOnResources(t *testing.T) {
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "trainer"}}
 	of := &v1alpha1.ResourceQuotaProfile{}
 	of.Spec.Tiers = []v1alpha1.ProfileTier{{Name: "main-traffic", Default: true}}
-	d := Decide(job, Creation{User: "alice"}, Rules{Config: config.Defaults(), Profile: of})
+	d := DecideCreation(job, Creation{User: "alice"}, Rules{Config: config.DefaultConfiguration(), Profile: of})
 	NewWithT(t).Expect(d.Refused).To(HaveLen(1))
 }

@@ -127,11 +127,11 @@ func (env *environment) reportUID() string {
 func (env *environment) delivered(uid string) (revisions int, states map[string]ledger.DeliveryState) {
 	states = map[string]ledger.DeliveryState{}
 	env.Expect(env.inLedger(func(l *ledger.Ledger) error {
-		kept, err := l.Reports(env.t.Context(), uid, "")
+		kept, err := l.QueryReports(env.t.Context(), uid, "")
 		if err != nil {
 			return err
 		}
-		mails, err := l.Deliveries(env.t.Context(), uid, env.books.until)
+		mails, err := l.QueryDeliveries(env.t.Context(), uid, env.books.until)
 		for i := range mails {
 			states[mails[i].Address] = mails[i].State
 		}

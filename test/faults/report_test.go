@@ -119,7 +119,7 @@ func (b *books) record(env *environment) error {
 			Begin: day, End: day.Add(time.Duration(n) * time.Hour), Final: true, Outcome: ledger.Succeeded,
 		})
 	}
-	return errors.Join(l.Record(env.t.Context(), ledger.Entries{Stays: stays}), l.Close())
+	return errors.Join(l.RecordEntries(env.t.Context(), ledger.Entries{Stays: stays}), l.Close())
 }
 
 // beside names an object of the environment's in the operator's own namespace.
@@ -243,7 +243,7 @@ func (env *environment) inLedger(look func(*ledger.Ledger) error) error {
 // firstRevision is a file of it.
 func (env *environment) firstRevision() (content string) {
 	env.Expect(env.inLedger(func(l *ledger.Ledger) error {
-		all, err := l.Reports(env.t.Context(), "", env.team("weekly"))
+		all, err := l.QueryReports(env.t.Context(), "", env.team("weekly"))
 		if err != nil {
 			return err
 		}
@@ -279,11 +279,11 @@ func (env *environment) describeReports(b *strings.Builder) error {
 	fmt.Fprintf(&text, "CostReport %s:\n%sConfigMap %s: %s\nmails: %v\n", report.Name, lines, env.summaryName(), summary,
 		env.books.post.Got())
 	err = env.inLedger(func(l *ledger.Ledger) error {
-		kept, err := l.Reports(env.t.Context(), string(report.UID), "")
+		kept, err := l.QueryReports(env.t.Context(), string(report.UID), "")
 		for i := range kept {
 			fmt.Fprintf(&text, "kept: revision %d of %s: %s\n", kept[i].Revision, kept[i].Name, kept[i].Summary)
 		}
-		mails, errs := l.Deliveries(env.t.Context(), string(report.UID), env.books.until)
+		mails, errs := l.QueryDeliveries(env.t.Context(), string(report.UID), env.books.until)
 		for i := range mails {
 			m := &mails[i]
 			fmt.Fprintf(&text, "%s for %s to %s: %s after %d tries %s\n", m.Kind, m.User, m.Address, m.State, m.Tries, m.Error)

@@ -358,7 +358,7 @@ func bind(s *testutil.Scenario, user, kind, role string) {
 // trusted are the authorities that the webhook configurations hold.
 func trusted(ctx context.Context, c client.Client) ([]string, error) {
 	var all []string
-	for _, o := range webhook.Configurations() {
+	for _, o := range webhook.WebhookConfigurations() {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return nil, err
 		}

@@ -64,7 +64,7 @@ func newProcess(ctx context.Context, c client.Client, dir string) *process {
 		p.options.Env = append(p.options.Env, v.Name+"="+v.Value)
 	}
 
-	certificates := folders[config.Defaults().Webhooks.Certificates.Directory]
+	certificates := folders[config.DefaultConfiguration().Webhooks.Certificates.Directory]
 	Expect(certificates).NotTo(BeEmpty(), "OLM's certificate is mounted where the operator looks for it")
 	probes, err := testutil.FreeAddress(ctx)
 	Expect(err).NotTo(HaveOccurred(), "there is a port for probes")

@@ -20,7 +20,7 @@ func TestBothPairsAreConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := map[string]string{"volcano-scheduler.conf": conf}
-		if found := gang.Obstacles(data); len(found) > 0 {
+		if found := gang.ListObstacles(data); len(found) > 0 {
 			t.Errorf("%s: %v", pair.Name, found)
 		}
 		if got, want := gang.EvictsForGangs(data), pair == ByGang; got != want {

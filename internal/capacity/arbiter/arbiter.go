@@ -87,8 +87,8 @@ func New(
 	}
 }
 
-// Verdict is the current verdict about a training; zero if there is none.
-func (a *Arbiter) Verdict(job types.NamespacedName) capacity.Verdict {
+// VerdictFor is the current verdict about a training; zero if there is none.
+func (a *Arbiter) VerdictFor(job types.NamespacedName) capacity.Verdict {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.jobs.verdicts[job]
@@ -101,25 +101,25 @@ func (a *Arbiter) MergeVerdict(job types.NamespacedName) capacity.Verdict {
 	return a.merges.verdicts[job]
 }
 
-// Claims returns whether the gang of a training is placed, or waits for room and can be served. judged is false for a training
-// that was not evaluated yet.
-func (a *Arbiter) Claims(job types.NamespacedName) (claims, judged bool) {
+// IsClaiming returns whether the gang of a training is placed, or waits for room and can be served. judged is false for a
+// training that was not evaluated yet.
+func (a *Arbiter) IsClaiming(job types.NamespacedName) (claims, judged bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	claims, judged = a.claims[job]
 	return claims, judged
 }
 
-// Changed tells the arbiter that something it reads has changed.
-func (a *Arbiter) Changed() {
+// NoteChange tells the arbiter that something it reads has changed.
+func (a *Arbiter) NoteChange() {
 	select {
 	case a.changed <- struct{}{}:
 	default: // An evaluation is due already.
 	}
 }
 
-// Woken yields the ElasticTrainingJobs whose verdict changed.
-func (a *Arbiter) Woken() <-chan event.GenericEvent { return a.wake }
+// WakeEvents yields the ElasticTrainingJobs whose verdict changed.
+func (a *Arbiter) WakeEvents() <-chan event.GenericEvent { return a.wake }
 
 // WokenMerges yields the MergeJobs whose verdict changed. From the first call on the caller must read the channel, because the
 // arbiter blocks on it. Before the first call nothing is sent.
@@ -243,10 +243,10 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		// Which gangs claim room is settled for all queues first: a preempted job may resume, and surplus may grow, only in room that
 		// no gang of any queue claims.
 		for _, queue := range slices.Sorted(maps.Keys(in.dockets)) {
-			review := model.Review(*in.dockets[queue], now)
-			reviews, claiming = append(reviews, review), append(claiming, review.Claiming()...)
+			review := model.ReviewClaims(*in.dockets[queue], now)
+			reviews, claiming = append(reviews, review), append(claiming, review.ClaimingGangs()...)
 		}
-		if g := model.Resume(in.preempted, claiming); g != nil {
+		if g := model.ChooseResumed(in.preempted, claiming); g != nil {
 			jobs[g.Job] = capacity.Verdict{Resume: true, Model: g.Model}
 			claiming = append(claiming, g)
 		}
@@ -255,24 +255,24 @@ func (a *Arbiter) judge(in *inputs, now time.Time) (jobs, merges verdicts, again
 		}
 		for _, review := range reviews {
 			judged, standing, next := review.Decide()
-			promises[review.Queue()] = standing.Without(in.served)
+			promises[review.Queue()] = standing.WithoutPlaced(in.served)
 			for job, v := range judged {
 				jobs[job] = mergeVerdicts(jobs[job], v)
 			}
-			again = kube.Sooner(again, next)
+			again = kube.SoonerOf(again, next)
 		}
 		leave, next := in.fairly(model)
 		for job, v := range leave {
 			jobs[job] = mergeVerdicts(jobs[job], v)
 		}
-		again = kube.Sooner(again, next)
+		again = kube.SoonerOf(again, next)
 		in.askForReserved(model, jobs)
 		merges = splitMerges(in, model, jobs)
 	}
 	// In a queue in which no gang waits now, ended claims keep counting: a gang that comes back must not escape its pause.
 	for queue, before := range a.promises {
 		if _, judged := promises[queue]; !judged {
-			if remain := before.Remaining(now).Without(in.served); len(remain.Ended) > 0 {
+			if remain := before.RemainingAt(now).WithoutPlaced(in.served); len(remain.Ended) > 0 {
 				promises[queue] = remain
 			}
 		}

@@ -102,7 +102,7 @@ func (s *fixture) jobIn(queue, name string, maximum, bound int32) *v1alpha1.Elas
 func (s *fixture) bind(j *v1alpha1.ElasticTrainingJob, bound int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: "default"}
 	for i := range bound {
-		pod := b.Pod(i)
+		pod := b.NewPod(i)
 		pod.UID = types.UID(pod.Name)
 		pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodRunning
 		s.objects = append(s.objects, pod)
@@ -130,10 +130,10 @@ func (s *fixture) wait() {
 		}
 		b := trainingpod.Blueprint{
 			Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue,
-			Accelerators: config.Defaults().Accelerators,
+			Accelerators: config.DefaultConfiguration().Accelerators,
 		}
 		for i := range j.Status.Attempt.MinReplicas {
-			if pod := b.Pod(i); !there[pod.Name] {
+			if pod := b.NewPod(i); !there[pod.Name] {
 				pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(since)
 				s.waits = append(s.waits, pod)
 			}
@@ -149,12 +149,12 @@ func (s *fixture) arbiter() *Arbiter {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, gang.AddToScheme} {
 		NewWithT(s.t).Expect(add(scheme)).To(Succeed())
 	}
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	cfg.Sharing = s.sharing
 	a := New(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), cfg,
 		func() bool { return s.served }, s.spend, logr.Discard())
 	go func() {
-		for range a.Woken() { //nolint:revive // nobody is there to wake
+		for range a.WakeEvents() { //nolint:revive // nobody is there to wake
 		}
 	}()
 	return a
@@ -177,12 +177,12 @@ func TestWhoWaitsAndWhoHoldsSurplus(t *testing.T) {
 	again, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(50 * time.Second))
-	v := a.Verdict(key("ranker"))
+	v := a.VerdictFor(key("ranker"))
 	g.Expect(v.Place).To(Equal(int32(1)))
 	g.Expect(v.Answer.Largest).To(Equal(int32(1)))
 	g.Expect(v.Holders).To(HaveLen(1))
 	g.Expect(v.Holders[0].Workers).To(Equal(int32(5)))
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "the gang has not starved")
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty(), "the gang has not starved")
 }
 
 func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
@@ -202,7 +202,7 @@ func TestCordonedNodeIsForThoseWhoTolerateIt(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("ranker")).Answer.Largest).To(Equal(c.largest))
+			g.Expect(a.VerdictFor(key("ranker")).Answer.Largest).To(Equal(c.largest))
 		})
 	}
 }
@@ -223,7 +223,7 @@ func TestLabelsMakeNobodySurplus(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-5"), types.UID("ctr-worker-4")),
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-5"), types.UID("ctr-worker-4")),
 		"who carries the labels of surplus is none by that")
 }
 
@@ -244,11 +244,11 @@ func TestSurplusThatMayStayIsNotTaken(t *testing.T) {
 	a.config.Tiers[0].MaxMinSurplusRunSeconds = 600
 	again, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty())
 	g.Expect(again).To(Equal(time.Minute), "its tier allows it ten minutes of the day that it asks for")
 	_, err = a.evaluate(t.Context(), now.Add(again))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(HaveLen(2))
 }
 
 func TestStarvedGangMakesSurplusLeave(t *testing.T) {
@@ -271,7 +271,7 @@ func TestStarvedGangMakesSurplusLeave(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal(c.leave))
+			g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(Equal(c.leave))
 		})
 	}
 }
@@ -285,7 +285,7 @@ func TestOnlyChangedVerdictsWakeJobs(t *testing.T) {
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(a.jobs.replace(a.jobs.verdicts, now)).To(BeEmpty())
-	figures := verdicts{key("ranker"): a.Verdict(key("ranker")), key("ctr"): a.Verdict(key("ctr"))}
+	figures := verdicts{key("ranker"): a.VerdictFor(key("ranker")), key("ctr"): a.VerdictFor(key("ctr"))}
 	more := figures[key("ranker")]
 	more.Waiting++
 	figures[key("ranker")] = more
@@ -322,13 +322,13 @@ func TestPlainVolcanoGangsWaitToo(t *testing.T) {
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
 	}}}
-	gang.Member{Group: "vcjob"}.Join(pod)
+	gang.Member{Group: "vcjob"}.JoinGang(pod)
 	s.objects = append(s.objects, foreign, pod)
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-7"}))
-	g.Expect(a.Verdict(key("ctr")).To).To(Equal(key("vcjob")))
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-7"}))
+	g.Expect(a.VerdictFor(key("ctr")).To).To(Equal(key("vcjob")))
 }
 
 func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
@@ -362,7 +362,7 @@ func TestRoomIsForThePreemptedGangThatGoesOnAlready(t *testing.T) {
 			}
 			again, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("speech")).Resume).To(Equal(tc.resumes))
+			g.Expect(a.VerdictFor(key("speech")).Resume).To(Equal(tc.resumes))
 			if !tc.resumes {
 				g.Expect(again).To(BeNumerically("<=", arriving-time.Second), "it is looked at again")
 			}

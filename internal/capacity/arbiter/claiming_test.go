@@ -56,13 +56,13 @@ func TestWhichTrainingsClaimRoom(t *testing.T) {
 			s := newFixture(t)
 			c.change(s, s.claimant())
 			a := s.arbiter()
-			claims, judged := a.Claims(key("gang"))
+			claims, judged := a.IsClaiming(key("gang"))
 			g.Expect([]bool{claims, judged}).To(Equal([]bool{false, false}), "it was not looked at yet")
 			for _, at := range []time.Duration{0, c.after} {
 				_, err := a.evaluate(t.Context(), now.Add(at))
 				g.Expect(err).NotTo(HaveOccurred())
 			}
-			claims, judged = a.Claims(key("gang"))
+			claims, judged = a.IsClaiming(key("gang"))
 			g.Expect([]bool{claims, judged}).To(Equal([]bool{c.claims, true}))
 		})
 	}

@@ -108,7 +108,7 @@ func (c *collector) collectClaims() {
 		}
 	}
 	for queue, promises := range c.arbiter.promises {
-		if promises.Made() {
+		if promises.AnyMade() {
 			c.docket(queue) // Others left for a gang there that may not wait any more: Review must end its claim.
 		}
 	}
@@ -186,7 +186,7 @@ func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 	for _, d := range in.dockets {
 		for _, g := range d.Waiting {
 			if v, told := judged[g.Job]; told && in.jobs[g.Job] && in.reserved[g.Job.Name] {
-				v.Never = model.Ceiling(g)
+				v.Never = model.CeilingFor(g)
 				judged[g.Job] = v
 			}
 		}
@@ -219,7 +219,7 @@ func (c *collector) submit(ask *capacity.Gang, s *capacity.Standing) {
 			s.Began = idle
 		}
 	}
-	if none := s.Claim(ask); none != "" {
+	if none := s.CompleteClaim(ask); none != "" {
 		c.idle[ask.Job] = c.now
 		return
 	}
@@ -304,7 +304,7 @@ func (c *collector) isArriving(job *v1alpha1.ElasticTrainingJob) bool {
 	}
 	left := since.Add(arriving).Sub(c.now)
 	if left > 0 {
-		c.in.again = kube.Sooner(c.in.again, left)
+		c.in.again = kube.SoonerOf(c.in.again, left)
 	}
 	return left > 0
 }

@@ -114,14 +114,14 @@ func TestWhoClaimsRoom(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			waits := a.Verdict(key("gang")).Waiting > 0
+			waits := a.VerdictFor(key("gang")).Waiting > 0
 			g.Expect(waits).To(Equal(c.waits))
 			if c.served {
-				g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
+				g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
 				return
 			}
-			g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "no worker leaves for it")
-			g.Expect(a.Verdict(key("ctr")).Preempt).To(BeNil(), "and no training stops for it")
+			g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty(), "no worker leaves for it")
+			g.Expect(a.VerdictFor(key("ctr")).Preempt).To(BeNil(), "and no training stops for it")
 		})
 	}
 }
@@ -160,9 +160,9 @@ func TestRuntimeClassChoosesNodesToo(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("gang")).Waiting).To(Equal(int32(1)))
-	g.Expect(a.Verdict(key("gang")).Answer.Nodes).To(BeZero(), "no node has the label that the class asks for")
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+	g.Expect(a.VerdictFor(key("gang")).Waiting).To(Equal(int32(1)))
+	g.Expect(a.VerdictFor(key("gang")).Answer.Nodes).To(BeZero(), "no node has the label that the class asks for")
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty())
 }
 
 func TestGangsOfTwoShapesAreSummed(t *testing.T) {
@@ -182,7 +182,7 @@ func TestGangsOfTwoShapesAreSummed(t *testing.T) {
 				Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests},
 			}}},
 		}
-		gang.Member{Group: "mpi"}.Join(member)
+		gang.Member{Group: "mpi"}.JoinGang(member)
 		s.objects = append(s.objects, member)
 	}
 	node, _ := s.objects[0].(*corev1.Node)
@@ -191,7 +191,7 @@ func TestGangsOfTwoShapesAreSummed(t *testing.T) {
 		a := s.arbiter()
 		_, err := a.evaluate(t.Context(), now)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
+		g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-7"), types.UID("ctr-worker-6")))
 	}
 }
 
@@ -215,11 +215,11 @@ func TestClaimBeginsWhenGatesAreLifted(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 59 * time.Second} {
 		_, err = a.evaluate(t.Context(), now.Add(after))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty(), "it waits since now, and not since its pods were created")
+		g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty(), "it waits since now, and not since its pods were created")
 	}
 	_, err = a.evaluate(t.Context(), now.Add(time.Minute))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(HaveLen(2))
 }
 
 func TestPodsOfLongGraceAreNotWaitedFor(t *testing.T) {
@@ -232,8 +232,8 @@ func TestPodsOfLongGraceAreNotWaitedFor(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("gang")).Answer.Leaving).To(BeNil())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-5"), types.UID("ctr-worker-4")))
+	g.Expect(a.VerdictFor(key("gang")).Answer.Leaving).To(BeNil())
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(ConsistOf(types.UID("ctr-worker-5"), types.UID("ctr-worker-4")))
 }
 
 func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
@@ -249,17 +249,17 @@ func TestStoppedJobGoesOnOnceTheClaimForItHasEnded(t *testing.T) {
 	for _, after := range []time.Duration{0, 59 * time.Second} {
 		_, err := a.evaluate(t.Context(), now.Add(after))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(a.Verdict(key("stopped")).Resume).To(BeFalse())
+		g.Expect(a.VerdictFor(key("stopped")).Resume).To(BeFalse())
 	}
 	again, err := a.evaluate(t.Context(), now.Add(time.Minute))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).NotTo(BeZero())
-	g.Expect(a.Verdict(key("stopped")).Resume).To(BeTrue())
-	g.Expect(a.Verdict(key("gang"))).To(And(HaveField("Overdue", true), HaveField("Waiting", int32(1))))
+	g.Expect(a.VerdictFor(key("stopped")).Resume).To(BeTrue())
+	g.Expect(a.VerdictFor(key("gang"))).To(And(HaveField("Overdue", true), HaveField("Waiting", int32(1))))
 	_, err = a.evaluate(t.Context(), now.Add(30*24*time.Hour))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("stopped")).Resume).To(BeTrue(), "nothing about the gang has changed")
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+	g.Expect(a.VerdictFor(key("stopped")).Resume).To(BeTrue(), "nothing about the gang has changed")
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty())
 }
 
 // Each pod would be compared with all kinds before it.
@@ -279,6 +279,6 @@ func TestKindsOfPodsAreBounded(t *testing.T) {
 	g.Expect(waiting).To(HaveLen(5000))
 	g.Expect(kinds).To(HaveLen(capacity.MostShapes + 1))
 	gang := &capacity.Gang{}
-	g.Expect((&capacity.Standing{MinMember: 5000, Waiting: waiting}).Claim(gang)).To(BeEmpty())
+	g.Expect((&capacity.Standing{MinMember: 5000, Waiting: waiting}).CompleteClaim(gang)).To(BeEmpty())
 	g.Expect(gang.Shape.Unmodelled).To(Equal(capacity.ManyShapes))
 }

@@ -240,9 +240,9 @@ func (c *collector) boundPod(p *corev1.Pod, queue string) capacity.Pod {
 		end := p.DeletionTimestamp.Sub(c.now) // The API server has added the grace period to it.
 		switch {
 		case end > capacity.LongestLeave && !soonGone(p):
-			c.in.again = kube.Sooner(c.in.again, end-capacity.LongestLeave)
+			c.in.again = kube.SoonerOf(c.in.again, end-capacity.LongestLeave)
 		case end+overdue > 0:
-			c.in.again = kube.Sooner(c.in.again, end+overdue)
+			c.in.again = kube.SoonerOf(c.in.again, end+overdue)
 			pod.Leaving, pod.Surplus = true, c.surplusOf(p)
 			pod.Job, _, _ = c.workerOf(p)
 		} // A pod that should be gone by now just holds its place, and nothing is expected of it.
@@ -313,7 +313,7 @@ func (c *collector) mayStay(p *corev1.Pod, job types.NamespacedName) bool {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
 			if left := condition.LastTransitionTime.Add(stay).Sub(c.now); left > 0 {
-				c.in.again = kube.Sooner(c.in.again, left)
+				c.in.again = kube.SoonerOf(c.in.again, left)
 				return true
 			}
 		}

@@ -33,7 +33,7 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 			continue // A gang that waits in the queue comes before its surplus.
 		}
 		if left := p.CreationTimestamp.Add(fairAfter).Sub(c.now); left > 0 {
-			again = kube.Sooner(again, left)
+			again = kube.SoonerOf(again, left)
 			continue
 		}
 		if since, is := asked[p.UID]; is {
@@ -50,7 +50,7 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 	if len(claims) == 0 {
 		return nil, again
 	}
-	leave, served := model.Fair(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
+	leave, served := model.ShareFairly(claims, func(claim *capacity.Gang, job types.NamespacedName) bool {
 		j := c.jobs[job]
 		if j == nil || j.Status.Queue == claim.Queue || !c.in.fair[j.Status.Queue] ||
 			j.Spec.Elasticity.ShrinkBy == v1alpha1.ShrinkByScheduler {
@@ -58,7 +58,7 @@ func (c *collector) shareFairly(model *capacity.Model) (leave verdicts, again ti
 		}
 		left := c.cooldownLeft(j)
 		if left > 0 {
-			again = kube.Sooner(again, left)
+			again = kube.SoonerOf(again, left)
 		}
 		return left <= 0
 	})

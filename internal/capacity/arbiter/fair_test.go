@@ -56,7 +56,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 				share := gang.Share{
 					Name: team, Deserved: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}, Reclaimable: true,
 				}
-				s.objects = append(s.objects, share.Queue(), &v1alpha1.ResourceQuotaProfile{
+				s.objects = append(s.objects, share.NewQueue(), &v1alpha1.ResourceQuotaProfile{
 					ObjectMeta: metav1.ObjectMeta{Name: team},
 					Status:     v1alpha1.ResourceQuotaProfileStatus{Queue: team},
 				})
@@ -69,7 +69,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			v := a.Verdict(key("holder"))
+			v := a.VerdictFor(key("holder"))
 			g.Expect(v.GiveUp).To(HaveLen(c.leave))
 			if c.leave > 0 {
 				g.Expect(v.GiveUp).To(ConsistOf(types.UID("holder-worker-5"), types.UID("holder-worker-4")))
@@ -82,7 +82,7 @@ func TestSurplusOfOneTeamLeavesForThatOfAnother(t *testing.T) {
 // pend adds a surplus worker that has waited for a minute.
 func (s *fixture) pend(j *v1alpha1.ElasticTrainingJob, i int32) {
 	b := trainingpod.Blueprint{Job: j, Attempt: j.Status.Attempt, Tier: config.DefaultTiers()[0], Queue: j.Status.Queue}
-	pod := b.Pod(i)
+	pod := b.NewPod(i)
 	pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(now.Add(-time.Minute))
 	s.objects = append(s.objects, pod)
 }

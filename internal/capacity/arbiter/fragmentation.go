@@ -14,10 +14,10 @@ import (
 // mixAge is how long after its creation an ended job still counts in the mix.
 const mixAge = 7 * 24 * time.Hour
 
-// Fragmentation measures how much of all accelerators is free now, and how much of that the gangs of present jobs and merges
-// could not use: of those that have not ended or were created within a week. It may be called concurrently, once Volcano's
-// kinds are served.
-func (a *Arbiter) Fragmentation(ctx context.Context) (capacity.Fragmentation, error) {
+// MeasureFragmentation measures how much of all accelerators is free now, and how much of that the gangs of present jobs and
+// merges could not use: of those that have not ended or were created within a week. It may be called concurrently, once
+// Volcano's kinds are served.
+func (a *Arbiter) MeasureFragmentation(ctx context.Context) (capacity.Fragmentation, error) {
 	c, _, _, err := a.readCaches(ctx, a.now())
 	if err != nil {
 		return capacity.Fragmentation{}, err

@@ -19,7 +19,7 @@ func TestRoomForTheGangsThatThereAre(t *testing.T) {
 		t.Helper()
 		a := s.arbiter()
 		a.now = func() time.Time { return now }
-		room, err := a.Fragmentation(t.Context())
+		room, err := a.MeasureFragmentation(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		return room
 	}

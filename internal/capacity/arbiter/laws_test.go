@@ -94,7 +94,7 @@ func (l *laws) judge(w *simulator) {
 	}
 	l.promised = promised
 	for _, t := range w.trainings {
-		v := w.arbiter.Verdict(client.ObjectKeyFromObject(t.job))
+		v := w.arbiter.VerdictFor(client.ObjectKeyFromObject(t.job))
 		if len(v.GiveUp) > 0 || v.Preempt != nil {
 			w.tell("    %s: gives up %v to %s, stops for %v", t.job.Name, v.GiveUp, v.To, v.Preempt)
 		}
@@ -195,14 +195,14 @@ func (w *simulator) queueOf(group string) *queue { return w.queue(w.membership(g
 func (w *simulator) othersFirst(key types.NamespacedName) bool {
 	for _, o := range w.groups {
 		other := client.ObjectKeyFromObject(o)
-		v := w.arbiter.Verdict(other)
+		v := w.arbiter.VerdictFor(other)
 		if other != key && v.Waiting > 0 && !v.Overdue && w.queueOf(o.GetName()) == w.queueOf(key.Name) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(w.trainings, func(t *trainee) bool { // Room is kept for one whose attempt has just begun.
 		return t.job.Name != key.Name && w.group(t.job.Name) < 0 &&
-			w.arbiter.Verdict(client.ObjectKeyFromObject(t.job)).Waiting > 0
+			w.arbiter.VerdictFor(client.ObjectKeyFromObject(t.job)).Waiting > 0
 	})
 }
 
@@ -290,7 +290,7 @@ func gaveWay(st *v1alpha1.ElasticTrainingJobStatus, gang string) bool {
 // saysNotPlaced tells whether a training says that it was not placed in time, or need not any more.
 func (w *simulator) saysNotPlaced(t *trainee) bool {
 	scheduled := meta.FindStatusCondition(t.job.Status.Conditions, v1alpha1.ConditionScheduled)
-	return !w.arbiter.Verdict(client.ObjectKeyFromObject(t.job)).Overdue ||
+	return !w.arbiter.VerdictFor(client.ObjectKeyFromObject(t.job)).Overdue ||
 		scheduled != nil && scheduled.Reason == v1alpha1.ReasonNotPlaced
 }
 
@@ -306,10 +306,10 @@ func (l *laws) rest(w *simulator, quiet time.Duration) {
 		switch {
 		case len(pods) == 0 || h == nil || w.queueOf(key.Name).shut:
 			continue
-		case h.hidden && w.arbiter.Verdict(key).Overdue:
+		case h.hidden && w.arbiter.VerdictFor(key).Overdue:
 			l.saysWhy(w, key.Name)
 			continue
-		case h.lifted && w.arbiter.Verdict(key).Overdue:
+		case h.lifted && w.arbiter.VerdictFor(key).Overdue:
 			continue
 		}
 		if _, ever := w.seats(pods, w.queueOf(o.GetName()), func(*corev1.Pod) bool { return true }); ever {
@@ -346,7 +346,7 @@ func (w *simulator) retries() bool {
 // saysWhy: a training that is not placed though it has room says so.
 func (l *laws) saysWhy(w *simulator, name string) {
 	for _, t := range w.trainings {
-		if key := client.ObjectKeyFromObject(t.job); t.job.Name == name && w.arbiter.Verdict(key).Overdue && !w.saysNotPlaced(t) {
+		if key := client.ObjectKeyFromObject(t.job); t.job.Name == name && w.arbiter.VerdictFor(key).Overdue && !w.saysNotPlaced(t) {
 			l.broke("the claim of %s has ended, and it says %s", key, t.job.Status.Reason)
 		}
 	}
@@ -362,7 +362,7 @@ func (l *laws) served(w *simulator, name string, pods []*corev1.Pod) {
 		if t.job.Name != name {
 			continue
 		}
-		tier, _ := w.config.Tiers.Find(t.job.Spec.Tier)
+		tier, _ := w.config.Tiers.FindTier(t.job.Spec.Tier)
 		if _, fits := w.seats(pods, queue, func(p *corev1.Pod) bool {
 			of := w.trainingOf(p)
 			return w.surplusOf(queue.name)(p) || of != nil && of.queue == queue.name && slices.Contains(tier.Preempts, of.job.Spec.Tier) &&

@@ -23,7 +23,7 @@ func (s *fixture) stranger(name string) *corev1.Pod {
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
 	}}}
-	gang.Member{Group: "gone"}.Join(pod)
+	gang.Member{Group: "gone"}.JoinGang(pod)
 	s.objects = append(s.objects, pod)
 	return pod
 }
@@ -70,8 +70,8 @@ func TestRoomThatIsOnItsWayIsWaitedFor(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
-			answer := a.Verdict(key("ranker")).Answer
+			g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty())
+			answer := a.VerdictFor(key("ranker")).Answer
 			g.Expect(answer.Fits).To(BeFalse())
 			g.Expect(answer.Leaving).To(Equal(capacity.Amounts{"nvidia.com/gpu": 2}))
 		})
@@ -91,12 +91,12 @@ func TestPodsThatDoNotGoAreNotWaitedFor(t *testing.T) {
 	g.Expect(again).To(Equal(figuresInterval))
 	again, err = a.evaluate(t.Context(), now.Add(figuresInterval))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(BeEmpty())
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(BeEmpty())
 	g.Expect(again).To(Equal(30*time.Second), "a minute after their grace period")
 	_, err = a.evaluate(t.Context(), now.Add(figuresInterval+again))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ranker")).Answer.Leaving).To(BeNil())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-5", "ctr-worker-4"}))
+	g.Expect(a.VerdictFor(key("ranker")).Answer.Leaving).To(BeNil())
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-5", "ctr-worker-4"}))
 }
 
 func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
@@ -108,7 +108,7 @@ func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	first := a.Verdict(key("ctr")).To
+	first := a.VerdictFor(key("ctr")).To
 	for _, p := range s.ofJob("ctr")[6:] {
 		terminates(p)
 	}
@@ -117,13 +117,13 @@ func TestVictimThatDoesNotGoIsGivenUp(t *testing.T) {
 	a.promises = promises
 	_, err = a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).To).To(Equal(first), "the victims are leaving")
+	g.Expect(a.VerdictFor(key("ctr")).To).To(Equal(first), "the victims are leaving")
 	for _, after := range []time.Duration{2 * time.Minute, 3 * time.Minute} {
 		_, err = a.evaluate(t.Context(), now.Add(after))
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	g.Expect(a.Verdict(key("ctr")).To).NotTo(Equal(first), "they do not go, and others are served")
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+	g.Expect(a.VerdictFor(key("ctr")).To).NotTo(Equal(first), "they do not go, and others are served")
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(HaveLen(2))
 }
 
 func TestPodsThatTerminateAreInNoBooks(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRoomIsCountedOnByTheGraceOfWhoLeaves(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("ranker")).Answer.Leaving).To(Equal(c.leaving))
+			g.Expect(a.VerdictFor(key("ranker")).Answer.Leaving).To(Equal(c.leaving))
 		})
 	}
 }
@@ -179,7 +179,7 @@ func TestClaimIsKeptOfAGangThatEndsAsSoonAsItIsPlaced(t *testing.T) {
 			a := s.arbiter()
 			_, err := a.evaluate(t.Context(), now)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("ctr")).GiveUp).To(HaveLen(2))
+			g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(HaveLen(2))
 			for _, waits := range s.waits {
 				if bound := waits.DeepCopyObject().(*corev1.Pod); placed {
 					bound.Spec.NodeName = "n"
@@ -191,7 +191,7 @@ func TestClaimIsKeptOfAGangThatEndsAsSoonAsItIsPlaced(t *testing.T) {
 			a.reader = without.arbiter().reader
 			_, err = a.evaluate(t.Context(), now.Add(interval))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(a.Verdict(key("ctr")).InVain).To(HaveLen(map[bool]int{true: 0, false: 1}[placed]))
+			g.Expect(a.VerdictFor(key("ctr")).InVain).To(HaveLen(map[bool]int{true: 0, false: 1}[placed]))
 		})
 	}
 }

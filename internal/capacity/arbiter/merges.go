@@ -102,7 +102,7 @@ func splitMerges(in *inputs, model *capacity.Model, judged verdicts) verdicts {
 		}
 	}
 	for _, g := range in.ceilings {
-		if never := model.Ceiling(g); never != nil {
+		if never := model.CeilingFor(g); never != nil {
 			v := merges[g.Job]
 			v.Never = never
 			merges[g.Job] = v

@@ -54,7 +54,7 @@ func (s *fixture) asks(j *v1alpha1.MergeJob) mergepod.Blueprint {
 
 // pod adds a pod of a merge, on that node; empty for one that waits.
 func (s *fixture) pod(b mergepod.Blueprint, i int32, node string) {
-	p := b.Pod(i)
+	p := b.NewPod(i)
 	p.UID, p.Spec.Priority = types.UID(p.Name), &b.Tier.Priority
 	if p.Spec.NodeName, p.Status.Phase = node, corev1.PodPending; node != "" {
 		p.Status.Phase = corev1.PodRunning
@@ -112,7 +112,7 @@ func TestMergeThatCouldNeverFit(t *testing.T) {
 			c.edit(s.merge("ctr", 9))
 			a := s.evaluated()
 			g.Expect(a.MergeVerdict(key("ctr")).Never).To(Equal(c.want))
-			g.Expect(a.Verdict(key("ctr")).Never).To(BeNil(), "the training of that name is another job")
+			g.Expect(a.VerdictFor(key("ctr")).Never).To(BeNil(), "the training of that name is another job")
 		})
 	}
 }
@@ -131,9 +131,9 @@ func TestHeadOfTheLineIsJudgedByItsGang(t *testing.T) {
 	g.Expect(v.Answer.Short).To(Equal(capacity.Amounts{"nvidia.com/gpu": 1}))
 	g.Expect(v.Holders).To(Equal([]capacity.Holder{{Job: key("ctr"), Workers: 5}}))
 	g.Expect(v.Never).To(BeNil())
-	g.Expect(a.Verdict(key("ctr-merge"))).To(BeZero(), "a training of that name has none")
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-6"}), "it has starved")
-	g.Expect(a.Verdict(key("ctr")).To).To(Equal(key("ctr-merge")))
+	g.Expect(a.VerdictFor(key("ctr-merge"))).To(BeZero(), "a training of that name has none")
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-6"}), "it has starved")
+	g.Expect(a.VerdictFor(key("ctr")).To).To(Equal(key("ctr-merge")))
 }
 
 func TestMergesTakeTheirTurnByTierAndAge(t *testing.T) {
@@ -149,7 +149,7 @@ func TestMergesTakeTheirTurnByTierAndAge(t *testing.T) {
 	}
 	a := s.evaluated()
 	g.Expect(a.MergeVerdict(key("z")).Place).To(Equal(int32(1)))
-	g.Expect(a.Verdict(key("ranker")).Place).To(Equal(int32(2)), "of the tier of the other, and an hour old")
+	g.Expect(a.VerdictFor(key("ranker")).Place).To(Equal(int32(2)), "of the tier of the other, and an hour old")
 	g.Expect(a.MergeVerdict(key("a")).Place).To(Equal(int32(3)))
 }
 
@@ -186,11 +186,12 @@ func TestSurplusOfMergesGivesWayToVolcanoAlone(t *testing.T) {
 			s.pod(b, 5, "")
 			waitingSince(s.job("ranker", 4, 0), now.Add(-time.Hour))
 			a := s.evaluated()
-			v := a.Verdict(key("ranker"))
+			v := a.VerdictFor(key("ranker"))
 			g.Expect(v.Answer.Largest).To(Equal(int32(1)))
 			g.Expect(v.Holders).To(Equal(c.holders))
 			g.Expect(v.From).To(BeEmpty())
-			for _, holder := range []capacity.Verdict{a.Verdict(key("ctr")), a.Verdict(key("ctr-merge")), a.MergeVerdict(key("ctr"))} {
+			for _, holder := range []capacity.Verdict{a.VerdictFor(key("ctr")), a.VerdictFor(key("ctr-merge")),
+				a.MergeVerdict(key("ctr"))} {
 				g.Expect(holder.GiveUp).To(BeEmpty(), "it leaves on Volcano's word")
 			}
 		})

@@ -31,9 +31,9 @@ type offers struct {
 	byQueue map[string][]Offer
 }
 
-// Offers returns, for each queue that exists, how much of each model of accelerator its gangs could have. The answer is up to a
-// minute old; old is its age, zero for a new one. It is not for concurrent use.
-func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[string][]Offer, old time.Duration, err error) {
+// OffersFor returns, for each queue that exists, how much of each model of accelerator its gangs could have. The answer is up
+// to a minute old; old is its age, zero for a new one. It is not for concurrent use.
+func (a *Arbiter) OffersFor(ctx context.Context, queues []string) (byQueue map[string][]Offer, old time.Duration, err error) {
 	now := a.now()
 	known := !slices.ContainsFunc(queues, func(q string) bool {
 		_, is := a.offers.byQueue[q]
@@ -54,7 +54,7 @@ func (a *Arbiter) Offers(ctx context.Context, queues []string) (byQueue map[stri
 		}
 		all := []Offer{}
 		for _, device := range listDevices(c.in.snapshot.Nodes, a.config.Accelerators) {
-			device.Offer = model.Offer(queue, corev1.ResourceName(device.Resource), device.nodeSelector(a.config.Accelerators))
+			device.Offer = model.OfferFor(queue, corev1.ResourceName(device.Resource), device.nodeSelector(a.config.Accelerators))
 			all = append(all, device)
 		}
 		a.offers.byQueue[queue] = all
@@ -71,7 +71,7 @@ func (a *Arbiter) queueExists(ctx context.Context, queue string) bool {
 func listDevices(nodes []capacity.Node, known config.Accelerators) []Offer {
 	there := map[[2]string]bool{}
 	for _, n := range nodes {
-		for _, name := range known.Resources() {
+		for _, name := range known.ResourceNames() {
 			if label, _ := known.ModelLabel(name); n.Allocatable[corev1.ResourceName(name)] > 0 {
 				there[[2]string{name, n.Labels[label]}] = true
 			}

@@ -18,7 +18,7 @@ func TestWhatAQueueThatAppearsCouldHave(t *testing.T) {
 	a.now = func() time.Time { return now }
 	ask := func() map[string][]Offer {
 		t.Helper()
-		offers, _, err := a.Offers(t.Context(), []string{"default"})
+		offers, _, err := a.OffersFor(t.Context(), []string{"default"})
 		g.Expect(err).NotTo(HaveOccurred())
 		return offers
 	}

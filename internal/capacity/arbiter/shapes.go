@@ -65,7 +65,7 @@ func (c *collector) shapesOf(
 
 // shapeOf is the shape of a worker that has yet to be created.
 func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i int32) capacity.Shape {
-	return c.admittedShape(job.Namespace, trainingpod.Spec(job, c.arbiter.config.Accelerators, model, i))
+	return c.admittedShape(job.Namespace, trainingpod.WorkerSpec(job, c.arbiter.config.Accelerators, model, i))
 }
 
 // admittedShape is the shape that a pod will have after admission: its RuntimeClass may select nodes, and adds what the runtime
@@ -73,7 +73,7 @@ func (c *collector) shapeOf(job *v1alpha1.ElasticTrainingJob, model string, i in
 func (c *collector) admittedShape(namespace string, spec *corev1.PodSpec) capacity.Shape {
 	name := ptr.Deref(spec.RuntimeClassName, "")
 	if name == "" {
-		return capacity.ShapeOf(spec, trainingpod.Requests(spec), c.volumesIn(namespace))
+		return capacity.ShapeOf(spec, trainingpod.PodRequests(spec), c.volumesIn(namespace))
 	}
 	class := c.runtimeClasses[name]
 	if class == nil {
@@ -91,5 +91,5 @@ func (c *collector) admittedShape(namespace string, spec *corev1.PodSpec) capaci
 		maps.Copy(merged.NodeSelector, class.Scheduling.NodeSelector)
 		merged.Tolerations = slices.Concat(spec.Tolerations, class.Scheduling.Tolerations)
 	}
-	return capacity.ShapeOf(&merged, trainingpod.Requests(&merged), c.volumesIn(namespace))
+	return capacity.ShapeOf(&merged, trainingpod.PodRequests(&merged), c.volumesIn(namespace))
 }

@@ -29,7 +29,7 @@ func (s *fixture) judge() capacity.Verdict {
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
 	NewWithT(s.t).Expect(err).NotTo(HaveOccurred())
-	return a.Verdict(key("ctr"))
+	return a.VerdictFor(key("ctr"))
 }
 
 func TestModelOnWhichTheCoreFits(t *testing.T) {

@@ -118,7 +118,8 @@ func (h *hindrance) String() string {
 
 func newSimulator(tell func(string, ...any)) *simulator {
 	w := &simulator{
-		now: now, patience: time.Second, config: config.Defaults(), pacer: kube.NewPacer(), hindered: map[string]*hindrance{},
+		now: now, patience: time.Second, config: config.DefaultConfiguration(), pacer: kube.NewPacer(),
+		hindered: map[string]*hindrance{},
 		placedAt: map[string]time.Time{}, laws: newLaws(), tell: tell,
 		queues: []*queue{{name: "default"}, {name: "other"}},
 	}
@@ -292,7 +293,7 @@ func (w *simulator) addForeign(queue string, launcher int64, workers int, each i
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ads", Name: fmt.Sprintf("%s-%d", name, i)}}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: requests(asks)}}
-		gang.Member{Group: name, Index: int32(i)}.Join(pod)
+		gang.Member{Group: name, Index: int32(i)}.JoinGang(pod)
 		pod.Spec.Priority = ptr.To(priority)
 		w.admit(pod)
 	}
@@ -330,7 +331,7 @@ func (w *simulator) gone(pod *corev1.Pod) {
 	w.changes++
 	if t := w.trainingOf(pod); t != nil {
 		worker, _ := jobstate.WorkerOf(pod)
-		t.departures = append(t.departures, worker.Departed(worker.Succeeded()))
+		t.departures = append(t.departures, worker.AsDeparture(worker.HasSucceeded()))
 	}
 }
 
@@ -373,7 +374,7 @@ func (w *simulator) remove(name string) {
 func (w *simulator) reconcile(t *trainee) {
 	key := client.ObjectKeyFromObject(t.job)
 	o := jobstate.Observed{
-		Job: t.job, Config: w.config, Verdict: w.arbiter.Verdict(key), Service: t.service, Departures: slices.Clone(t.departures),
+		Job: t.job, Config: w.config, Verdict: w.arbiter.VerdictFor(key), Service: t.service, Departures: slices.Clone(t.departures),
 		Queue: jobstate.Queue{Name: t.queue, State: w.queue(t.queue).state()}, SchedulerObstacles: []string{"it is not asked to"},
 	}
 	for _, p := range w.pods {
@@ -389,7 +390,7 @@ func (w *simulator) reconcile(t *trainee) {
 	d := training.Plan(o, w.now)
 	wanted := d.Status
 	if p := w.apply(t, &d); p != nil {
-		wanted = training.Explain(o, w.now, d,
+		wanted = training.ExplainObstacle(o, w.now, d,
 			jobstate.Obstacle{Reason: p.Reason, Message: p.Message, Stalled: p.Class == kube.Terminal})
 	}
 	if d.RequeueAfter > 0 {
@@ -402,17 +403,17 @@ func (w *simulator) write(t *trainee, o *jobstate.Observed, wanted *v1alpha1.Ela
 	key := client.ObjectKeyFromObject(t.job)
 	pace := training.PaceOf(&t.job.Status, wanted)
 	if pace == statuspace.Never {
-		w.pacer.Agrees(key)
+		w.pacer.NoteAgreement(key)
 	} else {
-		noticed, written := w.pacer.Differs(key, pace, w.now)
-		if wait := pace.Wait(noticed, written, w.now); wait > 0 {
+		noticed, written := w.pacer.NoteDifference(key, pace, w.now)
+		if wait := pace.TimeToWait(noticed, written, w.now); wait > 0 {
 			w.wakeAt(w.now.Add(wait))
 			return
 		}
 		job := t.job.DeepCopy()
 		wanted.DeepCopyInto(&job.Status)
 		t.job = job
-		w.pacer.Wrote(key, w.now)
+		w.pacer.NoteWrite(key, w.now)
 		w.changes++
 	}
 	t.departures = slices.DeleteFunc(t.departures, func(d podstate.Departure) bool {
@@ -452,7 +453,7 @@ func (w *simulator) apply(t *trainee, d *training.Decision) *kube.Problem {
 		w.changes++
 	}
 	for _, i := range d.CreateWorkers {
-		pod := d.Blueprint.Pod(i)
+		pod := d.Blueprint.NewPod(i)
 		if w.hindered[t.job.Name].refused {
 			return kube.ProblemOf(apierrors.NewForbidden(corev1.Resource("pods"), pod.Name, errors.New("exceeded quota: small")),
 				"create pod "+pod.Name)

@@ -20,8 +20,8 @@ import (
 	"github.com/tideline-io/tideline/internal/training/trainingpod"
 )
 
-// Turn is what the limits of its profile leave to a job; zero if that was not decided.
-func (a *Arbiter) Turn(job types.NamespacedName) admission.Turn {
+// TurnOf is what the limits of its profile leave to a job; zero if that was not decided.
+func (a *Arbiter) TurnOf(job types.NamespacedName) admission.Turn {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.turns.verdicts[job]
@@ -75,7 +75,7 @@ func (c *collector) decideTurns(ctx context.Context, pods []corev1.Pod, nodes []
 		if fair := p.Spec.Queue.FairSurplus; p.Status.Queue != "" && (fair == nil || *fair) {
 			c.in.fair[p.Status.Queue] = true
 		}
-		if limits := admission.Of(p); limits.Gate() {
+		if limits := admission.LimitsOf(p); limits.HasLimits() {
 			t.of[p.Name] = &team{profile: p, limits: limits, claimants: map[types.NamespacedName]*admission.Claimant{}}
 		}
 	}
@@ -109,15 +109,15 @@ func (t *teams) decide(name string, team *team) {
 			spent.ByUser = nil // The use is unknown, and an unknown use blocks no job.
 		}
 		team.limits.Spent = append(team.limits.Spent, spent.ByUser)
-		t.c.in.again = kube.Sooner(t.c.in.again, spentInterval)
+		t.c.in.again = kube.SoonerOf(t.c.in.again, spentInterval)
 	}
-	turns, grants := admission.Turns(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
+	turns, grants := admission.AdmitJobs(team.limits, claimants, team.others, t.c.arbiter.grants[name], t.c.now)
 	for job, turn := range turns {
 		t.c.in.turns[job] = turn
 	}
 	if len(grants) > 0 {
 		t.c.in.grants[name] = grants
-		t.c.in.again = kube.Sooner(t.c.in.again, admission.Validity)
+		t.c.in.again = kube.SoonerOf(t.c.in.again, admission.Validity)
 	}
 }
 
@@ -127,7 +127,7 @@ func (t *teams) teamOf(ctx context.Context, namespace string) *team {
 		return team
 	}
 	var found *team
-	if _, profile, err := t.profiles.Of(ctx, namespace); err == nil && profile != nil {
+	if _, profile, err := t.profiles.ProfileOf(ctx, namespace); err == nil && profile != nil {
 		found = t.of[profile.Name]
 	}
 	t.namespaces[namespace] = found
@@ -174,11 +174,11 @@ func (t *teams) surplusWanted(key types.NamespacedName, job *v1alpha1.ElasticTra
 	}
 	wants := min(job.Spec.MaxReplicas, st.Attempt.MaxReplicas) - st.Attempt.MinReplicas
 	if left := t.c.cooldownLeft(job); left > 0 {
-		t.c.in.again = kube.Sooner(t.c.in.again, left)
+		t.c.in.again = kube.SoonerOf(t.c.in.again, left)
 		wants -= int32(len(st.Elasticity.Evicted))
 	}
 	if job.Spec.Elasticity.Surplus == v1alpha1.SurplusFitting {
-		wants = min(wants, t.c.arbiter.Verdict(key).SurplusLimit)
+		wants = min(wants, t.c.arbiter.VerdictFor(key).SurplusLimit)
 	}
 	return max(wants, 0)
 }
@@ -224,7 +224,7 @@ func (t *teams) addPod(ctx context.Context, p *corev1.Pod) {
 	if team == nil {
 		return
 	}
-	requests := t.c.arbiter.config.Sharing.Requests(p)
+	requests := t.c.arbiter.config.Sharing.CountedRequests(p)
 	model := t.modelOnNode(p, requests)
 	key, index, ok := t.c.workerOf(p)
 	if c := team.claimants[key]; ok && c != nil && !c.Asks {
@@ -279,7 +279,7 @@ func (team *team) addGuest(p *corev1.Pod, sharing config.Sharing) {
 		}
 	}
 	team.others = append(team.others, admission.Use{
-		Holds: admission.MilliAmountsOf(sharing.Requests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
+		Holds: admission.MilliAmountsOf(sharing.CountedRequests(p)), InQueue: true, Foreign: true, Leaving: p.DeletionTimestamp != nil,
 	})
 }
 
@@ -304,7 +304,7 @@ func (t *teams) userOf(p *corev1.Pod) (user string, foreign bool) {
 // modelOnNode is the model of accelerator that a pod has; empty for a pod without one or without a node.
 func (t *teams) modelOnNode(p *corev1.Pod, requests corev1.ResourceList) string {
 	labels := t.nodes[p.Spec.NodeName]
-	for _, name := range t.c.arbiter.config.Accelerators.Resources() {
+	for _, name := range t.c.arbiter.config.Accelerators.ResourceNames() {
 		if _, asked := requests[corev1.ResourceName(name)]; asked {
 			label, _ := t.c.arbiter.config.Accelerators.ModelLabel(name)
 			if model := labels[label]; model != "" {

@@ -47,7 +47,7 @@ func (s *fixture) turn(name string) admission.Turn {
 	a := s.arbiter()
 	_, err := a.evaluate(s.t.Context(), now)
 	NewWithT(s.t).Expect(err).NotTo(HaveOccurred())
-	return a.Turn(key(name))
+	return a.TurnOf(key(name))
 }
 
 // notebook is a pod of nobody's job that holds two GPUs.
@@ -216,9 +216,9 @@ func TestSurplusIsToldToLeaveForWhoWaitsAtACap(t *testing.T) {
 	a := s.arbiter()
 	_, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Verdict(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-3", "ctr-worker-2"}))
-	g.Expect(a.Verdict(key("ctr")).To).To(Equal(key("ranker")))
-	g.Expect(a.Verdict(key("ranker")).Waiting).To(BeZero(), "it stands in no line of Volcano's")
+	g.Expect(a.VerdictFor(key("ctr")).GiveUp).To(Equal([]types.UID{"ctr-worker-3", "ctr-worker-2"}))
+	g.Expect(a.VerdictFor(key("ctr")).To).To(Equal(key("ranker")))
+	g.Expect(a.VerdictFor(key("ranker")).Waiting).To(BeZero(), "it stands in no line of Volcano's")
 }
 
 func TestAllowedTurnsAreRemembered(t *testing.T) {
@@ -229,14 +229,14 @@ func TestAllowedTurnsAreRemembered(t *testing.T) {
 	a := s.arbiter()
 	again, err := a.evaluate(t.Context(), now)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Turn(key("first")).Admitted).To(BeTrue())
+	g.Expect(a.TurnOf(key("first")).Admitted).To(BeTrue())
 	g.Expect(again).To(BeNumerically("<=", admission.Arrival))
 	older := s.asking("older")
 	older.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour))
 	a.reader = s.arbiter().reader
 	_, err = a.evaluate(t.Context(), now.Add(time.Second))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(a.Turn(key("older")).Admitted).To(BeFalse(), "the other's gang may be there, unseen")
+	g.Expect(a.TurnOf(key("older")).Admitted).To(BeFalse(), "the other's gang may be there, unseen")
 }
 
 func TestNothingIsDecidedWhereNothingIsLimited(t *testing.T) {
@@ -287,7 +287,7 @@ func TestARoomThatIsHeldCountsForTheQueueAlone(t *testing.T) {
 			p := notebook()
 			p.Namespace, p.Labels = "tideline-system", map[string]string{v1alpha1.LabelReservation: "room"}
 			p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse("7")
-			gang.Member{Group: "room"}.Join(p)
+			gang.Member{Group: "room"}.JoinGang(p)
 			s.objects = append(s.objects, group.PodGroup(), p)
 			s.asking("first").Status.Queue = "ads"
 			NewWithT(t).Expect(s.turn("first").Admitted).To(Equal(c.admitted))

@@ -18,8 +18,8 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/gang"
 )
 
-// Watch has the caches report changes to the arbiter. Call it once Volcano's kinds are served.
-func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
+// WatchCluster has the caches report changes to the arbiter. Call it once Volcano's kinds are served.
+func (a *Arbiter) WatchCluster(ctx context.Context, c cache.Cache) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	for _, input := range []struct {
@@ -46,15 +46,15 @@ func (a *Arbiter) Watch(ctx context.Context, c cache.Cache) error {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(added any) {
 				a.noteBinding(nil, added)
-				a.Changed()
+				a.NoteChange()
 			},
-			DeleteFunc: func(any) { a.Changed() },
+			DeleteFunc: func(any) { a.NoteChange() },
 			UpdateFunc: func(before, after any) {
 				if reflect.DeepEqual(input.reads(before), input.reads(after)) {
 					return
 				}
 				a.noteBinding(before, after)
-				a.Changed()
+				a.NoteChange()
 			},
 		})
 		if err != nil {

@@ -73,13 +73,14 @@ func Command(connection *cli.Connection) *cobra.Command {
 			}
 			a, err := r.approve(cmd.Context(), c)
 			if err != nil {
-				cli.Tell(cmd.ErrOrStderr(), text.Line(fmt.Sprintf("%s is not approved: %v", r.job, err))+"\n")
+				cli.Tell(cmd.ErrOrStderr(), text.SingleLine(fmt.Sprintf("%s is not approved: %v", r.job, err))+"\n")
 				return cli.Exit(cli.ExitFailed)
 			}
 			if output.JSON() {
 				return cli.PrintJSON(cmd.OutOrStdout(), a)
 			}
-			cli.Tell(cmd.OutOrStdout(), text.Line(fmt.Sprintf("%s %s is approved in tier %s of profile %s by %s: it may begin until %s.",
+			cli.Tell(cmd.OutOrStdout(), text.SingleLine(fmt.Sprintf("%s %s is approved in tier %s of profile %s by %s: it may "+
+				"begin until %s.",
 				a.Kind, r.job, a.Tier, a.Profile, a.By, a.Until.Format(time.RFC3339)))+"\n")
 			return nil
 		},

@@ -89,7 +89,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, notes := Convert(in)
+			out, notes := ConvertPyTorchJob(in)
 			if out == nil {
 				t.Fatal(notes)
 			}

@@ -78,7 +78,7 @@ type printer struct {
 
 // say prints a line about a document. Names in it are a user's, and may neither break the line nor steer a terminal.
 func (p *printer) say(where, what string) {
-	cli.Tell(p.stderr, text.Line(where+": "+what)+"\n")
+	cli.Tell(p.stderr, text.SingleLine(where+": "+what)+"\n")
 }
 
 // fail prints why a document was not converted.
@@ -195,7 +195,7 @@ func decode(document []byte) (*kubeflowv1.PyTorchJob, error) {
 
 // job converts and prints one PyTorchJob.
 func (p *printer) job(where string, in *kubeflowv1.PyTorchJob) {
-	out, notes := Convert(in)
+	out, notes := ConvertPyTorchJob(in)
 	refused := false
 	for _, n := range notes {
 		if out == nil {
@@ -237,7 +237,7 @@ func (p *printer) refusal(job *v1alpha1.ElasticTrainingJob) (string, error) {
 		job = job.DeepCopy()
 		job.Name = job.GenerateName + generatedSuffix
 	}
-	return p.rules.Check(context.Background(), job)
+	return p.rules.CheckSpec(context.Background(), job)
 }
 
 // marshal writes a job as people write it: in YAML, without status and without what is empty.

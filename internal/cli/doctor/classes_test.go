@@ -57,7 +57,7 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			classes := config.DefaultTiers().Classes()
+			classes := config.DefaultTiers().PriorityClasses()
 			builder := fake.NewClientBuilder().WithScheme(scheme.Scheme)
 			for i := range classes {
 				builder.WithObjects(&classes[i])
@@ -69,18 +69,19 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 			want := Finding{What: c.what, Do: c.do, Manifest: goldClasses}
 			have, err := priorityclass.Read(t.Context(), builder.Build())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(priorityclass.Judge(have, tiers)).To(Equal([]priorityclass.Problem{{What: c.what, Do: c.do, Manifest: goldClasses}}))
+			g.Expect(priorityclass.FindProblems(have, tiers)).To(Equal([]priorityclass.Problem{{What: c.what, Do: c.do,
+				Manifest: goldClasses}}))
 
 			f := healthy()
 			for i := range c.installed {
 				f.Classes[c.installed[i].Name] = priorityclass.Class{Value: c.installed[i].Value, Policy: corev1.PreemptLowerPriority}
 			}
-			cfg := config.Defaults()
+			cfg := config.DefaultConfiguration()
 			cfg.Tiers = tiers
-			findings := Examine(f, cfg)
+			findings := ExamineFacts(f, cfg)
 			g.Expect(findings).To(ContainElement(want), "and nothing of the other tiers")
 			var said strings.Builder
-			wrong, err := Print(&said, findings)
+			wrong, err := PrintFindings(&said, findings)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(wrong).To(Equal(1))
 			g.Expect(said.String()).To(ContainSubstring("WRONG " + c.what + "\n      -> " + c.do + "\n" + goldClasses))

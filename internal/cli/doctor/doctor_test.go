@@ -46,14 +46,14 @@ func healthy() Facts {
 func screen(t *testing.T, f Facts) (string, int) {
 	t.Helper()
 	var b strings.Builder
-	wrong, err := Print(&b, Examine(f, config.Defaults()))
+	wrong, err := PrintFindings(&b, ExamineFacts(f, config.DefaultConfiguration()))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return b.String(), wrong
 }
 
 func TestWhatOthersWroteSteersNoTerminal(t *testing.T) {
 	var said strings.Builder
-	wrong, err := Print(&said, []Finding{{What: "a\nok    \x1b[2Jforged", Do: "b\rc", Manifest: "kind: A\nname: b\n"}})
+	wrong, err := PrintFindings(&said, []Finding{{What: "a\nok    \x1b[2Jforged", Do: "b\rc", Manifest: "kind: A\nname: b\n"}})
 	if err != nil || wrong != 1 {
 		t.Errorf("%d (%v)", wrong, err)
 	}
@@ -80,7 +80,7 @@ func TestPageShowsTheScreen(t *testing.T) {
 	f := healthy()
 	f.VolcanoImage = "docker.io/volcanosh/vc-scheduler:v1.15.1"
 	f.Queues["root"] = "Open"
-	f.SchedulerObstacles = gang.Examine(map[string]string{"volcano-scheduler.conf": string(shipped)})
+	f.SchedulerObstacles = gang.ExamineSchedulerConf(map[string]string{"volcano-scheduler.conf": string(shipped)})
 	text, _ := screen(t, f)
 	g.Expect(string(page)).To(ContainSubstring("$ bin/tideline doctor\n" + text + "$ echo $?\n1\n"))
 }
@@ -91,7 +91,7 @@ func TestPoolIsThatOfTheConfiguration(t *testing.T) {
 	g := NewWithT(t)
 	installed, err := os.ReadFile("../../../config/pool/queue.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	pools := config.Defaults().Merges.Pools
+	pools := config.DefaultConfiguration().Merges.Pools
 	g.Expect(pools).To(HaveLen(1))
 	g.Expect(gang.PoolManifest(pools[0])).To(MatchYAML(installed))
 }
@@ -204,7 +204,7 @@ func TestConfigurationIsMendedInFewLines(t *testing.T) {
 			conf, err := os.ReadFile("../../../config/volcano/volcano-scheduler.conf")
 			g.Expect(err).NotTo(HaveOccurred())
 			other := strings.Replace(string(conf), "enqueue, allocate, preempt, reclaim, backfill", c.actions, 1)
-			f.SchedulerObstacles = gang.Examine(map[string]string{"volcano-scheduler.conf": other})
+			f.SchedulerObstacles = gang.ExamineSchedulerConf(map[string]string{"volcano-scheduler.conf": other})
 			text, wrong := screen(t, f)
 			g.Expect(wrong).To(Equal(1), text)
 			g.Expect(text).To(ContainSubstring("WRONG Volcano's configuration does not let surplus give way as it should: " + c.found +

@@ -101,18 +101,18 @@ type Finding struct {
 // all.
 func judgeClasses(have map[string]priorityclass.Class, tiers config.Tiers) []Finding {
 	var findings []Finding
-	for _, p := range priorityclass.Judge(have, tiers) {
+	for _, p := range priorityclass.FindProblems(have, tiers) {
 		findings = append(findings, Finding{What: p.What, Do: p.Do, Manifest: p.Manifest})
 	}
 	if len(findings) > 0 {
 		return findings
 	}
 	return []Finding{{Level: OK, What: fmt.Sprintf("The PriorityClasses of all tiers and of reservations are there (%d).",
-		len(tiers.Classes()))}}
+		len(tiers.PriorityClasses()))}}
 }
 
-// Examine judges the facts, in the order in which a person would mend them.
-func Examine(f Facts, cfg *config.Configuration) []Finding {
+// ExamineFacts judges the facts, in the order in which a person would mend them.
+func ExamineFacts(f Facts, cfg *config.Configuration) []Finding {
 	findings := []Finding{{Level: OK, What: "The API server answers: version " + f.Server + "."}}
 	findings = append(findings, kinds(f), volcanoVersion(f), schedulerLives(f), scheduler(f), webhooks(f), ownWebhooks(f), queues(f))
 	findings = append(findings, pools(f.Queues, cfg.Merges.Pools)...)

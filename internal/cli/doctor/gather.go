@@ -28,15 +28,15 @@ import (
 	"github.com/tideline-io/tideline/internal/webhook"
 )
 
-// Gather collects the facts with the rights of whoever asks. It returns an error when the cluster cannot be asked.
-func Gather(ctx context.Context, c client.Client, d discovery.DiscoveryInterface) (Facts, error) {
+// GatherFacts collects the facts with the rights of whoever asks. It returns an error when the cluster cannot be asked.
+func GatherFacts(ctx context.Context, c client.Client, d discovery.DiscoveryInterface) (Facts, error) {
 	f := Facts{Namespace: rbac.Namespace, Queues: map[string]string{}}
 	server, err := d.ServerVersion()
 	if err != nil {
 		return f, fmt.Errorf("ask the API server for its version: %w", err)
 	}
 	f.Server = server.GitVersion
-	kinds := append(gang.Kinds(), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind),
+	kinds := append(gang.VolcanoKinds(), v1alpha1.GroupVersion.WithKind(v1alpha1.ElasticTrainingJobKind),
 		v1alpha1.GroupVersion.WithKind(v1alpha1.MergeJobKind))
 	for _, kind := range kinds {
 		if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
@@ -60,7 +60,7 @@ func gatherVolcano(ctx context.Context, c client.Client, f *Facts) error {
 	if err := c.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read ConfigMap %s: %w", gang.SchedulerConfigMap, err)
 	}
-	f.SchedulerObstacles, f.EvictsForGangs = gang.Examine(conf.Data), gang.EvictsForGangs(conf.Data)
+	f.SchedulerObstacles, f.EvictsForGangs = gang.ExamineSchedulerConf(conf.Data), gang.EvictsForGangs(conf.Data)
 	return nil
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// Print writes the findings, one screen, and returns how many are wrong.
-func Print(w io.Writer, findings []Finding) (wrong int, err error) {
+// PrintFindings writes the findings, one screen, and returns how many are wrong.
+func PrintFindings(w io.Writer, findings []Finding) (wrong int, err error) {
 	var b strings.Builder
 	count := map[Level]int{}
 	for _, f := range findings {
 		count[f.Level]++
-		fmt.Fprintf(&b, "%-5s %s\n", f.Level, text.Line(f.What))
+		fmt.Fprintf(&b, "%-5s %s\n", f.Level, text.SingleLine(f.What))
 		if f.Do != "" {
-			fmt.Fprintf(&b, "      -> %s\n", text.Line(f.Do))
+			fmt.Fprintf(&b, "      -> %s\n", text.SingleLine(f.Do))
 		}
 		b.WriteString(f.Manifest)
 	}

@@ -65,7 +65,7 @@ func Command(connection *cli.Connection) *cobra.Command {
 // tell prints the findings, and returns the error whose exit code says whether one is wrong.
 func tell(to io.Writer, findings []Finding, output cli.Output) error {
 	if !output.JSON() {
-		if _, err := Print(to, findings); err != nil {
+		if _, err := PrintFindings(to, findings); err != nil {
 			return cli.Exit(exitNotExamined)
 		}
 	} else if cli.PrintJSON(to, map[string][]Finding{"findings": findings}) != nil {
@@ -91,9 +91,9 @@ func diagnose(ctx context.Context, cfg *config.Configuration, connection *cli.Co
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server at %s: %w", cluster.Host, err)
 	}
-	facts, err := Gather(ctx, c, d)
+	facts, err := GatherFacts(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}
-	return Examine(facts, cfg), nil
+	return ExamineFacts(facts, cfg), nil
 }

@@ -25,7 +25,7 @@ type Open func(context.Context, config.Ledger) (*ledger.Ledger, error)
 
 // openKept opens a ledger that is there.
 func openKept(ctx context.Context, at config.Ledger, open Open) (*ledger.Ledger, error) {
-	if !at.Kept() {
+	if !at.IsConfigured() {
 		return nil, errors.New("the configuration names no ledger (ledger.file, ledger.postgresDSNFile), so that nothing is kept")
 	}
 	if file := at.File; file != "" {

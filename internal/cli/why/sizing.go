@@ -105,7 +105,7 @@ func (q question) answer(ctx context.Context, to io.Writer, open Open, now time.
 		}
 		q.print(w, part, known[part], tiers)
 	}
-	if said := history(q.days, known).Accelerators(); said != "" {
+	if said := history(q.days, known).DescribeAccelerators(); said != "" {
 		cli.Tell(w, "\n"+said+"\n")
 	}
 	return w.Flush()
@@ -122,9 +122,9 @@ func (q question) open(ctx context.Context, open Open) (config.Tiers, *ledger.Le
 	}
 	tiers := cfg.Tiers
 	if q.tier != "" {
-		tier, found := tiers.Find(q.tier)
+		tier, found := tiers.FindTier(q.tier)
 		if !found {
-			return nil, nil, fmt.Errorf("there is no tier %q: there are %s", q.tier, tiers.Names())
+			return nil, nil, fmt.Errorf("there is no tier %q: there are %s", q.tier, tiers.JoinedNames())
 		}
 		tiers = config.Tiers{tier}
 	}
@@ -185,13 +185,14 @@ func (q question) print(to io.Writer, part sizing.Part, byDay map[time.Time]sizi
 		cli.Tell(to, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", day.Format(time.DateOnly),
 			span(u.RunSeconds), percentage(u.SeenSeconds, u.RunSeconds),
 			processors(u, 0.5), processors(u, 0.95), processors(u, 0.99),
-			percentage(u.Throttled.Samples(), u.Throttled.Samples()+u.CPU.Samples()),
+			percentage(u.Throttled.SampleCount(), u.Throttled.SampleCount()+u.CPU.SampleCount()),
 			memory(u.MemoryPeak), memory(u.MemoryHeld), u.OOMKills))
 	}
 	h := history(q.days, map[sizing.Part]map[time.Time]sizing.Usage{part: byDay})
 	for _, tier := range tiers {
 		for _, resource := range []string{sizing.CPU, sizing.Memory} {
-			cli.Tell(to, fmt.Sprintf("%s in tier %s: %s\n", resource, tier.Name, h.Estimate(part, resource, tier.Sizing).Say(resource)))
+			cli.Tell(to, fmt.Sprintf("%s in tier %s: %s\n", resource, tier.Name, h.Estimate(part, resource,
+				tier.Sizing).DescribeUse(resource)))
 		}
 	}
 }
@@ -217,14 +218,14 @@ func processors(u sizing.Usage, at float64) string {
 	if !known {
 		return "?"
 	}
-	return sizing.Words(int64(enough*1000), sizing.CPU)
+	return sizing.FormatAmount(int64(enough*1000), sizing.CPU)
 }
 
 func memory(bytes int64) string {
 	if bytes == 0 {
 		return "-"
 	}
-	return sizing.Words(bytes, sizing.Memory)
+	return sizing.FormatAmount(bytes, sizing.Memory)
 }
 
 // sizingAnswer is the answer for programs. Memory is in bytes, processors are in cores.
@@ -280,9 +281,9 @@ func (q question) forPrograms(known map[sizing.Part]map[time.Time]sizing.Usage, 
 		for _, tier := range tiers {
 			for _, resource := range []string{sizing.CPU, sizing.Memory} {
 				e := h.Estimate(part, resource, tier.Sizing)
-				answer := estimateAnswer{Tier: tier.Name, Resource: resource, Reason: e.Reason, Message: e.Say(resource)}
+				answer := estimateAnswer{Tier: tier.Name, Resource: resource, Reason: e.Reason, Message: e.DescribeUse(resource)}
 				if e.Cap > 0 {
-					answer.Request = sizing.Words(e.Cap, resource)
+					answer.Request = sizing.FormatAmount(e.Cap, resource)
 				}
 				p.Estimates = append(p.Estimates, answer)
 			}

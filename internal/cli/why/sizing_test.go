@@ -48,7 +48,7 @@ func keep(t *testing.T, days ...sizing.Usage) string {
 			Day:  noon.AddDate(0, 0, -1-i), SeenSeconds: u.SeenSeconds, Content: string(content),
 		})
 	}
-	g.Expect(l.Record(t.Context(), entries)).To(Succeed())
+	g.Expect(l.RecordEntries(t.Context(), entries)).To(Succeed())
 	g.Expect(l.Close()).To(Succeed())
 	file := filepath.Join(folder, "configuration.yaml")
 	g.Expect(os.WriteFile(file, []byte(header+"ledger: {file: "+at.File+"}\n"), 0o600)).To(Succeed())

@@ -67,7 +67,7 @@ func (q dispute) answer(ctx context.Context, to io.Writer, open Open) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	all, err := l.Decisions(ctx, ledger.DecisionQuery{Namespace: q.namespace, Name: q.name})
+	all, err := l.QueryDecisions(ctx, ledger.DecisionQuery{Namespace: q.namespace, Name: q.name})
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (q dispute) answer(ctx context.Context, to io.Writer, open Open) error {
 		return fmt.Errorf("nothing is known of job %s in namespace %s at that time: the first that is known is of %s", q.name,
 			q.namespace, q.say(a.next[0].At))
 	}
-	cli.Tell(to, text.Line(fmt.Sprintf("Job %s in namespace %s, %s", q.name, q.namespace, q.at.Format(moment+" MST")))+"\n\n")
+	cli.Tell(to, text.SingleLine(fmt.Sprintf("Job %s in namespace %s, %s", q.name, q.namespace, q.at.Format(moment+" MST")))+"\n\n")
 	q.printState(to, a)
 	if err := q.printHolders(ctx, to, l, a.state.Figures); err != nil {
 		return err
@@ -226,8 +226,9 @@ func (q dispute) printHolders(ctx context.Context, to io.Writer, l *ledger.Ledge
 		cli.Tell(w, "  USER\tTASK\tROLE\tPODS\tDEVICES\tSINCE\n")
 	}
 	for _, h := range all[:min(len(all), mostRows)] {
-		cli.Tell(w, fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\n", text.Clip(cmp.Or(h.user, "(nobody known)"), 18), text.Clip(h.task, 24),
-			text.Clip(cmp.Or(h.role, "-"), 8), h.pods, text.Clip(devices(h.held), 14), q.say(h.since)))
+		cli.Tell(w, fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\n", text.ClipLine(cmp.Or(h.user, "(nobody known)"), 18),
+			text.ClipLine(h.task, 24),
+			text.ClipLine(cmp.Or(h.role, "-"), 8), h.pods, text.ClipLine(devices(h.held), 14), q.say(h.since)))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -265,12 +266,12 @@ func devices(held ledger.Resources) string {
 	var said []string
 	for resource, amount := range held {
 		if strings.Contains(resource, "/") {
-			said = append(said, text.Thousandths(amount)+" "+resource[strings.LastIndexByte(resource, '/')+1:])
+			said = append(said, text.FormatThousandths(amount)+" "+resource[strings.LastIndexByte(resource, '/')+1:])
 		}
 	}
 	slices.Sort(said)
 	if len(said) == 0 {
-		return text.Thousandths(held["cpu"]) + " cpu"
+		return text.FormatThousandths(held["cpu"]) + " cpu"
 	}
 	return strings.Join(said, ", ")
 }
@@ -278,7 +279,7 @@ func devices(held ledger.Resources) string {
 // printOvertakers lists the jobs of the queue that began to run while the job waited.
 func (q dispute) printOvertakers(ctx context.Context, to io.Writer, l *ledger.Ledger, a *account) error {
 	queue := a.state.Figures[decisionlog.Queue]
-	ran, err := l.Decisions(ctx,
+	ran, err := l.QueryDecisions(ctx,
 		ledger.DecisionQuery{From: a.since, To: q.at.Add(time.Microsecond), Kinds: []string{decisionlog.Ran}})
 	if err != nil || queue == "" {
 		return err
@@ -297,7 +298,7 @@ func (q dispute) printOvertakers(ctx context.Context, to io.Writer, l *ledger.Le
 // paragraph prints a text in lines of at most the width, each after an indent.
 func paragraph(to io.Writer, indent, words string) {
 	line := ""
-	for _, word := range strings.Fields(text.Line(words)) {
+	for _, word := range strings.Fields(text.SingleLine(words)) {
 		for utf8.RuneCountInString(word) > width-len(indent) { // a word that fits on no line is cut
 			runes := []rune(word)
 			if line != "" {

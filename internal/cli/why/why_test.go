@@ -29,7 +29,7 @@ func keepDecisions(t *testing.T, stays []ledger.Stay, decisions ...ledger.Decisi
 	file := keep(t)
 	l, err := open(t.Context(), config.Ledger{File: filepath.Join(filepath.Dir(file), "ledger.db")})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(l.Record(t.Context(), ledger.Entries{Stays: stays, Decisions: decisions})).To(Succeed())
+	g.Expect(l.RecordEntries(t.Context(), ledger.Entries{Stays: stays, Decisions: decisions})).To(Succeed())
 	g.Expect(l.Close()).To(Succeed())
 	return file
 }

@@ -235,9 +235,9 @@ func (p *planner) wakeAt(at time.Time) {
 	}
 }
 
-// Outdated tells whether a report is no longer the last one, because the ledger is an older copy than the status. Such a
+// IsOutdated tells whether a report is no longer the last one, because the ledger is an older copy than the status. Such a
 // report is not mailed.
-func Outdated(r *v1alpha1.CostReport, to time.Time) bool {
+func IsOutdated(r *v1alpha1.CostReport, to time.Time) bool {
 	return r.Status.Last != nil && to.Before(r.Status.Last.To.Time)
 }
 
@@ -248,7 +248,7 @@ func (p *planner) lostUntil() time.Time {
 	if p.o.Unknown || told == nil {
 		return time.Time{}
 	}
-	if last := p.lastKept(); last != nil && !Outdated(p.o.Report, last.To) {
+	if last := p.lastKept(); last != nil && !IsOutdated(p.o.Report, last.To) {
 		return time.Time{}
 	}
 	return told.To.Time

@@ -436,8 +436,8 @@ func TestALedgerThatIsLost(t *testing.T) {
 		g.Expect(next.Make).NotTo(BeNil())
 		g.Expect(next.Make.Period.To).To(BeTemporally("==", at("23 09:00")), "what is due next is made")
 	}
-	g.Expect(Outdated(r, at("09 09:00"))).To(BeTrue())
-	g.Expect(Outdated(r, at("16 09:00"))).To(BeFalse())
+	g.Expect(IsOutdated(r, at("09 09:00"))).To(BeTrue())
+	g.Expect(IsOutdated(r, at("16 09:00"))).To(BeFalse())
 	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-06T00:00:00Z"
 	g.Expect(planned(Observed{Report: r}, now).Make).NotTo(BeNil(), "what somebody asks for now is made")
 	r.Annotations[v1alpha1.AnnotationReportUntil] = "2026-11-05T00:00:00Z"

@@ -22,7 +22,7 @@ func (p *planner) writeStatus() {
 		st.Last = last.Summary.DeepCopy()
 	}
 	reason, message := p.summarize()
-	st.Reason, st.Message = reason, text.Clip(message, conditions.MessageLimit)
+	st.Reason, st.Message = reason, text.ClipLine(message, conditions.MessageLimit)
 	p.sayMails()
 	w := conditions.Writer{List: &st.Conditions, Generation: p.o.Report.Generation, Now: metav1.NewTime(p.now).Rfc3339Copy()}
 	p.setReady(w)
@@ -30,7 +30,7 @@ func (p *planner) writeStatus() {
 	p.setStalled(w)
 	p.setSuspended(w)
 	p.setMailed(w)
-	w.Settle(p.o.Report.Status.Conditions)
+	w.RestoreTransitionTimes(p.o.Report.Status.Conditions)
 }
 
 // summarize returns the state of the report in one or two sentences.

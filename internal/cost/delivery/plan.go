@@ -134,8 +134,8 @@ func (r Round) currentDeliveries() []ledger.Delivery {
 	return all
 }
 
-// Settled tells whether no mail is to be sent any more, now or later, unless the round changes.
-func (r Round) Settled() bool { return !slices.ContainsFunc(r.currentDeliveries(), r.mayBegin) }
+// IsSettled tells whether no mail is to be sent any more, now or later, unless the round changes.
+func (r Round) IsSettled() bool { return !slices.ContainsFunc(r.currentDeliveries(), r.mayBegin) }
 
 // mayBegin tells whether a delivery may begin.
 func (r Round) mayBegin(d ledger.Delivery) bool {

@@ -77,10 +77,10 @@ func TestPlan(t *testing.T) {
 					HaveField("Tries", BeNumerically(">", 0)), HaveField("Period", r.Period), HaveField("Report", "uid"))))
 			}
 			if c.send {
-				g.Expect(r.Settled()).To(BeFalse())
+				g.Expect(r.IsSettled()).To(BeFalse())
 			}
 			if strings.HasSuffix(c.says, "sent") && !c.send || strings.HasSuffix(c.says, "refused") {
-				g.Expect(r.Settled()).To(BeTrue())
+				g.Expect(r.IsSettled()).To(BeTrue())
 			}
 			r.Next = now
 			g.Expect(Plan(r, now).Send).To(BeEmpty(), "the next report is due")

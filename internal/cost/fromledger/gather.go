@@ -26,9 +26,9 @@ type gatherer struct {
 	tiers    config.Tiers
 }
 
-// From reads from a ledger all that it has of the period of an input: what was held, used, lost and waited for in some
+// LoadInput reads from a ledger all that it has of the period of an input: what was held, used, lost and waited for in some
 // profiles, or in all if there are none, what sizing would have granted by the rules of the tiers, and how much was free.
-func From(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []string, tiers config.Tiers) error {
+func LoadInput(ctx context.Context, l *ledger.Ledger, in *cost.Input, profiles []string, tiers config.Tiers) error {
 	g := &gatherer{l, in, profiles, tiers}
 	for _, read := range []func(context.Context) error{g.readHeld, g.readUse, g.readHappened, g.readRooms} {
 		if err := read(ctx); err != nil {
@@ -45,7 +45,7 @@ func (g *gatherer) countsProfile(profile string) bool {
 // readHeld reads what pods held, and how many runs there were.
 func (g *gatherer) readHeld(ctx context.Context) error {
 	p := g.in.Period
-	err := g.ledger.Held(ctx, p.Cuts(), func(h ledger.Held) error {
+	err := g.ledger.EachHeld(ctx, p.CutTimes(), func(h ledger.Held) error {
 		if g.countsProfile(h.Profile) {
 			g.in.Held = append(g.in.Held, heldOf(&h))
 		}
@@ -54,7 +54,7 @@ func (g *gatherer) readHeld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, err := g.ledger.Runs(ctx, p.From, p.To)
+	runs, err := g.ledger.CountRuns(ctx, p.From, p.To)
 	for i := range runs {
 		if of := &runs[i]; g.countsProfile(of.Profile) {
 			owner := cost.Owner{Team: of.Profile, User: of.User, Namespace: of.Namespace, Kind: of.Kind, Task: of.Task}
@@ -65,7 +65,7 @@ func (g *gatherer) readHeld(ctx context.Context) error {
 }
 
 func (g *gatherer) readRooms(ctx context.Context) error {
-	rooms, err := g.ledger.Rooms(ctx, g.in.Period.From, g.in.Period.To)
+	rooms, err := g.ledger.QueryRooms(ctx, g.in.Period.From, g.in.Period.To)
 	g.in.Rooms, g.in.Mix = measuredOf(rooms)
 	return err
 }
@@ -183,7 +183,7 @@ func (g *gatherer) findBeneficiary(ctx context.Context, s *stop) (*cost.Owner, e
 	if !found {
 		return nil, nil
 	}
-	told, err := g.ledger.Decisions(ctx, ledger.DecisionQuery{
+	told, err := g.ledger.QueryDecisions(ctx, ledger.DecisionQuery{
 		Namespace: namespace, Name: name, To: s.until.Add(time.Second), Limit: 1,
 		Kinds: []string{decisionlog.Waited, decisionlog.Capped, decisionlog.WentOn, decisionlog.Ran},
 	})
@@ -203,11 +203,11 @@ func taskOf(key sizing.Key) sizing.Key {
 
 // grantedTo is what sizing would have granted a pod of a role of a tier.
 func grantedTo(h *sizing.History, role sizing.Role, tiers config.Tiers, tier string) (g cost.Granted, known bool) {
-	t, found := tiers.Find(tier)
+	t, found := tiers.FindTier(tier)
 	if h == nil || !found {
 		return g, false
 	}
-	g.Millicores, _ = h.Granted(role, sizing.CPU, t.Sizing)
-	g.MemoryBytes, _ = h.Granted(role, sizing.Memory, t.Sizing)
+	g.Millicores, _ = h.GrantedAmount(role, sizing.CPU, t.Sizing)
+	g.MemoryBytes, _ = h.GrantedAmount(role, sizing.Memory, t.Sizing)
 	return g, g.Millicores > 0 || g.MemoryBytes > 0
 }

@@ -52,7 +52,7 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	stopped.Other = "ads/launch-1"
 	orphan := decision(decisionlog.Stopped, "gone", "eve", "gone", "1-1", 5, decisionlog.LostSince, hour(4).Format(time.RFC3339))
 	orphan.Other = "rec/unknown"
-	g.Expect(l.Record(t.Context(), ledger.Entries{
+	g.Expect(l.RecordEntries(t.Context(), ledger.Entries{
 		Stays: []ledger.Stay{
 			pod("ctr-7-0", "core", "alice", "ctr", "1-1", 1, 4), pod("ctr-7-1", "core", "alice", "ctr", "1-1", 1, 4),
 			pod("ctr-7-2", v1alpha1.RoleSurplus, "alice", "ctr", "1-1", 3, 4), pod("launch-1-0", "core", "bob", "launch", "1-4", 4, 6),
@@ -67,8 +67,8 @@ func TestWhatWasLostMeasuredAndWaitedFor(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	of := func(profiles ...string) *cost.Report {
 		in := &cost.Input{Period: cost.PeriodUntil(hour(24), 24*time.Hour, time.UTC), Prices: list}
-		g.Expect(From(t.Context(), l, in, profiles, config.DefaultTiers())).To(Succeed())
-		return cost.Compute(in)
+		g.Expect(LoadInput(t.Context(), l, in, profiles, config.DefaultTiers())).To(Succeed())
+		return cost.ComputeReport(in)
 	}
 	computed := of()
 	g.Expect(computed.Total.Cost.String()).To(Equal("90"))

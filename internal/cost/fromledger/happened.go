@@ -80,7 +80,7 @@ func ownerOf(d *ledger.Decision) cost.Owner {
 func lossOf(s *stop, pods []ledger.Stay, by *cost.Owner) cost.Loss {
 	l := cost.Loss{Of: s.of, For: by}
 	for i := range pods {
-		p := pods[i].Within(s.since, s.until)
+		p := pods[i].ClippedTo(s.since, s.until)
 		if !p.Begin.Before(p.End) {
 			continue
 		}

@@ -127,5 +127,5 @@ func (s Server) explainOpening(ctx context.Context, err error) error {
 	case loggingIn:
 		return fmt.Errorf("%w: %s ended the connection while the user was to be accepted%s", ErrUnreachable, s, timeoutNote(ctx))
 	}
-	return fmt.Errorf("%w: %s: %s%s", ErrUnreachable, s, clip(serverurl.Trouble(err)), timeoutNote(ctx))
+	return fmt.Errorf("%w: %s: %s%s", ErrUnreachable, s, clip(serverurl.DescribeError(err)), timeoutNote(ctx))
 }

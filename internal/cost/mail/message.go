@@ -120,4 +120,4 @@ func (m Message) checkHeaders() error {
 // longestWords bounds what is repeated of others' words, in bytes.
 const longestWords = 200
 
-func clip(s string) string { return text.Clip(s, longestWords) }
+func clip(s string) string { return text.ClipLine(s, longestWords) }

@@ -8,10 +8,12 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// Recipients are who gets a report: its list, and, if personal, each of the users who are in it. Missing are those users that the
-// directory does not know, or has no address of; bad says which of the list are no addresses. All are in order, and none twice;
-// addresses are in the form of [ParseAddress].
-func Recipients(list []string, personal bool, users []string, d Directory) (all []delivery.Recipient, missing, bad []string) {
+// ResolveRecipients are who gets a report: its list, and, if personal, each of the users who are in it. Missing are those users
+// that the directory does not know, or has no address of; bad says which of the list are no addresses. All are in order, and
+// none twice; addresses are in the form of [ParseAddress].
+func ResolveRecipients(
+	list []string, personal bool, users []string, d Directory,
+) (all []delivery.Recipient, missing, bad []string) {
 	for _, entry := range list {
 		address, err := ParseAddress(entry)
 		if err != nil {

@@ -16,14 +16,14 @@ func page(user, address string) delivery.Recipient {
 func TestRecipients(t *testing.T) {
 	g := NewWithT(t)
 	d := Directory{"ann": {Mail: ann}, "bob": {Mail: ann}, "zoe": {}}
-	all, missing, bad := Recipients([]string{zoe, "no\none", bob, zoe, "bob@EXAMPLE.com"}, true,
+	all, missing, bad := ResolveRecipients([]string{zoe, "no\none", bob, zoe, "bob@EXAMPLE.com"}, true,
 		[]string{"zoe", "bob", "", "eve", "ann", "eve", "ann"}, d)
 	g.Expect(all).To(Equal([]delivery.Recipient{
 		{Kind: ledger.DeliverReport, Address: bob}, {Kind: ledger.DeliverReport, Address: zoe}, page("ann", ann), page("bob", ann),
 	}), "two users who share an address have a page each")
 	g.Expect(missing).To(Equal([]string{"eve", "zoe"}))
 	g.Expect(bad).To(HaveExactElements(HavePrefix(`"no one" is not an address`)))
-	all, missing, _ = Recipients([]string{bob}, false, []string{"ann", "eve"}, d)
+	all, missing, _ = ResolveRecipients([]string{bob}, false, []string{"ann", "eve"}, d)
 	g.Expect(all).To(HaveLen(1))
 	g.Expect(missing).To(BeEmpty())
 }

@@ -67,12 +67,12 @@ func sendMessage(client *smtp.Client, msg *gomail.Msg, m Message) error {
 	}
 	if _, err := msg.WriteTo(writer); err != nil {
 		// Without the line that ends it nothing is delivered.
-		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.Trouble(err)))
+		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.DescribeError(err)))
 	}
 	err = writer.Close()
 	var answer *textproto.Error
 	if err != nil && !errors.As(err, &answer) {
-		return fmt.Errorf("%w: %s", ErrUnconfirmed, clip(serverurl.Trouble(err)))
+		return fmt.Errorf("%w: %s", ErrUnconfirmed, clip(serverurl.DescribeError(err)))
 	}
 	return explainFailure("the mail", err, ErrRefused)
 }
@@ -84,7 +84,7 @@ func explainFailure(what string, err, forGood error) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &answer):
-		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.Trouble(err)))
+		return fmt.Errorf("%w: %s", ErrUnreachable, clip(serverurl.DescribeError(err)))
 	case answer.Code == replyNoAuthentication:
 		return fmt.Errorf("%w: it requires a user and a password (%d): set keys %s and %s of the Secret", ErrSettings, answer.Code,
 			keyUsername, keyPassword)

@@ -80,7 +80,7 @@ func turn(
 	ctx context.Context, l *ledger.Ledger, book Ledger, to Server, r delivery.Round, now time.Time,
 ) (*delivery.Decision, error) {
 	var err error
-	if r.Deliveries, err = l.Deliveries(ctx, r.Report, r.Period); err != nil {
+	if r.Deliveries, err = l.QueryDeliveries(ctx, r.Report, r.Period); err != nil {
 		return nil, err
 	}
 	d := delivery.Plan(r, now)
@@ -90,7 +90,7 @@ func turn(
 // states are those of deliveries, by address.
 func states(t *testing.T, g *WithT, l *ledger.Ledger, r delivery.Round) map[string]ledger.DeliveryState {
 	t.Helper()
-	deliveries, err := l.Deliveries(t.Context(), r.Report, r.Period)
+	deliveries, err := l.QueryDeliveries(t.Context(), r.Report, r.Period)
 	g.Expect(err).NotTo(HaveOccurred())
 	found := map[string]ledger.DeliveryState{}
 	for _, d := range deliveries {

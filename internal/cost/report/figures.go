@@ -45,7 +45,7 @@ type Numbers struct {
 
 // NumbersOf are the numbers of a report.
 func NumbersOf(r *cost.Report) Numbers {
-	amount := func(d decimal.Decimal) float64 { return cost.Round(d, r.Currency).InexactFloat64() }
+	amount := func(d decimal.Decimal) float64 { return cost.RoundAmount(d, r.Currency).InexactFloat64() }
 	share := func(s cost.Ratio) *float64 {
 		if !isKnown(s) {
 			return nil

@@ -151,4 +151,4 @@ func (v *viewer) taskName(row cost.Row) string {
 }
 
 // clipNote is a note of the report on one line of at most 500 bytes.
-func clipNote(note string) string { return text.Clip(note, 500) }
+func clipNote(note string) string { return text.ClipLine(note, 500) }

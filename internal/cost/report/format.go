@@ -28,7 +28,7 @@ type money struct {
 }
 
 func moneyOf(currency string) money {
-	return money{text.Clip(currency, 12), cost.MinorUnits(strings.ToUpper(currency))}
+	return money{text.ClipLine(currency, 12), cost.MinorUnits(strings.ToUpper(currency))}
 }
 
 // plainAmount is an amount for programs: 12345.60.
@@ -218,4 +218,4 @@ func taskKind(k cost.Key) string {
 }
 
 // clipName is what people see of what users wrote.
-func clipName(s string) string { return text.Clip(s, longestName) }
+func clipName(s string) string { return text.ClipLine(s, longestName) }

@@ -43,10 +43,10 @@ func unprintables(content, allowed string) []rune {
 func TestBehaviour3NamesMakeNoElements(t *testing.T) {
 	evil, good := week.Named(week.Names, hostileCurrency), week.Named(harmless(), "CNY")
 	mails := func(r cost.Report, o Options) ([]byte, error) {
-		m, err := Compose(r, o)
+		m, err := ComposeMail(r, o)
 		return []byte(m.HTML), err
 	}
-	for kind, write := range map[string]func(cost.Report, Options) ([]byte, error){"page": Page, "mail": mails} {
+	for kind, write := range map[string]func(cost.Report, Options) ([]byte, error){"page": RenderPage, "mail": mails} {
 		for i, person := range append([]string{""}, week.Names[:5]...) {
 			g := NewWithT(t)
 			o := Options{Name: week.Names[i], Person: person, Top: len(week.Names)}
@@ -136,14 +136,14 @@ func TestBehaviour3NamesMakeNoHeaders(t *testing.T) {
 	for _, name := range week.Names {
 		for _, o := range []Options{{Name: name}, {Name: "weekly", Person: name}} {
 			g := NewWithT(t)
-			subject := Subject(r, o)
+			subject := MailSubject(r, o)
 			g.Expect(unprintables(subject, "")).To(BeEmpty())
 			g.Expect(subject).To(And(HavePrefix(strings.Fields("Tideline What")[min(1, len(o.Person))]), Not(BeEmpty())))
 			g.Expect(len(subject)).To(BeNumerically("<=", subjectBytes+20))
 			if o.Person == "" && name != week.Names[3] {
 				continue // pictures take a while, and have no names
 			}
-			mail, err := Compose(r, o)
+			mail, err := ComposeMail(r, o)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(mail.Subject).To(Equal(subject))
 			g.Expect(unprintables(mail.Text, "\n")).To(BeEmpty())

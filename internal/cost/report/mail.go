@@ -49,9 +49,10 @@ type image struct {
 	Source template.URL
 }
 
-// Compose makes a mail of a report. Rankings in its HTML are as long as mail programs show them whole; the attached CSV has all.
-func Compose(r cost.Report, o Options) (Mail, error) {
-	m := Mail{Subject: Subject(r, o)}
+// ComposeMail makes a mail of a report. Rankings in its HTML are as long as mail programs show them whole; the attached CSV has
+// all.
+func ComposeMail(r cost.Report, o Options) (Mail, error) {
+	m := Mail{Subject: MailSubject(r, o)}
 	w := makeView(r, o)
 	m.Text = plainText(w)
 	images := make([]image, 0, len(w.Charts))
@@ -94,13 +95,13 @@ func mailHTML(r cost.Report, o Options, w view, images []image) (string, error) 
 	}
 }
 
-// Subject is one line for the header of a mail: whose report, what it cost, how far it was used, what can be saved, when.
-func Subject(r cost.Report, o Options) string {
+// MailSubject is one line for the header of a mail: whose report, what it cost, how far it was used, what can be saved, when.
+func MailSubject(r cost.Report, o Options) string {
 	r, o = applyOptions(r, o)
 	m := moneyOf(r.Currency)
-	begin := "Tideline " + text.Clip(o.Name, 40)
+	begin := "Tideline " + text.ClipLine(o.Name, 40)
 	if o.Person != "" {
-		begin = "What " + text.Clip(o.Person, 40) + " used"
+		begin = "What " + text.ClipLine(o.Person, 40) + " used"
 	}
 	if o.Revision > 1 {
 		begin += " (corrected)"
@@ -109,5 +110,5 @@ func Subject(r cost.Report, o Options) string {
 	if hasKnownUse(r.Total) {
 		said += m.roundAmount(r.Total.Recoverable) + " recoverable, "
 	}
-	return text.Clip(strings.ReplaceAll(said+formatDays(r.Period), blank, " "), subjectBytes)
+	return text.ClipLine(strings.ReplaceAll(said+formatDays(r.Period), blank, " "), subjectBytes)
 }

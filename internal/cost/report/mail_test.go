@@ -16,7 +16,7 @@ import (
 
 func compose(g *WithT, r cost.Report, o Options) Mail {
 	g.THelper()
-	m, err := Compose(r, o)
+	m, err := ComposeMail(r, o)
 	g.Expect(err).NotTo(HaveOccurred())
 	return m
 }

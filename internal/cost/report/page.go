@@ -24,8 +24,8 @@ var (
 	}()
 )
 
-// Page is the report as HTML that stands alone: nothing is loaded, and no script is in it.
-func Page(r cost.Report, o Options) ([]byte, error) {
+// RenderPage is the report as HTML that stands alone: nothing is loaded, and no script is in it.
+func RenderPage(r cost.Report, o Options) ([]byte, error) {
 	w := makeView(r, o)
 	drawings := make([]drawing, 0, len(w.Charts))
 	for _, c := range w.Charts {

@@ -18,7 +18,7 @@ import (
 
 func pageOf(g *WithT, r cost.Report, o Options) string {
 	g.THelper()
-	content, err := Page(r, o)
+	content, err := RenderPage(r, o)
 	g.Expect(err).NotTo(HaveOccurred())
 	return string(content)
 }
@@ -227,7 +227,7 @@ func TestUnknownIsUnknown(t *testing.T) {
 		for _, person := range []string{"", "chen"} {
 			o := Options{Name: "weekly", Person: person}
 			said := read(parse(t, pageOf(g, r, o)))
-			mail, err := Compose(r, o)
+			mail, err := ComposeMail(r, o)
 			g.Expect(err).NotTo(HaveOccurred())
 			for _, text := range []string{said, read(parse(t, mail.HTML)), mail.Text, mail.Subject} {
 				g.Expect(strings.ReplaceAll(text, blank, " ")).NotTo(MatchRegexp(`\b0 %|NaN|Inf|ZgotmplZ`), what)
@@ -248,7 +248,7 @@ func TestPersonalPageHasOneUserOnly(t *testing.T) {
 	r := week.Report()
 	r.Notes = []string{"bob and alice had a notebook each."}
 	o := Options{Name: "weekly", Person: "chen", GroupBy: []cost.Dimension{cost.ByUser, cost.ByTeam, cost.ByTask}}
-	mail, err := Compose(r, o)
+	mail, err := ComposeMail(r, o)
 	g.Expect(err).NotTo(HaveOccurred())
 	outputs := map[string]string{"page": pageOf(g, r, o), "mail": mail.HTML, "text": mail.Text, "subject": mail.Subject}
 	for _, file := range mail.Attachments {

@@ -63,7 +63,7 @@ func writeCSV(records [][]string) ([]byte, error) {
 // textCell is a text for a spreadsheet, in which it stays a text. Wide forms of the signs count as the signs in some languages'
 // spreadsheets (https://owasp.org/www-community/attacks/CSV_Injection).
 func textCell(s string) string {
-	line := text.Clip(s, longestCell)
+	line := text.ClipLine(s, longestCell)
 	if strings.IndexAny(s, "=+-@\t\r\n＝＋－＠") == 0 || strings.IndexAny(strings.TrimLeft(line, " "), "=+-@＝＋－＠") == 0 {
 		return "'" + line
 	}

@@ -34,7 +34,7 @@ func TestWasteWithoutMetricsIsUnknown(t *testing.T) {
 	g.Expect(rows(byID(t, root, "waste-team"))).To(Equal([][]string{
 		{"the other 5", "unknown", "unknown"}, {"all", "unknown", "unknown"},
 	}))
-	g.Expect(Subject(r, Options{Name: "weekly"})).NotTo(ContainSubstring("recoverable"))
+	g.Expect(MailSubject(r, Options{Name: "weekly"})).NotTo(ContainSubstring("recoverable"))
 
 	nothing := regexp.MustCompile(`\b0\.00\b`) // an amount, and no share
 	look := func(known bool) {

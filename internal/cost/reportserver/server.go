@@ -78,7 +78,7 @@ func (s *Server) findFile(ctx context.Context, name, until, file string) (conten
 		return "", false, err
 	}
 	defer func() { _ = l.Close() }()
-	reports, err := l.Reports(ctx, "", name)
+	reports, err := l.QueryReports(ctx, "", name)
 	if err != nil {
 		return "", false, err
 	}

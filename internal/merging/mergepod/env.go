@@ -12,8 +12,8 @@ import (
 // defaultRegion is the region of an s3 store that names none.
 const defaultRegion = "us-east-1"
 
-// Region is the region of a store; empty for a provider without regions.
-func Region(s *v1alpha1.ModelStore) string {
+// StoreRegion is the region of a store; empty for a provider without regions.
+func StoreRegion(s *v1alpha1.ModelStore) string {
 	if s.Region == "" && s.Provider == v1alpha1.StoreS3 {
 		return defaultRegion
 	}
@@ -29,7 +29,7 @@ func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 		last = prefix + withSlash(s.Full) + withSlash(b.Run.Base)
 	}
 	vars := []corev1.EnvVar{
-		{Name: "TIDELINE_MODEL", Value: Model(b.Job)},
+		{Name: "TIDELINE_MODEL", Value: ModelName(b.Job)},
 		{Name: "TIDELINE_RUN_ID", Value: b.Run.ID},
 		{Name: "TIDELINE_INDEX", Value: strconv.Itoa(int(i))},
 		{Name: "TIDELINE_COUNT", Value: strconv.Itoa(int(b.Run.MinReplicas))},
@@ -45,7 +45,7 @@ func (b Blueprint) containerEnv(i int32) []corev1.EnvVar {
 		{Name: "TIDELINE_STORE_PROVIDER", Value: string(s.Provider)},
 		{Name: "TIDELINE_STORE_BUCKET", Value: s.Bucket},
 		{Name: "TIDELINE_STORE_ENDPOINT", Value: s.Endpoint},
-		{Name: "TIDELINE_STORE_REGION", Value: Region(s)},
+		{Name: "TIDELINE_STORE_REGION", Value: StoreRegion(s)},
 	} {
 		if v.Value != "" {
 			vars = append(vars, v)

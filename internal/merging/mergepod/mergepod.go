@@ -55,11 +55,11 @@ func SurplusName(job string) string { return gang.SurplusName(job + "-merge") }
 // IncrementsName is the name of the ConfigMap with the names of the increments.
 func IncrementsName(job string) string { return job + "-merge-increments" }
 
-// Attempt names the attempt of the run, among all of the job, as label attempt has it.
-func Attempt(run *v1alpha1.MergeRun) string { return run.ID + "-" + strconv.Itoa(int(run.Attempt)) }
+// AttemptName names the attempt of the run, among all of the job, as label attempt has it.
+func AttemptName(run *v1alpha1.MergeRun) string { return run.ID + "-" + strconv.Itoa(int(run.Attempt)) }
 
-// Model is the name of the model that the job merges.
-func Model(job *v1alpha1.MergeJob) string {
+// ModelName is the name of the model that the job merges.
+func ModelName(job *v1alpha1.MergeJob) string {
 	if job.Spec.Model != "" {
 		return job.Spec.Model
 	}
@@ -70,23 +70,23 @@ func Model(job *v1alpha1.MergeJob) string {
 // the job calls its model does not matter.
 func ModelHash(job *v1alpha1.MergeJob) string { return placeHash(job, job.Spec.Store.Full) }
 
-// Places are where the job's full models and its increments are, each as ModelHash tells it. Two jobs that share one of them
+// PlaceHashes are where the job's full models and its increments are, each as ModelHash tells it. Two jobs that share one of them
 // would take each other's full models for their own, or merge increments twice.
-func Places(job *v1alpha1.MergeJob) []string {
+func PlaceHashes(job *v1alpha1.MergeJob) []string {
 	return []string{ModelHash(job), placeHash(job, job.Spec.Store.Increments)}
 }
 
 func placeHash(job *v1alpha1.MergeJob, folder string) string {
 	s := &job.Spec.Store
 	// Normal forms, so that a slash more or the default port in one of two jobs does not hide that they share a place.
-	place := []string{string(s.Provider), serverurl.Normal(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
+	place := []string{string(s.Provider), serverurl.NormalizeURL(s.Endpoint), path.Clean(s.Bucket), path.Join("/", s.Prefix, folder)}
 	sum := sha256.Sum256([]byte(strings.Join(place, "\n"))) // None of them has a line break.
 	return hex.EncodeToString(sum[:8])
 }
 
-// Pod returns pod i. What it needs to reach the store is the template's matter: a container that names the store's Secret in its
-// envFrom has the credentials under the names that clients of S3 read. Tideline shows no Secret to a container by itself.
-func (b Blueprint) Pod(i int32) *corev1.Pod {
+// NewPod returns pod i. What it needs to reach the store is the template's matter: a container that names the store's Secret in
+// its envFrom has the credentials under the names that clients of S3 read. Tideline shows no Secret to a container by itself.
+func (b Blueprint) NewPod(i int32) *corev1.Pod {
 	template := &b.Job.Spec.Template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -112,7 +112,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			prepareContainer(&containers[c], vars)
 		}
 	}
-	b.groupMember(i).Join(pod)
+	b.groupMember(i).JoinGang(pod)
 	return pod
 }
 
@@ -120,8 +120,8 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 func prepareContainer(c *corev1.Container, vars []corev1.EnvVar) {
 	// Tideline's variables come first, so that the user's may refer to them, as in $(TIDELINE_OUTPUT_PATH)part. A variable of the
 	// template with the same name is dropped.
-	c.Env = append(append([]corev1.EnvVar(nil), vars...), rendezvous.Missing(c.Env, vars)...)
-	trainingpod.Mount(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
+	c.Env = append(append([]corev1.EnvVar(nil), vars...), rendezvous.MissingVars(c.Env, vars)...)
+	trainingpod.MountVolume(c, incrementsVolume, path.Dir(v1alpha1.IncrementsFile))
 	if c.TerminationMessagePolicy == "" {
 		// The last lines of a container that failed become its message, which the job's status repeats.
 		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
@@ -149,7 +149,7 @@ func (b Blueprint) SurplusGroup() gang.Group {
 
 func (b Blueprint) podGroup(name, class string) gang.Group {
 	labels := b.labels()
-	labels[v1alpha1.LabelAttempt] = Attempt(b.Run)
+	labels[v1alpha1.LabelAttempt] = AttemptName(b.Run)
 	return gang.Group{
 		Namespace: b.Job.Namespace, Name: name, Labels: labels, Owner: b.ownerReference(), Queue: b.Pool, PriorityClass: class,
 	}
@@ -187,8 +187,8 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	}
 	maps.Copy(labels, b.labels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
-	labels[v1alpha1.LabelAttempt] = Attempt(b.Run)
-	labels[v1alpha1.LabelRole] = trainingpod.Role(i, b.Run.MinReplicas)
+	labels[v1alpha1.LabelAttempt] = AttemptName(b.Run)
+	labels[v1alpha1.LabelRole] = trainingpod.RoleOf(i, b.Run.MinReplicas)
 	labels[v1alpha1.LabelModelHash] = ModelHash(b.Job)
 	return labels
 }

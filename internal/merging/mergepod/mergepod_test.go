@@ -34,7 +34,7 @@ func blueprint() Blueprint {
 		},
 		Overhead: corev1.ResourceList{"cpu": resource.MustParse("100m")},
 	}
-	tier, _ := config.DefaultTiers().Find("small-traffic")
+	tier, _ := config.DefaultTiers().FindTier("small-traffic")
 	return Blueprint{
 		Job: j, Tier: tier, Pool: "tideline-merge",
 		Run: &v1alpha1.MergeRun{
@@ -57,7 +57,7 @@ func vars(c *corev1.Container) map[string]string {
 func TestCorePod(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	pod := b.Pod(0)
+	pod := b.NewPod(0)
 	g.Expect(pod.Name).To(Equal("ctr-merge-0"))
 	g.Expect(pod.Labels).To(Equal(map[string]string{
 		"team": "ads", "tideline.io/merge": "ctr", "tideline.io/run": "20261122t004013z-7b3f9c01",
@@ -85,14 +85,14 @@ func TestCorePod(t *testing.T) {
 
 func TestSurplusPod(t *testing.T) {
 	g := NewWithT(t)
-	pod := blueprint().Pod(2)
+	pod := blueprint().NewPod(2)
 	g.Expect(pod.Annotations).To(Equal(map[string]string{
 		"scheduling.k8s.io/group-name": "ctr-merge-surplus", "volcano.sh/task-spec": "worker", "volcano.sh/task-priority": "65534",
 		"volcano.sh/preemptable": "true",
 	}))
 	g.Expect(pod.Spec.PriorityClassName).To(Equal("tideline-small-traffic-surplus"))
 	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
-	g.Expect(blueprint().Pod(1).Labels["tideline.io/role"]).To(Equal("core"))
+	g.Expect(blueprint().NewPod(1).Labels["tideline.io/role"]).To(Equal("core"))
 }
 
 func TestPodsAreHeldToTheirTier(t *testing.T) {
@@ -102,7 +102,7 @@ func TestPodsAreHeldToTheirTier(t *testing.T) {
 	asked["memory"] = resource.MustParse("4Gi")
 	b.Job.Spec.Template.Spec.Containers[0].Resources.Limits = nil
 	for _, i := range []int32{0, 3} {
-		limits := b.Pod(i).Spec.Containers[0].Resources.Limits
+		limits := b.NewPod(i).Spec.Containers[0].Resources.Limits
 		g.Expect(limits).To(Equal(corev1.ResourceList{"memory": resource.MustParse("4Gi")}), "pod %d", i)
 	}
 }
@@ -110,7 +110,7 @@ func TestPodsAreHeldToTheirTier(t *testing.T) {
 func TestContainersAreToldWhatTheyMerge(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	pod := b.Pod(3)
+	pod := b.NewPod(3)
 	want := map[string]string{
 		"TIDELINE_MODEL": "ctr", "TIDELINE_RUN_ID": "20261122t004013z-7b3f9c01", "TIDELINE_INDEX": "3", "TIDELINE_COUNT": "2",
 		"TIDELINE_MAX_COUNT": "4", "TIDELINE_STORE_PROVIDER": "s3", "TIDELINE_STORE_BUCKET": "models",
@@ -141,7 +141,7 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 	s := &b.Job.Spec.Store
 	s.Prefix, s.Endpoint, s.Region = "", "https://s3.example.com", "cn-north-1"
 	b.Run.Base = "by $(HAND)"
-	got := vars(&b.Pod(0).Spec.Containers[0])
+	got := vars(&b.NewPod(0).Spec.Containers[0])
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_MODEL", "ctr-v2"))
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_ENDPOINT", "https://s3.example.com"))
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_REGION", "cn-north-1"))
@@ -150,7 +150,7 @@ func TestContainersAreToldOfTheStore(t *testing.T) {
 
 	s.Provider, s.Bucket, s.Prefix, s.Endpoint, s.Region = v1alpha1.StoreFile, "/srv/models", "ctr/", "", ""
 	b.Run.Base = ""
-	got = vars(&b.Pod(0).Spec.Containers[0])
+	got = vars(&b.NewPod(0).Spec.Containers[0])
 	g.Expect(got).To(HaveKeyWithValue("TIDELINE_STORE_BUCKET", "/srv/models"))
 	g.Expect(got).NotTo(HaveKey("TIDELINE_STORE_REGION"), "a folder is in no region")
 	g.Expect(got).NotTo(HaveKey("TIDELINE_STORE_ENDPOINT"))
@@ -164,7 +164,7 @@ func TestPodKeepsWhatTheUserSet(t *testing.T) {
 	mine := corev1.VolumeMount{Name: "mine", MountPath: "/etc/tideline/increments"}
 	b.Job.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{mine}
 	b.Job.Spec.Template.Spec.InitContainers[0].Env = []corev1.EnvVar{{Name: "TIDELINE_INDEX", Value: "9"}, {Name: "A", Value: "1"}}
-	pod := b.Pod(1)
+	pod := b.NewPod(1)
 	g.Expect(pod.Spec.Containers[0].VolumeMounts).To(Equal([]corev1.VolumeMount{mine}))
 	init := pod.Spec.InitContainers[0]
 	g.Expect(vars(&init)).To(HaveKeyWithValue("TIDELINE_INDEX", "1"), "what Tideline says is said once")
@@ -181,14 +181,14 @@ func TestGroups(t *testing.T) {
 	g.Expect(core.Queue).To(Equal("tideline-merge"))
 	g.Expect(core.MinResources.Cpu().String()).To(Equal("1200m"), "requests and overhead of two pods")
 	g.Expect(core.MinResources.Memory().String()).To(Equal("8Gi"), "a limit stands in for a missing request")
-	g.Expect(core.Labels).To(HaveKeyWithValue("tideline.io/attempt", Attempt(b.Run)))
+	g.Expect(core.Labels).To(HaveKeyWithValue("tideline.io/attempt", AttemptName(b.Run)))
 	g.Expect(metav1.IsControlledBy(core.PodGroup(), b.Job)).To(BeTrue())
 	g.Expect(surplus.Name).To(Equal("ctr-merge-surplus"))
 	g.Expect(surplus.PriorityClass).To(Equal("tideline-small-traffic-surplus"))
 	g.Expect(surplus.MinMember).To(BeZero())
 	g.Expect(surplus.MinResources).To(BeNil())
 	for i, group := range map[int32]gang.Group{1: core, 2: surplus} {
-		g.Expect(gang.GroupOf(b.Pod(i))).To(Equal(group.Name))
+		g.Expect(gang.GroupOf(b.NewPod(i))).To(Equal(group.Name))
 	}
 }
 
@@ -261,23 +261,23 @@ func TestPlacesAreSharedByWhoeverSharesAFolder(t *testing.T) {
 	g := NewWithT(t)
 	one, other := blueprint().Job, blueprint().Job
 	other.Spec.Store.Full = "others/"
-	g.Expect(Places(other)).To(ContainElement(Places(one)[1]), "the increments")
-	g.Expect(Places(other)).NotTo(ContainElement(ModelHash(one)))
+	g.Expect(PlaceHashes(other)).To(ContainElement(PlaceHashes(one)[1]), "the increments")
+	g.Expect(PlaceHashes(other)).NotTo(ContainElement(ModelHash(one)))
 	other.Spec.Store.Increments = "more/"
-	g.Expect(Places(other)).NotTo(ContainElements(Places(one)))
-	g.Expect(Places(one)).To(ContainElement(ModelHash(one)))
+	g.Expect(PlaceHashes(other)).NotTo(ContainElements(PlaceHashes(one)))
+	g.Expect(PlaceHashes(one)).To(ContainElement(ModelHash(one)))
 }
 
 func TestPodsCarryTheOwner(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
 	b.Job.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationOwner: "mallory", "note": "kept"}
-	pod := b.Pod(0)
+	pod := b.NewPod(0)
 	g.Expect(pod.Annotations).NotTo(HaveKey("tideline.io/owner"), "a template cannot name an owner")
 	g.Expect(pod.Annotations).To(HaveKeyWithValue("note", "kept"))
 	b.Job.Spec.Owner = "alice@example.com"
 	for _, i := range []int32{0, 3} {
-		pod = b.Pod(i)
+		pod = b.NewPod(i)
 		g.Expect(pod.Annotations).To(HaveKeyWithValue("tideline.io/owner", "alice@example.com"))
 		// printf alice@example.com | sha256sum | cut -c1-16
 		g.Expect(pod.Labels).To(HaveKeyWithValue("tideline.io/owner-hash", "ff8d9819fc0e12bf"))

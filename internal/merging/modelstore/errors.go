@@ -62,7 +62,7 @@ func quoteClipped(s string) string {
 	if len(s) > most {
 		s = s[:most] + "..."
 	}
-	return strconv.Quote(text.Line(s))
+	return strconv.Quote(text.SingleLine(s))
 }
 
 // codePattern is the form of error codes. Anything else that a server sends as a code is not repeated to users.
@@ -141,7 +141,7 @@ func explainSilence(err error, l Location) *Error {
 		cause = sent.Err
 	}
 	return &Error{Unreachable, fmt.Sprintf("Tideline cannot reach %s (%s): check that the store is up; Tideline tries again",
-		l.describeBucket(), text.Line(serverurl.Trouble(cause))), cause}
+		l.describeBucket(), text.SingleLine(serverurl.DescribeError(cause))), cause}
 }
 
 func explainFile(err error, l Location) *Error {

@@ -89,12 +89,12 @@ type Observation struct {
 	Increments Increments
 }
 
-// Observe reads a store. If it can say no more than that the run is complete, it says so beside the error. The error is an
+// ObserveStore reads a store. If it can say no more than that the run is complete, it says so beside the error. The error is an
 // *Error, except when ctx was cancelled: then it wraps context.Canceled. It has no timeout but that of ctx; a request is tried
 // twice. It asks for one page of 1000 names after another, keeps no more than Query.Most of them, and looks for at most 66
 // markers, and for a model beside the newest ones and the run's.
-func Observe(ctx context.Context, p Policy, l Location, c Credentials, q Query) (Observation, error) {
-	if err := p.Check(l); err != nil {
+func ObserveStore(ctx context.Context, p Policy, l Location, c Credentials, q Query) (Observation, error) {
+	if err := p.CheckLocation(l); err != nil {
 		return Observation{}, err
 	}
 	s, err := openStore(ctx, p, l, c)

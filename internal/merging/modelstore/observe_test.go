@@ -56,7 +56,7 @@ func (d directory) full(name string, minutes int) {
 
 func (d directory) observe(q Query) Observation {
 	d.t.Helper()
-	o, err := Observe(d.t.Context(), d.policy, d.location, Credentials{}, q)
+	o, err := ObserveStore(d.t.Context(), d.policy, d.location, Credentials{}, q)
 	NewWithT(d.t).Expect(err).NotTo(HaveOccurred())
 	return o
 }
@@ -224,7 +224,7 @@ func TestLineBreakInAName(t *testing.T) {
 	g := NewWithT(t)
 	d := newDirectory(t)
 	d.write("inc/a\nb", 0)
-	_, err := Observe(t.Context(), d.policy, d.location, Credentials{}, Query{Most: 1})
+	_, err := ObserveStore(t.Context(), d.policy, d.location, Credentials{}, Query{Most: 1})
 	g.Expect(reasonOf(err)).To(Equal(Invalid))
 	g.Expect(err).To(MatchError(`the increment "a b" has a line break in its name: rename it`))
 }
@@ -261,7 +261,7 @@ func TestObserveCancelled(t *testing.T) {
 	d := newDirectory(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Observe(ctx, d.policy, d.location, Credentials{}, Query{})
+	_, err := ObserveStore(ctx, d.policy, d.location, Credentials{}, Query{})
 	g.Expect(err).To(MatchError(context.Canceled))
 	g.Expect(reasonOf(err)).NotTo(Equal(Unreachable), "the store is not to blame")
 }
@@ -276,7 +276,7 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 			link := filepath.Join(d.location.Bucket, "ctr", path)
 			g.Expect(os.RemoveAll(link)).To(Succeed())
 			g.Expect(os.Symlink(link, link)).To(Succeed(), "a link to itself, because tests may run as root")
-			_, err := Observe(t.Context(), d.policy, d.location, Credentials{}, Query{})
+			_, err := ObserveStore(t.Context(), d.policy, d.location, Credentials{}, Query{})
 			g.Expect(reasonOf(err)).To(Equal(Unreachable))
 		})
 	}
@@ -292,9 +292,9 @@ func TestFoldersThatMayNotBeRead(t *testing.T) {
 func TestObserveAsksThePolicy(t *testing.T) {
 	g := NewWithT(t)
 	d := newDirectory(t)
-	_, err := Observe(t.Context(), Policy{}, d.location, Credentials{}, Query{})
+	_, err := ObserveStore(t.Context(), Policy{}, d.location, Credentials{}, Query{})
 	g.Expect(reasonOf(err)).To(Equal(ProviderNotAllowed))
 	d.location.Bucket += "/gone"
-	_, err = Observe(t.Context(), d.policy, d.location, Credentials{}, Query{})
+	_, err = ObserveStore(t.Context(), d.policy, d.location, Credentials{}, Query{})
 	g.Expect(reasonOf(err)).To(Equal(BucketNotFound))
 }

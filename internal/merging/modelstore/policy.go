@@ -30,10 +30,10 @@ var (
 	regionPattern  = regexp.MustCompile(`^[a-z0-9-]{0,63}$`)
 )
 
-// Check returns an error if the operator must not reach a location, or if one of its fields is malformed. It sends no
+// CheckLocation returns an error if the operator must not reach a location, or if one of its fields is malformed. It sends no
 // request; for ProviderFile it follows symbolic links. The error is an *Error with the Reason EndpointNotAllowed,
 // ProviderNotAllowed, Invalid or, for a directory that does not exist, BucketNotFound.
-func (p Policy) Check(l Location) error {
+func (p Policy) CheckLocation(l Location) error {
 	if err := checkKeys(l); err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestCheckServers(t *testing.T) {
 		{"directory bucket", both, func(l *Location) { l.Bucket = "models--usw2-az1--x-s3" }, Invalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			NewWithT(t).Expect(reasonOf(Policy{Endpoints: c.allowed}.Check(atAWS(c.vary)))).To(Equal(c.want))
+			NewWithT(t).Expect(reasonOf(Policy{Endpoints: c.allowed}.CheckLocation(atAWS(c.vary)))).To(Equal(c.want))
 		})
 	}
 }
@@ -126,7 +126,7 @@ func TestCheckKeys(t *testing.T) {
 		{"marker out", func(l *Location) { l.Marker = "../_SUCCESS" }, Invalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			NewWithT(t).Expect(reasonOf(Policy{Endpoints: []string{EndpointAWS}}.Check(atAWS(c.vary)))).To(Equal(c.want))
+			NewWithT(t).Expect(reasonOf(Policy{Endpoints: []string{EndpointAWS}}.CheckLocation(atAWS(c.vary)))).To(Equal(c.want))
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestCheckDirectories(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := atAWS(func(l *Location) { l.Provider, l.Bucket = ProviderFile, c.bucket })
-			NewWithT(t).Expect(reasonOf(Policy{LocalDirectory: c.allowed}.Check(l))).To(Equal(c.want))
+			NewWithT(t).Expect(reasonOf(Policy{LocalDirectory: c.allowed}.CheckLocation(l))).To(Equal(c.want))
 		})
 	}
 }

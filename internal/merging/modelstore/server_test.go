@@ -20,7 +20,7 @@ func TestObserveServer(t *testing.T) {
 		"ctr/full/m1/shard", "ctr/full/m2/shard", "ctr/full/m3/shard/0/1", "ctr/other", "others")
 	f.objects["ctr/inc/c/d"] = noon.Add(time.Hour)
 	q := Query{Known: "m1", Run: "m2", After: "a", Most: 10}
-	o, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), q)
+	o, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), q)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.RunComplete).To(BeFalse())
 	g.Expect(o.LastFull).To(HaveValue(Equal(Full{"m1", noon})))
@@ -31,7 +31,7 @@ func TestObserveServer(t *testing.T) {
 	g.Expect(f.asked("max-keys", "ctr/full/m1/")).To(Equal([]string{"10"}), "but for a glance at one model")
 
 	q.Known = "" // Since the marker: all were written in its second.
-	o, err = Observe(t.Context(), f.policy(), f.location(), someKeys(t), q)
+	o, err = ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), q)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listed(t, o.Increments.List)).To(Equal([]string{"__0x61__", "a", "b", "c/d"}), "keys as the store has them")
 	g.Expect(f.asked("start-after", "ctr/inc/")).To(Equal([]string{"ctr/inc/a", ""}))
@@ -46,7 +46,7 @@ func TestServerThatIgnoresStartAfter(t *testing.T) {
 		r.URL.RawQuery = q.Encode()
 		return false
 	}
-	o, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{Known: "m1", After: "a", Most: 10})
+	o, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{Known: "m1", After: "a", Most: 10})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listed(t, o.Increments.List)).To(Equal([]string{"b"}))
 }
@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		f.objects[fmt.Sprintf("ctr/inc/%05d", i)] = noon
 		f.objects[fmt.Sprintf("ctr/full/m0%04d/shard", i)] = noon
 	}
-	o, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{Known: "m1", After: "00099", Most: 1500})
+	o, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{Known: "m1", After: "00099", Most: 1500})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Increments.Count).To(Equal(2400))
 	g.Expect(o.Increments.Listed).To(Equal(1500))
@@ -81,12 +81,12 @@ func TestCredentialsOfTheCallOnly(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	_, err := Observe(t.Context(), f.policy(), f.location(), Credentials{}, Query{})
+	_, err := ObserveStore(t.Context(), f.policy(), f.location(), Credentials{}, Query{})
 	g.Expect(reasonOf(err)).To(Equal(Forbidden))
 	g.Expect(err).To(MatchError(ContainSubstring("needs credentials: name their Secret")))
 	g.Expect(f.seen()).To(BeEmpty(), "no request without credentials")
 
-	_, err = Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{Run: "r"})
+	_, err = ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{Run: "r"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(f.seen()).To(HaveLen(3), "full models, the run's marker, increments")
 	for _, r := range f.seen() {
@@ -141,7 +141,7 @@ func TestAnswers(t *testing.T) {
 			g := NewWithT(t)
 			f := newFake(t)
 			f.answer = func(w http.ResponseWriter, r *http.Request) bool { c.answer(w, r); return true }
-			_, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
+			_, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 			g.Expect(reasonOf(err)).To(Equal(c.want))
 			g.Expect(err).To(MatchError(ContainSubstring(c.says)))
 			if c.tries > 0 {
@@ -163,7 +163,7 @@ func TestMarkerThatMayNotBeRead(t *testing.T) {
 		}
 		return r.Method == http.MethodHead
 	}
-	_, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
+	_, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 	g.Expect(reasonOf(err)).To(Equal(Forbidden), "a model whose marker cannot be seen is not an incomplete one")
 	g.Expect(err).To(MatchError(ContainSubstring("allow them to list the bucket and read its markers")))
 }
@@ -178,7 +178,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				http.Redirect(w, r, trap.URL+r.URL.Path, status)
 				return true
 			}
-			_, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
+			_, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 			g.Expect(reasonOf(err)).To(Equal(Refused))
 			g.Expect(err).To(MatchError(ContainSubstring("does not follow redirects")))
 			g.Expect(trap.seen()).To(BeEmpty(), "what is not allowed is not asked")
@@ -190,7 +190,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				}
 				return r.Method == http.MethodHead
 			}
-			_, err = Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{Run: "r"})
+			_, err = ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{Run: "r"})
 			g.Expect(reasonOf(err)).To(Equal(Refused), "nor is a marker elsewhere taken for a missing one")
 		})
 	}
@@ -207,7 +207,7 @@ func TestServerIsTriedTwice(t *testing.T) {
 		fail(w, 500, "InternalError")
 		return true
 	}
-	o, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
+	o, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Increments.Count).To(Equal(1))
 }
@@ -226,7 +226,7 @@ func TestClocksThatDiffer(t *testing.T) {
 		fail(w, 403, "RequestTimeTooSkewed")
 		return true
 	}
-	o, err := Observe(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
+	o, err := ObserveStore(t.Context(), f.policy(), f.location(), someKeys(t), Query{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.Increments.Count).To(Equal(1))
 	g.Expect(o.Increments.NewestTime).To(BeTemporally("==", noon))
@@ -241,7 +241,7 @@ func TestServerThatHangs(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := Observe(ctx, f.policy(), f.location(), someKeys(t), Query{})
+	_, err := ObserveStore(ctx, f.policy(), f.location(), someKeys(t), Query{})
 	g.Expect(reasonOf(err)).To(Equal(Unreachable))
 	g.Expect(err).To(MatchError(context.DeadlineExceeded))
 	g.Expect(err).To(MatchError(ContainSubstring("did not answer in time")))
@@ -253,7 +253,7 @@ func TestServerThatHangs(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}
-	_, err = Observe(ctx, f.policy(), f.location(), someKeys(t), Query{})
+	_, err = ObserveStore(ctx, f.policy(), f.location(), someKeys(t), Query{})
 	g.Expect(err).To(MatchError(context.Canceled))
 	g.Expect(reasonOf(err)).NotTo(Equal(Unreachable))
 }
@@ -263,7 +263,7 @@ func TestNoServerListens(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	l := atAWS(func(l *Location) { l.Endpoint = server.URL })
-	_, err := Observe(t.Context(), Policy{Endpoints: []string{server.URL}}, l, someKeys(t), Query{})
+	_, err := ObserveStore(t.Context(), Policy{Endpoints: []string{server.URL}}, l, someKeys(t), Query{})
 	g.Expect(reasonOf(err)).To(Equal(Unreachable))
 	g.Expect(err).To(MatchError(And(ContainSubstring("Tideline cannot reach"), ContainSubstring("connection refused"))))
 	g.Expect(err).NotTo(MatchError(ContainSubstring("list-type")))

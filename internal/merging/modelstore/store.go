@@ -99,7 +99,7 @@ func newClient(l Location, c Credentials, transport http.RoundTripper) *s3.Clien
 		}),
 	}
 	if l.Endpoint != "" {
-		options.BaseEndpoint = aws.String(serverurl.Normal(l.Endpoint))
+		options.BaseEndpoint = aws.String(serverurl.NormalizeURL(l.Endpoint))
 		options.UsePathStyle = true
 		if l.Region == "" {
 			options.Region = defaultRegion

@@ -36,7 +36,7 @@ type Writer struct {
 // Set writes a condition whose transition time is now; a message that is too long is cut.
 func (w Writer) Set(kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(w.List, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: text.Clip(message, MessageLimit),
+		Type: kind, Status: status, Reason: reason, Message: text.ClipLine(message, MessageLimit),
 		ObservedGeneration: w.Generation, LastTransitionTime: w.Now,
 	})
 }
@@ -48,9 +48,9 @@ func (w Writer) Remove(kinds ...string) {
 	}
 }
 
-// Settle restores the transition time of every condition whose status is the same as before, and sorts them, so that an object
-// at rest does not change.
-func (w Writer) Settle(before []metav1.Condition) {
+// RestoreTransitionTimes restores the transition time of every condition whose status is the same as before, and sorts them, so
+// that an object at rest does not change.
+func (w Writer) RestoreTransitionTimes(before []metav1.Condition) {
 	for i := range *w.List {
 		c := &(*w.List)[i]
 		if was := meta.FindStatusCondition(before, c.Type); was != nil && was.Status == c.Status {

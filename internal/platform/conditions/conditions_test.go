@@ -25,7 +25,7 @@ func TestConditionsAtRestStayAsTheyAre(t *testing.T) {
 	first := Writer{List: &list, Generation: 1, Now: earlier}
 	first.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec", "No.")
 	first.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, "InvalidSpec", "No.")
-	first.Settle(nil)
+	first.RestoreTransitionTimes(nil)
 	g.Expect(list).To(HaveExactElements(HaveField("Type", "Ready"), HaveField("Type", "Stalled")), "in the order of reading")
 
 	before := append([]metav1.Condition{}, list...)
@@ -33,11 +33,11 @@ func TestConditionsAtRestStayAsTheyAre(t *testing.T) {
 	second.Remove(v1alpha1.ConditionReady, v1alpha1.ConditionStalled, v1alpha1.ConditionSuspended)
 	second.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, "InvalidSpec", "No.")
 	second.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, "InvalidSpec", "No.")
-	second.Settle(before)
+	second.RestoreTransitionTimes(before)
 	g.Expect(list).To(Equal(before), "written anew with the same words, they are the same")
 
 	second.Set(v1alpha1.ConditionReady, metav1.ConditionTrue, "Merged", strings.Repeat("x", 5000))
-	second.Settle(before)
+	second.RestoreTransitionTimes(before)
 	g.Expect(list[0].LastTransitionTime).To(Equal(now), "another status is a transition")
 	g.Expect(len(list[0].Message)).To(BeNumerically("<=", 4096))
 	g.Expect(list[1].LastTransitionTime).To(Equal(earlier))

@@ -37,8 +37,8 @@ func (a Accelerators) ModelLabel(resource string) (string, bool) {
 	return label, ok
 }
 
-// Resources lists the resources whose label is known, by name.
-func (a Accelerators) Resources() []string { return slices.Sorted(maps.Keys(a)) }
+// ResourceNames lists the resources whose label is known, by name.
+func (a Accelerators) ResourceNames() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Names lists the resources for messages.
-func (a Accelerators) Names() string { return strings.Join(a.Resources(), ", ") }
+// JoinedNames lists the resources for messages.
+func (a Accelerators) JoinedNames() string { return strings.Join(a.ResourceNames(), ", ") }

@@ -19,6 +19,6 @@ func TestModelLabel(t *testing.T) {
 	}
 	_, known := accelerators.ModelLabel("example.com/npu")
 	g.Expect(known).To(BeFalse())
-	g.Expect(strings.Split(accelerators.Names(), ", ")).To(ConsistOf("nvidia.com/gpu", "nvidia.com/gpu.shared",
+	g.Expect(strings.Split(accelerators.JoinedNames(), ", ")).To(ConsistOf("nvidia.com/gpu", "nvidia.com/gpu.shared",
 		"volcano.sh/vgpu-number", "amd.com/gpu"))
 }

@@ -172,8 +172,8 @@ type Certificates struct {
 	Directory string `json:"directory"`
 }
 
-// Defaults returns the configuration of an operator without a file.
-func Defaults() *Configuration {
+// DefaultConfiguration returns the configuration of an operator without a file.
+func DefaultConfiguration() *Configuration {
 	return &Configuration{
 		APIVersion:          APIVersion,
 		Kind:                Kind,

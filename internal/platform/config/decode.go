@@ -53,7 +53,7 @@ func (p *problems) decodeStruct(path string, tree any, into reflect.Value) {
 		p.wantMapping(path, tree)
 		return
 	}
-	fields := Fields(into.Type())
+	fields := FieldNames(into.Type())
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		i := slices.Index(fields, key)
 		if i < 0 {
@@ -95,8 +95,8 @@ func (p *problems) wantMapping(path string, tree any) {
 	p.value(path, tree, "it must be a mapping: fields on lines of their own, indented below it")
 }
 
-// Fields are the names of a struct's fields in a file, in the order of the struct.
-func Fields(of reflect.Type) []string {
+// FieldNames are the names of a struct's fields in a file, in the order of the struct.
+func FieldNames(of reflect.Type) []string {
 	names := make([]string, of.NumField())
 	for i := range names {
 		names[i], _, _ = strings.Cut(of.Field(i).Tag.Get("json"), ",")

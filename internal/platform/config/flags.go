@@ -64,9 +64,9 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 		"folder with tls.crt and tls.key, with --webhook-certs=files; files that change are read again")
 }
 
-// Override sets fields of c from the flags of AddFlags that the process was started with. If a flag breaks a rule it returns an
-// error with one sentence per line.
-func (c *Configuration) Override(given *flag.FlagSet) error {
+// OverrideByFlags sets fields of c from the flags of AddFlags that the process was started with. If a flag breaks a rule it
+// returns an error with one sentence per line.
+func (c *Configuration) OverrideByFlags(given *flag.FlagSet) error {
 	override := flag.NewFlagSet("", flag.ContinueOnError)
 	c.AddFlags(override)
 	given.Visit(func(f *flag.Flag) {

@@ -14,11 +14,11 @@ func started(t *testing.T, file *Configuration, arguments ...string) (*Configura
 	flags := flag.NewFlagSet("tideline", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.String("kubeconfig", "", "a flag of somebody else")
-	Defaults().AddFlags(flags)
+	DefaultConfiguration().AddFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, err
 	}
-	return file, file.Override(flags)
+	return file, file.OverrideByFlags(flags)
 }
 
 func TestFlagsGoBeforeTheFileAndTheFileBeforeDefaults(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWrongFlagsEndWithSentences(t *testing.T) {
 		"--leader-election-namespace=A": `--leader-election-namespace: leaderElection.namespace is "A": it must be the name of a ` +
 			`namespace, or empty for the operator's own.`,
 	} {
-		_, err := started(t, Defaults(), argument)
+		_, err := started(t, DefaultConfiguration(), argument)
 		NewWithT(t).Expect(err).To(MatchError(says), argument)
 	}
 }
@@ -71,7 +71,7 @@ func TestWrongFlagsEndWithSentences(t *testing.T) {
 func TestEveryFlagHasItsField(t *testing.T) {
 	g := NewWithT(t)
 	flags := flag.NewFlagSet("tideline", flag.ContinueOnError)
-	Defaults().AddFlags(flags)
+	DefaultConfiguration().AddFlags(flags)
 	var names []string
 	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	var named []string

@@ -24,8 +24,8 @@ func DefaultLedger() Ledger {
 	return Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}
 }
 
-// Kept is true if there is a ledger.
-func (l Ledger) Kept() bool { return l.File != "" || l.PostgresDSNFile != "" }
+// IsConfigured is true if there is a ledger.
+func (l Ledger) IsConfigured() bool { return l.File != "" || l.PostgresDSNFile != "" }
 
 func (p *problems) ledger(l Ledger) {
 	if l.File != "" && !filepath.IsAbs(l.File) {

@@ -16,7 +16,7 @@ import (
 // Load reads a configuration file. name is its path, for errors. What the file leaves out has its default. The error has one
 // sentence per line for everything that is wrong: file, field, value, and what it must be.
 func Load(name string, content []byte) (*Configuration, error) {
-	c := Defaults()
+	c := DefaultConfiguration()
 	found := c.read(content)
 	if err := found.sentences(func(string) string { return name }); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 	}))
 	g.Expect(c.Ledger).To(Equal(Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}), "none is kept")
 	g.Expect(c.Prometheus).To(Equal(Prometheus{TimeoutSeconds: 30, IntervalSeconds: 3600}), "nobody is asked")
-	g.Expect(c.Prometheus.Asked()).To(BeFalse())
+	g.Expect(c.Prometheus.IsConfigured()).To(BeFalse())
 	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
 	g.Expect(c.ClientBurst).To(BeZero())
@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 		Mode: "rotate", Directory: "/tmp/k8s-webhook-server/serving-certs",
 	}}))
 	g.Expect(c.validate()).To(BeEmpty())
-	g.Expect(c).To(Equal(Defaults()))
+	g.Expect(c).To(Equal(DefaultConfiguration()))
 }
 
 func TestWorkersAreLimitedAsInTheSchema(t *testing.T) {
@@ -60,7 +60,7 @@ func TestWorkersAreLimitedAsInTheSchema(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	g.Expect(yaml.Unmarshal(crd.ElasticTrainingJob, definition)).To(Succeed())
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	g.Expect(*spec.Properties["maxReplicas"].Maximum).To(BeEquivalentTo(Defaults().Limits.MaxWorkersPerJob))
+	g.Expect(*spec.Properties["maxReplicas"].Maximum).To(BeEquivalentTo(DefaultConfiguration().Limits.MaxWorkersPerJob))
 }
 
 // other differs from the defaults in every field.
@@ -105,7 +105,7 @@ func other() *Configuration {
 func TestEveryFieldIsRead(t *testing.T) {
 	g := NewWithT(t)
 	want := other()
-	differ(t, "", reflect.ValueOf(*Defaults()), reflect.ValueOf(*want))
+	differ(t, "", reflect.ValueOf(*DefaultConfiguration()), reflect.ValueOf(*want))
 	content, err := yaml.Marshal(want)
 	g.Expect(err).NotTo(HaveOccurred())
 	c, err := Load("file", content)
@@ -119,7 +119,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 // differ checks that no field of two values is the same, down to those that hold no fields.
 func differ(t *testing.T, path string, a, b reflect.Value) {
 	t.Helper()
-	for i, name := range Fields(a.Type()) {
+	for i, name := range FieldNames(a.Type()) {
 		switch field := a.Field(i); {
 		case field.Kind() == reflect.Struct:
 			differ(t, path+name+".", field, b.Field(i))
@@ -133,14 +133,14 @@ func differ(t *testing.T, path string, a, b reflect.Value) {
 
 func TestLedgerInPostgreSQL(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Defaults().Ledger.Kept()).To(BeFalse())
+	g.Expect(DefaultConfiguration().Ledger.IsConfigured()).To(BeFalse())
 	c, err := Load("file", []byte(header+"ledger: {file: /ledger.db, retentionDays: 0}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.Ledger.Kept()).To(BeTrue())
+	g.Expect(c.Ledger.IsConfigured()).To(BeTrue())
 	c, err = Load("file", []byte(header+"ledger: {file: \"\", postgresDSNFile: /etc/dsn}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.Ledger).To(Equal(Ledger{PostgresDSNFile: "/etc/dsn", RetentionDays: 400, UserLabel: "tideline.io/owner"}))
-	g.Expect(c.Ledger.Kept()).To(BeTrue())
+	g.Expect(c.Ledger.IsConfigured()).To(BeTrue())
 }
 
 func TestWhatIsLeftOutOrEmptyHasItsDefault(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWhatIsLeftOutOrEmptyHasItsDefault(t *testing.T) {
 		}
 		c, err := Load("file", []byte(content))
 		g.Expect(err).NotTo(HaveOccurred(), name)
-		g.Expect(c).To(Equal(Defaults()), name)
+		g.Expect(c).To(Equal(DefaultConfiguration()), name)
 	}
 	g := NewWithT(t)
 	c, err := Load("file", []byte(`{"apiVersion": "`+APIVersion+`", "kind": "`+Kind+`", "clientQPS": 1, "clientBurst": 1}`))
@@ -172,14 +172,14 @@ func TestFirstTierIsTheDefaultUnlessOneIsMarked(t *testing.T) {
 	const high = "- {name: high, priority: 2, surplusPriority: -11"
 	c, err := Load("file", []byte(header+low+high+"}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
-	tier, found := c.Tiers.Find("")
+	tier, found := c.Tiers.FindTier("")
 	g.Expect(found).To(BeTrue())
 	g.Expect(tier).To(Equal(Tier{Name: "low", Priority: 1, SurplusPriority: -12, QoS: QoSBurstable, Default: true,
 		Sizing: Sizing{95, 154, 130, "100m", "250Mi", ""}}),
 		"which is Burstable and bounds nothing")
 	c, err = Load("file", []byte(header+low+high+", default: true}\n"))
 	g.Expect(err).NotTo(HaveOccurred())
-	tier, _ = c.Tiers.Find("")
+	tier, _ = c.Tiers.FindTier("")
 	g.Expect(tier.Name).To(Equal("high"))
 }
 

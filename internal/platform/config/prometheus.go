@@ -24,8 +24,8 @@ type Prometheus struct {
 // DefaultPrometheus returns the default: no server.
 func DefaultPrometheus() Prometheus { return Prometheus{TimeoutSeconds: 30, IntervalSeconds: maxHour} }
 
-// Asked is true if usage is collected.
-func (s Prometheus) Asked() bool { return s.URL != "" }
+// IsConfigured is true if usage is collected.
+func (s Prometheus) IsConfigured() bool { return s.URL != "" }
 
 func (p *problems) prometheus(s Prometheus) {
 	if s.URL != "" && !serverURL(s.URL) {

@@ -31,7 +31,7 @@ func TestURLsOfPrometheus(t *testing.T) {
 		if taken {
 			g.Expect(err).NotTo(HaveOccurred(), url)
 			g.Expect(c.Prometheus.URL).To(Equal(url))
-			g.Expect(c.Prometheus.Asked()).To(Equal(url != ""))
+			g.Expect(c.Prometheus.IsConfigured()).To(Equal(url != ""))
 			continue
 		}
 		g.Expect(err).To(MatchError("file: prometheus.url "+noPrometheus), url)

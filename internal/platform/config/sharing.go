@@ -43,9 +43,9 @@ const (
 	mostThousandths = mostDevices * thousand
 )
 
-// Requests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts and, for parts of
+// CountedRequests is what a pod asks for, as caps, budgets and the ledger count it: what the scheduler counts and, for parts of
 // accelerators, thousandths of the whole ones.
-func (s Sharing) Requests(pod *corev1.Pod) corev1.ResourceList {
+func (s Sharing) CountedRequests(pod *corev1.Pod) corev1.ResourceList {
 	if slices.ContainsFunc(pod.Spec.Containers, s.partsOf) || slices.ContainsFunc(pod.Spec.InitContainers, s.partsOf) {
 		pod = &corev1.Pod{Spec: pod.Spec}
 		pod.Spec.Containers = s.withAccelerators(pod.Spec.Containers)
@@ -141,11 +141,11 @@ func (s Sharing) isListed(resource string) bool {
 
 // CountedAccelerators lists, by name, the accelerators that are counted: all whose label is known, except parts of others.
 func (c *Configuration) CountedAccelerators() []string {
-	return slices.DeleteFunc(c.Accelerators.Resources(), c.Sharing.isListed)
+	return slices.DeleteFunc(c.Accelerators.ResourceNames(), c.Sharing.isListed)
 }
 
-// Forms are the resources as which nodes have an accelerator: itself, and its parts.
-func (c *Configuration) Forms(accelerator string) []string {
+// AcceleratorForms are the resources as which nodes have an accelerator: itself, and its parts.
+func (c *Configuration) AcceleratorForms(accelerator string) []string {
 	forms := []string{accelerator}
 	for _, share := range c.Sharing {
 		if share.CountsAs == accelerator {
@@ -155,11 +155,11 @@ func (c *Configuration) Forms(accelerator string) []string {
 	return forms
 }
 
-// AcceleratorsAmong counts the accelerators among what [Sharing.Requests] returned, all together, in thousandths.
+// AcceleratorsAmong counts the accelerators among what [Sharing.CountedRequests] returned, all together, in thousandths.
 func (c *Configuration) AcceleratorsAmong(counted corev1.ResourceList) int64 {
 	n := int64(0)
 	for _, name := range c.CountedAccelerators() {
-		n = boundedSum(n, Thousandths(counted[corev1.ResourceName(name)]))
+		n = boundedSum(n, QuantityThousandths(counted[corev1.ResourceName(name)]))
 	}
 	return n
 }
@@ -174,8 +174,8 @@ func (c *Configuration) AcceleratorsIn(of func(resource string) int64) int64 {
 	return n
 }
 
-// Thousandths of a quantity; at most mostThousandths.
-func Thousandths(q apiresource.Quantity) int64 {
+// QuantityThousandths of a quantity; at most mostThousandths.
+func QuantityThousandths(q apiresource.Quantity) int64 {
 	if q.CmpInt64(mostDevices) > 0 {
 		return mostThousandths
 	}

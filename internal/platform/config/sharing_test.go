@@ -17,7 +17,7 @@ const gpu, number, cores, memory, slice = "nvidia.com/gpu", "volcano.sh/vgpu-num
 
 // shared is a configuration of Volcano's vGPUs and older GPU sharing, and of time slices.
 func shared() *Configuration {
-	c := Defaults()
+	c := DefaultConfiguration()
 	c.Sharing = Sharing{
 		{Resource: cores, CountsAs: gpu, Whole: 100, Times: number}, {Resource: memory, CountsAs: gpu, Whole: 40960, Times: number},
 		{Resource: "volcano.sh/gpu-memory", CountsAs: gpu, Whole: 40960}, {Resource: slice, CountsAs: gpu, Whole: 3},
@@ -73,7 +73,7 @@ func TestPartsOfAccelerators(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := shared()
-			counted := cfg.Sharing.Requests(c.pod)
+			counted := cfg.Sharing.CountedRequests(c.pod)
 			NewWithT(t).Expect(cfg.AcceleratorsAmong(counted)).To(Equal(c.n))
 		})
 	}
@@ -83,11 +83,11 @@ func TestPartsCountBesideWhatTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	p := pod(asks{number: 2, cores: 50, "cpu": 4})
 	before := p.DeepCopy()
-	counted := shared().Sharing.Requests(p)
+	counted := shared().Sharing.CountedRequests(p)
 	want := asks{number: 2, cores: 50, "cpu": 4, gpu: 1}.container().Resources.Requests
 	g.Expect(counted).To(HaveLen(len(want)))
 	for name, n := range want {
-		g.Expect(Thousandths(counted[name])).To(Equal(Thousandths(n)), string(name))
+		g.Expect(QuantityThousandths(counted[name])).To(Equal(QuantityThousandths(n)), string(name))
 	}
 	g.Expect(p).To(Equal(before), "the pod is somebody else's")
 }
@@ -97,11 +97,11 @@ func TestInitContainersAndSidecarsCountAsTheSchedulerCounts(t *testing.T) {
 	cfg := shared()
 	p := pod(asks{number: 1, cores: 50})
 	p.Spec.InitContainers = []corev1.Container{asks{number: 1, cores: 80}.container()}
-	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.Requests(p))).To(Equal(int64(800)), "it comes before the others")
+	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(p))).To(Equal(int64(800)), "it comes before the others")
 	first := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: p.Spec.InitContainers}}
-	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.Requests(first))).To(Equal(int64(800)), "nobody comes after it")
+	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(first))).To(Equal(int64(800)), "nobody comes after it")
 	p.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.Requests(p))).To(Equal(int64(1300)), "it runs beside them")
+	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(p))).To(Equal(int64(1300)), "it runs beside them")
 }
 
 // randomPod asks for something of each of some resources in some containers.
@@ -131,11 +131,11 @@ func TestWholeDevicesCountAsBefore(t *testing.T) {
 			quantity := asked[corev1.ResourceName(name)]
 			n += 1000 * quantity.Value()
 		}
-		byDefault := Defaults()
-		g.Expect(byDefault.Sharing.Requests(p)).To(Equal(asked))
+		byDefault := DefaultConfiguration()
+		g.Expect(byDefault.Sharing.CountedRequests(p)).To(Equal(asked))
 		g.Expect(byDefault.AcceleratorsAmong(asked)).To(Equal(n))
 		whole := randomPod(r, gpu, "amd.com/gpu", "cpu", "memory")
-		g.Expect(shared().Sharing.Requests(whole)).To(Equal(resource.PodRequests(whole, resource.PodResourcesOptions{})))
+		g.Expect(shared().Sharing.CountedRequests(whole)).To(Equal(resource.PodRequests(whole, resource.PodResourcesOptions{})))
 	}
 }
 
@@ -143,18 +143,18 @@ func TestWholeDevicesCountAsBefore(t *testing.T) {
 func TestPartsOfADeviceFitIntoIt(t *testing.T) {
 	g := NewWithT(t)
 	for whole := int32(1); whole <= 1000; whole++ {
-		cfg := Defaults()
+		cfg := DefaultConfiguration()
 		cfg.Sharing = Sharing{{Resource: slice, CountsAs: gpu, Whole: whole}}
-		sum := int64(whole) * cfg.AcceleratorsAmong(cfg.Sharing.Requests(pod(asks{slice: 1})))
+		sum := int64(whole) * cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(pod(asks{slice: 1})))
 		g.Expect(sum).To(And(BeNumerically("<=", 1000), BeNumerically(">", 1000-int64(whole))), strconv.Itoa(int(whole)))
 	}
 }
 
 func TestPartsThatAreMoreThanCanBeCounted(t *testing.T) {
 	for _, whole := range []int32{1, 249, 250, 251} { // 2⁶² × 1000 is 250 × 2⁶⁴
-		cfg := Defaults()
+		cfg := DefaultConfiguration()
 		cfg.Sharing = Sharing{{Resource: slice, CountsAs: gpu, Whole: whole}}
-		n := cfg.AcceleratorsAmong(cfg.Sharing.Requests(pod(asks{slice: 1 << 62})))
+		n := cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(pod(asks{slice: 1 << 62})))
 		NewWithT(t).Expect(n).To(Equal(int64(mostThousandths)), strconv.Itoa(int(whole)))
 	}
 }
@@ -164,7 +164,7 @@ func TestPartsAddUp(t *testing.T) {
 	g := NewWithT(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	cfg := shared()
-	count := func(all ...asks) int64 { return cfg.AcceleratorsAmong(cfg.Sharing.Requests(pod(all...))) }
+	count := func(all ...asks) int64 { return cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(pod(all...))) }
 	random := func() asks {
 		return asks{number: 1 + r.Int64N(8), cores: r.Int64N(101), memory: r.Int64N(50000), slice: r.Int64N(9), gpu: r.Int64N(3)}
 	}

@@ -71,8 +71,8 @@ func (t Tier) SurplusProtection(asked int32) time.Duration {
 	return Seconds(min(asked, t.MaxMinSurplusRunSeconds))
 }
 
-// Classes are the PriorityClasses that the tier needs, that of the core first.
-func (t Tier) Classes() []schedulingv1.PriorityClass {
+// PriorityClasses are the PriorityClasses that the tier needs, that of the core first.
+func (t Tier) PriorityClasses() []schedulingv1.PriorityClass {
 	core := newClass(t.ClassName(), "Core workers of jobs of tier "+t.Name+".", t.Priority)
 	surplus := newClass(t.SurplusClassName(),
 		"Surplus workers of jobs of tier "+t.Name+". They give way to any gang that waits.", t.SurplusPriority)
@@ -98,8 +98,8 @@ const HandoverClass = "tideline-handover"
 // (scheduling.HighestUserDefinablePriority).
 const handoverPriority = 1_000_000_000
 
-// Handover is HandoverClass as an object. Only PodGroups name it, and pods never, so it evicts nothing.
-func Handover() schedulingv1.PriorityClass {
+// NewHandoverClass is HandoverClass as an object. Only PodGroups name it, and pods never, so it evicts nothing.
+func NewHandoverClass() schedulingv1.PriorityClass {
 	class := newClass(HandoverClass,
 		"The core of a job to which a reservation hands its room over, until it is placed. It comes before all others.",
 		handoverPriority)
@@ -127,17 +127,17 @@ func DefaultTiers() Tiers {
 	return tiers
 }
 
-// Classes are the PriorityClasses that the operator needs: those of the tiers, and Handover.
-func (ts Tiers) Classes() []schedulingv1.PriorityClass {
+// PriorityClasses are the PriorityClasses that the operator needs: those of the tiers, and Handover.
+func (ts Tiers) PriorityClasses() []schedulingv1.PriorityClass {
 	classes := make([]schedulingv1.PriorityClass, 0, 2*len(ts)+1)
 	for _, t := range ts {
-		classes = append(classes, t.Classes()...)
+		classes = append(classes, t.PriorityClasses()...)
 	}
-	return append(classes, Handover())
+	return append(classes, NewHandoverClass())
 }
 
-// Find returns the tier of that name, or the default tier for an empty name; false if there is no such tier.
-func (ts Tiers) Find(name string) (Tier, bool) {
+// FindTier returns the tier of that name, or the default tier for an empty name; false if there is no such tier.
+func (ts Tiers) FindTier(name string) (Tier, bool) {
 	for _, t := range ts {
 		if t.Name == name || (name == "" && t.Default) {
 			return t, true
@@ -148,7 +148,7 @@ func (ts Tiers) Find(name string) (Tier, bool) {
 
 // InEffect is the tier that a job asks for or, if it asks for none, the one in its status.
 func (ts Tiers) InEffect(asked, recorded string) (Tier, bool) {
-	return ts.Find(cmp.Or(asked, recorded))
+	return ts.FindTier(cmp.Or(asked, recorded))
 }
 
 // OpenTo returns the tiers that an owner's jobs may have in a profile, one of them the default: those that the profile lists,
@@ -181,7 +181,7 @@ func (ts Tiers) OpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.O
 // NamesOpenTo lists the names of the tiers of OpenTo for messages, with the owner if the owner has fewer than the profile.
 func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) string {
 	allowed := ts.OpenTo(profile, owner)
-	names := cmp.Or(allowed.Names(), "no tier of the operator's configuration")
+	names := cmp.Or(allowed.JoinedNames(), "no tier of the operator's configuration")
 	if len(allowed) == len(ts.OpenTo(profile, ownership.Owner{})) {
 		return names
 	}
@@ -196,7 +196,7 @@ func (ts Tiers) NamesOpenTo(profile *v1alpha1.ResourceQuotaProfile, owner owners
 // tier.
 func (ts Tiers) countWithinReach(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner, allowed Tiers) int {
 	reach := -1
-	for m := range owner.Entries(profile) {
+	for m := range owner.MemberEntries(profile) {
 		if m.MaxTier == "" {
 			return len(allowed)
 		}
@@ -228,7 +228,7 @@ const mostMergeFactor = 1024
 // MergeFactor is how much the age of a full model weighs in the tier of that name, the default tier for an empty name: 1 in the
 // first tier, in each other twice as much as in the one before it, and at most 1024. It is 1 for a name that is no tier.
 func (ts Tiers) MergeFactor(name string) int64 {
-	tier, _ := ts.Find(name)
+	tier, _ := ts.FindTier(name)
 	factor := int64(1)
 	for _, t := range ts {
 		if t.Name == tier.Name {
@@ -239,8 +239,8 @@ func (ts Tiers) MergeFactor(name string) int64 {
 	return 1
 }
 
-// Names lists the names of the tiers in rising importance, for messages.
-func (ts Tiers) Names() string {
+// JoinedNames lists the names of the tiers in rising importance, for messages.
+func (ts Tiers) JoinedNames() string {
 	names := make([]string, len(ts))
 	for i, t := range ts {
 		names[i] = t.Name

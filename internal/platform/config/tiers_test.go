@@ -14,7 +14,7 @@ import (
 func TestDefaultTiers(t *testing.T) {
 	g := NewWithT(t)
 	tiers := DefaultTiers()
-	g.Expect(tiers.Names()).To(Equal("exploratory, small-traffic, main-traffic"))
+	g.Expect(tiers.JoinedNames()).To(Equal("exploratory, small-traffic, main-traffic"))
 	for i, tier := range tiers {
 		g.Expect(tier.Priority).To(BeNumerically(">", 0), "every core comes before anybody's surplus")
 		g.Expect(tier.SurplusPriority).To(BeNumerically("<", -10), "cluster-autoscaler buys no nodes for surplus")
@@ -27,14 +27,14 @@ func TestDefaultTiers(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	g := NewWithT(t)
-	tier, ok := DefaultTiers().Find("")
+	tier, ok := DefaultTiers().FindTier("")
 	g.Expect(ok).To(BeTrue())
 	g.Expect(tier.Name).To(Equal("exploratory"))
-	tier, ok = DefaultTiers().Find("main-traffic")
+	tier, ok = DefaultTiers().FindTier("main-traffic")
 	g.Expect(ok).To(BeTrue())
 	g.Expect(tier.ClassName()).To(Equal("tideline-main-traffic"))
 	g.Expect(tier.SurplusClassName()).To(Equal("tideline-main-traffic-surplus"))
-	_, ok = DefaultTiers().Find("gold")
+	_, ok = DefaultTiers().FindTier("gold")
 	g.Expect(ok).To(BeFalse())
 }
 
@@ -134,8 +134,8 @@ func TestTiersOfAProfile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			tiers := DefaultTiers().OpenTo(c.profile, alice)
-			g.Expect(tiers.Names()).To(Equal(c.names))
-			standard, _ := tiers.Find("")
+			g.Expect(tiers.JoinedNames()).To(Equal(c.names))
+			standard, _ := tiers.FindTier("")
 			g.Expect(standard.Name).To(Equal(c.standard))
 			g.Expect(DefaultTiers()[0].Default).To(BeTrue(), "the configuration's tiers stay as they are")
 		})

@@ -58,7 +58,7 @@ func (c *Configuration) validate() problems {
 	p.between("limits.maxGraceSeconds", c.Limits.MaxGraceSeconds, corev1.DefaultTerminationGracePeriodSeconds, maxDay)
 	p.merges(c.Merges)
 	if c.Reservations.Image == "" {
-		p.value("reservations.image", "", "it must name an image; leave it out for "+Defaults().Reservations.Image)
+		p.value("reservations.image", "", "it must name an image; leave it out for "+DefaultConfiguration().Reservations.Image)
 	}
 	p.ledger(c.Ledger)
 	p.prometheus(c.Prometheus)
@@ -180,7 +180,7 @@ func (p *problems) sharing(all Sharing, known Accelerators) {
 		p.sharedName(path+".resource", share.Resource, all[:i])
 		switch _, isKnown := known[share.CountsAs]; {
 		case !isKnown:
-			p.value(path+".countsAs", share.CountsAs, "it must be one of accelerators: "+known.Names())
+			p.value(path+".countsAs", share.CountsAs, "it must be one of accelerators: "+known.JoinedNames())
 		case all.isListed(share.CountsAs):
 			p.value(path+".countsAs", share.CountsAs, "it is itself a part of an accelerator here: name one that is whole")
 		}

@@ -37,8 +37,10 @@ var (
 	QueueKind    = schedulingv1beta1.SchemeGroupVersion.WithKind("Queue")
 )
 
-// Kinds are the Volcano kinds that the operator cannot work without.
-func Kinds() []schema.GroupVersionKind { return []schema.GroupVersionKind{PodGroupKind, QueueKind} }
+// VolcanoKinds are the Volcano kinds that the operator cannot work without.
+func VolcanoKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{PodGroupKind, QueueKind}
+}
 
 // AddToScheme registers Volcano's scheduling kinds.
 func AddToScheme(s *runtime.Scheme) error { return schedulingv1beta1.AddToScheme(s) }
@@ -144,9 +146,9 @@ func unschedulable(pg *schedulingv1beta1.PodGroup) string {
 	return message
 }
 
-// Drifted is true if somebody changed the fields of the group that Tideline owns. The queue is not compared: Volcano's webhook
+// HasDrifted is true if somebody changed the fields of the group that Tideline owns. The queue is not compared: Volcano's webhook
 // may rewrite it at creation, and a group keeps its queue. Fields that others added do not count.
-func (g Group) Drifted(s State) bool {
+func (g Group) HasDrifted(s State) bool {
 	if g.MinMember != s.minMember || g.PriorityClass != s.priorityClass {
 		return true
 	}
@@ -161,9 +163,9 @@ func (g Group) Drifted(s State) bool {
 	return false
 }
 
-// Restore returns what to apply to a drifted PodGroup of that UID: only the fields Tideline owns, and nothing of status,
+// RestorePatch returns what to apply to a drifted PodGroup of that UID: only the fields Tideline owns, and nothing of status,
 // which the scheduler writes as part of the whole object.
-func (g Group) Restore(uid types.UID) (map[string]any, error) {
+func (g Group) RestorePatch(uid types.UID) (map[string]any, error) {
 	spec := map[string]any{"minMember": int64(g.MinMember), "priorityClassName": g.PriorityClass}
 	if g.MinResources != nil {
 		resources, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
@@ -195,8 +197,8 @@ type Member struct {
 	MinRun time.Duration
 }
 
-// Join makes the pod a member. It must happen at creation: Volcano reads these keys when it first sees the pod.
-func (m Member) Join(pod *corev1.Pod) {
+// JoinGang makes the pod a member. It must happen at creation: Volcano reads these keys when it first sees the pod.
+func (m Member) JoinGang(pod *corev1.Pod) {
 	pod.Spec.SchedulerName = SchedulerName
 	pod.Spec.PriorityClassName = m.PriorityClass
 	task := "worker"

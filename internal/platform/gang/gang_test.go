@@ -39,14 +39,14 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pg, _ := group().PodGroup().(*schedulingv1beta1.PodGroup)
 			c.edit(pg)
-			NewWithT(t).Expect(group().Drifted(StateOf(pg))).To(Equal(c.drifted))
+			NewWithT(t).Expect(group().HasDrifted(StateOf(pg))).To(Equal(c.drifted))
 		})
 	}
 }
 
 func TestRestorePatchesOwnFieldsOnly(t *testing.T) {
 	g := NewWithT(t)
-	patch, err := group().Restore("uid-1")
+	patch, err := group().RestorePatch("uid-1")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(patch).NotTo(HaveKey("status"))
 	g.Expect(patch["metadata"]).To(HaveKeyWithValue("uid", "uid-1"))

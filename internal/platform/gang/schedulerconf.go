@@ -50,18 +50,18 @@ type Obstacle struct {
 	Do string
 }
 
-// Obstacles are what [Examine] finds, without the remedies; empty when nothing is found.
-func Obstacles(data map[string]string) []string {
+// ListObstacles are what [ExamineSchedulerConf] finds, without the remedies; empty when nothing is found.
+func ListObstacles(data map[string]string) []string {
 	var found []string
-	for _, o := range Examine(data) {
+	for _, o := range ExamineSchedulerConf(data) {
 		found = append(found, o.What)
 	}
 	return found
 }
 
-// Examine lists what in the scheduler's configuration keeps Volcano from taking surplus for waiting gangs; it is empty if
-// nothing does. data is that of the ConfigMap, nil if there is none.
-func Examine(data map[string]string) []Obstacle {
+// ExamineSchedulerConf lists what in the scheduler's configuration keeps Volcano from taking surplus for waiting gangs; it is
+// empty if nothing does. data is that of the ConfigMap, nil if there is none.
+func ExamineSchedulerConf(data map[string]string) []Obstacle {
 	text, ok := data[schedulerConfKey]
 	if !ok {
 		return []Obstacle{{What: fmt.Sprintf("there is no ConfigMap %s with key %s", SchedulerConfigMap, schedulerConfKey)}}

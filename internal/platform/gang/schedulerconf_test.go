@@ -141,8 +141,8 @@ func TestWhatIsInTheWayOfSurplus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, data := NewWithT(t), map[string]string{schedulerConfKey: c.conf}
-			g.Expect(Examine(data)).To(Equal(c.want))
-			said := Obstacles(data)
+			g.Expect(ExamineSchedulerConf(data)).To(Equal(c.want))
+			said := ListObstacles(data)
 			g.Expect(said).To(HaveLen(len(c.want)))
 			for i, o := range c.want {
 				g.Expect(said[i]).To(Equal(o.What))
@@ -165,8 +165,8 @@ func TestActionsOfGangsComeWithVolcano115(t *testing.T) {
 
 func TestNoConfigurationToRead(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Obstacles(nil)).To(
+	g.Expect(ListObstacles(nil)).To(
 		ConsistOf("there is no ConfigMap volcano-system/volcano-scheduler-configmap with key volcano-scheduler.conf"))
-	g.Expect(Obstacles(map[string]string{schedulerConfKey: "tiers: 7"})).To(
+	g.Expect(ListObstacles(map[string]string{schedulerConfKey: "tiers: 7"})).To(
 		ConsistOf(HavePrefix("the configuration cannot be read")))
 }

@@ -30,8 +30,8 @@ type Share struct {
 	Reclaimable bool
 }
 
-// Queue returns the share as an object to create.
-func (s Share) Queue() client.Object {
+// NewQueue returns the share as an object to create.
+func (s Share) NewQueue() client.Object {
 	return &schedulingv1beta1.Queue{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Labels: s.Labels, Annotations: s.Annotations},
 		Spec: schedulingv1beta1.QueueSpec{
@@ -41,9 +41,9 @@ func (s Share) Queue() client.Object {
 	}
 }
 
-// Patch is the JSON patch that makes the Queue match the share. It replaces each field that Tideline owns as a whole, so that
-// entries of others in it go. The API server refuses it for a Queue that was created since.
-func (s Share) Patch(q QueueInfo) ([]byte, error) {
+// QueuePatch is the JSON patch that makes the Queue match the share. It replaces each field that Tideline owns as a whole, so
+// that entries of others in it go. The API server refuses it for a Queue that was created since.
+func (s Share) QueuePatch(q QueueInfo) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -108,14 +108,14 @@ func AllQueues(list client.ObjectList) []QueueInfo {
 	return all
 }
 
-// Drifted is true if a Queue differs from the share in a field that Tideline owns.
-func (s Share) Drifted(q QueueInfo) bool {
-	return s.Rewritten(q) || !sameAmounts(s.Deserved, q.Deserved) || !sameAmounts(s.Capability, q.Capability)
+// HasDrifted is true if a Queue differs from the share in a field that Tideline owns.
+func (s Share) HasDrifted(q QueueInfo) bool {
+	return s.IsRewritten(q) || !sameAmounts(s.Deserved, q.Deserved) || !sameAmounts(s.Capability, q.Capability)
 }
 
-// Rewritten is true if they differ in a field that changes only when somebody edits the Queue or its profile, and not when
+// IsRewritten is true if they differ in a field that changes only when somebody edits the Queue or its profile, and not when
 // nodes or other queues change.
-func (s Share) Rewritten(q QueueInfo) bool {
+func (s Share) IsRewritten(q QueueInfo) bool {
 	return s.Weight != q.Weight || s.Reclaimable != q.Reclaimable || (s.Parent != "" && s.Parent != q.Parent) ||
 		!sameAmounts(s.Guarantee, q.Guarantee)
 }
@@ -144,7 +144,7 @@ func QueueSpecChanged() predicate.Predicate {
 			Weight: before.Weight, Guarantee: before.Guarantee, Deserved: before.Deserved,
 			Capability: before.Capability, Parent: before.Parent, Reclaimable: before.Reclaimable,
 		}
-		return s.Drifted(after) || !maps.Equal(before.Labels, after.Labels) || before.Parent != after.Parent ||
+		return s.HasDrifted(after) || !maps.Equal(before.Labels, after.Labels) || before.Parent != after.Parent ||
 			before.State != after.State || before.Deleting != after.Deleting
 	}}
 }

@@ -41,24 +41,24 @@ var edits = map[string]struct {
 func TestQueueDrifts(t *testing.T) {
 	for name, c := range edits {
 		t.Run(name, func(t *testing.T) {
-			queue, _ := share().Queue().(*schedulingv1beta1.Queue)
+			queue, _ := share().NewQueue().(*schedulingv1beta1.Queue)
 			c.edit(queue)
-			NewWithT(t).Expect(share().Drifted(QueueInfoOf(queue))).To(Equal(c.ours))
+			NewWithT(t).Expect(share().HasDrifted(QueueInfoOf(queue))).To(Equal(c.ours))
 		})
 	}
-	queue, _ := share().Queue().(*schedulingv1beta1.Queue)
+	queue, _ := share().NewQueue().(*schedulingv1beta1.Queue)
 	below := share()
 	below.Parent = "research"
-	NewWithT(t).Expect(below.Drifted(QueueInfoOf(queue))).To(BeTrue(), "its parent is another")
+	NewWithT(t).Expect(below.HasDrifted(QueueInfoOf(queue))).To(BeTrue(), "its parent is another")
 	fewer := share()
 	fewer.Deserved = nil
-	NewWithT(t).Expect(fewer.Drifted(QueueInfoOf(queue))).To(BeTrue())
-	NewWithT(t).Expect(fewer.Rewritten(QueueInfoOf(queue))).To(BeFalse(), "shares change by themselves")
+	NewWithT(t).Expect(fewer.HasDrifted(QueueInfoOf(queue))).To(BeTrue())
+	NewWithT(t).Expect(fewer.IsRewritten(QueueInfoOf(queue))).To(BeFalse(), "shares change by themselves")
 }
 
 func TestPatchHasOwnFieldsOnlyAndWhole(t *testing.T) {
 	g := NewWithT(t)
-	patch, err := share().Patch(QueueInfo{UID: "1", QueueLimits: QueueLimits{
+	patch, err := share().QueuePatch(QueueInfo{UID: "1", QueueLimits: QueueLimits{
 		Capability: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")},
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -71,7 +71,7 @@ func TestPatchHasOwnFieldsOnlyAndWhole(t *testing.T) {
 		{"op": "remove", "path": "/spec/capability"}
 	]`))
 	none := Share{Weight: 1, Parent: "root"}
-	patch, err = none.Patch(QueueInfo{UID: "1"})
+	patch, err = none.QueuePatch(QueueInfo{UID: "1"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(patch).To(MatchJSON(`[
 		{"op": "test", "path": "/metadata/uid", "value": "1"},
@@ -84,7 +84,7 @@ func TestPatchHasOwnFieldsOnlyAndWhole(t *testing.T) {
 
 func TestStatusOfAQueueWakesNobody(t *testing.T) {
 	g := NewWithT(t)
-	before, _ := share().Queue().(*schedulingv1beta1.Queue)
+	before, _ := share().NewQueue().(*schedulingv1beta1.Queue)
 	before.Status.State = schedulingv1beta1.QueueStateOpen
 	update := func(change func(*schedulingv1beta1.Queue)) bool {
 		after := before.DeepCopy()

@@ -37,7 +37,7 @@ func (a Applier) Create(ctx context.Context, key types.NamespacedName, child cli
 	if err := a.Creator.Create(ctx, child); err != nil {
 		return err
 	}
-	return a.Writes.Wrote(key, child)
+	return a.Writes.NoteWrite(key, child)
 }
 
 // Delete deletes the object that was observed: o has its namespace, name and UID. It is no error if the object is gone.
@@ -51,7 +51,7 @@ func (a Applier) Delete(ctx context.Context, key types.NamespacedName, o client.
 	if err != nil {
 		return err
 	}
-	a.Writes.Deleted(key, o)
+	a.Writes.NoteDelete(key, o)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (a Applier) Apply(ctx context.Context, key types.NamespacedName, content ma
 		return err
 	}
 	written.SetResourceVersion(patch.GetResourceVersion())
-	return a.Writes.Wrote(key, written)
+	return a.Writes.NoteWrite(key, written)
 }
 
 // PatchStatus writes the status of updated, a copy of object that differs only in its status. It sends the resource version, so
@@ -75,7 +75,7 @@ func (a Applier) PatchStatus(ctx context.Context, key types.NamespacedName, obje
 	if err := a.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return err
 	}
-	return a.Writes.Wrote(key, updated)
+	return a.Writes.NoteWrite(key, updated)
 }
 
 // CatchUp keeps a key from being reconciled until the cache is as new as the API server. Call it when a refused write shows
@@ -85,16 +85,16 @@ func (a Applier) CatchUp(ctx context.Context, key types.NamespacedName, object, 
 	err := a.Live.Get(ctx, client.ObjectKeyFromObject(object), live)
 	switch {
 	case apierrors.IsNotFound(err):
-		a.Writes.Deleted(key, object)
+		a.Writes.NoteDelete(key, object)
 		return nil
 	case err != nil:
 		return fmt.Errorf("read the object that is newer than the cache: %w", err)
 	}
-	return a.Writes.Wrote(key, live)
+	return a.Writes.NoteWrite(key, live)
 }
 
-// Owned reads a child of an object by its name into child. It returns false if there is none, or it belongs to another owner.
-func Owned(ctx context.Context, reader client.Reader, owner client.Object, name string, child client.Object) (bool, error) {
+// IsOwned reads a child of an object by its name into child. It returns false if there is none, or it belongs to another owner.
+func IsOwned(ctx context.Context, reader client.Reader, owner client.Object, name string, child client.Object) (bool, error) {
 	err := reader.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, child)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -105,8 +105,8 @@ func Owned(ctx context.Context, reader client.Reader, owner client.Object, name 
 	return metav1.IsControlledBy(child, owner), nil
 }
 
-// Sooner is the shorter of two times to wait; zero means for ever.
-func Sooner(a, b time.Duration) time.Duration {
+// SoonerOf is the shorter of two times to wait; zero means for ever.
+func SoonerOf(a, b time.Duration) time.Duration {
 	if a == 0 || (b > 0 && b < a) {
 		return b
 	}

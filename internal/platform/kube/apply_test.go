@@ -76,7 +76,7 @@ func TestAJobThatChangedMeanwhileIsLeftAloneUntilTheCacheKnows(t *testing.T) {
 			}
 			key := types.NamespacedName{Namespace: "ads", Name: "ctr"}
 			g.Expect(a.CatchUp(t.Context(), key, job("u-1", "5"), &v1alpha1.ElasticTrainingJob{})).To(Succeed())
-			g.Expect(a.Writes.Seen(t.Context(), key)).To(Equal(c.goesOn))
+			g.Expect(a.Writes.HasSeenAll(t.Context(), key)).To(Equal(c.goesOn))
 		})
 	}
 }

@@ -38,16 +38,16 @@ type Problem struct {
 	Err error
 }
 
-// ProblemOf is the Problem of an error, nil for nil; doing is as in [Diagnose].
+// ProblemOf is the Problem of an error, nil for nil; doing is as in [DiagnoseError].
 func ProblemOf(err error, doing string) *Problem {
 	if err == nil {
 		return nil
 	}
-	return &Problem{Diagnosis: Diagnose(err, doing), Err: err}
+	return &Problem{Diagnosis: DiagnoseError(err, doing), Err: err}
 }
 
-// Diagnose classifies an error; doing says what was tried, for example "create pod ctr-worker-0".
-func Diagnose(err error, doing string) Diagnosis {
+// DiagnoseError classifies an error; doing says what was tried, for example "create pod ctr-worker-0".
+func DiagnoseError(err error, doing string) Diagnosis {
 	var taken *NameTakenError
 	said := "Cannot " + doing + ": " + err.Error()
 	switch {

@@ -26,8 +26,9 @@ func NewFence(lease string, duration time.Duration) *Fence {
 	return &Fence{path: "/leases/" + lease, duration: duration, now: time.Now}
 }
 
-// Wrap is for rest.Config's Wrap. A write that the fence refuses never leaves the process, and returns an error that says why.
-func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
+// WrapTransport is for rest.Config's Wrap. A write that the fence refuses never leaves the process, and returns an error that
+// says why.
+func (f *Fence) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		switch r.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -32,7 +32,7 @@ func newFenced(t *testing.T) *fenced {
 		w.WriteHeader(f.code)
 	}))
 	t.Cleanup(server.Close)
-	f.server, f.client.Transport = server.URL, f.fence.Wrap(http.DefaultTransport)
+	f.server, f.client.Transport = server.URL, f.fence.WrapTransport(http.DefaultTransport)
 	return f
 }
 

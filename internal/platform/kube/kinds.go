@@ -37,15 +37,15 @@ func NewKinds(mapper meta.RESTMapper, log logr.Logger, kinds ...schema.GroupVers
 	return &Kinds{mapper: mapper, kinds: kinds, log: log}
 }
 
-// Missing lists the kinds that are not served, for messages; empty if all are.
-func (k *Kinds) Missing() string {
+// MissingKinds lists the kinds that are not served, for messages; empty if all are.
+func (k *Kinds) MissingKinds() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.missing
 }
 
-// Look asks discovery which kinds are missing. It returns an error if discovery does not answer.
-func (k *Kinds) Look() error {
+// LookForKinds asks discovery which kinds are missing. It returns an error if discovery does not answer.
+func (k *Kinds) LookForKinds() error {
 	missing, err := k.look()
 	if err == nil {
 		k.note(missing)
@@ -76,16 +76,16 @@ func (k *Kinds) look() (string, error) {
 
 // WhenServed calls watch, at once or, if a kind is missing, when Start has found all of them.
 func (k *Kinds) WhenServed(ctx context.Context, watch func(context.Context) error) error {
-	if k.Missing() == "" {
+	if k.MissingKinds() == "" {
 		return watch(ctx)
 	}
-	k.Then(watch, func(context.Context) error { return nil })
+	k.WatchThenWake(watch, func(context.Context) error { return nil })
 	return nil
 }
 
-// Then has Start call watch once all kinds are served, and wake after all watches have begun. Only then does Missing return
-// nothing, so that a reconciler that sees no missing kind can rely on its watch.
-func (k *Kinds) Then(watch, wake func(context.Context) error) {
+// WatchThenWake has Start call watch once all kinds are served, and wake after all watches have begun. Only then does Missing
+// return nothing, so that a reconciler that sees no missing kind can rely on its watch.
+func (k *Kinds) WatchThenWake(watch, wake func(context.Context) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting = append(k.waiting, waiter{watch, wake})
@@ -100,7 +100,7 @@ func (k *Kinds) Start(ctx context.Context) error {
 		return nil
 	}
 	k.log.Info("The API server does not serve all kinds that the operator needs; jobs wait until they are installed",
-		"missing", k.Missing())
+		"missing", k.MissingKinds())
 	err := wait.PollUntilContextCancel(ctx, kindsInterval, true, func(context.Context) (bool, error) {
 		missing, err := k.look()
 		return missing == "" && err == nil, nil // If discovery does not answer, it is asked again.

@@ -24,10 +24,10 @@ type noted struct {
 // NewPacer returns a Pacer that knows no object.
 func NewPacer() *Pacer { return &Pacer{objects: map[types.NamespacedName]noted{}} }
 
-// Differs notes that the object's status is not what it should be, and at what pace that is written. It returns since when that
-// is so and when the status was last written; the zero time if this process has not written it. A more urgent difference than
-// the one noted counts from now.
-func (p *Pacer) Differs(key types.NamespacedName, is statuspace.Pace, now time.Time) (noticed, written time.Time) {
+// NoteDifference notes that the object's status is not what it should be, and at what pace that is written. It returns since
+// when that is so and when the status was last written; the zero time if this process has not written it. A more urgent
+// difference than the one noted counts from now.
+func (p *Pacer) NoteDifference(key types.NamespacedName, is statuspace.Pace, now time.Time) (noticed, written time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.objects[key]
@@ -38,8 +38,8 @@ func (p *Pacer) Differs(key types.NamespacedName, is statuspace.Pace, now time.T
 	return o.noticed, o.written
 }
 
-// Agrees notes that the object's status is what it should be.
-func (p *Pacer) Agrees(key types.NamespacedName) {
+// NoteAgreement notes that the object's status is what it should be.
+func (p *Pacer) NoteAgreement(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if o, ok := p.objects[key]; ok {
@@ -48,15 +48,15 @@ func (p *Pacer) Agrees(key types.NamespacedName) {
 	}
 }
 
-// Wrote notes that the object's status was written.
-func (p *Pacer) Wrote(key types.NamespacedName, now time.Time) {
+// NoteWrite notes that the object's status was written.
+func (p *Pacer) NoteWrite(key types.NamespacedName, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.objects[key] = noted{written: now}
 }
 
-// Forget drops an object that is gone.
-func (p *Pacer) Forget(key types.NamespacedName) {
+// ForgetObject drops an object that is gone.
+func (p *Pacer) ForgetObject(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.objects, key)

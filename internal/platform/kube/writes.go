@@ -48,8 +48,8 @@ func NewWrites(c cache.Cache, scheme *runtime.Scheme) *Writes {
 	return &Writes{cache: c, scheme: scheme, owners: map[types.NamespacedName]*unseen{}}
 }
 
-// Wrote notes an object that was created or patched for the owner, as the API server returned it.
-func (w *Writes) Wrote(owner types.NamespacedName, o client.Object) error {
+// NoteWrite notes an object that was created or patched for the owner, as the API server returned it.
+func (w *Writes) NoteWrite(owner types.NamespacedName, o client.Object) error {
 	gvk, err := apiutil.GVKForObject(o, w.scheme)
 	if err != nil {
 		return fmt.Errorf("note a write of %T: %w", o, err)
@@ -66,22 +66,22 @@ func (w *Writes) Wrote(owner types.NamespacedName, o client.Object) error {
 	return nil
 }
 
-// Deleted notes an object whose deletion the API server accepted.
-func (w *Writes) Deleted(owner types.NamespacedName, o client.Object) {
+// NoteDelete notes an object whose deletion the API server accepted.
+func (w *Writes) NoteDelete(owner types.NamespacedName, o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.recordOf(owner).deleted[o.GetUID()] = o
 }
 
-// Forget drops everything noted for an owner.
-func (w *Writes) Forget(owner types.NamespacedName) {
+// ForgetOwner drops everything noted for an owner.
+func (w *Writes) ForgetOwner(owner types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.owners, owner)
 }
 
-// Seen is true if the caches have seen every write noted for the owner. It then forgets them.
-func (w *Writes) Seen(ctx context.Context, owner types.NamespacedName) (bool, error) {
+// HasSeenAll is true if the caches have seen every write noted for the owner. It then forgets them.
+func (w *Writes) HasSeenAll(ctx context.Context, owner types.NamespacedName) (bool, error) {
 	w.mu.Lock()
 	u := w.owners[owner]
 	w.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *Writes) Seen(ctx context.Context, owner types.NamespacedName) (bool, er
 			return false, err
 		}
 	}
-	w.Forget(owner)
+	w.ForgetOwner(owner)
 	return true, nil
 }
 

@@ -21,37 +21,37 @@ type Owner struct {
 
 // OfTraining is the owner of a job. webhooksOff is true if the operator serves no webhooks.
 func OfTraining(job *v1alpha1.ElasticTrainingJob, webhooksOff bool) Owner {
-	if Unchecked(job.Status.ObservedGeneration, webhooksOff) {
+	if IsUnchecked(job.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: job.Spec.Owner}
 	}
-	return Of(job.Spec.Owner, job.Spec.OwnerGroups, job.Status.Conditions)
+	return OwnerOf(job.Spec.Owner, job.Spec.OwnerGroups, job.Status.Conditions)
 }
 
 // OfMerge is [OfTraining] for merges.
 func OfMerge(merge *v1alpha1.MergeJob, webhooksOff bool) Owner {
-	if Unchecked(merge.Status.ObservedGeneration, webhooksOff) {
+	if IsUnchecked(merge.Status.ObservedGeneration, webhooksOff) {
 		return Owner{User: merge.Spec.Owner}
 	}
-	return Of(merge.Spec.Owner, merge.Spec.OwnerGroups, merge.Status.Conditions)
+	return OwnerOf(merge.Spec.Owner, merge.Spec.OwnerGroups, merge.Status.Conditions)
 }
 
-// Of is the owner of a job with these conditions. If condition OwnerChecked is False the groups do not count, because no
+// OwnerOf is the owner of a job with these conditions. If condition OwnerChecked is False the groups do not count, because no
 // webhook has checked what the job's creator wrote.
-func Of(user string, groups []string, conditions []metav1.Condition) Owner {
+func OwnerOf(user string, groups []string, conditions []metav1.Condition) Owner {
 	if meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionOwnerChecked) {
 		groups = nil
 	}
 	return Owner{User: user, Groups: groups}
 }
 
-// Unchecked is true for a job without a status yet, so observed generation 0, if the operator serves no webhooks. Its first
+// IsUnchecked is true for a job without a status yet, so observed generation 0, if the operator serves no webhooks. Its first
 // status records that in condition OwnerChecked.
-func Unchecked(observedGeneration int64, webhooksOff bool) bool {
+func IsUnchecked(observedGeneration int64, webhooksOff bool) bool {
 	return webhooksOff && observedGeneration == 0
 }
 
-// Entries yields the entries of a profile that name the owner, as user or by a group.
-func (o Owner) Entries(profile *v1alpha1.ResourceQuotaProfile) iter.Seq[v1alpha1.ProfileMember] {
+// MemberEntries yields the entries of a profile that name the owner, as user or by a group.
+func (o Owner) MemberEntries(profile *v1alpha1.ResourceQuotaProfile) iter.Seq[v1alpha1.ProfileMember] {
 	return func(yield func(v1alpha1.ProfileMember) bool) {
 		for _, m := range profile.Spec.Members {
 			named := m.User != "" && m.User == o.User
@@ -67,7 +67,7 @@ func (o Owner) isInGroup(group string) bool { return group != "" && slices.Conta
 // GroupsIn are the owner's groups that entries of a profile name, sorted.
 func (o Owner) GroupsIn(profile *v1alpha1.ResourceQuotaProfile) []string {
 	var groups []string
-	for m := range o.Entries(profile) {
+	for m := range o.MemberEntries(profile) {
 		if m.Group != "" {
 			groups = append(groups, m.Group)
 		}
@@ -76,8 +76,8 @@ func (o Owner) GroupsIn(profile *v1alpha1.ResourceQuotaProfile) []string {
 	return slices.Compact(groups)
 }
 
-// Named are the groups that any of the profiles names, sorted.
-func Named(groups []string, profiles []*v1alpha1.ResourceQuotaProfile) []string {
+// NamedGroups are the groups that any of the profiles names, sorted.
+func NamedGroups(groups []string, profiles []*v1alpha1.ResourceQuotaProfile) []string {
 	user, named := Owner{Groups: groups}, []string{}
 	for _, p := range profiles {
 		named = append(named, user.GroupsIn(p)...)

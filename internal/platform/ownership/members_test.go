@@ -35,11 +35,11 @@ func TestEntriesOfAnOwner(t *testing.T) {
 		"of an empty group": {Owner{Groups: []string{""}}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(slices.Collect(c.owner.Entries(p))).To(Equal(c.entries))
+			NewWithT(t).Expect(slices.Collect(c.owner.MemberEntries(p))).To(Equal(c.entries))
 			NewWithT(t).Expect(c.owner.GroupsIn(p)).To(Equal(c.groups))
 		})
 	}
-	for m := range (Owner{User: "ivy", Groups: []string{"ml"}}).Entries(p) {
+	for m := range (Owner{User: "ivy", Groups: []string{"ml"}}).MemberEntries(p) {
 		NewWithT(t).Expect(m).To(Equal(ml), "whoever has seen enough sees no more")
 		break
 	}
@@ -94,8 +94,9 @@ func TestNamed(t *testing.T) {
 		naming(v1alpha1.ProfileMember{Group: "ml"}, v1alpha1.ProfileMember{User: "alice"}), naming(),
 		naming(v1alpha1.ProfileMember{Group: "interns"}, v1alpha1.ProfileMember{Group: "ml"}, v1alpha1.ProfileMember{Group: "leads"}),
 	}
-	g.Expect(Named([]string{"ml", "system:authenticated", "interns", "alice", ""}, profiles)).To(Equal([]string{"interns", "ml"}))
-	g.Expect(Named([]string{"system:authenticated"}, profiles)).To(BeEmpty())
-	g.Expect(Named(nil, profiles)).To(BeEmpty())
-	g.Expect(Named([]string{"ml"}, nil)).To(BeEmpty())
+	g.Expect(NamedGroups([]string{"ml", "system:authenticated", "interns", "alice", ""}, profiles)).To(Equal([]string{"interns",
+		"ml"}))
+	g.Expect(NamedGroups([]string{"system:authenticated"}, profiles)).To(BeEmpty())
+	g.Expect(NamedGroups(nil, profiles)).To(BeEmpty())
+	g.Expect(NamedGroups([]string{"ml"}, nil)).To(BeEmpty())
 }

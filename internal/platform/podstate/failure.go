@@ -78,7 +78,7 @@ func (f Failure) String() string {
 		words += " (" + f.Reason + ")"
 	}
 	if f.Message != "" {
-		words += ": " + strings.TrimSuffix(text.Clip(f.LastLine(), 200), ".") // It stands within a sentence.
+		words += ": " + strings.TrimSuffix(text.ClipLine(f.LastLine(), 200), ".") // It stands within a sentence.
 	}
 	return words
 }

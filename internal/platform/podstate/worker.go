@@ -117,22 +117,22 @@ func ReadWorker(pod *corev1.Pod, index int32) Worker {
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		w.ContainerRestarts += c.RestartCount
-		if t := c.State.Terminated; t != nil && w.Ended() && t.FinishedAt.After(w.FinishedAt.Time) {
+		if t := c.State.Terminated; t != nil && w.HasEnded() && t.FinishedAt.After(w.FinishedAt.Time) {
 			w.FinishedAt = t.FinishedAt
 		}
 	}
 	return w
 }
 
-// Alike is true if two states of a worker need no new plan. Progress does not count, because a training may report every step;
-// it is read when something else happens.
-func (w Worker) Alike(o Worker) bool {
+// PlansAlike is true if two states of a worker need no new plan. Progress does not count, because a training may report every
+// step; it is read when something else happens.
+func (w Worker) PlansAlike(o Worker) bool {
 	w.Progress, o.Progress = 0, 0
 	return reflect.DeepEqual(w, o)
 }
 
-// Departed is what to remember of a worker that is gone. succeeded is true if it succeeded before it was asked to leave.
-func (w Worker) Departed(succeeded bool) Departure {
+// AsDeparture is what to remember of a worker that is gone. succeeded is true if it succeeded before it was asked to leave.
+func (w Worker) AsDeparture(succeeded bool) Departure {
 	return Departure{
 		Index: w.Index, UID: w.UID, Attempt: w.Attempt, Disruption: w.Disruption, Conditions: w.Conditions, Failure: w.Failure,
 		Progress: w.Progress, Succeeded: succeeded, Failed: w.Phase == corev1.PodFailed && w.Disruption == "",
@@ -140,22 +140,22 @@ func (w Worker) Departed(succeeded bool) Departure {
 	}
 }
 
-// Succeeded is true for a worker that succeeded and was not asked to leave. A kubelet reports every pod that was asked to leave
-// as Succeeded or Failed, by how its containers took the signal; that says nothing about the training.
-func (w Worker) Succeeded() bool {
+// HasSucceeded is true for a worker that succeeded and was not asked to leave. A kubelet reports every pod that was asked to
+// leave as Succeeded or Failed, by how its containers took the signal; that says nothing about the training.
+func (w Worker) HasSucceeded() bool {
 	return w.Phase == corev1.PodSucceeded && !w.Terminating && w.Disruption == ""
 }
 
-// Failed is true for a worker that failed and was not asked to leave.
-func (w Worker) Failed() bool {
+// HasFailed is true for a worker that failed and was not asked to leave.
+func (w Worker) HasFailed() bool {
 	return w.Phase == corev1.PodFailed && !w.Terminating && w.Disruption == ""
 }
 
-// Ended is true once the pod will not run again by itself.
-func (w Worker) Ended() bool { return w.Phase == corev1.PodSucceeded || w.Phase == corev1.PodFailed }
+// HasEnded is true once the pod will not run again by itself.
+func (w Worker) HasEnded() bool { return w.Phase == corev1.PodSucceeded || w.Phase == corev1.PodFailed }
 
-// Running is true while the pod's containers run or restart in place.
-func (w Worker) Running() bool { return w.Phase == corev1.PodRunning && !w.Terminating }
+// IsRunning is true while the pod's containers run or restart in place.
+func (w Worker) IsRunning() bool { return w.Phase == corev1.PodRunning && !w.Terminating }
 
 // CannotStart is true while a container waits for an image or a configuration that a person must correct.
 func (w Worker) CannotStart() bool { return w.StartError() != "" }

@@ -68,7 +68,7 @@ func (c *creator) logProblems(ctx context.Context) {
 		}
 		return
 	}
-	for _, p := range Judge(have, c.tiers) {
+	for _, p := range FindProblems(have, c.tiers) {
 		c.log.Error(nil, p.What, "do", p.Do, "manifest", p.Manifest)
 	}
 }
@@ -80,7 +80,7 @@ func (c *creator) createMissing(ctx context.Context) error {
 		return err
 	}
 	var failed []error
-	classes := c.tiers.Classes()
+	classes := c.tiers.PriorityClasses()
 	for i := range classes {
 		class := &classes[i]
 		if _, exists := there[class.Name]; exists {

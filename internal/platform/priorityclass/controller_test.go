@@ -82,9 +82,9 @@ func TestMissingClassesAreCreated(t *testing.T) {
 	for name, refused := range map[string]int{"at once": 0, "when the API server lets it": 4} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := start(t, refused, config.DefaultTiers().Classes()[:6]...)
+			s := start(t, refused, config.DefaultTiers().PriorityClasses()[:6]...)
 			g.Expect(s.classes).To(HaveLen(9))
-			for _, want := range append(gold.Classes(), config.Handover()) {
+			for _, want := range append(gold.PriorityClasses(), config.NewHandoverClass()) {
 				have := s.classes[want.Name]
 				g.Expect(have.Value).To(Equal(want.Value))
 				g.Expect(have.PreemptionPolicy).To(Equal(want.PreemptionPolicy))
@@ -103,21 +103,21 @@ func TestMissingClassesAreCreated(t *testing.T) {
 
 func TestClassesThatAreThereStay(t *testing.T) {
 	g := NewWithT(t)
-	other := gold.Classes()
+	other := gold.PriorityClasses()
 	other[0].Value = 7
-	s := start(t, 0, append(config.DefaultTiers().Classes(), other...)...)
+	s := start(t, 0, append(config.DefaultTiers().PriorityClasses(), other...)...)
 	g.Expect(s.writes).To(BeEmpty())
 	g.Expect(s.classes[gold.ClassName()].Value).To(BeEquivalentTo(7))
 	g.Expect(s.log).To(And(ContainSubstring(`"level":"error"`), ContainSubstring("tideline-gold is 7 PreemptLowerPriority and must "+
 		"be 200000 PreemptLowerPriority"), ContainSubstring("Name the tier otherwise")), "it is said with what to do")
-	right := append(config.DefaultTiers().Classes(), gold.Classes()...)
+	right := append(config.DefaultTiers().PriorityClasses(), gold.PriorityClasses()...)
 	g.Expect(start(t, 0, right...).log).To(BeEmpty(), "and nothing of those that are right")
 }
 
 // The operator's rights are mended at some time or never: what else is wrong is said before.
 func TestWrongValuesAreSaidThoughOthersCannotBeCreated(t *testing.T) {
 	g := NewWithT(t)
-	other := config.Handover()
+	other := config.NewHandoverClass()
 	other.Value = 7
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

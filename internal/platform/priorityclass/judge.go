@@ -50,14 +50,14 @@ func Read(ctx context.Context, c client.Reader) (map[string]Class, error) {
 	return classes, nil
 }
 
-// Judge returns a problem for each tier whose PriorityClasses are not what the configuration says, and for reservations, whose
-// class is always the same.
-func Judge(have map[string]Class, tiers config.Tiers) []Problem {
+// FindProblems returns a problem for each tier whose PriorityClasses are not what the configuration says, and for reservations,
+// whose class is always the same.
+func FindProblems(have map[string]Class, tiers config.Tiers) []Problem {
 	var problems []Problem
 	for _, t := range tiers {
-		problems = append(problems, judgeNeed("tier "+t.Name, "Name the tier otherwise, or delete", have, t.Classes())...)
+		problems = append(problems, judgeNeed("tier "+t.Name, "Name the tier otherwise, or delete", have, t.PriorityClasses())...)
 	}
-	return append(problems, judgeNeed("reservations", "Delete", have, []schedulingv1.PriorityClass{config.Handover()})...)
+	return append(problems, judgeNeed("reservations", "Delete", have, []schedulingv1.PriorityClass{config.NewHandoverClass()})...)
 }
 
 // judgeNeed compares the PriorityClasses that something needs with those that exist, and returns one problem or none. wayOut

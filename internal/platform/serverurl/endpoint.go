@@ -25,8 +25,8 @@ func Parse(server string) (string, bool) {
 	return "", false
 }
 
-// Normal is Parse for a server that may be none: that is returned as it is.
-func Normal(server string) string {
+// NormalizeURL is Parse for a server that may be none: that is returned as it is.
+func NormalizeURL(server string) string {
 	if parsed, ok := Parse(server); ok {
 		return parsed
 	}

@@ -23,7 +23,7 @@ func TestServersAreComparedInOneForm(t *testing.T) {
 		parsed, ok := Parse(server)
 		g.Expect(ok).To(BeTrue(), server)
 		g.Expect(parsed).To(Equal(form))
-		g.Expect(Normal(server)).To(Equal(form))
+		g.Expect(NormalizeURL(server)).To(Equal(form))
 		again, _ := Parse(form)
 		g.Expect(again).To(Equal(form), "the form is its own form")
 	}
@@ -35,6 +35,6 @@ func TestServersAreComparedInOneForm(t *testing.T) {
 		g := NewWithT(t)
 		_, ok := Parse(server)
 		g.Expect(ok).To(BeFalse(), server)
-		g.Expect(Normal(server)).To(Equal(server))
+		g.Expect(NormalizeURL(server)).To(Equal(server))
 	}
 }

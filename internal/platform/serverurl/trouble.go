@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// Trouble says why a server could not be reached, without addresses. Addresses of our side must not be shown, and their ports
-// would change the message each time.
-func Trouble(err error) string {
+// DescribeError says why a server could not be reached, without addresses. Addresses of our side must not be shown, and their
+// ports would change the message each time.
+func DescribeError(err error) string {
 	var lookup *net.DNSError
 	var operation *net.OpError
 	switch {

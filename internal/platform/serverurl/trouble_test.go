@@ -19,6 +19,6 @@ func TestTroubleHasNoAddresses(t *testing.T) {
 		"read: timed out":             fmt.Errorf("reading: %w", &net.OpError{Op: "read", Source: here, Err: os.ErrDeadlineExceeded}),
 		"something else":              errors.New("something else"),
 	} {
-		NewWithT(t).Expect(Trouble(err)).To(Equal(says))
+		NewWithT(t).Expect(DescribeError(err)).To(Equal(says))
 	}
 }

@@ -55,8 +55,8 @@ func New(definition []byte, version string) (*Guard, error) {
 	return g, nil
 }
 
-// Check returns why admission would refuse to create the object; empty if it would not. The status is not checked.
-func (g *Guard) Check(ctx context.Context, object any) (string, error) {
+// CheckSpec returns why admission would refuse to create the object; empty if it would not. The status is not checked.
+func (g *Guard) CheckSpec(ctx context.Context, object any) (string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return "", fmt.Errorf("convert the object: %w", err)

@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 			g := NewWithT(t)
 			object := good()
 			c.edit(object)
-			words, err := guard.Check(t.Context(), object)
+			words, err := guard.CheckSpec(t.Context(), object)
 			g.Expect(err).NotTo(HaveOccurred())
 			if c.says == nil {
 				g.Expect(words).To(BeEmpty())
@@ -86,7 +86,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if words, err := guard.Check(b.Context(), good()); words != "" || err != nil {
+		if words, err := guard.CheckSpec(b.Context(), good()); words != "" || err != nil {
 			b.Fatal(words, err)
 		}
 	}
@@ -106,10 +106,10 @@ func TestVersionsAreFoundByName(t *testing.T) {
 
 	guard, err := New(both, "v1alpha1")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(guard.Check(t.Context(), good())).To(BeEmpty())
+	g.Expect(guard.CheckSpec(t.Context(), good())).To(BeEmpty())
 	guard, err = New(both, "v1beta1")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(guard.Check(t.Context(), good())).To(ContainSubstring("later"))
+	g.Expect(guard.CheckSpec(t.Context(), good())).To(ContainSubstring("later"))
 	_, err = New(both, "v1")
 	g.Expect(err).To(MatchError("the CustomResourceDefinition elastictrainingjobs.tideline.io has no schema of version v1"))
 }

@@ -38,9 +38,9 @@ type Event struct {
 // MessageLimit is the longest message of an event that the API server takes (events.k8s.io/v1).
 const MessageLimit = 1024
 
-// Wait is how much longer a change of this pace must wait, given when it was first noticed and when the status was last
+// TimeToWait is how much longer a change of this pace must wait, given when it was first noticed and when the status was last
 // written; zero or less means write now. A zero written counts as long ago.
-func (p Pace) Wait(noticed, written, now time.Time) time.Duration {
+func (p Pace) TimeToWait(noticed, written, now time.Time) time.Duration {
 	switch p {
 	case Now:
 		return 0

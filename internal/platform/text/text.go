@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes a text one line without control characters: white space becomes blanks, and everything else that cannot be printed
-// is escaped as Go does, as in \x1b.
-func Line(s string) string {
+// SingleLine makes a text one line without control characters: white space becomes blanks, and everything else that cannot be
+// printed is escaped as Go does, as in \x1b.
+func SingleLine(s string) string {
 	s = strings.ToValidUTF8(s, string(unicode.ReplacementChar))
 	if !strings.ContainsFunc(s, unprintable) {
 		return s
@@ -33,11 +33,11 @@ func Line(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// Thousandths writes so many thousandths as a decimal number: 0.5, 8, 0.333.
-func Thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) }
+// FormatThousandths writes so many thousandths as a decimal number: 0.5, 8, 0.333.
+func FormatThousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) }
 
-// Clip makes a text one line, as [Line] does, of at most n bytes.
-func Clip(s string, n int) string { return shorten(Line(shorten(s, n)), n) }
+// ClipLine makes a text one line, as [SingleLine] does, of at most n bytes.
+func ClipLine(s string, n int) string { return shorten(SingleLine(shorten(s, n)), n) }
 
 // shorten cuts a text to n bytes, between two characters.
 func shorten(s string, n int) string {
@@ -51,5 +51,5 @@ func shorten(s string, n int) string {
 	return s[:cut] + "..."
 }
 
-// Span writes a duration without a zero rest: "168h", "1h30m0s".
-func Span(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }
+// FormatDuration writes a duration without a zero rest: "168h", "1h30m0s".
+func FormatDuration(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }

@@ -18,7 +18,7 @@ func TestLine(t *testing.T) {
 		"\x00\b\x7f":                   `\x00\b\x7f`,
 		"\xff\xfe":                     "\uFFFD",
 	} {
-		if have := Line(s); have != want {
+		if have := SingleLine(s); have != want {
 			t.Errorf("Line(%q) = %q, want %q", s, have, want)
 		}
 	}
@@ -26,7 +26,7 @@ func TestLine(t *testing.T) {
 
 func TestThousandths(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 1: "0.001", 500: "0.5", 1250: "1.25", 8000: "8", 64_000_000: "64000"} {
-		if got := Thousandths(n); got != want {
+		if got := FormatThousandths(n); got != want {
 			t.Errorf("Thousandths(%d) = %s, want %s", n, got, want)
 		}
 	}
@@ -35,11 +35,11 @@ func TestThousandths(t *testing.T) {
 func FuzzLine(f *testing.F) {
 	f.Add("\x1b[31m\n\u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		line := Line(s)
+		line := SingleLine(s)
 		if !utf8.ValidString(line) || strings.ContainsFunc(line, unprintable) {
 			t.Errorf("Line(%q) = %q", s, line)
 		}
-		if again := Line(line); again != line {
+		if again := SingleLine(line); again != line {
 			t.Errorf("Line(%q) = %q, is no line yet", line, again)
 		}
 	})

@@ -21,7 +21,7 @@ import (
 // ReadGroup reads a PodGroup of an object by its name; nil if there is none or it is being deleted.
 func ReadGroup(ctx context.Context, reader client.Reader, owner client.Object, name string) (*gang.State, error) {
 	podGroup := gang.NewPodGroup()
-	found, err := kube.Owned(ctx, reader, owner, name, podGroup)
+	found, err := kube.IsOwned(ctx, reader, owner, name, podGroup)
 	if !found || err != nil || podGroup.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
@@ -57,16 +57,16 @@ type startedFirst struct{ cache.Cache }
 // GetCache marks it as a cache for the manager.
 func (c startedFirst) GetCache() cache.Cache { return c.Cache }
 
-// Obstacles lists what in the configuration keeps Volcano from taking surplus, as clauses for messages.
-func (s *SchedulerConf) Obstacles(ctx context.Context) ([]string, error) {
+// ListObstacles lists what in the configuration keeps Volcano from taking surplus, as clauses for messages.
+func (s *SchedulerConf) ListObstacles(ctx context.Context) ([]string, error) {
 	conf := &corev1.ConfigMap{}
 	if err := s.cache.Get(ctx, gang.SchedulerConfigMap, conf); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the configuration of Volcano's scheduler: %w", err)
 	}
-	return gang.Obstacles(conf.Data), nil
+	return gang.ListObstacles(conf.Data), nil
 }
 
-// Changes is a source that wakes a controller when the configuration changes.
-func (s *SchedulerConf) Changes(h handler.EventHandler) source.Source {
+// ChangeSource is a source that wakes a controller when the configuration changes.
+func (s *SchedulerConf) ChangeSource(h handler.EventHandler) source.Source {
 	return source.Kind[client.Object](s.cache, &corev1.ConfigMap{}, h)
 }

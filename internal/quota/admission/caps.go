@@ -21,14 +21,14 @@ import (
 // a part of an accelerator.
 type MilliAmounts map[corev1.ResourceName]int64
 
-// MilliAmountsOf converts a resource list. For what pods hold, pass the result of [config.Sharing.Requests].
+// MilliAmountsOf converts a resource list. For what pods hold, pass the result of [config.Sharing.CountedRequests].
 func MilliAmountsOf(list corev1.ResourceList) MilliAmounts {
 	a := make(MilliAmounts, len(list))
 	for name, quantity := range list {
 		if capacity.IsBytes(name) {
 			a[name] = quantity.Value()
 		} else {
-			a[name] = config.Thousandths(quantity)
+			a[name] = config.QuantityThousandths(quantity)
 		}
 	}
 	return a
@@ -94,8 +94,8 @@ type Limits struct {
 	Spent []map[string]int64
 }
 
-// Of returns the limits of a profile; none for nil.
-func Of(profile *v1alpha1.ResourceQuotaProfile) Limits {
+// LimitsOf returns the limits of a profile; none for nil.
+func LimitsOf(profile *v1alpha1.ResourceQuotaProfile) Limits {
 	if profile == nil {
 		return Limits{}
 	}
@@ -134,8 +134,8 @@ func hoursOf(all []v1alpha1.HourCap) []Limit {
 	return limits
 }
 
-// Exceeded returns the first budget that a user has used up, and how much was used; nil for none.
-func (l Limits) Exceeded(user string) (*Limit, int64) {
+// FirstExceeded returns the first budget that a user has used up, and how much was used; nil for none.
+func (l Limits) FirstExceeded(user string) (*Limit, int64) {
 	for i, h := range l.Hours {
 		if i < len(l.Spent) && l.Spent[i] != nil && user != "" && l.Spent[i][user] >= h.Max {
 			return &l.Hours[i], l.Spent[i][user]
@@ -144,12 +144,12 @@ func (l Limits) Exceeded(user string) (*Limit, int64) {
 	return nil, 0
 }
 
-// Gate tells whether jobs need admission at all.
-func (l Limits) Gate() bool { return len(l.All)+len(l.Hours) > 0 }
+// HasLimits tells whether jobs need admission at all.
+func (l Limits) HasLimits() bool { return len(l.All)+len(l.Hours) > 0 }
 
-// Never returns the first limit that a gang exceeds by itself, and how much the gang asks for; nil for none. Such a job can never
-// start.
-func (l Limits) Never(core MilliAmounts, model string) (*Limit, int64) {
+// NeverFits returns the first limit that a gang exceeds by itself, and how much the gang asks for; nil for none. Such a job can
+// never start.
+func (l Limits) NeverFits(core MilliAmounts, model string) (*Limit, int64) {
 	for i := range l.All {
 		if asked := l.All[i].limitedAmount(core, model); asked > l.All[i].Max {
 			return &l.All[i], asked
@@ -169,7 +169,7 @@ func AskOf(job *v1alpha1.ElasticTrainingJob) string {
 // StandingOf is the standing of an owner in a profile: the highest of all member entries that match, and staff if none does.
 func StandingOf(profile *v1alpha1.ResourceQuotaProfile, owner ownership.Owner) v1alpha1.Standing {
 	standing := v1alpha1.Standing("")
-	for m := range owner.Entries(profile) {
+	for m := range owner.MemberEntries(profile) {
 		if standing == "" || standingRank(m.Standing) < standingRank(standing) {
 			standing = m.Standing
 		}

@@ -145,10 +145,10 @@ type table struct {
 	leaving map[types.UID]bool
 }
 
-// Turns decides for one profile which jobs may have their gang, what each other job waits for, how far each may grow, and
+// AdmitJobs decides for one profile which jobs may have their gang, what each other job waits for, how far each may grow, and
 // which surplus makes room. Jobs that wait at a limit start in the order of tier, standing and age, without overtaking. A job
 // that waits at one limit does not delay jobs at another. grants are what the last call returned.
-func Turns(
+func AdmitJobs(
 	limits Limits, claimants []Claimant, others []Use, grants Grants, now time.Time,
 ) (map[types.NamespacedName]Turn, Grants) {
 	t := &table{
@@ -290,11 +290,11 @@ type shortage struct {
 
 // decideStart decides about a claimant that has no gang yet.
 func (t *table) decideStart(c *Claimant, all []Claimant) {
-	if l, asked := t.limits.Never(c.Core, c.Model); l != nil && (l.Scope != ScopeQueue || c.InQueue) {
+	if l, asked := t.limits.NeverFits(c.Core, c.Model); l != nil && (l.Scope != ScopeQueue || c.InQueue) {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *l, User: c.User, Asked: asked, Never: true}}
 		return
 	}
-	if h, used := t.limits.Exceeded(c.User); h != nil && c.Accelerated {
+	if h, used := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated {
 		t.turns[c.Job] = Turn{Blocked: &Blocked{Limit: *h, User: c.User, Used: used}}
 		return
 	}
@@ -411,7 +411,7 @@ func (t *table) decideGrowth(c *Claimant, granted Grant, now time.Time) {
 		more = 0
 	}
 	// A used-up budget takes nothing away, but lets nothing grow.
-	if h, _ := t.limits.Exceeded(c.User); h != nil && c.Accelerated {
+	if h, _ := t.limits.FirstExceeded(c.User); h != nil && c.Accelerated {
 		more = 0
 	}
 	for i, l := range t.limits.All {

@@ -52,7 +52,7 @@ func holding(name string, core int64, surplus, wants int32) Claimant {
 }
 
 func turns(l Limits, all ...Claimant) map[types.NamespacedName]Turn {
-	decided, _ := Turns(l, all, nil, nil, now)
+	decided, _ := AdmitJobs(l, all, nil, nil, now)
 	return decided
 }
 
@@ -118,7 +118,7 @@ func TestWhatDoesNotComeRests(t *testing.T) {
 	admitted := map[string]bool{}
 	for range 30 {
 		var decided map[types.NamespacedName]Turn
-		decided, grants = Turns(limits(perUser(8)), all, nil, grants, at)
+		decided, grants = AdmitJobs(limits(perUser(8)), all, nil, grants, at)
 		for _, name := range []string{"first", "second"} {
 			admitted[name] = admitted[name] || decided[key(name)].Admitted
 		}
@@ -126,7 +126,7 @@ func TestWhatDoesNotComeRests(t *testing.T) {
 	}
 	g.Expect(admitted).To(Equal(map[string]bool{"first": true, "second": true}),
 		"a job whose gang cannot come does not block others for ever")
-	decided, _ := Turns(limits(perUser(8)), []Claimant{first}, nil, grants, at.Add(Arrival+Rest))
+	decided, _ := AdmitJobs(limits(perUser(8)), []Claimant{first}, nil, grants, at.Add(Arrival+Rest))
 	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "it has another try")
 }
 
@@ -134,10 +134,10 @@ func TestWhatWasAllowedToOneAttemptIsNotAnothers(t *testing.T) {
 	g := NewWithT(t)
 	small := asking("a", "alice", 2, 0)
 	small.Ask = "uid/1"
-	_, grants := Turns(limits(perUser(8)), []Claimant{small}, nil, nil, now)
+	_, grants := AdmitJobs(limits(perUser(8)), []Claimant{small}, nil, nil, now)
 	large := asking("a", "alice", 9, 0)
 	large.Ask = "uid/2"
-	decided, _ := Turns(limits(perUser(8)), []Claimant{large}, nil, grants, now.Add(time.Second))
+	decided, _ := AdmitJobs(limits(perUser(8)), []Claimant{large}, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("a")].Blocked.Never).To(BeTrue())
 	g.Expect(decided[key("a")].Ask).To(Equal("uid/2"))
 }
@@ -145,9 +145,9 @@ func TestWhatWasAllowedToOneAttemptIsNotAnothers(t *testing.T) {
 func TestSurplusThatDoesNotComeMakesNoWorkerLeave(t *testing.T) {
 	g := NewWithT(t)
 	fitting, there := holding("fitting", 1, 0, 5), holding("there", 1, 1, 1)
-	_, grants := Turns(limits(perUser(8)), []Claimant{fitting, there}, nil, nil, now)
+	_, grants := AdmitJobs(limits(perUser(8)), []Claimant{fitting, there}, nil, nil, now)
 	all := []Claimant{fitting, there, asking("c", "alice", 2, 9)}
-	decided, _ := Turns(limits(perUser(8)), all, nil, grants, now.Add(time.Second))
+	decided, _ := AdmitJobs(limits(perUser(8)), all, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("c")].Admitted).To(BeFalse())
 	g.Expect(decided[key("there")].GiveUp).To(BeEmpty(), "what is not there is not waited for long")
 }
@@ -186,7 +186,7 @@ func TestOtherWorkloadsCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := Limits{All: []Limit{perUser(8)}, IgnoreOthers: c.ignore}
-			decided, _ := Turns(l, []Claimant{asking("a", "alice", 4, 0)}, []Use{c.use}, nil, now)
+			decided, _ := AdmitJobs(l, []Claimant{asking("a", "alice", 4, 0)}, []Use{c.use}, nil, now)
 			NewWithT(t).Expect(decided[key("a")].Admitted).To(Equal(c.admitted))
 		})
 	}
@@ -247,21 +247,21 @@ func TestWhatWasAllowedCountsBeforeItIsSeen(t *testing.T) {
 	g := NewWithT(t)
 	first, second := asking("first", "alice", 8, 1), asking("second", "alice", 8, 0)
 	second.Standing = v1alpha1.StandingStaff
-	decided, grants := Turns(limits(perUser(8)), []Claimant{first}, nil, nil, now)
+	decided, grants := AdmitJobs(limits(perUser(8)), []Claimant{first}, nil, nil, now)
 	g.Expect(decided[key("first")].Admitted).To(BeTrue())
-	decided, grants = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(time.Second))
+	decided, grants = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("first")].Admitted).To(BeTrue(), "its gang may be there already, unseen")
 	g.Expect(decided[key("second")].Admitted).To(BeFalse())
-	decided, _ = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Validity))
+	decided, _ = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Validity))
 	g.Expect(decided[key("first")].Admitted).To(BeFalse(), "and begins no more, while it still counts")
 	g.Expect(decided[key("second")].Admitted).To(BeFalse())
-	decided, _ = Turns(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Arrival))
+	decided, _ = AdmitJobs(limits(perUser(8)), []Claimant{first, second}, nil, grants, now.Add(Arrival))
 	g.Expect(decided[key("second")].Admitted).To(BeTrue(), "one that does not come blocks no job")
 
 	grower := holding("grower", 2, 0, 30)
-	decided, grants = Turns(limits(perUser(8)), []Claimant{grower}, nil, nil, now)
+	decided, grants = AdmitJobs(limits(perUser(8)), []Claimant{grower}, nil, nil, now)
 	g.Expect(decided[key("grower")].Surplus).To(Equal(int32(6)))
-	decided, _ = Turns(limits(perUser(8)), []Claimant{grower, asking("b", "alice", 2, 0)}, nil, grants, now.Add(time.Second))
+	decided, _ = AdmitJobs(limits(perUser(8)), []Claimant{grower, asking("b", "alice", 2, 0)}, nil, grants, now.Add(time.Second))
 	g.Expect(decided[key("b")].Admitted).To(BeFalse(), "its pods may be there already, unseen")
 }
 
@@ -351,7 +351,7 @@ func (h *history) step() {
 			c.Ask, c.Core, c.Surplus, c.Asks = strconv.Itoa(h.made), gpus(int64(1+h.r.IntN(7))), nil, true
 		}
 	}
-	turns, grants := Turns(h.limits, h.look(), nil, h.grants, h.at)
+	turns, grants := AdmitJobs(h.limits, h.look(), nil, h.grants, h.at)
 	h.grants = grants
 	for _, c := range h.jobs {
 		if turn := turns[c.Job]; turn.Ask == c.Ask && h.r.IntN(4) > 0 { // A job that is held up by something else does nothing.
@@ -431,8 +431,8 @@ func (h *history) broken() string {
 func TestLimitsOfAProfile(t *testing.T) {
 	g := NewWithT(t)
 	p := &v1alpha1.ResourceQuotaProfile{}
-	g.Expect(Of(nil).Gate()).To(BeFalse())
-	g.Expect(Of(p).Gate()).To(BeFalse())
+	g.Expect(LimitsOf(nil).HasLimits()).To(BeFalse())
+	g.Expect(LimitsOf(p).HasLimits()).To(BeFalse())
 	p.Spec.Queue.Capability = corev1.ResourceList{gpu: resource.MustParse("8"), "cpu": resource.MustParse("1500m")}
 	p.Spec.Caps = &v1alpha1.ProfileCaps{
 		PerUser:        []v1alpha1.ResourceCap{{Resource: "memory", Max: resource.MustParse("1Gi")}},
@@ -444,7 +444,7 @@ func TestLimitsOfAProfile(t *testing.T) {
 		{Window: metav1.Duration{Duration: time.Hour}, PerUser: 1, OnExceeded: v1alpha1.ExceededNotify},
 	}
 	hours := []Limit{{Scope: ScopeHours, Max: 2 * Hour, Window: time.Hour}}
-	g.Expect(Of(p)).To(Equal(Limits{IgnoreOthers: true, Hours: hours, All: []Limit{
+	g.Expect(LimitsOf(p)).To(Equal(Limits{IgnoreOthers: true, Hours: hours, All: []Limit{
 		{Scope: ScopeJob, Resource: gpu, Model: "A100", Max: 4000},
 		{Scope: ScopeUser, Resource: "memory", Max: 1 << 30},
 		{Scope: ScopeQueue, Resource: "cpu", Max: 1500},

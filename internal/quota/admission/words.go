@@ -9,16 +9,17 @@ import (
 	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
-// Say is the message of a job that a limit of the profile keeps from starting: the limit, its use, what the job asks for,
-// what to do.
-func (b *Blocked) Say(profile string) string {
+// DescribeBlock is the message of a job that a limit of the profile keeps from starting: the limit, its use, what the job asks
+// for, what to do.
+func (b *Blocked) DescribeBlock(profile string) string {
 	if b.Never {
 		return b.Limit.TooLarge(b.Asked, profile) + ". Lower minReplicas, or ask an administrator to raise the limit."
 	}
 	if b.Limit.Scope == ScopeHours {
 		return fmt.Sprintf("%[2]s may use %[3]s of accelerators in %[4]s (profile %[1]s) and used %[5]s. The job starts by "+
 			"itself when "+
-			"enough of that use is older than %[4]s.", profile, b.holderName(), formatHours(b.Limit.Max), text.Span(b.Limit.Window),
+			"enough of that use is older than %[4]s.", profile, b.holderName(), formatHours(b.Limit.Max),
+			text.FormatDuration(b.Limit.Window),
 			formatHours(b.Used))
 	}
 	message := fmt.Sprintf("%[2]s may %[3]s (profile %[1]s). %[4]s in use, and the job asks for %[5]s.", profile, b.holderName(),
@@ -69,7 +70,7 @@ func formatPart(name corev1.ResourceName, amount int64) string {
 	case amount%1000 == 0:
 		return capacity.FormatQuantity(name, amount/1000)
 	}
-	return text.Thousandths(amount)
+	return text.FormatThousandths(amount)
 }
 
 // formatAmount writes an amount of what a limit limits.

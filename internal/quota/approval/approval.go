@@ -69,8 +69,8 @@ func (a Approval) String() string {
 	return string(content)
 }
 
-// Counts tells whether the approval holds for a job, in a tier of a profile, at a time; if not, it says why.
-func (a Approval) Counts(job types.UID, profile, tier string, now time.Time) (bool, string) {
+// IsValidFor tells whether the approval holds for a job, in a tier of a profile, at a time; if not, it says why.
+func (a Approval) IsValidFor(job types.UID, profile, tier string, now time.Time) (bool, string) {
 	switch {
 	case a.UID != job:
 		return false, "is for an earlier object of this name"
@@ -97,9 +97,9 @@ type Question struct {
 	WebhooksOff bool
 }
 
-// Answer is why the job waits and what to do; empty for a job that may begin. until is when its approval expires; zero for a
+// AnswerAt is why the job waits and what to do; empty for a job that may begin. until is when its approval expires; zero for a
 // job that needs none.
-func (q Question) Answer(now time.Time) (waits string, until time.Time) {
+func (q Question) AnswerAt(now time.Time) (waits string, until time.Time) {
 	if !config.RequiresApproval(q.Profile, q.Tier) {
 		return "", time.Time{}
 	}
@@ -122,7 +122,7 @@ func (q Question) Answer(now time.Time) (waits string, until time.Time) {
 		return fmt.Sprintf("%s The webhook did not write the present annotation %s, so Tideline ignores it.", waits,
 			v1alpha1.AnnotationApproval), time.Time{}
 	}
-	if counts, why := a.Counts(q.Job.GetUID(), q.Profile.Name, q.Tier, now); !counts {
+	if counts, why := a.IsValidFor(q.Job.GetUID(), q.Profile.Name, q.Tier, now); !counts {
 		return fmt.Sprintf("%s The present approval by %s does not count: it %s.", waits, a.By, why), time.Time{}
 	}
 	return "", a.Until.Time

@@ -69,7 +69,7 @@ func TestWhatAnApprovalCountsFor(t *testing.T) {
 			if c.change != nil {
 				c.change(&a)
 			}
-			counts, why := a.Counts("7", "ads", "main-traffic", noon.Add(c.after))
+			counts, why := a.IsValidFor("7", "ads", "main-traffic", noon.Add(c.after))
 			NewWithT(t).Expect(counts).To(Equal(c.why == ""))
 			NewWithT(t).Expect(why).To(Equal(c.why))
 		})
@@ -119,7 +119,7 @@ func TestWhoWaitsForApproval(t *testing.T) {
 			if c.change != nil {
 				c.change(&q)
 			}
-			waits, until := q.Answer(noon.Add(c.after))
+			waits, until := q.AnswerAt(noon.Add(c.after))
 			NewWithT(t).Expect(waits).To(Equal(c.waits))
 			NewWithT(t).Expect(until.Equal(c.until)).To(BeTrue(), "until %s", until)
 		})

@@ -39,9 +39,9 @@ func ReadProfiles(ctx context.Context, reader client.Reader) (*Profiles, error) 
 	return &Profiles{reader: reader, all: profiles, index: quota.NewIndex(profiles)}, nil
 }
 
-// Of reads the metadata of a namespace and its profile; nil for none. Callers must not change the profile. A namespace that
-// does not exist is an error.
-func (p *Profiles) Of(ctx context.Context, namespace string) (
+// ProfileOf reads the metadata of a namespace and its profile; nil for none. Callers must not change the profile. A namespace
+// that does not exist is an error.
+func (p *Profiles) ProfileOf(ctx context.Context, namespace string) (
 	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
 ) {
 	object := &metav1.PartialObjectMetadata{}
@@ -49,10 +49,10 @@ func (p *Profiles) Of(ctx context.Context, namespace string) (
 	if err := p.reader.Get(ctx, client.ObjectKey{Name: namespace}, object); err != nil {
 		return nil, nil, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	return object, p.index.Of(object.Labels), nil
+	return object, p.index.ProfileOf(object.Labels), nil
 }
 
-// ProfileOf is [Profiles.Of] for one namespace.
+// ProfileOf is [Profiles.ProfileOf] for one namespace.
 func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 	*metav1.PartialObjectMetadata, *v1alpha1.ResourceQuotaProfile, error,
 ) {
@@ -60,7 +60,7 @@ func ProfileOf(ctx context.Context, reader client.Reader, namespace string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	return profiles.Of(ctx, namespace)
+	return profiles.ProfileOf(ctx, namespace)
 }
 
 // ProfileChanged passes on changes that jobs depend on: the spec, whether there is a Queue and why not, and the jobs that get

@@ -90,14 +90,14 @@ func (d *description) setSuspended() {
 	switch {
 	case d.is == ended:
 		d.removeConditions(v1alpha1.ConditionSuspended)
-	case jobstate.Stopped(d.Status):
+	case jobstate.IsStopped(d.Status):
 		d.setCondition(v1alpha1.ConditionSuspended, metav1.ConditionTrue, d.reason, d.message)
 	}
 }
 
 // rangePending is true while the running attempt cannot follow the range of the spec.
 func (d *description) rangePending() bool {
-	return d.is != ended && !jobstate.Stopped(d.Status) && d.Status.Attempt != nil && d.RangePending()
+	return d.is != ended && !jobstate.IsStopped(d.Status) && d.Status.Attempt != nil && d.RangePending()
 }
 
 // setRangePending is True while the spec's range has to wait for the next attempt, because running agents cannot follow it.
@@ -115,7 +115,7 @@ func (d *description) setRangePending() {
 
 // setSchedulerConfigured is True if Volcano's configuration lets it take surplus for waiting gangs.
 func (d *description) setSchedulerConfigured() {
-	if d.VolcanoMissing != "" || d.is == ended || jobstate.Stopped(d.Status) {
+	if d.VolcanoMissing != "" || d.is == ended || jobstate.IsStopped(d.Status) {
 		return
 	}
 	if len(d.SchedulerObstacles) == 0 {
@@ -132,7 +132,7 @@ func (d *description) setSchedulerConfigured() {
 // setOwnerChecked is False for a job whose owner and ServiceAccount no webhook checked. It is set with the job's first status and
 // kept: both are checked at creation and cannot change, so switching webhooks on or off later says nothing about this job.
 func (d *description) setOwnerChecked() {
-	if !ownership.Unchecked(d.Job.Status.ObservedGeneration, d.WebhooksOff) {
+	if !ownership.IsUnchecked(d.Job.Status.ObservedGeneration, d.WebhooksOff) {
 		return
 	}
 	message := "The operator ran without webhooks (--webhooks=false) when the job was created. Webhooks set the owner, so the job " +
@@ -144,14 +144,14 @@ func (d *description) setOwnerChecked() {
 	if len(d.Spec.OwnerGroups) > 0 {
 		message += " The groups in spec.ownerGroups do not count."
 	}
-	if account, _ := trainingpod.Account(&d.Spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
+	if account, _ := trainingpod.ServiceAccountOf(&d.Spec.Template.Spec); account != "" && account != trainingpod.DefaultAccount {
 		message += fmt.Sprintf(" It was not checked whether the creator may use ServiceAccount %q.", account)
 	}
 	d.setCondition(v1alpha1.ConditionOwnerChecked, metav1.ConditionFalse, v1alpha1.ReasonWebhooksOff, message)
 }
 
 func (d *description) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
-	d.Conditions().Set(kind, status, reason, message)
+	d.ConditionWriter().Set(kind, status, reason, message)
 }
 
-func (d *description) removeConditions(kinds ...string) { d.Conditions().Remove(kinds...) }
+func (d *description) removeConditions(kinds ...string) { d.ConditionWriter().Remove(kinds...) }

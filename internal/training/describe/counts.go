@@ -16,7 +16,8 @@ func (d *description) countWorkers() {
 	d.Status.Replicas, d.Status.ReadyReplicas = 0, 0
 	master := false
 	for w := range d.AttemptWorkers() {
-		if !w.Ended() && !w.Terminating && !d.Deleting[w.UID] && !d.Told(w) && (w.Index < d.Maximum || jobstate.Finished(d.Status)) {
+		if !w.HasEnded() && !w.Terminating && !d.Deleting[w.UID] && !d.IsToldToLeave(w) && (w.Index < d.Maximum ||
+			jobstate.IsFinished(d.Status)) {
 			d.Status.Replicas++
 			if w.Ready {
 				d.Status.ReadyReplicas++
@@ -31,7 +32,7 @@ func (d *description) countWorkers() {
 
 // nameAll writes the names of the job's queue, tier and profile.
 func (d *description) nameAll() {
-	d.Status.Queue = text.Clip(d.Queue.Name, validation.DNS1123SubdomainMaxLength)
+	d.Status.Queue = text.ClipLine(d.Queue.Name, validation.DNS1123SubdomainMaxLength)
 	if tier, ok := d.Tier(); ok {
 		d.Status.Tier = tier.Name
 	}
@@ -45,7 +46,7 @@ func (d *description) nameAll() {
 func (d *description) setPhase() {
 	switch {
 	case d.is == ended: // The planner wrote the phase with the end.
-	case jobstate.Stopped(d.Status):
+	case jobstate.IsStopped(d.Status):
 		d.Status.Phase = v1alpha1.PhaseSuspended
 	case d.Status.RunningSince != nil:
 		d.Status.Phase = v1alpha1.PhaseRunning
@@ -56,7 +57,7 @@ func (d *description) setPhase() {
 
 // setPlace writes the core's place in its queue, and which jobs make room for it.
 func (d *description) setPlace() {
-	if d.is == ended || jobstate.Stopped(d.Status) {
+	if d.is == ended || jobstate.IsStopped(d.Status) {
 		d.Status.Place, d.Status.RoomFrom = 0, ""
 		return
 	}
@@ -69,7 +70,7 @@ func (d *description) setPlace() {
 	}
 	d.Status.Place = d.Verdict.Place
 	if from := d.Verdict.From; len(from) > 0 {
-		d.Status.RoomFrom = text.Clip(listHolders(from), 1024)
+		d.Status.RoomFrom = text.ClipLine(listHolders(from), 1024)
 	}
 }
 

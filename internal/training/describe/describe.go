@@ -63,8 +63,8 @@ const (
 	waiting
 )
 
-// Status writes counts, conditions and the sentence that kubectl shows into the planned status.
-func Status(in Input) {
+// WriteStatus writes counts, conditions and the sentence that kubectl shows into the planned status.
+func WriteStatus(in Input) {
 	d := &description{Input: in}
 	d.countWorkers()
 	d.nameAll()
@@ -80,12 +80,12 @@ func Status(in Input) {
 	d.setRangePending()
 	d.setSchedulerConfigured()
 	d.setOwnerChecked()
-	d.Status.Reason, d.Status.Message = d.reason, text.Clip(d.message, conditions.MessageLimit)
-	d.Conditions().Settle(d.Job.Status.Conditions)
+	d.Status.Reason, d.Status.Message = d.reason, text.ClipLine(d.message, conditions.MessageLimit)
+	d.ConditionWriter().RestoreTransitionTimes(d.Job.Status.Conditions)
 }
 
-// Obstruct writes an obstacle into a planned status that the operator met when it carried the plan out.
-func Obstruct(in Input) {
+// WriteObstacle writes an obstacle into a planned status that the operator met when it carried the plan out.
+func WriteObstacle(in Input) {
 	d := &description{Input: in}
 	d.standing = standing{hindered, in.Obstacle.Reason, in.Obstacle.Message}
 	d.setReady()
@@ -93,18 +93,18 @@ func Obstruct(in Input) {
 	d.setFullSize()
 	d.setReconciling()
 	d.setStalled()
-	d.Status.Reason, d.Status.Message = d.reason, text.Clip(d.message, conditions.MessageLimit)
-	d.Conditions().Settle(d.Job.Status.Conditions)
+	d.Status.Reason, d.Status.Message = d.reason, text.ClipLine(d.message, conditions.MessageLimit)
+	d.ConditionWriter().RestoreTransitionTimes(d.Job.Status.Conditions)
 }
 
 // findStanding finds the situation of the job. The first case that holds wins: an end outranks a stop, a stop a restart, and so
 // on.
 func (d *description) findStanding() standing {
 	switch {
-	case jobstate.Finished(d.Status):
+	case jobstate.IsFinished(d.Status):
 		end := d.endCondition()
 		return standing{ended, end.Reason, end.Message}
-	case jobstate.Stopped(d.Status):
+	case jobstate.IsStopped(d.Status):
 		return d.stoppedStanding()
 	case d.Outcome.Action == v1alpha1.ActionRestartJob:
 		return standing{restarting, d.Outcome.Reason, d.Outcome.Message}
@@ -113,7 +113,7 @@ func (d *description) findStanding() standing {
 	case d.Status.MasterCompletionTime != nil:
 		return standing{completing, v1alpha1.ReasonCompleting, fmt.Sprintf(
 			"%s. Still running, with a completion grace of %s: %s.",
-			Capital(d.WhoSucceeded()), d.CompletionGrace(), WorkersNamed(d.ActiveWorkers()))}
+			CapitalizeFirst(d.WhoSucceeded()), d.CompletionGrace(), WorkersNamed(d.ActiveWorkers()))}
 	case d.coreRuns():
 		return d.trainingStanding()
 	}

@@ -23,12 +23,12 @@ type story struct {
 	events        []statuspace.Event
 }
 
-// Events says what changed from one written status to the next. Call it once per write, after the write succeeded, so that no
-// event is repeated after a restart of the operator.
-func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
+// EventsBetween says what changed from one written status to the next. Call it once per write, after the write succeeded, so
+// that no event is repeated after a restart of the operator.
+func EventsBetween(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event {
 	s := &story{before: before, after: after}
 	s.tellObstacles()
-	if said := sizing.Tell(before.Sizing, after.Sizing); said != "" {
+	if said := sizing.DescribeChange(before.Sizing, after.Sizing); said != "" {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSized, "%s", said)
 	}
 	s.tellWorkers()
@@ -43,13 +43,13 @@ func Events(before, after *v1alpha1.ElasticTrainingJobStatus) []statuspace.Event
 }
 
 func (s *story) addEvent(kind, reason, format string, args ...any) {
-	message := text.Clip(fmt.Sprintf(format, args...), statuspace.MessageLimit)
+	message := text.ClipLine(fmt.Sprintf(format, args...), statuspace.MessageLimit)
 	s.events = append(s.events, statuspace.Event{Type: kind, Reason: reason, Message: message})
 }
 
 // tellObstacles says what holds the job up.
 func (s *story) tellObstacles() {
-	if jobstate.Finished(s.after) {
+	if jobstate.IsFinished(s.after) {
 		return // The event of the end says why.
 	}
 	if c := conditions.BecameTrue(s.before.Conditions, s.after.Conditions, v1alpha1.ConditionStalled); c != nil {
@@ -80,7 +80,7 @@ func (s *story) tellWorkers() {
 			waited, since = after.RunningSince.Sub(after.Attempt.StartTime.Time), fmt.Sprintf("the beginning of attempt %d", n)
 		}
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventScheduled, "The core of %s runs in queue %s, %s after %s.",
-			Workers(after.Attempt.MinReplicas), after.Queue, waited, since)
+			CountWorkers(after.Attempt.MinReplicas), after.Queue, waited, since)
 	}
 	s.tellAttempts()
 	if after.RoomFrom != "" && after.RoomFrom != before.RoomFrom {
@@ -89,7 +89,7 @@ func (s *story) tellWorkers() {
 	}
 	if gone := s.newlyEvicted(); len(gone) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGaveWay, "%s %s; %s ready.",
-			Capital(WorkersNamed(gone)), whyEvicted(after.Elasticity), Workers(after.ReadyReplicas))
+			CapitalizeFirst(WorkersNamed(gone)), whyEvicted(after.Elasticity), CountWorkers(after.ReadyReplicas))
 	}
 	s.tellInVain()
 	s.tellRejections()
@@ -99,11 +99,11 @@ func (s *story) tellWorkers() {
 	}
 	if given := s.givenUp(); len(given) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResized, "Removed %s because maxReplicas was lowered; %s ready.",
-			WorkersNamed(given), Workers(after.ReadyReplicas))
+			WorkersNamed(given), CountWorkers(after.ReadyReplicas))
 	}
-	if s.before.RunningSince != nil && !jobstate.Finished(after) && len(s.joinedWorkers()) > 0 {
+	if s.before.RunningSince != nil && !jobstate.IsFinished(after) && len(s.joinedWorkers()) > 0 {
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventGrew, "Grew to %s: %s joined.",
-			Workers(after.ReadyReplicas), WorkersNamed(s.joinedWorkers()))
+			CountWorkers(after.ReadyReplicas), WorkersNamed(s.joinedWorkers()))
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *story) tellInVain() {
 	if left == nil || s.before.LeftInVain != nil && s.before.LeftInVain.Time.Equal(&left.Time) {
 		return
 	}
-	who := Workers(left.Workers) + " left"
+	who := CountWorkers(left.Workers) + " left"
 	if left.Whole {
 		who = "The job stopped"
 	}
@@ -131,7 +131,7 @@ func (s *story) tellRejections() {
 			continue
 		}
 		s.addEvent(corev1.EventTypeWarning, v1alpha1.EventNodeRejected, "%s This does not count as a restart. The worker is created "+
-			"again, and the job avoids the node until %s.", rejectedWords(n), Clock(n.Until.Time))
+			"again, and the job avoids the node until %s.", rejectedWords(n), FormatTime(n.Until.Time))
 	}
 }
 
@@ -141,9 +141,9 @@ func (s *story) tellAttempts() {
 	case s.after.Preemption != nil && s.before.Preemption == nil:
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventPreempted, "The job stops to make room for %s of tier %s.",
 			s.after.Preemption.By, s.after.Preemption.Tier)
-	case jobstate.Stopped(s.after) && !jobstate.Stopped(s.before) && s.after.Preemption == nil:
+	case jobstate.IsStopped(s.after) && !jobstate.IsStopped(s.before) && s.after.Preemption == nil:
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventSuspended, "%s", s.after.Message)
-	case jobstate.Stopped(s.before) && !jobstate.Stopped(s.after) && s.after.Attempt != nil:
+	case jobstate.IsStopped(s.before) && !jobstate.IsStopped(s.after) && s.after.Attempt != nil:
 		s.addEvent(corev1.EventTypeNormal, v1alpha1.EventResumed, "The job resumes: attempt %d begins.", s.after.Attempt.Number)
 	case s.newAttempt() && s.before.RunningSince != nil:
 		why := ""
@@ -174,7 +174,7 @@ func whatFailed(f *v1alpha1.WorkerFailure) string {
 // whatFollows says what becomes of a worker that was lost.
 func (s *story) whatFollows() string {
 	switch {
-	case jobstate.Finished(s.after):
+	case jobstate.IsFinished(s.after):
 		return "the job has ended"
 	case s.newAttempt():
 		return "all workers are created again"
@@ -201,7 +201,7 @@ func (s *story) newlyEvicted() []int32 {
 
 // givenUp lists workers that were living members and are no members any more, because maxReplicas was lowered.
 func (s *story) givenUp() []int32 {
-	if jobstate.Finished(s.after) || s.newAttempt() || jobstate.Stopped(s.after) {
+	if jobstate.IsFinished(s.after) || s.newAttempt() || jobstate.IsStopped(s.after) {
 		return nil
 	}
 	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool { return !hasMember(s.after.Members, m.Index) })

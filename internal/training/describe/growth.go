@@ -21,38 +21,40 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 		}
 	}
 	ready, wanted := d.Status.ReadyReplicas, d.Maximum-int32(len(gone))
-	have := fmt.Sprintf("%d of %s ready", ready, Workers(wanted))
+	have := fmt.Sprintf("%d of %s ready", ready, CountWorkers(wanted))
 	switch {
 	case d.MustStop():
 		_, stopping, why := d.whyStopped()
 		return metav1.ConditionFalse, stopping, fmt.Sprintf("%s. The job stops %s once worker 0 has saved a checkpoint, or %s after "+
 			"it was asked to.", have, why, d.CheckpointGrace())
 	case ready == wanted:
-		message := fmt.Sprintf("All %s ready.", Workers(wanted))
+		message := fmt.Sprintf("All %s ready.", CountWorkers(wanted))
 		if len(gone) > 0 {
-			message += fmt.Sprintf(" %s left: they succeeded, or a rule of the failure policy says Ignore.", Capital(WorkersNamed(gone)))
+			message += fmt.Sprintf(" %s left: they succeeded, or a rule of the failure policy says Ignore.",
+				CapitalizeFirst(WorkersNamed(gone)))
 		}
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
 	case d.CutOff() != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonNodeUnreachable, have + ". " + d.sayCutOff(d.CutOff())
-	case d.Cooldown() > 0:
+	case d.SurplusCooldown() > 0:
 		end := d.Status.Elasticity.LastEvictionTime.Add(d.CooldownTime()).UTC().Format("2006-01-02 15:04:05 MST")
 		return metav1.ConditionFalse, v1alpha1.ReasonCoolingDown, fmt.Sprintf(
 			"%s. %s %s, and the operator creates no replacement before %s (cooldownSeconds %.0f).",
-			have, Capital(WorkersNamed(d.Status.Elasticity.Evicted)), whyEvicted(d.Status.Elasticity), end, d.CooldownTime().Seconds())
+			have, CapitalizeFirst(WorkersNamed(d.Status.Elasticity.Evicted)), whyEvicted(d.Status.Elasticity), end,
+			d.CooldownTime().Seconds())
 	case d.waitingForRoom() > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom, fmt.Sprintf(
 			"%s; %s for free room in queue %s.", have, countWaiting(d.waitingForRoom()), d.Queue.Name)
 	}
-	if d.Gated() && !d.Admitted() {
+	if d.IsGated() && !d.IsAdmitted() {
 		if said := meta.FindStatusCondition(d.Job.Status.Conditions, v1alpha1.ConditionFullSize); said != nil {
 			return said.Status, said.Reason, said.Message // The arbiter has not decided yet what the limits leave.
 		}
 	}
-	if most := d.Allowance(); d.Maximum-d.Minimum > most && d.Full {
+	if most := d.SurplusAllowance(); d.Maximum-d.Minimum > most && d.Full {
 		return metav1.ConditionFalse, v1alpha1.ReasonQuotaExceeded, fmt.Sprintf(
 			"%s. Cannot grow: the limits of profile %s allow it %s beyond its core now. It grows by itself once they allow more.",
-			have, d.Profile.Name, Workers(most))
+			have, d.Profile.Name, CountWorkers(most))
 	}
 	if d.Full {
 		return metav1.ConditionFalse, v1alpha1.ReasonWaitingForRoom,
@@ -74,10 +76,10 @@ func (d *description) waitingForRoom() int32 {
 
 // placedMessage says that the core runs, and what is uncertain about that.
 func (d *description) placedMessage() string {
-	message := fmt.Sprintf("The core of %s runs in queue %s.", Workers(d.Minimum), d.Queue.Name)
+	message := fmt.Sprintf("The core of %s runs in queue %s.", CountWorkers(d.Minimum), d.Queue.Name)
 	if w := d.CutOff(); w != nil && w.Index < d.Minimum {
 		message += fmt.Sprintf(" Node %s has not answered since %s, so worker %d may have stopped.", w.Node,
-			Clock(d.Unreachable[w.Node]), w.Index)
+			FormatTime(d.Unreachable[w.Node]), w.Index)
 	}
 	return message
 }

@@ -46,9 +46,9 @@ type Measures struct {
 	InVainReason string
 }
 
-// Measure says in figures what changed from one written status to the next, as Events does in words. counted are the losses of
-// the decision that made the status. Call it once per write, after the write succeeded.
-func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
+// MeasureChange says in figures what changed from one written status to the next, as Events does in words. counted are the
+// losses of the decision that made the status. Call it once per write, after the write succeeded.
+func MeasureChange(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
 	s := &story{before: before, after: after}
 	m := Measures{Evictions: map[string]int{}, Restarts: map[string]int{}}
 	if before.StartTime == nil && after.StartTime != nil {
@@ -86,7 +86,7 @@ func Measure(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.
 // preemptedWorkers lists the workers that a job had when it was stopped for another. Those that it lost in the same evaluation
 // are counted as losses already.
 func (s *story) preemptedWorkers(counted []losses.Loss) []int32 {
-	if jobstate.Stopped(s.before) || !jobstate.Stopped(s.after) || s.after.Preemption == nil {
+	if jobstate.IsStopped(s.before) || !jobstate.IsStopped(s.after) || s.after.Preemption == nil {
 		return nil
 	}
 	return livingIndices(s.before.Members, func(m v1alpha1.Member) bool {
@@ -97,7 +97,7 @@ func (s *story) preemptedWorkers(counted []losses.Loss) []int32 {
 // resizeCauses lists why a running training changed its size. The loss of a core worker is no resize, because the training stands
 // still until it is back, and neither is a new attempt.
 func (s *story) resizeCauses(counted []losses.Loss) []string {
-	if s.before.RunningSince == nil || jobstate.Finished(s.after) || jobstate.Stopped(s.after) || s.newAttempt() {
+	if s.before.RunningSince == nil || jobstate.IsFinished(s.after) || jobstate.IsStopped(s.after) || s.newAttempt() {
 		return nil
 	}
 	gone := func(is func(losses.Loss) bool) bool {

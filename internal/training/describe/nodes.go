@@ -15,7 +15,7 @@ import (
 func (d *description) sayCutOff(w *podstate.Worker) string {
 	return fmt.Sprintf("Node %s of worker %d has not answered since %s. Kubernetes evicts the pod when its toleration ends (after "+
 		"300 s, unless the template says otherwise), and the operator creates the worker again once the pod is gone. ",
-		w.Node, w.Index, Clock(d.Unreachable[w.Node])) + howToGiveUp(w.Node)
+		w.Node, w.Index, FormatTime(d.Unreachable[w.Node])) + howToGiveUp(w.Node)
 }
 
 // sayUnreachable says that a worker's pod cannot end because its node does not answer, and what an administrator can do.
@@ -23,10 +23,10 @@ func (d *description) sayUnreachable(w *podstate.Worker) string {
 	since, _ := d.OnSilentNode(w)
 	message := fmt.Sprintf("Node %s has not answered since %s, so the pod of worker %d cannot end. The worker is created again "+
 		"once the node answers or is declared gone; runPolicy.belowMinTimeoutSeconds does not run until then.",
-		w.Node, Clock(since), w.Index)
+		w.Node, FormatTime(since), w.Index)
 	if after := d.Spec.RunPolicy.ForceDeleteAfterSeconds; after != nil {
 		message += fmt.Sprintf(" The operator deletes the pod by force at %s (runPolicy.forceDeleteAfterSeconds %d).",
-			Clock(since.Add(time.Duration(ptr.Deref(after, 0))*time.Second)), *after)
+			FormatTime(since.Add(time.Duration(ptr.Deref(after, 0))*time.Second)), *after)
 	}
 	return message + " " + howToGiveUp(w.Node)
 }
@@ -43,7 +43,7 @@ func (d *description) sayAvoided() string {
 		return ""
 	}
 	words := fmt.Sprintf(" %s This does not count as a restart. The job avoids the node until %s.", rejectedWords(last),
-		Clock(last.Until.Time))
+		FormatTime(last.Until.Time))
 	if trainingpod.RejectedAgain(d.Status) {
 		words += fmt.Sprintf(" Nodes rejected a worker at least %d times in a row, so no other job makes room for this one until that "+
 			"worker runs.", trainingpod.ManyRejections)

@@ -24,7 +24,7 @@ func (d *description) stoppedStanding() standing {
 		message += " Set it to false to start the next attempt."
 	} else if by := d.Status.Preemption; by != nil {
 		message = fmt.Sprintf("The job was stopped at %s %s, and holds no resources. It resumes by itself once its core fits and no "+
-			"gang waits that would stop it again.", Clock(by.Since.Time), why)
+			"gang waits that would stop it again.", FormatTime(by.Since.Time), why)
 	}
 	return standing{suspended, reason, message}
 }

@@ -12,7 +12,7 @@ import (
 
 // whyWaiting says why the core does not run. The first cause that holds is the one that a user can act on first.
 func (d *description) whyWaiting() (reason, message string) {
-	asks := fmt.Sprintf("the core of %s (%s)", Workers(d.Minimum), d.coreAsk())
+	asks := fmt.Sprintf("the core of %s (%s)", CountWorkers(d.Minimum), d.coreAsk())
 	running := d.CountCore(jobstate.WorkerRuns)
 	if shut := d.QueueShut(); shut != nil && !d.CorePlaced() && d.Status.Attempt != nil {
 		return shut.Reason, shut.Message
@@ -26,8 +26,8 @@ func (d *description) whyWaiting() (reason, message string) {
 	switch w := d.CannotStart(); {
 	case w != nil:
 		return w.StartError(), StartError(w)
-	case d.Stuck() != nil:
-		return v1alpha1.ReasonNodeUnreachable, d.sayUnreachable(d.Stuck())
+	case d.StuckWorker() != nil:
+		return v1alpha1.ReasonNodeUnreachable, d.sayUnreachable(d.StuckWorker())
 	case d.Status.RunningSince != nil:
 		return v1alpha1.ReasonRecovering, d.sayRecovering(running, asks)
 	case d.CorePlaced():
@@ -47,7 +47,7 @@ func (d *description) whyWaiting() (reason, message string) {
 // sayRecovering says how many workers of a core that ran before still do, and what the others wait for.
 func (d *description) sayRecovering(running int32, asks string) string {
 	message := fmt.Sprintf("%d of %s run. The lost ones are created again in queue %s and rejoin once they are placed.",
-		running, Workers(d.Minimum), d.Queue.Name)
+		running, CountWorkers(d.Minimum), d.Queue.Name)
 	if d.Verdict.Waiting > 0 && !d.CorePlaced() {
 		message += " " + d.whyQueued("the missing part of "+asks)
 	} else if d.Core != nil && !d.CorePlaced() {
@@ -101,7 +101,7 @@ func (d *description) volcanoSays() string {
 	if d.Core == nil || d.Core.Unschedulable == "" {
 		return ""
 	}
-	return " Volcano says: " + text.Clip(d.Core.Unschedulable, 1024)
+	return " Volcano says: " + text.ClipLine(d.Core.Unschedulable, 1024)
 }
 
 // gatedWorker is the first core worker that scheduling gates hold; nil for none.
@@ -117,7 +117,7 @@ func (d *description) gatedWorker() *podstate.Worker {
 // sayGated says which scheduling gate holds the worker, and that its owner must remove it.
 func (d *description) sayGated(w *podstate.Worker) string {
 	return fmt.Sprintf("Worker %d carries the scheduling gate %s, so no scheduler places it. The controller or person that added "+
-		"the gate must remove it; until then the job claims no room.", w.Index, text.Clip(strings.Join(w.Gates, ", "), 256))
+		"the gate must remove it; until then the job claims no room.", w.Index, text.ClipLine(strings.Join(w.Gates, ", "), 256))
 }
 
 // StartError says why the worker does not start, and what to do.
@@ -128,7 +128,7 @@ func StartError(w *podstate.Worker) string {
 	}
 	said := ""
 	if w.WaitingMessage != "" {
-		said = ": " + text.Clip(w.WaitingMessage, 512)
+		said = ": " + text.ClipLine(w.WaitingMessage, 512)
 	}
 	return fmt.Sprintf("Worker %d cannot start (%s%s). %s", w.Index, w.Waiting, said, do)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tideline-io/tideline/internal/capacity"
 )
 
-// Workers counts workers: "1 worker", "3 workers".
-func Workers(n int32) string {
+// CountWorkers counts workers: "1 worker", "3 workers".
+func CountWorkers(n int32) string {
 	if n == 1 {
 		return "1 worker"
 	}
@@ -62,11 +62,11 @@ func countWaiting(n int32) string {
 	return fmt.Sprintf("%d workers wait", n)
 }
 
-// Capital returns s with its first letter, which must be ASCII, in upper case.
-func Capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// CapitalizeFirst returns s with its first letter, which must be ASCII, in upper case.
+func CapitalizeFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Clock writes a time in UTC, to the second.
-func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+// FormatTime writes a time in UTC, to the second.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
 // someHolders lists the first three jobs, and counts the others and their workers.
 func someHolders(all []capacity.Holder) string {

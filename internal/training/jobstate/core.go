@@ -24,7 +24,7 @@ func (s *State) CountCore(is func(*podstate.Worker) bool) int32 {
 	var n int32
 	for i, w := range s.At[:s.Minimum] {
 		// The success of a stranded worker does not count: the training that goes on needs it again.
-		if s.HasCompleted(int32(i)) || (w != nil && is(w) && (!w.Succeeded() || s.Trained(w))) {
+		if s.HasCompleted(int32(i)) || (w != nil && is(w) && (!w.HasSucceeded() || s.HasTrained(w))) {
 			n++
 		}
 	}
@@ -46,8 +46,8 @@ func (s *State) RangePending() bool {
 	return s.Spec.MinReplicas != s.Status.Attempt.MinReplicas || s.Spec.MaxReplicas != s.Maximum
 }
 
-// Active is how long the job has trained, over all attempts.
-func (s *State) Active() time.Duration {
+// ActiveTime is how long the job has trained, over all attempts.
+func (s *State) ActiveTime() time.Duration {
 	d := time.Duration(s.Status.ActiveSeconds) * time.Second
 	if s.Status.RunningSince != nil {
 		d += max(0, s.Now.Sub(s.Status.RunningSince.Time))
@@ -66,7 +66,7 @@ func (s *State) LostSince() *metav1.Time {
 		// The annotation is written by the user's program. A time in the future is not believed, except for the one second by which
 		// the number of a request is ahead of the clock.
 		saved := time.Unix(master.CheckpointDone, 0)
-		if now := s.Time(); saved.Equal(now.Add(time.Second)) {
+		if now := s.StatusTime(); saved.Equal(now.Add(time.Second)) {
 			saved = now.Time
 		}
 		if saved.After(since.Time) && !saved.After(s.Now) {
@@ -82,4 +82,4 @@ func (s *State) CheckpointGrace() time.Duration {
 }
 
 // WorkerRuns is true for a worker that runs, or has ended well.
-func WorkerRuns(w *podstate.Worker) bool { return w.Running() || w.Succeeded() }
+func WorkerRuns(w *podstate.Worker) bool { return w.IsRunning() || w.HasSucceeded() }

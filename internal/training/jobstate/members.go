@@ -26,16 +26,16 @@ func WorkerOf(pod *corev1.Pod) (podstate.Worker, bool) {
 	return podstate.ReadWorker(pod, index), true
 }
 
-// Told is true for a worker that the arbiter named to leave and that the planned status records as evicted.
-func (s *State) Told(w *podstate.Worker) bool {
-	return s.Evicted(w.Index) && slices.Contains(s.Verdict.GiveUp, w.UID)
+// IsToldToLeave is true for a worker that the arbiter named to leave and that the planned status records as evicted.
+func (s *State) IsToldToLeave(w *podstate.Worker) bool {
+	return s.IsEvicted(w.Index) && slices.Contains(s.Verdict.GiveUp, w.UID)
 }
 
 // IsSurplus is true for the index of a worker beyond the core.
 func (s *State) IsSurplus(i int32) bool { return i >= s.Minimum }
 
-// Evicted is true for the index of a surplus worker that gave way and waits for its cooldown.
-func (s *State) Evicted(i int32) bool {
+// IsEvicted is true for the index of a surplus worker that gave way and waits for its cooldown.
+func (s *State) IsEvicted(i int32) bool {
 	return s.Status.Elasticity != nil && slices.Contains(s.Status.Elasticity.Evicted, i)
 }
 
@@ -50,8 +50,8 @@ func (s *State) HasLeft(i int32) bool { return int(i) < len(s.Left) && s.Left[i]
 // HasCompleted is true if the worker has succeeded and is therefore not replaced.
 func (s *State) HasCompleted(i int32) bool { return int(i) < len(s.Completed) && s.Completed[i] }
 
-// Current is true for a pod of the current attempt.
-func (s *State) Current(d podstate.Departure) bool { return d.Attempt == s.Status.Attempt.ID() }
+// IsOfAttempt is true for a pod of the current attempt.
+func (s *State) IsOfAttempt(d podstate.Departure) bool { return d.Attempt == s.Status.Attempt.ID() }
 
 // LivesOnRecord tells whether the status at the API server has a living member at the index.
 func (s *State) LivesOnRecord(i int32) bool {

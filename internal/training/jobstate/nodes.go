@@ -19,8 +19,8 @@ func (s *State) OnSilentNode(w *podstate.Worker) (time.Time, bool) {
 	return since, silent && w.Terminating
 }
 
-// Stuck is the first core worker whose pod cannot end because its node does not answer; nil for none.
-func (s *State) Stuck() *podstate.Worker {
+// StuckWorker is the first core worker whose pod cannot end because its node does not answer; nil for none.
+func (s *State) StuckWorker() *podstate.Worker {
 	for _, w := range s.At[:s.Minimum] {
 		if w != nil && s.IsStuck(w) {
 			return w

@@ -51,8 +51,8 @@ func (s *State) QueueShut() *Obstacle {
 	}
 }
 
-// Refused is the obstacle in status of a job whose pods the API server refuses; nil for any other job.
-func (s *State) Refused() *Obstacle {
+// RefusalObstacle is the obstacle in status of a job whose pods the API server refuses; nil for any other job.
+func (s *State) RefusalObstacle() *Obstacle {
 	said := meta.FindStatusCondition(s.Job.Status.Conditions, v1alpha1.ConditionStalled)
 	if said == nil || said.Reason != v1alpha1.ReasonRejected || len(s.Workers) > 0 {
 		return nil
@@ -66,7 +66,7 @@ func (s *State) Tier() (config.Tier, bool) {
 	if s.Job.Status.Attempt != nil {
 		return s.Config.Tiers.InEffect(s.Spec.Tier, s.Job.Status.Tier)
 	}
-	return s.Config.Tiers.OpenTo(s.Profile, s.Owner()).Find(s.Spec.Tier)
+	return s.Config.Tiers.OpenTo(s.Profile, s.Owner()).FindTier(s.Spec.Tier)
 }
 
 // Owner is the user, and the groups, that the job belongs to.

@@ -52,8 +52,8 @@ func (s *State) adoptStatus(st *v1alpha1.ElasticTrainingJobStatus) {
 	s.SortWorkers()
 }
 
-// Take makes planned, in which losses are settled, the planned status.
-func (s *State) Take(planned *v1alpha1.ElasticTrainingJobStatus) {
+// AdoptStatus makes planned, in which losses are settled, the planned status.
+func (s *State) AdoptStatus(planned *v1alpha1.ElasticTrainingJobStatus) {
 	s.adoptStatus(planned)
 	s.Left, s.Completed = make([]bool, len(s.At)), make([]bool, len(s.At))
 	for _, m := range planned.Members {
@@ -95,24 +95,24 @@ func (s *State) AttemptWorkers() iter.Seq[*podstate.Worker] {
 	}
 }
 
-// Finished is true for a job that has ended.
-func Finished(st *v1alpha1.ElasticTrainingJobStatus) bool {
+// IsFinished is true for a job that has ended.
+func IsFinished(st *v1alpha1.ElasticTrainingJobStatus) bool {
 	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSucceeded) ||
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionFailed)
 }
 
-// Stopped is true from when a stop is recorded until the next attempt.
-func Stopped(st *v1alpha1.ElasticTrainingJobStatus) bool {
+// IsStopped is true from when a stop is recorded until the next attempt.
+func IsStopped(st *v1alpha1.ElasticTrainingJobStatus) bool {
 	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionSuspended)
 }
 
 // MustStop is true for a job that is suspended by its user or preempted.
 func (s *State) MustStop() bool { return s.Spec.RunPolicy.Suspend || s.Status.Preemption != nil }
 
-// Time is now as the API stores it, in whole seconds.
-func (s *State) Time() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
+// StatusTime is now as the API stores it, in whole seconds.
+func (s *State) StatusTime() metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
 
-// Conditions writes conditions into the planned status.
-func (s *State) Conditions() conditions.Writer {
-	return conditions.Writer{List: &s.Status.Conditions, Generation: s.Job.Generation, Now: s.Time()}
+// ConditionWriter writes conditions into the planned status.
+func (s *State) ConditionWriter() conditions.Writer {
+	return conditions.Writer{List: &s.Status.Conditions, Generation: s.Job.Generation, Now: s.StatusTime()}
 }

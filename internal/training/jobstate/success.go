@@ -49,17 +49,17 @@ func (s *State) CompletionGrace() time.Duration {
 
 // TrainsAsOne is true if a worker's success means nothing unless worker 0 succeeds too.
 func (s *State) TrainsAsOne() bool {
-	return rendezvous.Torchrun(s.Job) && s.Spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
+	return rendezvous.UsesTorchrun(s.Job) && s.Spec.SuccessPolicy != v1alpha1.SuccessPolicyAny
 }
 
-// Trained is true for a worker that succeeded and is not stranded.
-func (s *State) Trained(w *podstate.Worker) bool {
-	return w.Succeeded() && !s.Stranded(w.UID, w.FinishedAt.Time)
+// HasTrained is true for a worker that succeeded and is not stranded.
+func (s *State) HasTrained(w *podstate.Worker) bool {
+	return w.HasSucceeded() && !s.IsStranded(w.UID, w.FinishedAt.Time)
 }
 
-// Stranded is true if the success of a pod that ended at a time is that of a stranded worker: recorded as lost and to be
+// IsStranded is true if the success of a pod that ended at a time is that of a stranded worker: recorded as lost and to be
 // replaced, or marked as stranded and not recorded yet. A zero time means now.
-func (s *State) Stranded(uid types.UID, ended time.Time) bool {
+func (s *State) IsStranded(uid types.UID, ended time.Time) bool {
 	return s.TrainsAsOne() && slices.ContainsFunc(s.Status.Members, func(m v1alpha1.Member) bool {
 		return m.UID == uid && ((m.Lost && !m.Left) || (!m.Lost && StrandedAt(&m, cmp.Or(ended, s.Now))))
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/tideline-io/tideline/internal/quota/admission"
 )
 
-// Cooldown is how long evicted surplus still waits before it may return; zero or less for no longer.
-func (s *State) Cooldown() time.Duration {
+// SurplusCooldown is how long evicted surplus still waits before it may return; zero or less for no longer.
+func (s *State) SurplusCooldown() time.Duration {
 	e := s.Status.Elasticity
 	if e == nil || e.LastEvictionTime == nil || len(e.Evicted) == 0 {
 		return 0
@@ -25,20 +25,20 @@ func (s *State) CooldownTime() time.Duration {
 	return time.Duration(ptr.Deref(s.Spec.Elasticity.CooldownSeconds, v1alpha1.DefaultCooldownSeconds)) * time.Second
 }
 
-// Gated is true if the profile limits what jobs hold, so that the job must be admitted and may grow only as far as admitted.
-func (s *State) Gated() bool { return admission.Of(s.Profile).Gate() }
+// IsGated is true if the profile limits what jobs hold, so that the job must be admitted and may grow only as far as admitted.
+func (s *State) IsGated() bool { return admission.LimitsOf(s.Profile).HasLimits() }
 
-// Admitted is true if the limits of the profile admit this attempt, with its present size.
-func (s *State) Admitted() bool {
+// IsAdmitted is true if the limits of the profile admit this attempt, with its present size.
+func (s *State) IsAdmitted() bool {
 	return s.Turn.Admitted && s.Turn.Ask == admission.AskOf(s.Job)
 }
 
-// Allowance is how many surplus workers the limits of the profile leave to the job.
-func (s *State) Allowance() int32 {
+// SurplusAllowance is how many surplus workers the limits of the profile leave to the job.
+func (s *State) SurplusAllowance() int32 {
 	switch {
-	case !s.Gated():
+	case !s.IsGated():
 		return math.MaxInt32
-	case !s.Admitted():
+	case !s.IsAdmitted():
 		return 0
 	}
 	return s.Turn.Surplus

@@ -35,10 +35,10 @@ type Books struct {
 // Open returns empty books for a job.
 func Open(s *jobstate.State) *Books { return &Books{State: s} }
 
-// Settle compares the members that status has with the pods that exist, and records each loss exactly once: in status.members as
-// lost, among the evicted, and in restarts if it counts. The failure policy's answer is noted in the same evaluation, so that a
-// crash cannot separate the two.
-func (b *Books) Settle() {
+// SettleLosses compares the members that status has with the pods that exist, and records each loss exactly once: in
+// status.members as lost, among the evicted, and in restarts if it counts. The failure policy's answer is noted in the same
+// evaluation, so that a crash cannot separate the two.
+func (b *Books) SettleLosses() {
 	// By index; one without a UID stands for an index that has no member.
 	members := make([]v1alpha1.Member, len(b.At))
 	for _, m := range b.Status.Members {
@@ -61,13 +61,13 @@ func (b *Books) Settle() {
 	b.markStranded(members, losses)
 	for w := range b.AttemptWorkers() {
 		known := &members[w.Index]
-		if !w.Running() || (known.UID == w.UID && known.Lost) {
+		if !w.IsRunning() || (known.UID == w.UID && known.Lost) {
 			continue // A pod becomes a member once it runs; before that its deletion costs nothing.
 		}
 		if known.UID != w.UID {
 			*known = v1alpha1.Member{Index: w.Index, UID: w.UID, Failures: known.Failures, RetryTime: known.RetryTime}
 		}
-		if b.Evicted(w.Index) {
+		if b.IsEvicted(w.Index) {
 			// It runs again, so it no longer waits for a cooldown.
 			ReleaseEvicted(b.Status, func(i int32) bool { return i == w.Index })
 		}
@@ -83,9 +83,9 @@ func (b *Books) Settle() {
 	b.Status.Members = slices.DeleteFunc(members, func(m v1alpha1.Member) bool { return m.UID == "" })
 }
 
-// Release records that the operator takes a surplus worker away, and for which gang.
-func (b *Books) Release(w *podstate.Worker, to string) {
-	l := &loss{index: w.Index, uid: w.UID, ran: w.Running(), eviction: Told, disruption: Told, conditions: w.Conditions}
+// ReleaseWorker records that the operator takes a surplus worker away, and for which gang.
+func (b *Books) ReleaseWorker(w *podstate.Worker, to string) {
+	l := &loss{index: w.Index, uid: w.UID, ran: w.IsRunning(), eviction: Told, disruption: Told, conditions: w.Conditions}
 	b.recordEviction(l)
 	b.applyRuling(l, b.ruleOn(l))
 	b.Status.Elasticity.GaveWayTo = to

@@ -73,7 +73,7 @@ func (b *Books) findLosses(members []v1alpha1.Member) []loss {
 	// Pods that came and went between two writes of status, so that no member names them. If the index has a living member, the
 	// departed pod was recorded before that one was created: this operator was paused and another one recorded it.
 	for _, d := range b.Departures {
-		if d.Index >= b.Maximum || !b.Current(d) || d.Disruption == "" {
+		if d.Index >= b.Maximum || !b.IsOfAttempt(d) || d.Disruption == "" {
 			continue
 		}
 		if known := members[d.Index]; known.UID != d.UID && (known.UID == "" || known.Lost) {
@@ -100,13 +100,13 @@ func (b *Books) judgeWorker(w *podstate.Worker, known v1alpha1.Member) (loss, bo
 func (b *Books) judgeLeaving(w *podstate.Worker) (loss, bool) {
 	l := loss{index: w.Index, uid: w.UID, conditions: w.Conditions, progress: w.Progress}
 	switch {
-	case w.Disruption != "" && (w.Terminating || w.Ended()):
+	case w.Disruption != "" && (w.Terminating || w.HasEnded()):
 		l.disruption, l.eviction = w.Disruption, b.surplusEviction(w.Index, w.Disruption)
 	case w.Terminating:
 		l.counted = true
-	case w.Failed():
+	case w.HasFailed():
 		l.counted, l.failure, l.rejected, l.node = !w.Rejected, w.Failure, w.Rejected, w.Node
-	case w.Succeeded() && (w.Index > 0 || !b.MasterDecides()): // Otherwise it completes the job.
+	case w.HasSucceeded() && (w.Index > 0 || !b.MasterDecides()): // Otherwise it completes the job.
 		l.completed, l.left, l.ended = true, true, w.FinishedAt.Time
 	default:
 		return loss{}, false

@@ -8,7 +8,7 @@ import (
 // ranOutOfCutMemory is true for a worker that ran out of memory after sizing had given it less than its template asks for. The
 // operator is to blame for that, so it costs the job no restart.
 func (b *Books) ranOutOfCutMemory(l *loss) bool {
-	return l.failure.OutOfMemory() && l.counted && sizing.Cut(b.Status.Sizing, sizing.Part{
+	return l.failure.OutOfMemory() && l.counted && sizing.WasCut(b.Status.Sizing, sizing.Part{
 		Role: sizing.RoleOf(l.index), Container: l.failure.Container,
 	})
 }

@@ -47,7 +47,7 @@ func (b *Books) recordLoss(l *loss, m *v1alpha1.Member, r ruling) {
 			m.Failures = 0
 		}
 		m.Failures++
-		retry := metav1.NewTime(b.Now.Add(Backoff(m.Failures)).Truncate(time.Second))
+		retry := metav1.NewTime(b.Now.Add(BackoffAfter(m.Failures)).Truncate(time.Second))
 		m.RetryTime = &retry
 	}
 	if l.eviction != "" {
@@ -78,7 +78,7 @@ func (b *Books) recordRestart(l *loss, m *v1alpha1.Member, r ruling) {
 }
 
 func (b *Books) newIncident() {
-	next := v1alpha1.Incident{Number: 1, Time: b.Time()}
+	next := v1alpha1.Incident{Number: 1, Time: b.StatusTime()}
 	if b.Status.Incident != nil {
 		next.Number += b.Status.Incident.Number
 	}
@@ -98,7 +98,7 @@ func (b *Books) recordEviction(l *loss) {
 	e.GaveWayTo = "" // Release sets it for an eviction by the operator.
 	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
 	t := metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
-	e.LastEvictionTime, e.LastEvictionReason = &t, text.Clip(l.eviction, 256)
+	e.LastEvictionTime, e.LastEvictionReason = &t, text.ClipLine(l.eviction, 256)
 }
 
 // countRestarts counts restarts against the budget, and fails the job if the budget is spent or the same failure comes twice.
@@ -112,8 +112,8 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 	b.Status.Restarts += restarts
 	b.noteRestarts(l, restarts)
 	b.Status.LastFailure = &v1alpha1.WorkerFailure{
-		Worker: l.index, Time: b.Time(), ExitCode: l.failure.ExitCode,
-		Reason: text.Clip(l.oneWord(), 256), Message: text.Clip(l.failure.LastLine(), 1024), InPlace: l.inPlace,
+		Worker: l.index, Time: b.StatusTime(), ExitCode: l.failure.ExitCode,
+		Reason: text.ClipLine(l.oneWord(), 256), Message: text.ClipLine(l.failure.LastLine(), 1024), InPlace: l.inPlace,
 		LostSince: b.LostSince(),
 	}
 	limit := ptr.Deref(b.Spec.RunPolicy.MaxRestarts, v1alpha1.DefaultMaxRestarts)
@@ -121,7 +121,7 @@ func (b *Books) countRestarts(l *loss, r ruling, restarts int32, again bool) {
 		return !t.Add(b.restartWindow()).After(b.Now)
 	})
 	for range min(restarts, limit+1-int32(len(b.Status.RestartTimes))) {
-		b.Status.RestartTimes = append(b.Status.RestartTimes, b.Time())
+		b.Status.RestartTimes = append(b.Status.RestartTimes, b.StatusTime())
 	}
 	if n := len(b.Status.RestartTimes); n > int(limit) {
 		b.leadTo(Outcome{v1alpha1.ActionFailJob, v1alpha1.ReasonTooManyRestarts, fmt.Sprintf(
@@ -163,9 +163,9 @@ func sameFailure(a, b *v1alpha1.WorkerFailure) bool {
 
 var numbers = regexp.MustCompile(`(0x)?[0-9][0-9a-f]*`)
 
-// Backoff is how long a pod that failed for the nth time in a row stays before it is replaced: FirstBackoff, doubled with each
-// failure up to LongestBackoff.
-func Backoff(failures int32) time.Duration {
+// BackoffAfter is how long a pod that failed for the nth time in a row stays before it is replaced: FirstBackoff, doubled with
+// each failure up to LongestBackoff.
+func BackoffAfter(failures int32) time.Duration {
 	d := FirstBackoff
 	for range failures - 1 {
 		if d *= 2; d > LongestBackoff {

@@ -23,7 +23,7 @@ const (
 // recordRejection notes a rejection: the worker's back-off, and the node that the job avoids from now on.
 func (b *Books) recordRejection(l *loss, m *v1alpha1.Member) {
 	m.Rejections++
-	retry := metav1.NewTime(b.Now.Add(Backoff(m.Rejections)).Truncate(time.Second))
+	retry := metav1.NewTime(b.Now.Add(BackoffAfter(m.Rejections)).Truncate(time.Second))
 	m.RetryTime = &retry
 	avoided := b.Status.AvoidedNodes
 	at := slices.IndexFunc(avoided, func(n v1alpha1.AvoidedNode) bool { return n.Name == l.node })
@@ -35,15 +35,15 @@ func (b *Books) recordRejection(l *loss, m *v1alpha1.Member) {
 	}
 	n := &avoided[at]
 	n.Rejections++
-	n.Worker, n.Time = l.index, b.Time()
-	n.Reason, n.Message = text.Clip(l.failure.Reason, 256), text.Clip(l.failure.LastLine(), 512)
-	until := metav1.NewTime(n.Time.Add(Avoidance(n.Rejections)))
+	n.Worker, n.Time = l.index, b.StatusTime()
+	n.Reason, n.Message = text.ClipLine(l.failure.Reason, 256), text.ClipLine(l.failure.LastLine(), 512)
+	until := metav1.NewTime(n.Time.Add(AvoidanceAfter(n.Rejections)))
 	n.Until = &until
 	b.Status.AvoidedNodes = avoided
 }
 
-// Avoidance is how long a job avoids a node after its nth rejection, from FirstAvoidance to LongestAvoidance.
-func Avoidance(rejections int32) time.Duration {
+// AvoidanceAfter is how long a job avoids a node after its nth rejection, from FirstAvoidance to LongestAvoidance.
+func AvoidanceAfter(rejections int32) time.Duration {
 	d := FirstAvoidance
 	for range rejections - 1 {
 		if d *= 2; d >= LongestAvoidance {

@@ -16,7 +16,7 @@ const sameMoment = 10 * time.Second
 // judgeSuccesses decides for each success among the losses whether it is that of a stranded worker.
 func (b *Books) judgeSuccesses(members []v1alpha1.Member, losses []loss) {
 	// Once worker 0 has succeeded the training is over, and a success is just that.
-	ended := len(b.At) > 0 && b.At[0] != nil && b.At[0].Succeeded() || len(members) > 0 && members[0].Completed
+	ended := len(b.At) > 0 && b.At[0] != nil && b.At[0].HasSucceeded() || len(members) > 0 && members[0].Completed
 	together := b.lossOfStore(losses) != nil
 	for i := range members {
 		if ended {
@@ -39,7 +39,7 @@ func (b *Books) markStranded(members []v1alpha1.Member, losses []loss) {
 	if lost == nil {
 		return
 	}
-	now := b.Time()
+	now := b.StatusTime()
 	for i := 1; i < len(members); i++ {
 		m := &members[i]
 		own := slices.IndexFunc(losses, func(l loss) bool { return l.index == m.Index && (l.inPlace || l.again) })

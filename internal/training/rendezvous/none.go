@@ -25,9 +25,9 @@ func HostsName(job string) string { return job + "-hosts" }
 // ShortHost is the name of worker i within its namespace, as Volcano's hosts files have it.
 func ShortHost(job string, i int32) string { return WorkerName(job, i) + "." + ServiceName(job) }
 
-// Hosts is the content of that ConfigMap for workers of rising indices from 0 on. Files: hosts has one host per
+// HostFiles is the content of that ConfigMap for workers of rising indices from 0 on. Files: hosts has one host per
 // line, hostfile the same with Open MPI's slots, master.host and worker.host are Volcano's. The other keys become variables.
-func Hosts(job string, indices []int32, slots func(i int32) int64) map[string]string {
+func HostFiles(job string, indices []int32, slots func(i int32) int64) map[string]string {
 	names, lines := make([]string, len(indices)), &strings.Builder{}
 	for n, i := range indices {
 		names[n] = ShortHost(job, i)
@@ -61,7 +61,7 @@ func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus,
 		{Name: "VK_TASK_INDEX", Value: inTask},
 		listed(masterHosts, masterHosts), listed(masterNum, masterNum),
 		listed(workerHosts, workerHosts), listed(workerNum, workerNum),
-		{Name: "JAX_COORDINATOR_ADDRESS", Value: fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), Port(job))},
+		{Name: "JAX_COORDINATOR_ADDRESS", Value: fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), RendezvousPort(job))},
 		{Name: "JAX_NUM_PROCESSES", Value: strconv.Itoa(int(attempt.MinReplicas))},
 		{Name: "JAX_PROCESS_ID", Value: strconv.Itoa(int(i))},
 	}
@@ -71,8 +71,8 @@ func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus,
 	return vars
 }
 
-// Missing returns the variables that the user has not set.
-func Missing(vars, set []corev1.EnvVar) []corev1.EnvVar {
+// MissingVars returns the variables that the user has not set.
+func MissingVars(vars, set []corev1.EnvVar) []corev1.EnvVar {
 	var missing []corev1.EnvVar
 	for _, v := range vars {
 		if !hasVariable(set, v.Name) {

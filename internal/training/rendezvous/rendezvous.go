@@ -59,17 +59,17 @@ func TrainerIndex(containers []corev1.Container) int {
 	return 0
 }
 
-// Processes is how many training processes a worker runs: nprocPerNode of the job, else one for each GPU of its training
+// ProcessesPerWorker is how many training processes a worker runs: nprocPerNode of the job, else one for each GPU of its training
 // container, at least one.
-func Processes(job *v1alpha1.ElasticTrainingJob, trainer *corev1.Container) int64 {
+func ProcessesPerWorker(job *v1alpha1.ElasticTrainingJob, trainer *corev1.Container) int64 {
 	if n := job.Spec.NprocPerNode; n != nil {
 		return int64(*n)
 	}
 	return max(1, GPUs(trainer))
 }
 
-// Torchrun is true if the workers meet by torchrun's rendezvous.
-func Torchrun(job *v1alpha1.ElasticTrainingJob) bool {
+// UsesTorchrun is true if the workers meet by torchrun's rendezvous.
+func UsesTorchrun(job *v1alpha1.ElasticTrainingJob) bool {
 	return job.Spec.Rendezvous.Backend != v1alpha1.BackendNone
 }
 
@@ -78,10 +78,10 @@ func Torchrun(job *v1alpha1.ElasticTrainingJob) bool {
 func TorchrunEnv(
 	job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32, trainer *corev1.Container,
 ) []corev1.EnvVar {
-	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), Port(job))
+	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), RendezvousPort(job))
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
-		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(Processes(job, trainer), 10)},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(job, trainer), 10)},
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
 		{Name: "PET_RDZV_ENDPOINT", Value: endpoint},
 		{Name: "PET_RDZV_ID", Value: string(job.UID) + "-" + attempt.ID()},
@@ -126,9 +126,9 @@ const (
 	hostPorts     = 10000
 )
 
-// Port is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the ports of a
-// node, so there it follows from the job's UID and is never 29400.
-func Port(job *v1alpha1.ElasticTrainingJob) int32 {
+// RendezvousPort is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the
+// ports of a node, so there it follows from the job's UID and is never 29400.
+func RendezvousPort(job *v1alpha1.ElasticTrainingJob) int32 {
 	switch chosen := job.Spec.Rendezvous.Port; {
 	case chosen != nil:
 		return *chosen
@@ -153,15 +153,15 @@ func hasVariable(env []corev1.EnvVar, name string) bool {
 	return false
 }
 
-// Service returns the spec of the headless Service. It publishes addresses that are not ready, because workers must find worker 0
-// before any of them is.
-func Service(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
+// ServiceSpec returns the spec of the headless Service. It publishes addresses that are not ready, because workers must find
+// worker 0 before any of them is.
+func ServiceSpec(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
 	return corev1.ServiceSpec{
 		ClusterIP:                corev1.ClusterIPNone,
 		PublishNotReadyAddresses: true,
 		Selector:                 map[string]string{v1alpha1.LabelJob: job.Name},
 		Ports: []corev1.ServicePort{{
-			Name: "rendezvous", Port: Port(job), Protocol: corev1.ProtocolTCP,
+			Name: "rendezvous", Port: RendezvousPort(job), Protocol: corev1.ProtocolTCP,
 		}},
 	}
 }

@@ -105,7 +105,7 @@ func TestNoGPUMeansOneProcess(t *testing.T) {
 
 func TestServicePublishesWorkersBeforeTheyAreReady(t *testing.T) {
 	g := NewWithT(t)
-	s := Service(job())
+	s := ServiceSpec(job())
 	g.Expect(s.ClusterIP).To(Equal("None"))
 	g.Expect(s.PublishNotReadyAddresses).To(BeTrue())
 	g.Expect(s.Selector).To(Equal(map[string]string{"tideline.io/job": "ctr"}))
@@ -125,7 +125,7 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 	seen := map[int32]bool{}
 	for i := range 20000 {
 		j.UID = types.UID(strconv.Itoa(i))
-		port := Port(j)
+		port := RendezvousPort(j)
 		seen[port] = true
 		if port < 20000 || port > 29999 || port == v1alpha1.DefaultPort {
 			t.Fatalf("job %d has port %d", i, port)
@@ -134,10 +134,10 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 	g.Expect(len(seen)).To(BeNumerically(">", 8000), "ports are spread")
 	j.UID = "u-1"
 	endpoint := values(torchrun(j, 3))["PET_RDZV_ENDPOINT"]
-	g.Expect(endpoint).To(Equal(fmt.Sprintf("ctr-worker-0.ctr-workers.ads.svc:%d", Port(j))))
-	g.Expect(Service(j).Ports[0].Port).To(Equal(Port(j)), "the Service says the same")
+	g.Expect(endpoint).To(Equal(fmt.Sprintf("ctr-worker-0.ctr-workers.ads.svc:%d", RendezvousPort(j))))
+	g.Expect(ServiceSpec(j).Ports[0].Port).To(Equal(RendezvousPort(j)), "the Service says the same")
 	j.Spec.Rendezvous.Port = ptr.To[int32](29400)
-	g.Expect(Port(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
+	g.Expect(RendezvousPort(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
 }
 
 func TestPlainEnv(t *testing.T) {
@@ -170,7 +170,7 @@ func TestPlainEnv(t *testing.T) {
 func TestHosts(t *testing.T) {
 	g := NewWithT(t)
 	slots := func(i int32) int64 { return int64(8 - i) }
-	g.Expect(Hosts("ctr", []int32{0, 1, 5}, slots)).To(Equal(map[string]string{
+	g.Expect(HostFiles("ctr", []int32{0, 1, 5}, slots)).To(Equal(map[string]string{
 		"hosts":           "ctr-worker-0.ctr-workers\nctr-worker-1.ctr-workers\nctr-worker-5.ctr-workers\n",
 		"hostfile":        "ctr-worker-0.ctr-workers slots=8\nctr-worker-1.ctr-workers slots=7\nctr-worker-5.ctr-workers slots=3\n",
 		"master.host":     "ctr-worker-0.ctr-workers",
@@ -178,7 +178,7 @@ func TestHosts(t *testing.T) {
 		"VC_MASTER_HOSTS": "ctr-worker-0.ctr-workers", "VC_MASTER_NUM": "1",
 		"VC_WORKER_HOSTS": "ctr-worker-1.ctr-workers,ctr-worker-5.ctr-workers", "VC_WORKER_NUM": "2",
 	}))
-	alone := Hosts("ctr", []int32{0}, slots)
+	alone := HostFiles("ctr", []int32{0}, slots)
 	g.Expect(alone["VC_WORKER_HOSTS"]).To(BeEmpty())
 	g.Expect(alone["VC_WORKER_NUM"]).To(Equal("0"))
 }

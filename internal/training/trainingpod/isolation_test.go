@@ -24,11 +24,11 @@ func TestNetworkPolicyLetsWorkersOfTheJobInAndNobodyElse(t *testing.T) {
 		selects, err := metav1.LabelSelectorAsSelector(selector)
 		g.Expect(err).NotTo(HaveOccurred())
 		for i := range int32(4) {
-			g.Expect(selects.Matches(labels.Set(b.Pod(i).Labels))).To(BeTrue(), "worker %d", i)
+			g.Expect(selects.Matches(labels.Set(b.NewPod(i).Labels))).To(BeTrue(), "worker %d", i)
 		}
 		other := blueprint()
 		other.Job.Name = "other"
-		g.Expect(selects.Matches(labels.Set(other.Pod(0).Labels))).To(BeFalse(), "another job's worker")
+		g.Expect(selects.Matches(labels.Set(other.NewPod(0).Labels))).To(BeFalse(), "another job's worker")
 		g.Expect(selects.Matches(labels.Set{})).To(BeFalse(), "any pod")
 	}
 }

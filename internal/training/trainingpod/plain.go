@@ -37,9 +37,9 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	vars := rendezvous.PlainEnv(b.Job, b.Attempt, i)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for c := range containers {
-			containers[c].Env = append(containers[c].Env, rendezvous.Missing(vars, containers[c].Env)...)
-			Mount(&containers[c], hostsVolume, filesPath)
-			Mount(&containers[c], hostsVolume, volcanoPath)
+			containers[c].Env = append(containers[c].Env, rendezvous.MissingVars(vars, containers[c].Env)...)
+			MountVolume(&containers[c], hostsVolume, filesPath)
+			MountVolume(&containers[c], hostsVolume, volcanoPath)
 		}
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: hostsVolume, VolumeSource: corev1.VolumeSource{
@@ -50,7 +50,7 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	if !b.Job.Spec.Rendezvous.SSHKeys {
 		return
 	}
-	Mount(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)
+	MountVolume(&pod.Spec.Containers[rendezvous.TrainerIndex(pod.Spec.Containers)], sshVolume, sshPath)
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: sshVolume, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{
 			SecretName: b.sshName(), DefaultMode: ptr.To[int32](sshMode),
@@ -62,26 +62,26 @@ func (b Blueprint) preparePlain(pod *corev1.Pod, i int32) {
 	}})
 }
 
-// Mount mounts a volume read-only, unless the user has mounted something at that path.
-func Mount(c *corev1.Container, volume, path string) {
+// MountVolume mounts a volume read-only, unless the user has mounted something at that path.
+func MountVolume(c *corev1.Container, volume, path string) {
 	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path }) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true})
 	}
 }
 
-// Hosts is the content of the job's ConfigMap of hosts: the whole core, whose names hold while a worker is created again, and the
-// surplus of these rising indices.
-func (b Blueprint) Hosts(surplus []int32) map[string]string {
+// HostFiles is the content of the job's ConfigMap of hosts: the whole core, whose names hold while a worker is created again,
+// and the surplus of these rising indices.
+func (b Blueprint) HostFiles(surplus []int32) map[string]string {
 	indices := make([]int32, 0, int(b.Attempt.MinReplicas)+len(surplus))
 	for i := range b.Attempt.MinReplicas {
 		indices = append(indices, i)
 	}
 	slots := func(i int32) int64 {
-		containers := Spec(b.Job, nil, "", min(i, 1)).Containers
-		return rendezvous.Processes(b.Job, &containers[rendezvous.TrainerIndex(containers)])
+		containers := WorkerSpec(b.Job, nil, "", min(i, 1)).Containers
+		return rendezvous.ProcessesPerWorker(b.Job, &containers[rendezvous.TrainerIndex(containers)])
 	}
 	master, others := slots(0), slots(1)
-	return rendezvous.Hosts(b.Job.Name, append(indices, surplus...), func(i int32) int64 {
+	return rendezvous.HostFiles(b.Job.Name, append(indices, surplus...), func(i int32) int64 {
 		if i == 0 {
 			return master
 		}

@@ -28,7 +28,7 @@ func names(env []corev1.EnvVar) []string {
 
 func TestPlainPodKnowsNothingOfTorchrun(t *testing.T) {
 	g := NewWithT(t)
-	pod := plain().Pod(1)
+	pod := plain().NewPod(1)
 	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 		for _, name := range names(c.Env) {
 			g.Expect(strings.HasPrefix(name, "PET_") || strings.HasPrefix(name, "TORCH")).To(BeFalse(), name)
@@ -50,7 +50,7 @@ func TestPlainPodKeepsWhatTheUserSet(t *testing.T) {
 	trainer := &b.Job.Spec.Template.Spec.Containers[1]
 	trainer.Env = []corev1.EnvVar{{Name: "RANK", Value: "7"}, {Name: "JAX_NUM_PROCESSES", Value: "9"}}
 	trainer.VolumeMounts = []corev1.VolumeMount{{Name: "mine", MountPath: "/etc/volcano"}}
-	made := b.Pod(0).Spec.Containers[1]
+	made := b.NewPod(0).Spec.Containers[1]
 	g.Expect(made.Env[:2]).To(Equal(trainer.Env))
 	g.Expect(names(made.Env[2:])).NotTo(ContainElement("JAX_NUM_PROCESSES"))
 	g.Expect(made.VolumeMounts).To(Equal([]corev1.VolumeMount{
@@ -63,11 +63,11 @@ func TestHostsCountSlotsOfEachWorker(t *testing.T) {
 	b := plain()
 	own := limits("nvidia.com/gpu", "4")
 	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own}
-	g.Expect(b.Hosts([]int32{3})["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=4\nctr-worker-1.ctr-workers slots=1\n" +
+	g.Expect(b.HostFiles([]int32{3})["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=4\nctr-worker-1.ctr-workers slots=1\n" +
 		"ctr-worker-3.ctr-workers slots=1\n"))
 	b.Job.Spec.NprocPerNode = ptr.To[int32](2)
-	g.Expect(b.Hosts(nil)["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=2\nctr-worker-1.ctr-workers slots=2\n"))
-	m := b.HostsMap(b.Hosts(nil))
+	g.Expect(b.HostFiles(nil)["hostfile"]).To(Equal("ctr-worker-0.ctr-workers slots=2\nctr-worker-1.ctr-workers slots=2\n"))
+	m := b.HostsMap(b.HostFiles(nil))
 	g.Expect(m.Name).To(Equal("ctr-hosts"))
 	g.Expect(m.Labels).To(HaveKeyWithValue("tideline.io/job", "ctr"))
 	g.Expect(m.OwnerReferences[0].UID).To(BeEquivalentTo("u-1"))
@@ -77,7 +77,7 @@ func TestSSHKeysAreMountedForTheTrainingAlone(t *testing.T) {
 	g := NewWithT(t)
 	b := plain()
 	b.Job.Spec.Rendezvous.SSHKeys = true
-	pod, secret := b.Pod(0), b.SSHSecret([]byte("private"), []byte("public"))
+	pod, secret := b.NewPod(0), b.SSHSecret([]byte("private"), []byte("public"))
 	volume := pod.Spec.Volumes[1].Secret
 	g.Expect(volume.SecretName).To(Equal(secret.Name))
 	g.Expect(*volume.DefaultMode).To(Equal(int32(0o400)))

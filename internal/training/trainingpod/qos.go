@@ -63,8 +63,8 @@ func checkTemplate(spec *corev1.PodSpec, tier config.Tier) field.ErrorList {
 	return found
 }
 
-// Say writes the first of the errors and counts the others. There must be at least one. It ends without a full stop.
-func Say(found field.ErrorList) string {
+// DescribeErrors writes the first of the errors and counts the others. There must be at least one. It ends without a full stop.
+func DescribeErrors(found field.ErrorList) string {
 	said := found[0].Error()
 	if more := len(found) - 1; more > 0 {
 		said += fmt.Sprintf(" (and %d more like it)", more)

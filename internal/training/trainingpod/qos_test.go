@@ -100,7 +100,7 @@ func TestQoS(t *testing.T) {
 				want.Containers[0].Resources.Limits = c.limits.Limits
 			}
 			g.Expect(made).To(Equal(want))
-			g.Expect(Requests(made)).To(Equal(Requests(spec)), "a gang asks for as much as before")
+			g.Expect(PodRequests(made)).To(Equal(PodRequests(spec)), "a gang asks for as much as before")
 		})
 	}
 }
@@ -131,8 +131,8 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 		"spec.template.spec.initContainers[1].resources.requests",
 		"spec.template.spec.containers[1].resources.requests[memory]", "spec.master.resources.limits[cpu]",
 	))
-	g.Expect(Say(found)).To(And(HavePrefix(found[0].Error()), HaveSuffix(" (and 2 more like it)")))
-	g.Expect(Say(found[2:])).To(Equal(found[2].Error()))
+	g.Expect(DescribeErrors(found)).To(And(HavePrefix(found[0].Error()), HaveSuffix(" (and 2 more like it)")))
+	g.Expect(DescribeErrors(found[2:])).To(Equal(found[2].Error()))
 
 	ApplyQoS(spec, gold.QoS)
 	want := asks.Requests
@@ -191,7 +191,7 @@ func TestQoSOfAPodAsAWhole(t *testing.T) {
 			ApplyQoS(made, c.qos)
 			g.Expect(made.Resources.Limits).To(Equal(c.limits))
 			g.Expect(made.Containers).To(Equal(spec.Containers), "containers stay as they are")
-			g.Expect(Requests(made)).To(Equal(Requests(spec)), "a gang asks for as much as before")
+			g.Expect(PodRequests(made)).To(Equal(PodRequests(spec)), "a gang asks for as much as before")
 		})
 	}
 	spec := &corev1.PodSpec{Resources: ptr.To(requests("cpu", "1"))}
@@ -214,7 +214,7 @@ func TestPodsAreHeldToTheirTier(t *testing.T) {
 	} {
 		b.Tier.QoS = qos
 		for i, limited := range []corev1.ResourceList{want[0], want[1], want[1], want[1]} {
-			g.Expect(b.Pod(int32(i)).Spec.Containers[1].Resources.Limits).To(Equal(limited), "%s: worker %d", qos, i)
+			g.Expect(b.NewPod(int32(i)).Spec.Containers[1].Resources.Limits).To(Equal(limited), "%s: worker %d", qos, i)
 		}
 		g.Expect(b.CoreGroup().MinResources).To(Equal(asked), "%s: a gang that is there need not be changed", qos)
 	}

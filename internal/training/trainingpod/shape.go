@@ -20,12 +20,12 @@ func OwnMaster(job *v1alpha1.ElasticTrainingJob) bool {
 	return m != nil && (m.Resources != nil || len(m.NodeSelector) > 0) || isEnforced(job.Status.Sizing)
 }
 
-// Spec is the spec of worker i's pod without what Tideline adds for Volcano and the rendezvous: the template, spec.master for
-// worker 0, the requests that sizing found, the nodes that the job avoids, and the nodes of the attempt's model of accelerator.
-// An empty model stands for all models that the job lists. labels say which node label names a model.
-func Spec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
+// WorkerSpec is the spec of worker i's pod without what Tideline adds for Volcano and the rendezvous: the template, spec.master
+// for worker 0, the requests that sizing found, the nodes that the job avoids, and the nodes of the attempt's model of
+// accelerator. An empty model stands for all models that the job lists. labels say which node label names a model.
+func WorkerSpec(job *v1alpha1.ElasticTrainingJob, labels config.Accelerators, model string, i int32) *corev1.PodSpec {
 	spec := templateOf(job, i)
-	sizing.Apply(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
+	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
 	if a := job.Spec.Accelerator; a != nil {
 		containers := job.Spec.Template.Spec.Containers
 		trainer := rendezvous.TrainerIndex(containers)
@@ -72,14 +72,14 @@ func asksFor(r corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	return limited || requested
 }
 
-// Requests is what a pod asks for, as the scheduler counts it: with init containers, sidecars and pod overhead, and with limits
-// in place of missing requests, as the API server defaults them.
-func Requests(spec *corev1.PodSpec) corev1.ResourceList { return Counted(spec, nil) }
+// PodRequests is what a pod asks for, as the scheduler counts it: with init containers, sidecars and pod overhead, and with
+// limits in place of missing requests, as the API server defaults them.
+func PodRequests(spec *corev1.PodSpec) corev1.ResourceList { return CountedRequests(spec, nil) }
 
-// Counted is what a pod asks for as caps and budgets count it: [Requests], and whole accelerators for resources that are parts of
-// one.
-func Counted(spec *corev1.PodSpec, sharing config.Sharing) corev1.ResourceList {
-	return sharing.Requests(withDefaults(spec))
+// CountedRequests is what a pod asks for as caps and budgets count it: [PodRequests], and whole accelerators for resources that
+// are parts of one.
+func CountedRequests(spec *corev1.PodSpec, sharing config.Sharing) corev1.ResourceList {
+	return sharing.CountedRequests(withDefaults(spec))
 }
 
 // withDefaults is a pod with the requests that the API server defaults (k8s.io/kubernetes/pkg/apis/core/v1, SetDefaults_Pod):
@@ -109,9 +109,9 @@ func AddRequests(total, each corev1.ResourceList, n int32) {
 	}
 }
 
-// Uncountable returns a request that is negative, or so large that it overflows; false if there is none. Volcano's scheduler ends
-// when it subtracts one (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub).
-func Uncountable(requests corev1.ResourceList) (corev1.ResourceName, resource.Quantity, bool) {
+// FindUncountable returns a request that is negative, or so large that it overflows; false if there is none. Volcano's
+// scheduler ends when it subtracts one (volcano.sh/volcano/pkg/scheduler/api/resource_info.go, Sub).
+func FindUncountable(requests corev1.ResourceList) (corev1.ResourceName, resource.Quantity, bool) {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		if q := requests[name]; q.Sign() < 0 || q.Value() < 0 || q.MilliValue() < 0 {
 			return name, q, true

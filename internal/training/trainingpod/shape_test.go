@@ -28,7 +28,7 @@ func TestMasterHasItsOwnResourcesAndSelector(t *testing.T) {
 	own := limits("cpu", "16", "nvidia.com/gpu", "8")
 	b.Job.Spec.Master = &v1alpha1.Master{Resources: &own, NodeSelector: map[string]string{"disk": "ssd"}}
 
-	master, other := b.Pod(0), b.Pod(1)
+	master, other := b.NewPod(0), b.NewPod(1)
 	g.Expect(master.Spec.Containers[1].Resources).To(Equal(own), "in place of the template's, not added to them")
 	g.Expect(master.Spec.NodeSelector).To(Equal(map[string]string{"zone": "a", "disk": "ssd"}))
 	g.Expect(master.Spec.Containers[1].Env).To(ContainElement(corev1.EnvVar{Name: "PET_NPROC_PER_NODE", Value: "8"}))
@@ -49,7 +49,7 @@ func TestSharesOfGPUsPassThroughAndAreCounted(t *testing.T) {
 	b := blueprint()
 	shares := limits("volcano.sh/vgpu-number", "1", "volcano.sh/vgpu-memory", "3000", "nvidia.com/gpu.shared", "2")
 	b.Job.Spec.Template.Spec.Containers[1].Resources = shares
-	g.Expect(b.Pod(0).Spec.Containers[1].Resources).To(Equal(shares))
+	g.Expect(b.NewPod(0).Spec.Containers[1].Resources).To(Equal(shares))
 	memory := b.CoreGroup().MinResources["volcano.sh/vgpu-memory"]
 	g.Expect(memory.Value()).To(Equal(int64(6000)), "those of two workers")
 	g.Expect(GPUs(b.Job, 0)).To(Equal(int64(3)))
@@ -57,7 +57,7 @@ func TestSharesOfGPUsPassThroughAndAreCounted(t *testing.T) {
 
 // required are the terms of the node affinity that worker i's pod needs.
 func required(b Blueprint, i int32) []corev1.NodeSelectorTerm {
-	a := b.Pod(i).Spec.Affinity
+	a := b.NewPod(i).Spec.Affinity
 	if a == nil {
 		return nil
 	}
@@ -106,11 +106,11 @@ func TestMasterWithoutGPUNeedsNoModel(t *testing.T) {
 func TestHostNetworkAsksTheClustersDNS(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	g.Expect(b.Pod(0).Spec.DNSPolicy).To(BeEmpty())
+	g.Expect(b.NewPod(0).Spec.DNSPolicy).To(BeEmpty())
 	b.Job.Spec.Template.Spec.HostNetwork = true
-	g.Expect(b.Pod(0).Spec.DNSPolicy).To(Equal(corev1.DNSClusterFirstWithHostNet))
+	g.Expect(b.NewPod(0).Spec.DNSPolicy).To(Equal(corev1.DNSClusterFirstWithHostNet))
 	b.Job.Spec.Template.Spec.DNSPolicy = corev1.DNSNone
-	g.Expect(b.Pod(0).Spec.DNSPolicy).To(Equal(corev1.DNSNone), "the user's word stands")
+	g.Expect(b.NewPod(0).Spec.DNSPolicy).To(Equal(corev1.DNSNone), "the user's word stands")
 }
 
 // What Tideline does not know it leaves alone: volumes of every kind, sidecars, what pods say of themselves.
@@ -151,7 +151,7 @@ func TestTemplatePassesThrough(t *testing.T) {
 		},
 	}
 	b.Job.Spec.Template.Spec = *given.DeepCopy()
-	made := b.Pod(1).Spec
+	made := b.NewPod(1).Spec
 	// What Tideline says beside it, which other tests look at.
 	made.Hostname, made.Subdomain, made.RestartPolicy, made.ShareProcessNamespace = "", "", "", nil
 	made.SchedulerName, made.PriorityClassName = "", ""
@@ -170,7 +170,7 @@ func TestWorkersKeepOffNodesThatRejectedThem(t *testing.T) {
 	g.Expect(required(b, 1)).To(Equal([]corev1.NodeSelectorTerm{
 		{MatchFields: []corev1.NodeSelectorRequirement{off("n1"), off("n3")}},
 	}), "one requirement for each, as the API server wants it")
-	g.Expect(podstate.AvoidedBy(&b.Pod(1).Spec)).To(Equal([]string{"n1", "n3"}))
+	g.Expect(podstate.AvoidedBy(&b.NewPod(1).Spec)).To(Equal([]string{"n1", "n3"}))
 	g.Expect(podstate.AvoidedBy(&corev1.PodSpec{})).To(BeEmpty())
 
 	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}

@@ -10,12 +10,12 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Task names what a job trains, by which its past runs are found: spec.task, else the job's name.
-func Task(job *v1alpha1.ElasticTrainingJob) string { return cmp.Or(job.Spec.Task, job.Name) }
+// TaskOf names what a job trains, by which its past runs are found: spec.task, else the job's name.
+func TaskOf(job *v1alpha1.ElasticTrainingJob) string { return cmp.Or(job.Spec.Task, job.Name) }
 
-// Asks are what the pods of a job ask for by its template and its tier's QoS, one entry per role. It is empty for pods that have
-// resources as a whole, which sizing leaves alone.
-func Asks(job *v1alpha1.ElasticTrainingJob, qos config.QoS) []sizing.Ask {
+// RoleAsks are what the pods of a job ask for by its template and its tier's QoS, one entry per role. It is empty for pods that
+// have resources as a whole, which sizing leaves alone.
+func RoleAsks(job *v1alpha1.ElasticTrainingJob, qos config.QoS) []sizing.Ask {
 	return asksOf(job.Spec.MaxReplicas, qos, func(i int32) *corev1.PodSpec { return templateOf(job, i) })
 }
 
@@ -40,7 +40,7 @@ func asksOf(pods int32, qos config.QoS, template func(i int32) *corev1.PodSpec) 
 // MergeSpec is the spec of pod i of a merge: the template, with the requests that sizing found.
 func MergeSpec(job *v1alpha1.MergeJob, i int32) *corev1.PodSpec {
 	spec := job.Spec.Template.Spec.DeepCopy()
-	sizing.Apply(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
+	sizing.ApplyRequests(sizing.RoleOf(i), spec.Containers, job.Status.Sizing)
 	return spec
 }
 
@@ -49,7 +49,7 @@ func OwnMergeMaster(job *v1alpha1.MergeJob) bool { return isEnforced(job.Status.
 
 // MergeRequests is what the first n pods of a merge ask for together.
 func MergeRequests(job *v1alpha1.MergeJob, n int32) corev1.ResourceList {
-	return sumRequests(n, !OwnMergeMaster(job), func(i int32) corev1.ResourceList { return Requests(MergeSpec(job, i)) })
+	return sumRequests(n, !OwnMergeMaster(job), func(i int32) corev1.ResourceList { return PodRequests(MergeSpec(job, i)) })
 }
 
 // CoreRequests is what the first n workers of a job ask for together.
@@ -69,9 +69,9 @@ func EachCounted(job *v1alpha1.ElasticTrainingJob, sharing config.Sharing) corev
 
 func countedOf(job *v1alpha1.ElasticTrainingJob, i int32, sharing config.Sharing) corev1.ResourceList {
 	if !OwnMaster(job) {
-		return Counted(&job.Spec.Template.Spec, sharing)
+		return CountedRequests(&job.Spec.Template.Spec, sharing)
 	}
-	return Counted(Spec(job, nil, "", i), sharing)
+	return CountedRequests(WorkerSpec(job, nil, "", i), sharing)
 }
 
 // sumRequests is what n pods ask for together. Unless they are alike, the first may ask for something else than the others.
@@ -94,7 +94,7 @@ func isEnforced(st *v1alpha1.SizingStatus) bool {
 
 // MemoryLimit is the memory limit, in bytes, of a container of worker i in a tier of that QoS; 0 for none.
 func MemoryLimit(job *v1alpha1.ElasticTrainingJob, qos config.QoS, i int32, container string) int64 {
-	return memoryLimit(Spec(job, nil, "", i), qos, container)
+	return memoryLimit(WorkerSpec(job, nil, "", i), qos, container)
 }
 
 // MergeMemoryLimit is MemoryLimit for pod i of a merge.

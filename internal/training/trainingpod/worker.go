@@ -28,8 +28,8 @@ type Blueprint struct {
 	Accelerators config.Accelerators
 }
 
-// Pod returns worker i's pod.
-func (b Blueprint) Pod(i int32) *corev1.Pod {
+// NewPod returns worker i's pod.
+func (b Blueprint) NewPod(i int32) *corev1.Pod {
 	template := &b.Job.Spec.Template
 	name := rendezvous.WorkerName(b.Job.Name, i)
 	pod := &corev1.Pod{
@@ -40,7 +40,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 			Annotations:     maps.Clone(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{b.ownerReference()},
 		},
-		Spec: *Spec(b.Job, b.Accelerators, b.Attempt.Model, i),
+		Spec: *WorkerSpec(b.Job, b.Accelerators, b.Attempt.Model, i),
 	}
 	SetOwner(pod, b.Job.Spec.Owner)
 	ApplyQoS(&pod.Spec, b.Tier.QoS)
@@ -51,7 +51,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 		// The default for such pods is the host's DNS, which does not know the workers.
 		pod.Spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
-	if rendezvous.Torchrun(b.Job) {
+	if rendezvous.UsesTorchrun(b.Job) {
 		b.prepareTorchrun(pod, i)
 	} else {
 		b.preparePlain(pod, i)
@@ -62,7 +62,7 @@ func (b Blueprint) Pod(i int32) *corev1.Pod {
 		// The last lines of a failed container become its message, by which the operator tells failures apart.
 		trainer.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	}
-	b.gangMember(i).Join(pod)
+	b.gangMember(i).JoinGang(pod)
 	return pod
 }
 
@@ -104,11 +104,11 @@ func (b Blueprint) podGroup(name, class string) gang.Group {
 	}
 }
 
-// Service returns the headless Service of the workers.
-func (b Blueprint) Service() *corev1.Service {
+// NewService returns the headless Service of the workers.
+func (b Blueprint) NewService() *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: b.objectMeta(rendezvous.ServiceName(b.Job.Name)),
-		Spec:       rendezvous.Service(b.Job),
+		Spec:       rendezvous.ServiceSpec(b.Job),
 	}
 }
 
@@ -128,13 +128,13 @@ func (b Blueprint) podLabels(i int32, template map[string]string) map[string]str
 	maps.Copy(labels, b.jobLabels())
 	labels[v1alpha1.LabelWorkerIndex] = strconv.Itoa(int(i))
 	labels[v1alpha1.LabelAttempt] = b.Attempt.ID()
-	labels[v1alpha1.LabelRole] = Role(i, b.Attempt.MinReplicas)
-	labels[v1alpha1.LabelTask] = Task(b.Job)
+	labels[v1alpha1.LabelRole] = RoleOf(i, b.Attempt.MinReplicas)
+	labels[v1alpha1.LabelTask] = TaskOf(b.Job)
 	return labels
 }
 
-// Role is the value of label role for worker i, given the size of the core.
-func Role(i, core int32) string {
+// RoleOf is the value of label role for worker i, given the size of the core.
+func RoleOf(i, core int32) string {
 	if i < core {
 		return v1alpha1.RoleCore
 	}

@@ -31,7 +31,7 @@ func blueprint() Blueprint {
 		},
 		Overhead: corev1.ResourceList{"cpu": resource.MustParse("100m")},
 	}
-	tier, _ := config.DefaultTiers().Find("small-traffic")
+	tier, _ := config.DefaultTiers().FindTier("small-traffic")
 	return Blueprint{
 		Job: j, Tier: tier, Queue: "gpus", Accelerators: config.DefaultAccelerators(),
 		Attempt: &v1alpha1.AttemptStatus{
@@ -43,7 +43,7 @@ func blueprint() Blueprint {
 func TestCorePod(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
-	pod := b.Pod(0)
+	pod := b.NewPod(0)
 	g.Expect(pod.Name).To(Equal("ctr-worker-0"))
 	g.Expect(pod.Labels).To(Equal(map[string]string{
 		"team": "ads", "tideline.io/task": "ctr", "tideline.io/job": "ctr", "tideline.io/worker-index": "0", "tideline.io/role": "core",
@@ -73,7 +73,7 @@ func TestSurplusPod(t *testing.T) {
 	b.Job.Spec.Elasticity.MinSurplusRunSeconds = ptr.To[int32](86400)
 	b.Tier.MaxMinSurplusRunSeconds = 120
 	b.Job.Spec.Template.Spec.ShareProcessNamespace = ptr.To(false)
-	pod := b.Pod(3)
+	pod := b.NewPod(3)
 	g.Expect(pod.Annotations).To(Equal(map[string]string{
 		"scheduling.k8s.io/group-name": "ctr-surplus", "volcano.sh/task-spec": "worker", "volcano.sh/task-priority": "65533",
 		"volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "120s",
@@ -82,7 +82,7 @@ func TestSurplusPod(t *testing.T) {
 	g.Expect(pod.Labels["tideline.io/role"]).To(Equal("surplus"))
 	g.Expect(*pod.Spec.ShareProcessNamespace).To(BeFalse(), "the user's word stands")
 	b.Tier.MaxMinSurplusRunSeconds = 0
-	g.Expect(b.Pod(3).Annotations).NotTo(HaveKey("volcano.sh/cooldown-time"), "a tier that protects no surplus")
+	g.Expect(b.NewPod(3).Annotations).NotTo(HaveKey("volcano.sh/cooldown-time"), "a tier that protects no surplus")
 }
 
 func TestGroups(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRequestsOfAPodAsAWhole(t *testing.T) {
 		"limits, and limits of containers":   {limits("memory", "4Gi"), limits("memory", "1Gi"), "1Gi"},
 	} {
 		spec := &corev1.PodSpec{Resources: &c.whole, Containers: []corev1.Container{{Resources: c.container}}}
-		NewWithT(t).Expect(Requests(spec)).To(Equal(requests("memory", c.memory).Requests), name)
+		NewWithT(t).Expect(PodRequests(spec)).To(Equal(requests("memory", c.memory).Requests), name)
 	}
 }
 
@@ -132,14 +132,14 @@ func TestPodsCarryTheOwner(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
 	b.Job.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationOwner: "mallory", "note": "kept"}
-	pod := b.Pod(0)
+	pod := b.NewPod(0)
 	g.Expect(pod.Annotations).NotTo(HaveKey("tideline.io/owner"), "a template cannot name an owner")
 	g.Expect(pod.Annotations).To(HaveKeyWithValue("note", "kept"))
 	g.Expect(pod.Labels).NotTo(HaveKey("tideline.io/owner-hash"))
 
 	b.Job.Spec.Owner = "alice@example.com"
 	for _, i := range []int32{0, 3} {
-		pod = b.Pod(i)
+		pod = b.NewPod(i)
 		g.Expect(pod.Annotations).To(HaveKeyWithValue("tideline.io/owner", "alice@example.com"))
 		// printf alice@example.com | sha256sum | cut -c1-16
 		g.Expect(pod.Labels).To(HaveKeyWithValue("tideline.io/owner-hash", "ff8d9819fc0e12bf"))

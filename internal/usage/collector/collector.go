@@ -46,7 +46,7 @@ type Collect func(ctx context.Context, day time.Time, stays []promquery.Stay, no
 
 // Ledger is what the collector needs of one: a [ledger.Ledger].
 type Ledger interface {
-	Record(context.Context, ledger.Entries) error
+	RecordEntries(context.Context, ledger.Entries) error
 	TasksOf(ctx context.Context, day time.Time, kinds ...string) ([]ledger.TaskDay, error)
 	StaysOf(context.Context, ...ledger.TaskDay) ([]ledger.Stay, error)
 	PartDays(context.Context, ledger.PartQuery, func(ledger.PartDay) error) error
@@ -105,10 +105,10 @@ func NewCollector(cfg *config.Configuration, complete func() time.Time, log logr
 // Setup adds the collector to the manager, if Prometheus and a ledger are configured.
 func (c *Collector) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	switch {
-	case !c.config.Prometheus.Asked():
+	case !c.config.Prometheus.IsConfigured():
 		c.log.Info("Usage is not collected, because prometheus.url is not set")
 		return nil
-	case !c.config.Ledger.Kept():
+	case !c.config.Ledger.IsConfigured():
 		c.log.Info("Usage is not collected, because no ledger is configured (ledger.file, " +
 			"ledger.postgresDSNFile)")
 		return nil
@@ -147,8 +147,10 @@ func (c *Collector) registerMetrics(ctx context.Context, mgr ctrl.Manager) error
 	return nil
 }
 
-// Collects tells whether there is anything to do, so that History may know something.
-func (c *Collector) Collects() bool { return c.config.Prometheus.Asked() && c.config.Ledger.Kept() }
+// IsCollecting tells whether there is anything to do, so that History may know something.
+func (c *Collector) IsCollecting() bool {
+	return c.config.Prometheus.IsConfigured() && c.config.Ledger.IsConfigured()
+}
 
 func (c *Collector) roundInterval() time.Duration {
 	return config.Seconds(c.config.Prometheus.IntervalSeconds)

@@ -84,7 +84,7 @@ func partOf(k sizing.Key) ledger.Part {
 // OOMKilled counts a kill: in History at once, and in the ledger soon. It never waits. Each kill counts once, however often
 // it is reported, also across restarts of the operator. If no usage is collected it does nothing.
 func (c *Collector) OOMKilled(k OOMKill) {
-	if !c.Collects() {
+	if !c.IsCollecting() {
 		return
 	}
 	now := c.now()
@@ -108,8 +108,8 @@ func (c *Collector) OOMKilled(k OOMKill) {
 	c.waiting = append(c.waiting, kill)
 }
 
-// History is what is known of a task when a job of it starts. It never waits. Callers must not change the result.
-func (c *Collector) History(namespace, kind, name string) sizing.History {
+// TaskHistory is what is known of a task when a job of it starts. It never waits. Callers must not change the result.
+func (c *Collector) TaskHistory(namespace, kind, name string) sizing.History {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := sizing.History{WindowDays: sizing.DefaultWindowDays, Unavailable: c.whyUnavailable()}
@@ -149,9 +149,9 @@ func withKills(usage map[sizing.Part]sizing.Usage, seen ...map[string]ledger.OOM
 func (c *Collector) whyUnavailable() string {
 	const what = "The use of the task is unknown: "
 	switch {
-	case !c.config.Prometheus.Asked():
+	case !c.config.Prometheus.IsConfigured():
 		return what + "the operator asks no Prometheus. An administrator names one in its configuration (prometheus.url)."
-	case !c.config.Ledger.Kept():
+	case !c.config.Ledger.IsConfigured():
 		return what + "the operator keeps no ledger to collect it in. An administrator says in its configuration where to keep one " +
 			"(ledger.file or ledger.postgresDSNFile)."
 	case c.memory == nil:

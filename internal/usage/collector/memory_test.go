@@ -22,7 +22,7 @@ var ctr = sizing.Key{Namespace: "ads", Kind: training, Task: "ctr", Role: sizing
 
 // killed are how many kills are known of ctr, and the highest limit in GiB.
 func killed(w *fixture) [2]int64 {
-	u := w.History("ads", training, "ctr").Usage[workers]
+	u := w.TaskHistory("ads", training, "ctr").Usage[workers]
 	return [2]int64{u.OOMKills, u.OOMLimit >> 30}
 }
 
@@ -34,13 +34,13 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 	w.OOMKilled(first)
 	w.Expect(killed(w)).To(Equal([2]int64{1, 1}), "before the ledger was read")
 	w.pass(time.Minute)
-	seen := w.History("ads", training, "ctr").Usage[workers].SeenSeconds
+	seen := w.TaskHistory("ads", training, "ctr").Usage[workers].SeenSeconds
 	w.Expect(seen).To(BeNumerically(">", 0))
 	for range 3 {
 		w.OOMKilled(first)
 		w.OOMKilled(second)
 		w.Expect(killed(w)).To(Equal([2]int64{2, 2}))
-		w.Expect(w.History("ads", training, "ctr").Usage[workers].SeenSeconds).To(Equal(seen), "beside what else is known")
+		w.Expect(w.TaskHistory("ads", training, "ctr").Usage[workers].SeenSeconds).To(Equal(seen), "beside what else is known")
 		w.pass(turnLength)
 		kills, err := w.ledger.OOMKills(t.Context(), at("15 00:00:00"), at("23 00:00:00"))
 		w.Expect(err).NotTo(HaveOccurred())
@@ -64,8 +64,8 @@ func TestKillIsKnownAtOnceAndCountsOnce(t *testing.T) {
 	other.Key.Container, other.Key.Role = "sidecar", sizing.Master
 	w.OOMKilled(other)
 	w.Expect(killed(w)).To(Equal([2]int64{3, 2}), "of another container")
-	w.Expect(w.History("ads", training, "ctr").Usage).To(HaveLen(2))
-	w.Expect(w.History("ads", merge, "ctr").Usage).To(BeEmpty(), "of another task")
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).To(HaveLen(2))
+	w.Expect(w.TaskHistory("ads", merge, "ctr").Usage).To(BeEmpty(), "of another task")
 }
 
 func TestKillThatIsToldWhileAnotherIsRecorded(t *testing.T) {
@@ -119,7 +119,7 @@ func TestKillsAreKeptWithinBoundsAndTimes(t *testing.T) {
 
 func TestWhyItIsNotKnown(t *testing.T) {
 	w := newFixture(t)
-	why := func() string { return w.History("ads", training, "ctr").Unavailable }
+	why := func() string { return w.TaskHistory("ads", training, "ctr").Unavailable }
 	w.Expect(why()).To(Equal("The use of the task is unknown: since the operator started at 2026-11-22T12:00:00Z it has not read " +
 		"its ledger. It does so in seconds; if it cannot, its log says why, and so does alert TidelineLedgerFails."))
 	w.prometheus.fail = func(question) error { return errPrometheus }
@@ -140,7 +140,7 @@ func TestWhyItIsNotKnown(t *testing.T) {
 	w.Expect(why()).To(ContainSubstring("ledger.postgresDSNFile"))
 	w.config.Prometheus.URL = ""
 	w.Expect(why()).To(ContainSubstring("prometheus.url"))
-	w.Expect(w.History("ads", training, "ctr").WindowDays).To(Equal(7))
+	w.Expect(w.TaskHistory("ads", training, "ctr").WindowDays).To(Equal(7))
 }
 
 // What is asked for while memory is made anew is all of one state.
@@ -159,7 +159,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 			key.Container = container
 			days = append(days, ledger.PartDay{Part: partOf(key), Day: w.clock, SeenSeconds: int64(n), Content: string(content)})
 		}
-		w.Expect(w.ledger.Record(t.Context(), ledger.Entries{PartDays: days})).To(Succeed())
+		w.Expect(w.ledger.RecordEntries(t.Context(), ledger.Entries{PartDays: days})).To(Succeed())
 	}
 	generation(1)
 	w.Expect(w.loadMemory(t.Context(), l)).To(Succeed())
@@ -168,7 +168,7 @@ func TestMemoryIsReplacedAtOnce(t *testing.T) {
 	for range 2 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
-				used := w.History("ads", training, "ctr").Usage
+				used := w.TaskHistory("ads", training, "ctr").Usage
 				a := used[sizing.Part{Role: sizing.Worker, Container: "a"}].MemoryPeak
 				for part, u := range used {
 					if len(used) != 3 || a == 0 || u.MemoryPeak != a {
@@ -191,12 +191,12 @@ func TestUnreadableRows(t *testing.T) {
 	w := newFixture(t)
 	other := ctr
 	other.Container = "other"
-	w.Expect(w.ledger.Record(t.Context(), ledger.Entries{PartDays: []ledger.PartDay{
+	w.Expect(w.ledger.RecordEntries(t.Context(), ledger.Entries{PartDays: []ledger.PartDay{
 		{Part: partOf(ctr), Day: at("21 00:00:00"), SeenSeconds: 1, Content: `{"seenSeconds":1,"some":"thing new"}`},
 		{Part: partOf(other), Day: at("21 00:00:00"), SeenSeconds: 1, Content: "Dear diary"},
 	}})).To(Succeed())
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "ctr").Usage).To(Equal(map[sizing.Part]sizing.Usage{workers: {SeenSeconds: 1}}))
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).To(Equal(map[sizing.Part]sizing.Usage{workers: {SeenSeconds: 1}}))
 }
 
 // What is kept of 10,000 tasks is far below 200 MB, also while it is made anew.

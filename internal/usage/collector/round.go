@@ -228,5 +228,5 @@ func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 func (c *Collector) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	return l.Record(limited, e)
+	return l.RecordEntries(limited, e)
 }

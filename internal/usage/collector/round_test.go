@@ -31,17 +31,17 @@ func TestDaysAreCollectedOnceAndTodayAgain(t *testing.T) {
 	w.Expect(w.prometheus.asked[0]).To(Equal(question{"22", []string{"ctr"}}), "the newest first")
 	w.Expect(w.prometheus.asked[7]).To(Equal(question{"15", []string{"ctr", "old"}}))
 	w.Expect(w.prometheus.forget()).To(HaveLen(8))
-	h := w.History("ads", training, "ctr")
+	h := w.TaskHistory("ads", training, "ctr")
 	w.Expect(h.Unavailable).To(BeEmpty())
 	w.Expect(h.WindowDays).To(Equal(7))
 	w.Expect(h.Usage).To(HaveLen(1))
 	u := h.Usage[workers]
 	w.Expect(u.SeenSeconds).To(BeEquivalentTo(7.5*86400+5), "seven days and today")
-	w.Expect(u.CPU.Samples()).To(BeEquivalentTo(7.5 * 288))
+	w.Expect(u.CPU.SampleCount()).To(BeEquivalentTo(7.5 * 288))
 	w.Expect(u.MemoryPeak).To(BeEquivalentTo(12 << 20))
-	w.Expect(w.History("ads", training, "old").Usage[workers].SeenSeconds).To(BeEquivalentTo(6 * 3600))
-	w.Expect(w.History("ads", training, "older").Usage).To(BeEmpty())
-	w.Expect(w.History("ads", "Deployment", "app").Usage).To(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "old").Usage[workers].SeenSeconds).To(BeEquivalentTo(6 * 3600))
+	w.Expect(w.TaskHistory("ads", training, "older").Usage).To(BeEmpty())
+	w.Expect(w.TaskHistory("ads", "Deployment", "app").Usage).To(BeEmpty())
 	w.Expect(w.days()).To(And(HaveLen(8), HaveKeyWithValue("22", "22 12:00:05"), HaveKeyWithValue("15", "22 12:00:05")))
 
 	w.pass(59 * time.Minute)
@@ -74,7 +74,7 @@ func TestNothingIsAskedBeforeTheLedgerHasAllStays(t *testing.T) {
 	w.Collector.complete = zero
 	w.pass(2 * time.Hour)
 	w.Expect(w.prometheus.asked).To(BeEmpty())
-	w.Expect(w.History("ads", training, "ctr").Unavailable).NotTo(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "ctr").Unavailable).NotTo(BeEmpty())
 	w.Collector.complete = func() time.Time { return at("22 00:05:00") } // it could not be written since
 	w.pass(turnLength)
 	w.Expect(w.days()).To(And(HaveKeyWithValue("21", "22 00:05:00"), HaveKeyWithValue("20", "22 00:05:00")))
@@ -109,8 +109,8 @@ func TestWhatIsAskedAboutStays(t *testing.T) {
 	w.Expect(asked).To(ConsistOf(first, of("ctr-worker-1", "1", "21 22:00:00", "22 02:00:00", true, false, 0),
 		of("ctr-worker-1", "1", "22 04:00:00", "22 05:00:00", true, false, 1500),
 		of("ctr-worker-1", "2", "22 06:00:00", "22 07:00:00", false, false, 1500), merged))
-	w.Expect(w.History("ads", training, "ctr").Usage).To(And(HaveKey(master), HaveKey(workers)))
-	w.Expect(w.History("ads", merge, "full").Usage).To(HaveKey(master))
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).To(And(HaveKey(master), HaveKey(workers)))
+	w.Expect(w.TaskHistory("ads", merge, "full").Usage).To(HaveKey(master))
 }
 
 func TestPartsOfAcceleratorsCountOnce(t *testing.T) {
@@ -157,8 +157,8 @@ func TestOnlyWhatFailedIsTriedAgain(t *testing.T) {
 	w.Expect(w.prometheus.forget()).To(HaveLen(12), "what fails does not keep others from being asked")
 	w.Expect(w.days()).NotTo(HaveKey("22"))
 	w.Expect(w.days()).To(HaveKey("21"))
-	w.Expect(w.History("ads", training, "t03").Usage).NotTo(BeEmpty())
-	w.Expect(w.History("ads", training, "t01").Usage[workers].SeenSeconds).To(BeEquivalentTo(2*3600), "of the 21st")
+	w.Expect(w.TaskHistory("ads", training, "t03").Usage).NotTo(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "t01").Usage[workers].SeenSeconds).To(BeEquivalentTo(2*3600), "of the 21st")
 	w.Expect(testutil.ToFloat64(w.metrics.up)).To(BeZero())
 	w.pass(turnLength)
 	w.Expect(w.prometheus.forget()).To(Equal([]question{{"22", []string{"t01"}}, {"22", []string{"t02"}}}))
@@ -180,7 +180,7 @@ func TestPrometheusThatIsDown(t *testing.T) {
 	manyTasks(w, 6)
 	w.pass(turnLength)
 	w.prometheus.forget()
-	before := w.History("ads", training, "t00")
+	before := w.TaskHistory("ads", training, "t00")
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.pass(2 * time.Hour)
 	asked := w.prometheus.forget()
@@ -193,18 +193,19 @@ func TestPrometheusThatIsDown(t *testing.T) {
 		tried[q.Tasks[0]] = true
 	}
 	w.Expect(tried).To(HaveLen(6), "those that failed are the last that are tried again")
-	w.Expect(w.History("ads", training, "t00")).To(Equal(before), "what was known stays")
+	w.Expect(w.TaskHistory("ads", training, "t00")).To(Equal(before), "what was known stays")
 	w.pass(10*time.Minute + turnLength)
-	w.Expect(w.History("ads", training, "t00")).To(And(HaveField("Usage", before.Usage), HaveField("Unavailable", And(
+	w.Expect(w.TaskHistory("ads", training, "t00")).To(And(HaveField("Usage", before.Usage), HaveField("Unavailable", And(
 		ContainSubstring("since 2026-11-22T12:00:05Z"), ContainSubstring("TidelinePrometheusFails")))))
 	w.start()
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "t00").Usage).To(Equal(before.Usage), "also for the next operator")
-	w.Expect(w.History("ads", training, "t00").Unavailable).NotTo(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "t00").Usage).To(Equal(before.Usage), "also for the next operator")
+	w.Expect(w.TaskHistory("ads", training, "t00").Unavailable).NotTo(BeEmpty())
 	w.prometheus.fail = nil
 	w.pass(10 * time.Minute)
-	w.Expect(w.History("ads", training, "t00").Unavailable).To(BeEmpty())
-	w.Expect(w.History("ads", training, "t00").Usage[workers].SeenSeconds).To(BeNumerically(">", before.Usage[workers].SeenSeconds))
+	w.Expect(w.TaskHistory("ads", training, "t00").Unavailable).To(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "t00").Usage[workers].SeenSeconds).To(BeNumerically(">",
+		before.Usage[workers].SeenSeconds))
 }
 
 // Of a batch a part may be answered: that part is kept, and the batch is asked about again.
@@ -214,8 +215,8 @@ func TestPartOfAnAnswerIsKept(t *testing.T) {
 	w.prometheus.fail = func(question) error { return errPrometheus }
 	w.prometheus.answered = func(k sizing.Key) bool { return k.Task == "a" }
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "a").Usage).NotTo(BeEmpty())
-	w.Expect(w.History("ads", training, "b").Usage).To(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "a").Usage).NotTo(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "b").Usage).To(BeEmpty())
 	w.Expect(w.days()).NotTo(HaveKey("22"))
 }
 
@@ -224,7 +225,7 @@ func TestLessThanIsKnownIsNotKept(t *testing.T) {
 	w := newFixture(t)
 	w.record(stay("ctr", "22 06:00:00", "22 12:00:00"))
 	w.pass(turnLength)
-	before := w.History("ads", training, "ctr").Usage[workers]
+	before := w.TaskHistory("ads", training, "ctr").Usage[workers]
 	w.Collector.collect = func(
 		_ context.Context, _ time.Time, _ []promquery.Stay, _ time.Time,
 	) (map[sizing.Key]sizing.Usage, error) {
@@ -234,13 +235,13 @@ func TestLessThanIsKnownIsNotKept(t *testing.T) {
 	}
 	w.pass(time.Hour)
 	w.Expect(w.days()).To(HaveKeyWithValue("22", HavePrefix("22 13")))
-	w.Expect(w.History("ads", training, "ctr").Usage[workers]).To(Equal(before))
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage[workers]).To(Equal(before))
 }
 
 // end is how a history ends: what is known, and which days were collected.
 func end(w *fixture) string {
-	h := w.History("ads", training, "ctr")
-	return fmt.Sprint(h.Usage, h.Unavailable, w.History("ads", training, "new").Usage, slices.Sorted(maps.Keys(w.days())))
+	h := w.TaskHistory("ads", training, "ctr")
+	return fmt.Sprint(h.Usage, h.Unavailable, w.TaskHistory("ads", training, "new").Usage, slices.Sorted(maps.Keys(w.days())))
 }
 
 // tell tells an operator of kills while time passes.
@@ -269,7 +270,7 @@ func fault(t *testing.T, call int, arrives, killed bool) (known string, of *faul
 	for day := range 6 {
 		done = append(done, ledger.Collected{Day: at("15 00:00:00").AddDate(0, 0, day), Until: w.clock})
 	}
-	w.Expect(w.ledger.Record(t.Context(), ledger.Entries{Collected: done})).To(Succeed())
+	w.Expect(w.ledger.RecordEntries(t.Context(), ledger.Entries{Collected: done})).To(Succeed())
 	down := false
 	w.faults.fail = func(n int) (bool, error) {
 		if down = down && killed || n == call; down {
@@ -290,7 +291,7 @@ func fault(t *testing.T, call int, arrives, killed bool) (known string, of *faul
 	w.clock = at("23 02:00:00")
 	w.start()
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "ctr").Usage[workers]).To(And(
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage[workers]).To(And(
 		HaveField("OOMKills", int64(3)), HaveField("OOMLimit", int64(3<<30))))
 	return end(w), w.faults
 }
@@ -327,26 +328,26 @@ func TestLedgerThatIsDown(t *testing.T) {
 		return true, nil
 	}
 	w.pass(30 * time.Minute)
-	w.Expect(w.History("ads", training, "ctr").Unavailable).To(ContainSubstring("has not read its ledger"))
+	w.Expect(w.TaskHistory("ads", training, "ctr").Unavailable).To(ContainSubstring("has not read its ledger"))
 	w.Expect(w.prometheus.asked).To(BeEmpty())
 	w.Expect(w.faults.calls).To(BeNumerically("~", 12, 2), "it rests between tries")
 	down = false
 	w.pass(5 * time.Minute)
-	before := w.History("ads", training, "ctr")
+	before := w.TaskHistory("ads", training, "ctr")
 	w.Expect(before.Unavailable).To(BeEmpty())
 	down = true
 	w.pass(2 * time.Hour)
-	w.Expect(w.History("ads", training, "ctr")).To(Equal(before), "what is known stays")
+	w.Expect(w.TaskHistory("ads", training, "ctr")).To(Equal(before), "what is known stays")
 }
 
 func TestWindowMovesOn(t *testing.T) {
 	w := newFixture(t)
 	w.record(stay("ctr", "15 00:00:00", "15 12:00:00", ended(ledger.Succeeded)))
 	w.pass(turnLength)
-	w.Expect(w.History("ads", training, "ctr").Usage).NotTo(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).NotTo(BeEmpty())
 	w.clock = at("23 12:00:00")
 	w.pass(time.Hour)
-	w.Expect(w.History("ads", training, "ctr").Usage).To(BeEmpty())
+	w.Expect(w.TaskHistory("ads", training, "ctr").Usage).To(BeEmpty())
 	from, to := windowOf(at("22 23:59:59"), sizing.DefaultWindowDays)
 	w.Expect([]time.Time{from, to}).To(Equal([]time.Time{at("15 00:00:00"), at("23 00:00:00")}))
 }
@@ -363,7 +364,7 @@ func TestWindowsOfProfiles(t *testing.T) {
 	}
 	w.pass(time.Minute)
 	seen := func(namespace string) (days, hours int64) {
-		h := w.History(namespace, training, "ctr")
+		h := w.TaskHistory(namespace, training, "ctr")
 		for _, u := range h.Usage {
 			hours = max(hours, u.RunSeconds/3600)
 		}

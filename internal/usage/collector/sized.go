@@ -14,9 +14,9 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Count counts what a written status says for the first time: how an attempt was sized, and which containers ran out of
+// CountSizing counts what a written status says for the first time: how an attempt was sized, and which containers ran out of
 // memory since. The task is that of the job.
-func (c *Collector) Count(kind, namespace, task string, before, after *v1alpha1.SizingStatus, kills []sizing.OOMKill) {
+func (c *Collector) CountSizing(kind, namespace, task string, before, after *v1alpha1.SizingStatus, kills []sizing.OOMKill) {
 	for i := range kills {
 		k := &kills[i]
 		c.OOMKilled(OOMKill{
@@ -46,7 +46,7 @@ func (c *Collector) recallKills() {
 		for _, o := range store.List() {
 			switch job := o.(type) {
 			case *v1alpha1.ElasticTrainingJob:
-				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: trainingpod.Task(job)},
+				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.ElasticTrainingJobKind, Task: trainingpod.TaskOf(job)},
 					job.UID, job.Status.Sizing)
 			case *v1alpha1.MergeJob:
 				c.recallOf(sizing.Key{Namespace: job.Namespace, Kind: v1alpha1.MergeJobKind, Task: job.Name}, job.UID, job.Status.Sizing)

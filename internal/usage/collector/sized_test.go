@@ -74,7 +74,7 @@ func TestCount(t *testing.T) {
 		return testutil.ToFloat64(w.metrics.decisions.WithLabelValues("Enforce", "cpu", v1alpha1.SizedByUse))
 	}
 	count := func(before, after *v1alpha1.SizingStatus, kills ...sizing.OOMKill) {
-		w.Count(training, "ads", "ctr", before, after, kills)
+		w.CountSizing(training, "ads", "ctr", before, after, kills)
 	}
 	first := sized(v1alpha1.SizingEnforce, "4")
 	count(nil, first)
@@ -96,7 +96,7 @@ func TestCount(t *testing.T) {
 	count(next, killed, kill)
 	count(killed, killed, kill)
 	w.Expect(testutil.ToFloat64(w.metrics.rollBacks)).To(Equal(1.0))
-	u := w.History("ads", training, "ctr").Usage[sizing.Part{Role: sizing.Worker, Container: "trainer"}]
+	u := w.TaskHistory("ads", training, "ctr").Usage[sizing.Part{Role: sizing.Worker, Container: "trainer"}]
 	w.Expect([]int64{u.OOMKills, u.OOMLimit}).To(Equal([]int64{1, 5}), "and other jobs of the task know")
 }
 
@@ -109,7 +109,7 @@ func TestKillsThatJobsTellOfAreRecalled(t *testing.T) {
 	sizing.NoteOOM(job.Status.Sizing, part, w.clock.Add(-time.Second))
 	jobs := toolscache.NewStore(func(any) (string, error) { return "job", nil })
 	w.Expect(jobs.Add(job)).To(Succeed())
-	kills := func() int64 { return w.History("ads", training, "ctr").Usage[part].OOMKills }
+	kills := func() int64 { return w.TaskHistory("ads", training, "ctr").Usage[part].OOMKills }
 	for range 2 { // the second finds it in the ledger
 		w.start()
 		w.jobs = []toolscache.Store{jobs}
@@ -117,6 +117,6 @@ func TestKillsThatJobsTellOfAreRecalled(t *testing.T) {
 		w.pass(2 * turnLength)
 		w.Expect(kills()).To(Equal(int64(1)))
 	}
-	w.Count(training, "ads", "ctr", nil, nil, []sizing.OOMKill{{Pod: "p", Part: part, Restarts: 1, Limit: 5}})
+	w.CountSizing(training, "ads", "ctr", nil, nil, []sizing.OOMKill{{Pod: "p", Part: part, Restarts: 1, Limit: 5}})
 	w.Expect(kills()).To(Equal(int64(2)), "another one counts")
 }

@@ -51,7 +51,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	w := &fixture{
-		WithT: NewWithT(t), t: t, config: config.Defaults(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{},
+		WithT: NewWithT(t), t: t, config: config.DefaultConfiguration(), faults: &faults{writes: map[int]bool{}}, prometheus: &seer{},
 		clock: at("22 12:00:00"), windows: &windows{},
 	}
 	w.config.Ledger.File = filepath.Join(t.TempDir(), "ledger.db")
@@ -95,7 +95,7 @@ func (w *fixture) pass(d time.Duration) {
 // record has the ledger know of stays.
 func (w *fixture) record(stays ...ledger.Stay) {
 	w.THelper()
-	w.Expect(w.ledger.Record(w.t.Context(), ledger.Entries{Stays: stays})).To(Succeed())
+	w.Expect(w.ledger.RecordEntries(w.t.Context(), ledger.Entries{Stays: stays})).To(Succeed())
 }
 
 // days are those that the ledger has as collected, and until when.
@@ -240,7 +240,7 @@ func (f faulty) Record(ctx context.Context, e ledger.Entries) error {
 	if err != nil && !arrives {
 		return err
 	}
-	return errors.Join(f.Ledger.Record(ctx, e), err)
+	return errors.Join(f.Ledger.RecordEntries(ctx, e), err)
 }
 
 func (f faulty) TasksOf(ctx context.Context, day time.Time, kinds ...string) ([]ledger.TaskDay, error) {

@@ -41,7 +41,7 @@ func (w *windows) learnWindow(ctx context.Context, namespace string) int {
 		return w.ofNamespace(namespace)
 	}
 	days := sizing.DefaultWindowDays
-	if _, profile, err := w.profiles.Of(ctx, namespace); err == nil {
+	if _, profile, err := w.profiles.ProfileOf(ctx, namespace); err == nil {
 		days = sizing.WindowDays(profile)
 	}
 	w.days[namespace] = days

@@ -83,11 +83,11 @@ func recordPods(ctx context.Context, l *Ledger) error {
 			},
 			Collected: []Collected{{at("14 00:00:00"), at("15 00:20:00")}}},
 	} {
-		if err := l.Record(ctx, e); err != nil {
+		if err := l.RecordEntries(ctx, e); err != nil {
 			return err
 		}
 	}
-	_, err := l.Prune(ctx, at("10 00:00:00"))
+	_, err := l.PruneBefore(ctx, at("10 00:00:00"))
 	return err
 }
 
@@ -130,11 +130,11 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 	if err := l.Export(ctx, &b, at("01 00:00:00"), at("30 00:00:00")); err != nil {
 		return "", err
 	}
-	usage, err := l.Usage(ctx, Query{From: at("01 00:00:00"), To: at("30 00:00:00"), GroupBy: []Field{Day, User}})
+	usage, err := l.QueryUsage(ctx, Query{From: at("01 00:00:00"), To: at("30 00:00:00"), GroupBy: []Field{Day, User}})
 	if err != nil {
 		return "", err
 	}
-	decisions, err := l.Decisions(ctx, DecisionQuery{})
+	decisions, err := l.QueryDecisions(ctx, DecisionQuery{})
 	if err != nil {
 		return "", err
 	}
@@ -158,11 +158,11 @@ func everything(ctx context.Context, l *Ledger) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mails, err := l.Deliveries(ctx, "report", at("16 00:00:00"))
+	mails, err := l.QueryDeliveries(ctx, "report", at("16 00:00:00"))
 	if err != nil {
 		return "", err
 	}
-	reports, err := l.Reports(ctx, "report", "")
+	reports, err := l.QueryReports(ctx, "report", "")
 	if err != nil {
 		return "", err
 	}
@@ -337,5 +337,5 @@ func TestFileThatIsLost(t *testing.T) {
 	info, err := os.Stat(where.File)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "names of people are in it")
-	g.Expect(l.Record(ctx, Entries{Decisions: []Decision{{At: time.Now(), Kind: "Waited"}}})).To(Succeed())
+	g.Expect(l.RecordEntries(ctx, Entries{Decisions: []Decision{{At: time.Now(), Kind: "Waited"}}})).To(Succeed())
 }

@@ -61,8 +61,8 @@ func recordDecisions(ctx context.Context, tx transaction, decisions []Decision) 
 		" ON CONFLICT (digest) DO NOTHING")
 }
 
-// Decisions returns decisions, the newest last; of the same moment, in the order in which they were recorded.
-func (l *Ledger) Decisions(ctx context.Context, q DecisionQuery) ([]Decision, error) {
+// QueryDecisions returns decisions, the newest last; of the same moment, in the order in which they were recorded.
+func (l *Ledger) QueryDecisions(ctx context.Context, q DecisionQuery) ([]Decision, error) {
 	statement, args := q.statement()
 	limit := q.Limit
 	if limit <= 0 || limit > MostDecisions {

@@ -28,11 +28,11 @@ func TestDecisions(t *testing.T) {
 		all := []Decision{
 			decision(5), decision(1), decision(3, named("b")), decision(3, named("a")), decision(4, elsewhere), decision(6, approved),
 		}
-		g.Expect(l.Record(ctx, Entries{Decisions: all[:4]})).To(Succeed())
-		g.Expect(l.Record(ctx, Entries{Decisions: append(all, all...)})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{Decisions: all[:4]})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{Decisions: append(all, all...)})).To(Succeed())
 		sorted := []Decision{all[1], all[2], all[3], all[4], all[0], all[5]}
 		ask := func(q DecisionQuery) []Decision {
-			found, err := l.Decisions(ctx, q)
+			found, err := l.QueryDecisions(ctx, q)
 			g.Expect(err).NotTo(HaveOccurred())
 			return found
 		}
@@ -63,12 +63,12 @@ func TestDecisionsWithAnIDAreKnownByIt(t *testing.T) {
 			change(&o)
 			return o
 		}
-		g.Expect(l.Record(ctx, Entries{Decisions: []Decision{d}})).To(Succeed())
-		g.Expect(l.Record(ctx, Entries{Decisions: []Decision{
+		g.Expect(l.RecordEntries(ctx, Entries{Decisions: []Decision{d}})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{Decisions: []Decision{
 			other(func(o *Decision) { o.At = at("15 22:00:00") }), other(func(o *Decision) { o.ID = "2" }),
 			other(func(o *Decision) { o.UID = "v" }), other(func(o *Decision) { o.Kind = "Ran" }),
 		}})).To(Succeed())
-		found, err := l.Decisions(ctx, DecisionQuery{})
+		found, err := l.QueryDecisions(ctx, DecisionQuery{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(HaveLen(4))
 		g.Expect(found[0].Message).To(Equal("first"))
@@ -79,7 +79,7 @@ func TestPrune(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ctx := t.Context()
 		long := stay("long", "12 12:00:00", "16 12:00:00", by("bob"))
-		g.Expect(l.Record(ctx, Entries{
+		g.Expect(l.RecordEntries(ctx, Entries{
 			Stays: []Stay{
 				long, stay("old", "12 12:00:00", "14 00:00:00", finally(Succeeded), by("carol")),
 				stay("both", "13 12:00:00", "14 12:00:00", finally(Lost), uncertain),
@@ -88,7 +88,7 @@ func TestPrune(t *testing.T) {
 			Decisions: []Decision{{At: at("13 23:59:59"), Kind: "Waited"}, {At: at("14 00:00:00"), Kind: "Waited"}},
 		})).To(Succeed())
 		for _, want := range []int64{4, 0} {
-			pruned, err := l.Prune(ctx, at("14 18:00:00"))
+			pruned, err := l.PruneBefore(ctx, at("14 18:00:00"))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pruned).To(Equal(want), "two days of old, one of both, and a decision")
 		}
@@ -97,7 +97,7 @@ func TestPrune(t *testing.T) {
 			"2026-11-15 bob": seconds(86400), "2026-11-16 bob": seconds(43200), "2026-11-14 alice": {43200 + 3600, 43200},
 		}))
 		g.Expect(l.OpenStays(ctx)).To(Equal([]Stay{long}), "whole")
-		found, err := l.Decisions(ctx, DecisionQuery{})
+		found, err := l.QueryDecisions(ctx, DecisionQuery{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(HaveLen(1))
 		var n int

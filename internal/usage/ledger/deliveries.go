@@ -111,8 +111,8 @@ func (l *Ledger) MarkDelivery(ctx context.Context, d Delivery) error {
 	})
 }
 
-// Deliveries are those of a period of a report, by kind, user and address.
-func (l *Ledger) Deliveries(ctx context.Context, report string, period time.Time) ([]Delivery, error) {
+// QueryDeliveries are those of a period of a report, by kind, user and address.
+func (l *Ledger) QueryDeliveries(ctx context.Context, report string, period time.Time) ([]Delivery, error) {
 	var found []Delivery
 	err := l.readTransaction(ctx, "read mails from the ledger", func(ctx context.Context, tx transaction) error {
 		return tx.eachRow(ctx, `SELECT report, period_end, kind, user_name, address, state, at, tries, error FROM delivery

@@ -55,7 +55,7 @@ func TestMailsAreClaimedOnce(t *testing.T) {
 			g.Expect(l.ClaimDelivery(ctx, d, never)).To(BeFalse(), "what is done stays done")
 		}
 		a.State, a.Error = DeliverySending, ""
-		g.Expect(l.Deliveries(ctx, "report", a.Period)).To(And(HaveLen(5), HaveExactElements(
+		g.Expect(l.QueryDeliveries(ctx, "report", a.Period)).To(And(HaveLen(5), HaveExactElements(
 			HaveField("User", "alice"), HaveField("User", HavePrefix("\uFFFDb")), HaveField("State", DeliveryRefused),
 			HaveField("State", DeliverySent), a)))
 
@@ -79,9 +79,9 @@ func TestMailsOfTheLastPeriodAreNotPruned(t *testing.T) {
 			before string
 			pruned int
 		}{{"05 00:00:00", 1}, {"30 00:00:00", 1}} {
-			g.Expect(l.Prune(ctx, at(c.before))).To(BeEquivalentTo(c.pruned))
+			g.Expect(l.PruneBefore(ctx, at(c.before))).To(BeEquivalentTo(c.pruned))
 		}
-		g.Expect(l.Deliveries(ctx, "report", at("09 00:00:00"))).To(BeEmpty())
-		g.Expect(l.Deliveries(ctx, "report", at("16 00:00:00"))).To(HaveLen(1))
+		g.Expect(l.QueryDeliveries(ctx, "report", at("09 00:00:00"))).To(BeEmpty())
+		g.Expect(l.QueryDeliveries(ctx, "report", at("16 00:00:00"))).To(HaveLen(1))
 	})
 }

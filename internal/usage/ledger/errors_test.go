@@ -35,8 +35,9 @@ func TestDatabaseThatIsNoLedger(t *testing.T) {
 			_, err := l.writer.ExecContext(t.Context(), "DROP TABLE "+table)
 			g.Expect(err).NotTo(HaveOccurred())
 		}
-		g.Expect(l.Record(t.Context(), Entries{Stays: []Stay{stay("a", "14 22:00:00", "14 23:00:00")}})).To(MatchError(ErrUnusable))
-		_, err := l.Usage(t.Context(), Query{From: at("14 00:00:00"), To: at("16 00:00:00")})
+		g.Expect(l.RecordEntries(t.Context(), Entries{Stays: []Stay{stay("a", "14 22:00:00",
+			"14 23:00:00")}})).To(MatchError(ErrUnusable))
+		_, err := l.QueryUsage(t.Context(), Query{From: at("14 00:00:00"), To: at("16 00:00:00")})
 		g.Expect(err).To(MatchError(ErrUnusable))
 		_, err = l.writer.ExecContext(t.Context(), "DELETE FROM ledger_version")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -92,7 +93,7 @@ func TestLockedDatabase(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		err := l.Record(ctx, entries)
+		err := l.RecordEntries(ctx, entries)
 		g.Expect(time.Since(began)).To(BeNumerically("<", 3*time.Second), "no longer than the context, and a little")
 		g.Expect(err).To(MatchError(And(ContainSubstring("did not answer in time"), ContainSubstring("it is tried again"))))
 		g.Expect(err).To(MatchError(ErrUnavailable))
@@ -100,24 +101,24 @@ func TestLockedDatabase(t *testing.T) {
 
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		err = l.Record(ctx, entries)
+		err = l.RecordEntries(ctx, entries)
 		g.Expect(err).To(MatchError(context.Canceled))
 		g.Expect(err).NotTo(MatchError(ErrUnavailable), "the caller waits no longer")
 
-		found, err := l.Usage(t.Context(), Query{From: at("14 00:00:00"), To: at("15 00:00:00")})
+		found, err := l.QueryUsage(t.Context(), Query{From: at("14 00:00:00"), To: at("15 00:00:00")})
 		g.Expect(err).NotTo(HaveOccurred(), "who reads does not wait for who writes")
 		g.Expect(found).To(BeEmpty())
 
 		if where.File != "" {
 			l.kind.patience = 10 * time.Millisecond
-			err = l.Record(t.Context(), entries)
+			err = l.RecordEntries(t.Context(), entries)
 			g.Expect(err).To(MatchError(ErrUnavailable))
 			g.Expect(err).To(MatchError(ContainSubstring("is locked by another process")))
 			l.kind.patience = time.Minute
 		}
 		unlocked := make(chan error, 1)
 		time.AfterFunc(400*time.Millisecond, func() { unlocked <- unlock() }) // longer than SQLite itself waits
-		g.Expect(l.Record(t.Context(), entries)).To(Succeed(), "as soon as it is its turn")
+		g.Expect(l.RecordEntries(t.Context(), entries)).To(Succeed(), "as soon as it is its turn")
 		g.Expect(<-unlocked).To(Succeed())
 	})
 }
@@ -234,7 +235,7 @@ func TestServerThatHangsUp(t *testing.T) {
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hangs-up'")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Eventually(func() error {
-			err := l.Record(t.Context(), Entries{Stays: []Stay{stay("a", "14 22:00:00", "14 23:00:00")}})
+			err := l.RecordEntries(t.Context(), Entries{Stays: []Stay{stay("a", "14 22:00:00", "14 23:00:00")}})
 			g.Expect(err).To(Or(Succeed(), MatchError(ErrUnavailable)))
 			return err
 		}).Should(Succeed())
@@ -246,7 +247,7 @@ func TestCanceledQuestions(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := l.Usage(ctx, Query{From: at("14 00:00:00"), To: at("16 00:00:00")})
+		_, err := l.QueryUsage(ctx, Query{From: at("14 00:00:00"), To: at("16 00:00:00")})
 		g.Expect(err).To(MatchError(context.Canceled))
 		g.Expect(errors.Is(err, ErrUnavailable)).To(BeFalse())
 	})

@@ -23,11 +23,11 @@ type Held struct {
 	Pods int64
 }
 
-// Held hands out what pods held in each of the spans between two of the cuts, which are in order and count in whole seconds: in
-// the order of spans, and of a span in no order. Of a cut that is there twice one counts, so that no span is empty. Held does not
-// keep what it has handed out, and sees the ledger as it was when it began. An error of each ends it, and is returned.
-// The outcome is how a pod ended, also if that was after the last cut.
-func (l *Ledger) Held(ctx context.Context, cuts []time.Time, each func(Held) error) error {
+// EachHeld hands out what pods held in each of the spans between two of the cuts, which are in order and count in whole
+// seconds: in the order of spans, and of a span in no order. Of a cut that is there twice one counts, so that no span is empty.
+// Held does not keep what it has handed out, and sees the ledger as it was when it began. An error of each ends it, and is
+// returned. The outcome is how a pod ended, also if that was after the last cut.
+func (l *Ledger) EachHeld(ctx context.Context, cuts []time.Time, each func(Held) error) error {
 	cuts = slices.CompactFunc(slices.Clone(cuts), time.Time.Equal)
 	return l.readTransaction(ctx, "read from the ledger what pods held", func(ctx context.Context, tx transaction) error {
 		parsed := parser{}
@@ -100,9 +100,9 @@ type Runs struct {
 	Runs int64
 }
 
-// Runs counts the runs that had a pod in a range of time, to excluded. Each counts once. If its pods have different owners,
+// CountRuns counts the runs that had a pod in a range of time, to excluded. Each counts once. If its pods have different owners,
 // it counts for the one that was recorded first.
-func (l *Ledger) Runs(ctx context.Context, from, to time.Time) ([]Runs, error) {
+func (l *Ledger) CountRuns(ctx context.Context, from, to time.Time) ([]Runs, error) {
 	first, end := daysWithin(from, to)
 	var runs []Runs
 	err := l.readTransaction(ctx, "count runs in the ledger", func(ctx context.Context, tx transaction) error {

@@ -21,7 +21,7 @@ func heldBy(ctx context.Context, g *WithT, l *Ledger, cuts ...string) map[string
 		times[i] = at(cuts[i])
 	}
 	found := map[string][3]int64{}
-	g.Expect(l.Held(ctx, times, func(h Held) error {
+	g.Expect(l.EachHeld(ctx, times, func(h Held) error {
 		key := fmt.Sprintf("%s %s %s", h.From.Format("02 15h"), h.User, cmp.Or(string(h.Outcome), "-"))
 		sum := found[key]
 		found[key] = [3]int64{sum[0] + h.PodSeconds, sum[1] + h.UncertainSeconds, sum[2] + h.Pods}
@@ -62,7 +62,7 @@ func TestHeldBetweenCuts(t *testing.T) {
 		g.Expect(heldBy(ctx, g, l, "14 18:00:00", "14 18:00:00")).To(BeEmpty())
 		g.Expect(heldBy(ctx, g, l)).To(BeEmpty())
 		enough := errors.New("enough")
-		g.Expect(l.Held(ctx, []time.Time{at("13 00:00:00"), at("14 00:00:00")}, func(Held) error { return enough })).To(
+		g.Expect(l.EachHeld(ctx, []time.Time{at("13 00:00:00"), at("14 00:00:00")}, func(Held) error { return enough })).To(
 			And(MatchError(enough), Not(MatchError(ErrUnavailable))))
 	})
 }
@@ -81,7 +81,7 @@ func TestHeldIsToldApart(t *testing.T) {
 			stay("e", "14 10:00:00", "14 11:00:00", named("ctr-worker-3"), larger, finally(Succeeded)),
 		)
 		var held []Held
-		g.Expect(l.Held(ctx, []time.Time{at("14 00:00:00"), at("15 00:00:00")}, func(h Held) error {
+		g.Expect(l.EachHeld(ctx, []time.Time{at("14 00:00:00"), at("15 00:00:00")}, func(h Held) error {
 			held = append(held, h)
 			return nil
 		})).To(Succeed())
@@ -112,14 +112,14 @@ func TestRunsCountOnce(t *testing.T) {
 			stay("before", "13 01:00:00", "14 00:00:00", of("MergeJob", "8"), finally(Failed)),
 			stay("after", "15 00:00:00", "15 01:00:00", of("MergeJob", "9"), finally(Failed)),
 		)
-		runs, err := l.Runs(ctx, at("14 00:00:00"), at("15 00:00:00"))
+		runs, err := l.CountRuns(ctx, at("14 00:00:00"), at("15 00:00:00"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(runs).To(Equal([]Runs{
 			{"ads", "alice", "ads", "ElasticTrainingJob", "ctr", 2}, {"ads", "alice", "ads", "MergeJob", "ctr", 1},
 			{"ads", "bob", "ads", "MergeJob", "ctr", 1}, {"ads", "bob", "ads", "StatefulSet", "ctr", 2},
 		}))
-		g.Expect(l.Runs(ctx, at("14 04:00:00"), at("14 05:00:00"))).To(BeEmpty())
-		g.Expect(l.Runs(ctx, at("14 00:00:00"), at("14 00:00:00"))).To(BeEmpty())
+		g.Expect(l.CountRuns(ctx, at("14 04:00:00"), at("14 05:00:00"))).To(BeEmpty())
+		g.Expect(l.CountRuns(ctx, at("14 00:00:00"), at("14 00:00:00"))).To(BeEmpty())
 	})
 }
 
@@ -129,7 +129,7 @@ func (h history) held(t *testing.T, known map[string]Stay, cuts []time.Time) {
 	type sum struct{ amount, seconds, uncertain int64 }
 	found := map[string]sum{}
 	pods := map[string]int64{}
-	h.g.Expect(h.l.Held(t.Context(), cuts, func(held Held) error {
+	h.g.Expect(h.l.EachHeld(t.Context(), cuts, func(held Held) error {
 		user := held.Namespace + held.User + held.Task
 		s := found[user]
 		found[user] = sum{
@@ -140,7 +140,7 @@ func (h history) held(t *testing.T, known map[string]Stay, cuts []time.Time) {
 	})).To(Succeed())
 	want := map[string]sum{}
 	first, last := cuts[0], cuts[len(cuts)-1]
-	totals, err := h.l.Usage(t.Context(), Query{From: first, To: last, GroupBy: []Field{Namespace, User, Task}})
+	totals, err := h.l.QueryUsage(t.Context(), Query{From: first, To: last, GroupBy: []Field{Namespace, User, Task}})
 	h.g.Expect(err).NotTo(HaveOccurred())
 	for _, total := range totals {
 		want[total.Group[0]+total.Group[1]+total.Group[2]] = sum{total.AmountSeconds, total.PodSeconds, total.UncertainSeconds}

@@ -106,7 +106,7 @@ func (h history) run(t *testing.T) {
 			known[s.UID] = told(known, s)
 		}
 		earlier = append(earlier, batch...)
-		h.g.Expect(h.l.Record(t.Context(), Entries{Stays: batch})).To(Succeed())
+		h.g.Expect(h.l.RecordEntries(t.Context(), Entries{Stays: batch})).To(Succeed())
 	}
 	for range 3 {
 		from, to := h.moment(), h.moment()
@@ -162,7 +162,7 @@ func (h history) compare(t *testing.T, known map[string]Stay, from, to time.Time
 			list = append(list, sum)
 		}
 	}
-	found, err := h.l.Usage(t.Context(), Query{From: from, To: to, GroupBy: []Field{Namespace, User, Task}})
+	found, err := h.l.QueryUsage(t.Context(), Query{From: from, To: to, GroupBy: []Field{Namespace, User, Task}})
 	h.g.Expect(err).NotTo(HaveOccurred())
 	slices.SortFunc(list, func(a, b Total) int { return slices.Compare(a.Group, b.Group) })
 	h.g.Expect(found).To(HaveLen(len(list)), "from %s to %s", from, to)

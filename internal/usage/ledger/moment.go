@@ -90,14 +90,14 @@ func (l *Ledger) RunStays(ctx context.Context, from, to time.Time, runs []string
 	})
 	stays := make([]Stay, 0, len(found))
 	for _, s := range found {
-		stays = append(stays, s.Within(from, to))
+		stays = append(stays, s.ClippedTo(from, to))
 	}
 	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Or(a.Begin.Compare(b.Begin), cmp.Compare(a.UID, b.UID)) })
 	return stays, err
 }
 
-// Within is the part of a stay in a range of time. That of one that was not there in it ends before it begins.
-func (s *Stay) Within(from, to time.Time) Stay {
+// ClippedTo is the part of a stay in a range of time. That of one that was not there in it ends before it begins.
+func (s *Stay) ClippedTo(from, to time.Time) Stay {
 	part := *s
 	if part.Begin.Before(from) {
 		part.Begin = from

@@ -50,7 +50,7 @@ func TestWhatSawLessReplacesNothing(t *testing.T) {
 			}, seen(part("pytorch"), "14 00:00:00", 90, "e"), "more, at once with less"},
 		} {
 			for range 2 {
-				g.Expect(l.Record(t.Context(), Entries{PartDays: c.recorded})).To(Succeed())
+				g.Expect(l.RecordEntries(t.Context(), Entries{PartDays: c.recorded})).To(Succeed())
 				g.Expect(day()).To(Equal([]PartDay{c.want}), c.why)
 			}
 		}
@@ -70,8 +70,8 @@ func TestPartsOfARangeOfDays(t *testing.T) {
 			seen(pods, "13 00:00:00", 1, "pods"), seen(part("pytorch"), "14 00:00:00", 2, "{}"), seen(other, "15 00:00:00", 3, ""),
 			seen(merge, "16 00:00:00", 4, "m"), seen(long, "17 00:00:00", 5, "\x00"),
 		}
-		g.Expect(l.Record(t.Context(), Entries{PartDays: days})).To(Succeed())
-		g.Expect(l.Record(t.Context(), Entries{PartDays: days})).To(Succeed())
+		g.Expect(l.RecordEntries(t.Context(), Entries{PartDays: days})).To(Succeed())
+		g.Expect(l.RecordEntries(t.Context(), Entries{PartDays: days})).To(Succeed())
 		days[4].Container, days[4].Content = cleanText(days[4].Container), cleanText(days[4].Content)
 		ask := func(q PartQuery) []PartDay { return partDays(t, g, l, q) }
 		g.Expect(ask(PartQuery{From: at("01 00:00:00"), To: at("30 00:00:00")})).To(Equal(days))
@@ -98,9 +98,9 @@ func TestDaysThatWereCollected(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ctx := t.Context()
 		for _, until := range []string{"14 10:00:00", "15 00:10:00", "14 11:00:00"} {
-			g.Expect(l.Record(ctx, Entries{Collected: []Collected{{at("14 06:00:00"), at(until)}}})).To(Succeed())
+			g.Expect(l.RecordEntries(ctx, Entries{Collected: []Collected{{at("14 06:00:00"), at(until)}}})).To(Succeed())
 		}
-		g.Expect(l.Record(ctx, Entries{Collected: []Collected{
+		g.Expect(l.RecordEntries(ctx, Entries{Collected: []Collected{
 			{at("13 00:00:00"), at("13 05:00:00")}, {at("13 01:00:00"), at("14 05:00:00")}, {at("13 02:00:00"), at("14 04:00:00")},
 		}})).To(Succeed())
 		g.Expect(l.CollectedDays(ctx, at("01 00:00:00"), at("30 00:00:00"))).To(Equal([]Collected{
@@ -116,10 +116,10 @@ func TestKillsCountOnce(t *testing.T) {
 		ctx := t.Context()
 		first := OOMKill{ID: "pod/pytorch/0", Part: part("pytorch"), At: at("14 10:00:00"), LimitBytes: 1 << 30}
 		second := OOMKill{ID: "pod/pytorch/1", Part: part("pytorch"), At: at("15 00:00:00")}
-		g.Expect(l.Record(ctx, Entries{OOMKills: []OOMKill{first, first}})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{OOMKills: []OOMKill{first, first}})).To(Succeed())
 		again := first
 		again.At, again.LimitBytes = at("16 00:00:00"), 7
-		g.Expect(l.Record(ctx, Entries{OOMKills: []OOMKill{second, again}})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{OOMKills: []OOMKill{second, again}})).To(Succeed())
 		g.Expect(l.OOMKills(ctx, at("01 00:00:00"), at("30 00:00:00"))).To(Equal([]OOMKill{first, second}), "as first recorded")
 		g.Expect(l.OOMKills(ctx, at("14 12:00:00"), at("15 00:00:00"))).To(Equal([]OOMKill{first}), "whole days")
 		g.Expect(l.OOMKills(ctx, at("15 00:00:00"), at("15 12:00:00"))).To(Equal([]OOMKill{second}))
@@ -136,7 +136,7 @@ func TestPartsThatNoLedgerTakes(t *testing.T) {
 			"no time":      {OOMKills: []OOMKill{kill, {ID: "b", Part: kill.Part}}},
 			"no collected": {OOMKills: []OOMKill{kill}, Collected: []Collected{{Until: time.Now()}}},
 		} {
-			g.Expect(l.Record(t.Context(), e)).To(MatchError(ErrInvalid), name)
+			g.Expect(l.RecordEntries(t.Context(), e)).To(MatchError(ErrInvalid), name)
 		}
 		g.Expect(l.OOMKills(t.Context(), at("01 00:00:00"), at("30 00:00:00"))).To(BeEmpty())
 	})
@@ -147,7 +147,7 @@ func TestPruneOfParts(t *testing.T) {
 		g := NewWithT(t)
 		l := opened(t, g, where)
 		killed := part("sidecar")
-		g.Expect(l.Record(t.Context(), Entries{
+		g.Expect(l.RecordEntries(t.Context(), Entries{
 			PartDays: []PartDay{
 				seen(part("old"), "13 00:00:00", 1, "old"), seen(part("pytorch"), "13 00:00:00", 1, "old"),
 				seen(part("pytorch"), "14 00:00:00", 1, "new"), seen(killed, "12 00:00:00", 1, "old"),
@@ -158,7 +158,7 @@ func TestPruneOfParts(t *testing.T) {
 			Collected: []Collected{{at("13 00:00:00"), at("14 01:00:00")}, {at("14 00:00:00"), at("14 02:00:00")}},
 		})).To(Succeed())
 		for _, want := range []int64{5, 0} {
-			g.Expect(l.Prune(t.Context(), at("14 18:00:00"))).To(Equal(want), "three days of parts, a kill and a day")
+			g.Expect(l.PruneBefore(t.Context(), at("14 18:00:00"))).To(Equal(want), "three days of parts, a kill and a day")
 		}
 		all := PartQuery{From: at("01 00:00:00"), To: at("30 00:00:00")}
 		g.Expect(partDays(t, g, l, all)).To(ConsistOf(HaveField("Content", "new")))

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Prune deletes the days, in UTC, that ended before a time, and decisions, kills, measured room, mails and reports of such
+// PruneBefore deletes the days, in UTC, that ended before a time, and decisions, kills, measured room, mails and reports of such
 // days, and says how many records those were. All days of a stay that was not seen to end are kept, so that its end can be
 // recorded, and the mails of the last period of each report, so that none is sent again.
-func (l *Ledger) Prune(ctx context.Context, before time.Time) (int64, error) {
+func (l *Ledger) PruneBefore(ctx context.Context, before time.Time) (int64, error) {
 	var pruned int64
 	day := dayOf(before)
 	err := l.writeTransaction(ctx, "prune the ledger", func(ctx context.Context, tx transaction) error {

@@ -10,10 +10,10 @@ import (
 
 const podDayColumns = "pod_uid, day, begin_at, end_at, state, outcome, uncertain, series, name, node, run, resources"
 
-// Record adds entries, all of them or none. Entries that are there already change nothing; a stay that is recorded again only
-// grows, until it is final, what was seen of a day is replaced only by what saw as much or more, and of
-// rooms of one time the first stays.
-func (l *Ledger) Record(ctx context.Context, e Entries) error {
+// RecordEntries adds entries, all of them or none. Entries that are there already change nothing; a stay that is recorded again
+// only grows, until it is final, what was seen of a day is replaced only by what saw as much or more, and of rooms of one time
+// the first stays.
+func (l *Ledger) RecordEntries(ctx context.Context, e Entries) error {
 	const doing = "record in the ledger"
 	if err := e.check(); err != nil {
 		return l.explainFailure(ctx, doing, err)

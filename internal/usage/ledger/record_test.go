@@ -125,10 +125,10 @@ func TestEntriesAreRecordedTogetherOrNotAtAll(t *testing.T) {
 			})}},
 			"no time when": {Stays: []Stay{good}, Decisions: []Decision{{Kind: "Waited"}}},
 		} {
-			g.Expect(l.Record(ctx, bad)).To(MatchError(ErrInvalid), name)
+			g.Expect(l.RecordEntries(ctx, bad)).To(MatchError(ErrInvalid), name)
 		}
 		g.Expect(l.OpenStays(ctx)).To(BeEmpty())
-		g.Expect(l.Record(ctx, Entries{})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{})).To(Succeed())
 	})
 }
 
@@ -139,11 +139,11 @@ func TestTextsOfUsers(t *testing.T) {
 		long := string(make([]byte, 20_000)) + "\xff' OR 1=1; DROP TABLE pod_day; --"
 		record(ctx, g, l, stay("a", "14 22:00:00", "14 23:00:00", by(long), func(s *Stay) { s.Resources[long] = 5 }))
 		decision := Decision{At: at("14 22:00:00"), Kind: long, Name: long, Message: long}
-		g.Expect(l.Record(ctx, Entries{Decisions: []Decision{decision}})).To(Succeed())
-		list, err := l.Usage(ctx, Query{From: at("14 00:00:00"), To: at("15 00:00:00"), Where: map[Field][]string{User: {long}}})
+		g.Expect(l.RecordEntries(ctx, Entries{Decisions: []Decision{decision}})).To(Succeed())
+		list, err := l.QueryUsage(ctx, Query{From: at("14 00:00:00"), To: at("15 00:00:00"), Where: map[Field][]string{User: {long}}})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(list).To(HaveLen(3))
-		g.Expect(l.Decisions(ctx, DecisionQuery{Name: long, Kinds: []string{long}})).To(HaveLen(1))
+		g.Expect(l.QueryDecisions(ctx, DecisionQuery{Name: long, Kinds: []string{long}})).To(HaveLen(1))
 	})
 }
 

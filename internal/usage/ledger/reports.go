@@ -56,9 +56,9 @@ func (l *Ledger) KeepReport(ctx context.Context, r KeptReport, files map[string]
 	})
 }
 
-// Reports are those of a CostReport, by its UID, or, with an empty one, of all that had a name: by period and revision, the last
-// ones first.
-func (l *Ledger) Reports(ctx context.Context, report, name string) ([]KeptReport, error) {
+// QueryReports are those of a CostReport, by its UID, or, with an empty one, of all that had a name: by period and revision,
+// the last ones first.
+func (l *Ledger) QueryReports(ctx context.Context, report, name string) ([]KeptReport, error) {
 	of, value := "report", report
 	if report == "" {
 		of, value = "name", name

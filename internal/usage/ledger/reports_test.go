@@ -26,9 +26,9 @@ func TestReportsAreNeverChanged(t *testing.T) {
 		second := kept("16 09:00:00", 2)
 		g.Expect(l.KeepReport(ctx, second, map[string]string{"report.csv": "e,f"})).To(Succeed())
 
-		g.Expect(l.Reports(ctx, "report", "")).To(HaveExactElements(second, first))
-		g.Expect(l.Reports(ctx, "", "weekly")).To(HaveExactElements(second, first))
-		g.Expect(l.Reports(ctx, "", "monthly")).To(BeEmpty())
+		g.Expect(l.QueryReports(ctx, "report", "")).To(HaveExactElements(second, first))
+		g.Expect(l.QueryReports(ctx, "", "weekly")).To(HaveExactElements(second, first))
+		g.Expect(l.QueryReports(ctx, "", "monthly")).To(BeEmpty())
 		for r, want := range map[*KeptReport]string{&first: "a,b", &second: "e,f"} {
 			content, there, err := l.ReportFile(ctx, *r, "report.csv")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -54,15 +54,16 @@ func TestOldReportsAreForgotten(t *testing.T) {
 		other.Report = "other"
 		g.Expect(l.KeepReport(ctx, other, nil)).To(Succeed())
 		g.Expect(l.ForgetReports(ctx, "report", at("16 09:00:00"))).To(BeEquivalentTo(1))
-		g.Expect(l.Reports(ctx, "report", "")).To(HaveLen(2))
-		g.Expect(l.Reports(ctx, "other", "")).To(HaveLen(1), "another one's")
+		g.Expect(l.QueryReports(ctx, "report", "")).To(HaveLen(2))
+		g.Expect(l.QueryReports(ctx, "other", "")).To(HaveLen(1), "another one's")
 		_, there, err := l.ReportFile(ctx, kept("09 09:00:00", 1), "report.csv")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(there).To(BeFalse())
 
-		_, err = l.Prune(ctx, at("20 00:00:00"))
+		_, err = l.PruneBefore(ctx, at("20 00:00:00"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(l.Reports(ctx, "report", "")).To(HaveExactElements(kept("23 09:00:00", 1)), "no longer than all that is in the ledger")
+		g.Expect(l.QueryReports(ctx, "report", "")).To(HaveExactElements(kept("23 09:00:00", 1)),
+			"no longer than all that is in the ledger")
 	})
 }
 

@@ -33,8 +33,8 @@ func recordRooms(ctx context.Context, tx transaction, rooms []FreeRoom) error {
 	return tx.insertRows(ctx, "INSERT INTO room (at, free, unusable, gangs)", rows, " ON CONFLICT (at) DO NOTHING")
 }
 
-// Rooms are those in a range of time, to excluded, in their order.
-func (l *Ledger) Rooms(ctx context.Context, from, to time.Time) ([]FreeRoom, error) {
+// QueryRooms are those in a range of time, to excluded, in their order.
+func (l *Ledger) QueryRooms(ctx context.Context, from, to time.Time) ([]FreeRoom, error) {
 	var rooms []FreeRoom
 	err := l.readTransaction(ctx, "read from the ledger how much was free", func(ctx context.Context, tx transaction) error {
 		return tx.eachRow(ctx, "SELECT at, free, unusable, gangs FROM room WHERE at >= $1 AND at < $2 ORDER BY at",

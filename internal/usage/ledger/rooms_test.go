@@ -15,13 +15,13 @@ func TestRooms(t *testing.T) {
 			return FreeRoom{At: at(when), Free: free, Unusable: 0.1, Gangs: 3}
 		}
 		first, second, third := room("14 10:00:00", 7), room("14 10:10:00", 0.5), room("15 00:00:00", 0)
-		g.Expect(l.Record(ctx, Entries{Rooms: []FreeRoom{third, first}})).To(Succeed())
-		g.Expect(l.Record(ctx, Entries{Rooms: []FreeRoom{second, room("14 10:00:00", 9)}})).To(Succeed())
-		g.Expect(l.Rooms(ctx, first.At, third.At)).To(Equal([]FreeRoom{first, second}), "of one time the first stays")
-		g.Expect(l.Rooms(ctx, first.At.Add(time.Second), third.At.Add(time.Second))).To(Equal([]FreeRoom{second, third}))
-		_, err := l.Prune(ctx, at("15 00:00:00"))
+		g.Expect(l.RecordEntries(ctx, Entries{Rooms: []FreeRoom{third, first}})).To(Succeed())
+		g.Expect(l.RecordEntries(ctx, Entries{Rooms: []FreeRoom{second, room("14 10:00:00", 9)}})).To(Succeed())
+		g.Expect(l.QueryRooms(ctx, first.At, third.At)).To(Equal([]FreeRoom{first, second}), "of one time the first stays")
+		g.Expect(l.QueryRooms(ctx, first.At.Add(time.Second), third.At.Add(time.Second))).To(Equal([]FreeRoom{second, third}))
+		_, err := l.PruneBefore(ctx, at("15 00:00:00"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(l.Rooms(ctx, first.At, third.At.Add(time.Second))).To(Equal([]FreeRoom{third}))
+		g.Expect(l.QueryRooms(ctx, first.At, third.At.Add(time.Second))).To(Equal([]FreeRoom{third}))
 	})
 }
 

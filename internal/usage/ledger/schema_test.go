@@ -23,10 +23,10 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 		old := version(1)
 		running, done := stay("a", "14 22:00:00", "15 01:00:00"), stay("b", "14 22:00:00", "15 01:00:00", finally(Failed), by("bob"))
 		record(ctx, g, old, running, done)
-		g.Expect(old.Record(ctx, Entries{Decisions: []Decision{{At: at("14 22:00:00"), Kind: "Waited"}}})).To(Succeed())
+		g.Expect(old.RecordEntries(ctx, Entries{Decisions: []Decision{{At: at("14 22:00:00"), Kind: "Waited"}}})).To(Succeed())
 		g.Expect(old.Close()).To(Succeed())
 		old = version(2)
-		g.Expect(old.Record(ctx, Entries{PartDays: []PartDay{seen(part("pytorch"), "15 00:00:00", 1, "second")}})).To(Succeed())
+		g.Expect(old.RecordEntries(ctx, Entries{PartDays: []PartDay{seen(part("pytorch"), "15 00:00:00", 1, "second")}})).To(Succeed())
 		g.Expect(old.Close()).To(Succeed())
 
 		for range 2 { // it is brought up to date once
@@ -36,11 +36,11 @@ func TestMigrationKeepsWhatThereIs(t *testing.T) {
 			g.Expect(gpuSeconds(ctx, g, l, "01 00:00:00", "30 00:00:00", User)).To(Equal(map[string][2]int64{
 				"alice": seconds(3 * 3600), "bob": seconds(3 * 3600),
 			}))
-			g.Expect(l.Decisions(ctx, DecisionQuery{})).To(HaveLen(1))
+			g.Expect(l.QueryDecisions(ctx, DecisionQuery{})).To(HaveLen(1))
 			tasks, err := l.TasksOf(ctx, at("15 00:00:00"), "ElasticTrainingJob")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(l.StaysOf(ctx, tasks...)).To(ConsistOf(running, done))
-			g.Expect(l.Record(ctx, Entries{PartDays: []PartDay{seen(part("pytorch"), "14 00:00:00", 1, "new")}})).To(Succeed())
+			g.Expect(l.RecordEntries(ctx, Entries{PartDays: []PartDay{seen(part("pytorch"), "14 00:00:00", 1, "new")}})).To(Succeed())
 			g.Expect(l.Close()).To(Succeed())
 		}
 		l := opened(t, g, where)

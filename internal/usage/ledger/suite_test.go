@@ -109,14 +109,14 @@ func by(user string) func(*Stay) { return func(s *Stay) { s.User = user } }
 
 func record(ctx context.Context, g *WithT, l *Ledger, stays ...Stay) {
 	g.THelper()
-	g.Expect(l.Record(ctx, Entries{Stays: stays})).To(Succeed())
+	g.Expect(l.RecordEntries(ctx, Entries{Stays: stays})).To(Succeed())
 }
 
 // gpuSeconds are the seconds of GPUs, and how many of them are uncertain, by the values of groups.
 func gpuSeconds(ctx context.Context, g *WithT, l *Ledger, from, to string, by ...Field) map[string][2]int64 {
 	g.THelper()
 	gpus := map[Field][]string{Resource: {"nvidia.com/gpu"}}
-	list, err := l.Usage(ctx, Query{From: at(from), To: at(to), GroupBy: by, Where: gpus})
+	list, err := l.QueryUsage(ctx, Query{From: at(from), To: at(to), GroupBy: by, Where: gpus})
 	g.Expect(err).NotTo(HaveOccurred())
 	found := map[string][2]int64{}
 	for _, total := range list {

@@ -60,9 +60,10 @@ type Total struct {
 	UncertainSeconds int64
 }
 
-// Usage returns totals, in the order of their groups and resources. Groups that used nothing are not among them. Whole days come
-// from their sums and take no longer for more pods; the days in which the range begins and ends from the time of each pod.
-func (l *Ledger) Usage(ctx context.Context, q Query) ([]Total, error) {
+// QueryUsage returns totals, in the order of their groups and resources. Groups that used nothing are not among them. Whole
+// days come from their sums and take no longer for more pods; the days in which the range begins and ends from the time of each
+// pod.
+func (l *Ledger) QueryUsage(ctx context.Context, q Query) ([]Total, error) {
 	const doing = "read usage from the ledger"
 	if err := q.check(); err != nil {
 		return nil, l.explainFailure(ctx, doing, err)

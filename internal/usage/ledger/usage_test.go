@@ -36,7 +36,7 @@ func TestGroupsAndChoices(t *testing.T) {
 			stay("c", "14 23:00:00", "15 01:00:00", by(""), func(s *Stay) { s.Resources = nil }))
 		for _, r := range []struct{ from, to string }{{"14 00:00:00", "16 00:00:00"}, {"14 00:00:01", "15 23:59:59"}} {
 			ask := func(where map[Field][]string, by ...Field) []Total {
-				list, err := l.Usage(ctx, Query{From: at(r.from), To: at(r.to), Where: where, GroupBy: by})
+				list, err := l.QueryUsage(ctx, Query{From: at(r.from), To: at(r.to), Where: where, GroupBy: by})
 				g.Expect(err).NotTo(HaveOccurred())
 				return list
 			}
@@ -71,7 +71,7 @@ func TestGroupsAndChoices(t *testing.T) {
 func TestFieldsThatAreNone(t *testing.T) {
 	ledgers(t, func(g *WithT, l *Ledger) {
 		ask := func(q Query) error {
-			_, err := l.Usage(t.Context(), q)
+			_, err := l.QueryUsage(t.Context(), q)
 			return err
 		}
 		from, to := at("14 00:00:00"), at("15 00:00:00")

@@ -22,14 +22,14 @@ const mostFailures = 3
 func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now time.Time) (map[sizing.Key]sizing.Usage, error) {
 	d := NewDay(day, stays, now)
 	failed := failures{}
-	batches := d.Batches()
+	batches := d.PendingBatches()
 	for _, b := range batches {
 		failed.of += len(b.Pods)
 	}
 	for _, b := range batches {
 		if failed.inARow == mostFailures {
 			failed.add(b, nil)
-			d.Forget(b)
+			d.ForgetBatch(b)
 			continue
 		}
 		answers, err := c.askBatch(ctx, d, b)
@@ -38,20 +38,20 @@ func (c *Client) Collect(ctx context.Context, day time.Time, stays []Stay, now t
 			return nil, fmt.Errorf("collect what pods used: %w", context.Cause(ctx))
 		case err != nil:
 			failed.add(b, err)
-			d.Forget(b)
+			d.ForgetBatch(b)
 		default:
 			failed.inARow = 0
-			d.Fold(b, answers)
+			d.FoldAnswers(b, answers)
 		}
 	}
-	return d.Usage(), failed.err()
+	return d.UsageByKey(), failed.err()
 }
 
 // askBatch asks all questions about a batch. It stops at the first failure, because a part of the answers is of no use.
 func (c *Client) askBatch(ctx context.Context, d *Day, b Batch) (Answers, error) {
 	answers := Answers{}
-	from, to, _ := d.Range()
-	for _, q := range Queries(b) {
+	from, to, _ := d.TimeRange()
+	for _, q := range BatchQueries(b) {
 		series, err := c.queryRange(ctx, q, from, to)
 		if err != nil {
 			return nil, err

@@ -107,8 +107,8 @@ func (r *run) addStay(s *Stay, day time.Time) {
 // are deleted when they are not needed any more.
 func (r *run) endedWell() bool { return !r.apart && r.master != nil && r.master.Well }
 
-// Batches are the pods to ask about, in order of their names.
-func (d *Day) Batches() []Batch {
+// PendingBatches are the pods to ask about, in order of their names.
+func (d *Day) PendingBatches() []Batch {
 	names := slices.SortedFunc(maps.Keys(d.pods), func(a, b pod) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
@@ -133,9 +133,9 @@ func (d *Day) Batches() []Batch {
 	return batches
 }
 
-// Range is from the end of the day's first five minutes to that of its last that have passed: a sample describes the five
+// TimeRange is from the end of the day's first five minutes to that of its last that have passed: a sample describes the five
 // minutes before it. It is false for a day in which no five minutes have passed.
-func (d *Day) Range() (from, to time.Time, some bool) {
+func (d *Day) TimeRange() (from, to time.Time, some bool) {
 	return d.begin.Add(slotLength), d.begin.Add(time.Duration(d.passed) * slotLength), d.passed > 0
 }
 
@@ -146,9 +146,9 @@ func (d *Day) slotAt(at time.Time) (int, bool) {
 	return slot, after%slotLength == 0 && slot >= 0 && slot < d.passed
 }
 
-// Forget drops the usage of all roles with a pod in the batch, because their answers are incomplete. What the ledger has of
+// ForgetBatch drops the usage of all roles with a pod in the batch, because their answers are incomplete. What the ledger has of
 // them must not be replaced by less.
-func (d *Day) Forget(b Batch) {
+func (d *Day) ForgetBatch(b Batch) {
 	for _, name := range b.Pods {
 		for i := range d.pods[pod{b.Namespace, name}] {
 			if r := d.roles[d.pods[pod{b.Namespace, name}][i].roleKey()]; r != nil {
@@ -158,8 +158,8 @@ func (d *Day) Forget(b Batch) {
 	}
 }
 
-// Usage is what was used on the day, as far as it was folded. What was never seen is not in it.
-func (d *Day) Usage() map[sizing.Key]sizing.Usage {
+// UsageByKey is what was used on the day, as far as it was folded. What was never seen is not in it.
+func (d *Day) UsageByKey() map[sizing.Key]sizing.Usage {
 	usage := map[sizing.Key]sizing.Usage{}
 	for key, r := range d.roles {
 		if r.forgotten {

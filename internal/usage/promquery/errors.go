@@ -33,7 +33,7 @@ func (c *Client) explainFailure(ctx context.Context, err error) error {
 		return fmt.Errorf("the Prometheus at %s was not asked, because %w: correct prometheus.tokenFile", c.server, request.Err)
 	case errors.As(err, &request):
 		return fmt.Errorf("the Prometheus at %s cannot be reached (%s): check that it is up, and that prometheus.url and "+
-			"prometheus.caFile are right", c.server, c.cleanWords(serverurl.Trouble(request.Err)))
+			"prometheus.caFile are right", c.server, c.cleanWords(serverurl.DescribeError(request.Err)))
 	}
 	return c.noPrometheus(err.Error())
 }
@@ -69,5 +69,5 @@ func (c *Client) cleanWords(words string) string {
 	if sent := c.sender.sent.Load(); sent != nil {
 		words = strings.ReplaceAll(words, *sent, "[token]")
 	}
-	return text.Clip(words, mostSaid)
+	return text.ClipLine(words, mostSaid)
 }

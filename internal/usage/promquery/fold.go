@@ -79,8 +79,8 @@ func (d *Day) tableOf(series []Series, most float64) map[source]values {
 	return table
 }
 
-// Fold adds what was answered about a batch. It takes each batch once.
-func (d *Day) Fold(b Batch, answers Answers) {
+// FoldAnswers adds what was answered about a batch. It takes each batch once.
+func (d *Day) FoldAnswers(b Batch, answers Answers) {
 	owners := make(map[string][]*Stay, len(b.Pods))
 	for _, name := range b.Pods {
 		owners[name] = d.ownersBySlot(d.pods[pod{b.Namespace, name}])

@@ -51,7 +51,7 @@ func TestRatesOfPartsOfFiveMinutesAreNotBelieved(t *testing.T) {
 		g := NewWithT(t)
 		usage := folded(Answers{CPU: {series("a", at(0, 0), c.values...)}}, c.stay)[train(sizing.Worker)]
 		g.Expect(usage.CPU).To(Equal(c.want), name)
-		g.Expect(usage.SeenSeconds).To(BeNumerically(">=", max(usage.CPU.Samples(), 1)*slotSeconds), name)
+		g.Expect(usage.SeenSeconds).To(BeNumerically(">=", max(usage.CPU.SampleCount(), 1)*slotSeconds), name)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestWhatIsNoNumberIsNotSeen(t *testing.T) {
 	g := NewWithT(t)
 	usage := folded(Answers{CPU: {series("a", at(0, 0), 0, 0, math.Inf(1), math.Inf(-1), -1, 1e12, unknown)}}, stay("a", at(0, 0)))
 	g.Expect(usage[train(sizing.Worker)].SeenSeconds).To(Equal(int64(600)), "zero is a number")
-	g.Expect(usage[train(sizing.Worker)].CPU.Samples()).To(Equal(int64(1)))
+	g.Expect(usage[train(sizing.Worker)].CPU.SampleCount()).To(Equal(int64(1)))
 	g.Expect(folded(Answers{CPU: {series("a", at(0, 0), unknown)}}, stay("a", at(0, 0)))).To(BeEmpty(), "unknown, and not zero")
 }
 
@@ -243,12 +243,12 @@ func TestDayAsFarAsItHasPassed(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		d := NewDay(day.Add(5*time.Hour), []Stay{stay("a", at(-20, 0))}, c.now)
-		from, to, some := d.Range()
+		from, to, some := d.TimeRange()
 		g.Expect(some).To(Equal(c.ran > 0), name)
 		g.Expect(from).To(Equal(at(0, 5)))
 		g.Expect(to).To(Equal(day.Add(time.Duration(c.ran)*time.Second)), name)
 		if c.ran == 0 {
-			g.Expect(d.Batches()).To(BeEmpty(), name)
+			g.Expect(d.PendingBatches()).To(BeEmpty(), name)
 		}
 		usage := foldedAt(c.now, Answers{CPU: {series("a", at(0, 0), always(1, 24)...)}}, stay("a", at(-20, 0)))[train(sizing.Worker)]
 		g.Expect(usage.RunSeconds).To(Equal(c.ran), name)
@@ -292,10 +292,10 @@ func TestRolesOfWhichNotAllIsKnownAreForgotten(t *testing.T) {
 	g := NewWithT(t)
 	d := NewDay(day, []Stay{stay("a", at(0, 0)), stay("b", at(0, 0)), stay("c", at(0, 0)).master("r", true)}, tomorrow)
 	answers := Answers{CPU: {series("a", at(0, 0), 1), series("c", at(0, 0), 1)}}
-	d.Fold(Batch{Namespace: "ads", Pods: []string{"a", "c"}}, answers)
-	g.Expect(d.Usage()).To(And(HaveKey(train(sizing.Worker)), HaveKey(train(sizing.Master))))
-	d.Forget(Batch{Namespace: "ads", Pods: []string{"b"}})
-	g.Expect(d.Usage()).To(And(HaveLen(1), HaveKey(train(sizing.Master))))
+	d.FoldAnswers(Batch{Namespace: "ads", Pods: []string{"a", "c"}}, answers)
+	g.Expect(d.UsageByKey()).To(And(HaveKey(train(sizing.Worker)), HaveKey(train(sizing.Master))))
+	d.ForgetBatch(Batch{Namespace: "ads", Pods: []string{"b"}})
+	g.Expect(d.UsageByKey()).To(And(HaveLen(1), HaveKey(train(sizing.Master))))
 }
 
 func TestRolesThatWereNotSeenAreNotThere(t *testing.T) {
@@ -393,14 +393,14 @@ func TestUsageIsOfWhatWasUsedOnly(t *testing.T) {
 		pods := slices.Clone(w.pods)
 		r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 		for _, pod := range pods {
-			d.Fold(Batch{Namespace: "ads", Pods: []string{pod}}, w.answers.about(pod))
+			d.FoldAnswers(Batch{Namespace: "ads", Pods: []string{pod}}, w.answers.about(pod))
 		}
-		g.Expect(d.Usage()).To(Equal(want), "seed %d, one by one", seed)
+		g.Expect(d.UsageByKey()).To(Equal(want), "seed %d, one by one", seed)
 
 		for key, u := range want {
 			g.Expect(u.SeenSeconds).To(BeNumerically("<=", u.RunSeconds), "seed %d, %v", seed, key)
 			g.Expect(u.EvidenceSeconds == wholeDay || u.EvidenceSeconds <= u.SeenSeconds).To(BeTrue(), "seed %d, %v", seed, key)
-			g.Expect((u.CPU.Samples() + u.Throttled.Samples()) * slotSeconds).To(BeNumerically("<=", u.SeenSeconds))
+			g.Expect((u.CPU.SampleCount() + u.Throttled.SampleCount()) * slotSeconds).To(BeNumerically("<=", u.SeenSeconds))
 			g.Expect(u.Accelerators.ActiveMilliseconds).To(BeNumerically("<=", 1000*u.Accelerators.HeldSeconds+1000))
 		}
 	}

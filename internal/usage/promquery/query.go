@@ -73,9 +73,9 @@ func anyOf(names []string) string {
 	return strconv.Quote(strings.Join(quoted, "|"))
 }
 
-// Queries are the questions about a batch. Each has the highest of series that differ in other labels only, because a pair of
-// Prometheus for high availability has everything twice.
-func Queries(b Batch) []Query {
+// BatchQueries are the questions about a batch. Each has the highest of series that differ in other labels only, because a pair
+// of Prometheus for high availability has everything twice.
+func BatchQueries(b Batch) []Query {
 	pods := fmt.Sprintf("namespace=%s,pod=~%s", strconv.Quote(b.Namespace), anyOf(b.Pods))
 	containers := pods + `,container!="",container!="POD",image!=""`
 	of := func(labels, function, metric, selectors string) string {

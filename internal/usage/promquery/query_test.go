@@ -26,12 +26,12 @@ func TestQueries(t *testing.T) {
 		{OOMEvents, false, `max by (namespace,pod,container,id) (max_over_time(container_oom_events_total{` + containers + `}[5m]))`},
 	}
 	b := Batch{Namespace: "ads", Pods: []string{"ctr-0", "ctr-1"}}
-	g.Expect(Queries(b)).To(Equal(asked))
+	g.Expect(BatchQueries(b)).To(Equal(asked))
 	b.Accelerated = []string{"ctr-1"}
 	const plain, exported = `{namespace="ads",pod=~"ctr-1"}[5m]))`, `{exported_namespace="ads",exported_pod=~"ctr-1"}[5m]))`
 	const byDevice, byExported = "max by (namespace,pod,UUID,gpu,GPU_I_ID) (",
 		"max by (exported_namespace,exported_pod,UUID,gpu,GPU_I_ID) ("
-	g.Expect(Queries(b)).To(Equal(append(asked,
+	g.Expect(BatchQueries(b)).To(Equal(append(asked,
 		Query{EngineActive, false, byDevice + "avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE" + plain},
 		Query{EngineActive, true, byExported + "avg_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE" + exported},
 		Query{Utilization, false, byDevice + "avg_over_time(DCGM_FI_DEV_GPU_UTIL" + plain},
@@ -69,7 +69,7 @@ func TestQueriesAskForTheseNamesOnly(t *testing.T) {
 				}
 			}
 		}
-		namespace := Queries(Batch{Namespace: asked[0], Pods: asked})[0].Expr
+		namespace := BatchQueries(Batch{Namespace: asked[0], Pods: asked})[0].Expr
 		g.Expect(namespace).To(ContainSubstring("{namespace=" + strconv.Quote(asked[0]) + ",pod=~" + written + ","))
 	}
 }
@@ -86,7 +86,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	stays = append(stays,
 		stay("ctr-0000", at(-5, 0)), stay("yesterday", at(-5, 0)).until(at(-1, 0)), stay("no \xff label", at(0, 0)),
 		Stay{Namespace: "zoo", Pod: strings.Repeat("z", 2*maxNames), Begin: at(0, 0)})
-	batches := NewDay(day, stays, tomorrow).Batches()
+	batches := NewDay(day, stays, tomorrow).PendingBatches()
 	asked := map[string][]string{}
 	for _, b := range batches {
 		g.Expect(len(b.Pods)).To(And(BeNumerically(">", 0), BeNumerically("<=", maxPods)))

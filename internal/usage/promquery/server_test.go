@@ -113,7 +113,7 @@ func near(g *WithT, h sizing.Histogram, processors float64, samples int64) {
 	for bucket := range h {
 		g.Expect(allowed).To(HaveKey(bucket), "buckets near %g processors", processors)
 	}
-	g.Expect(h.Samples()).To(Equal(samples))
+	g.Expect(h.SampleCount()).To(Equal(samples))
 }
 
 func TestWeekOfATask(t *testing.T) {

@@ -100,10 +100,10 @@ func folded(answers Answers, stays ...Stay) map[sizing.Key]sizing.Usage {
 
 func foldedAt(now time.Time, answers Answers, stays ...Stay) map[sizing.Key]sizing.Usage {
 	d := NewDay(day, stays, now)
-	for _, b := range d.Batches() {
-		d.Fold(b, answers)
+	for _, b := range d.PendingBatches() {
+		d.FoldAnswers(b, answers)
 	}
-	return d.Usage()
+	return d.UsageByKey()
 }
 
 // names are n names of pods.

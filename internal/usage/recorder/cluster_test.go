@@ -44,7 +44,7 @@ type memory struct {
 
 func newMemory() *memory { return &memory{stays: map[string]ledger.Stay{}} }
 
-func (m *memory) Record(_ context.Context, e ledger.Entries) error {
+func (m *memory) RecordEntries(_ context.Context, e ledger.Entries) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down {
@@ -105,7 +105,7 @@ func (m *memory) OpenStays(context.Context) ([]ledger.Stay, error) {
 	return slices.DeleteFunc(open, func(s ledger.Stay) bool { return s.Final }), nil
 }
 
-func (m *memory) Usage(_ context.Context, q ledger.Query) ([]ledger.Total, error) {
+func (m *memory) QueryUsage(_ context.Context, q ledger.Query) ([]ledger.Total, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, q)
@@ -115,7 +115,7 @@ func (m *memory) Usage(_ context.Context, q ledger.Query) ([]ledger.Total, error
 	return m.totals, nil
 }
 
-func (m *memory) Prune(_ context.Context, before time.Time) (int64, error) {
+func (m *memory) PruneBefore(_ context.Context, before time.Time) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pruned = append(m.pruned, before)
@@ -165,7 +165,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, l Ledger) *cluster {
 	store := func() toolscache.Store { return toolscache.NewStore(toolscache.MetaNamespaceKeyFunc) }
-	c := &cluster{t: t, pods: store(), trainings: store(), merges: store(), ledger: l, config: config.Defaults()}
+	c := &cluster{t: t, pods: store(), trainings: store(), merges: store(), ledger: l, config: config.DefaultConfiguration()}
 	c.profile.Store("ads")
 	return c
 }

@@ -21,7 +21,7 @@ type Journal interface {
 
 // TellTraining tells the journal what was decided about a training from one written status to the next.
 func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time) {
-	for _, d := range decisionlog.Training(job, before, after, now) {
+	for _, d := range decisionlog.TrainingDecisions(job, before, after, now) {
 		j.Decided(d)
 	}
 	if a := after.Attempt; before.Attempt == nil && a != nil && a.Number == 1 {
@@ -31,7 +31,7 @@ func TellTraining(j Journal, job *v1alpha1.ElasticTrainingJob, before, after *v1
 
 // TellMerge tells the journal what was decided about a merge from one written status to the next.
 func TellMerge(j Journal, job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) {
-	for _, d := range decisionlog.Merge(job, before, after, now) {
+	for _, d := range decisionlog.MergeDecisions(job, before, after, now) {
 		j.Decided(d)
 	}
 	if run := after.Run; run != nil && run.Attempt == 1 && (before.Run == nil || before.Run.ID != run.ID) {
@@ -46,7 +46,7 @@ func noteApproval(j Journal, job client.Object, attempt, profile, tier string, a
 	if err != nil {
 		return
 	}
-	if counts, _ := a.Counts(job.GetUID(), profile, tier, at); !counts {
+	if counts, _ := a.IsValidFor(job.GetUID(), profile, tier, at); !counts {
 		return
 	}
 	j.Decided(ledger.Decision{

@@ -58,7 +58,7 @@ func (p *places) profileOf(ctx context.Context, namespace string) string {
 		return name
 	}
 	// A deleted namespace has no profile.
-	if _, profile, err := p.profiles.Of(ctx, namespace); err == nil && profile != nil {
+	if _, profile, err := p.profiles.ProfileOf(ctx, namespace); err == nil && profile != nil {
 		name = profile.Name
 	}
 	p.of[namespace] = name
@@ -67,7 +67,7 @@ func (p *places) profileOf(ctx context.Context, namespace string) string {
 
 func (p *places) queueOf(ctx context.Context, pod *corev1.Pod) string {
 	name := gang.GroupOf(pod)
-	if name == "" || p.volcano.Missing() != "" {
+	if name == "" || p.volcano.MissingKinds() != "" {
 		return ""
 	}
 	group := gang.NewPodGroup()

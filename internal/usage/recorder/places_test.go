@@ -68,8 +68,8 @@ func cleared(profile *v1alpha1.ResourceQuotaProfile) client.Object {
 
 func TestWithoutVolcanoThereAreNoQueues(t *testing.T) {
 	g := NewWithT(t)
-	volcano := kube.NewKinds(meta.NewDefaultRESTMapper(nil), logr.Discard(), gang.Kinds()...)
-	g.Expect(volcano.Look()).To(Succeed())
+	volcano := kube.NewKinds(meta.NewDefaultRESTMapper(nil), logr.Discard(), gang.VolcanoKinds()...)
+	g.Expect(volcano.LookForKinds()).To(Succeed())
 	p := &places{volcano: volcano} // it has no reader that could be asked
 	g.Expect(p.queueOf(t.Context(), newPod("a", annotated("scheduling.k8s.io/group-name", "ctr")))).To(BeEmpty())
 }

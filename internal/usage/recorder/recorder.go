@@ -48,10 +48,10 @@ const (
 
 // Ledger is what the recorder needs of one: a [ledger.Ledger].
 type Ledger interface {
-	Record(context.Context, ledger.Entries) error
+	RecordEntries(context.Context, ledger.Entries) error
 	OpenStays(context.Context) ([]ledger.Stay, error)
-	Usage(context.Context, ledger.Query) ([]ledger.Total, error)
-	Prune(context.Context, time.Time) (int64, error)
+	QueryUsage(context.Context, ledger.Query) ([]ledger.Total, error)
+	PruneBefore(context.Context, time.Time) (int64, error)
 	Close() error
 }
 
@@ -89,13 +89,13 @@ func NewRecorder(cfg *config.Configuration, log logr.Logger) *Recorder {
 // Measurer measures how much of all accelerators is free, and how much of that is of no use to the gangs that there are. It is
 // asked only while Volcano's kinds are served.
 type Measurer interface {
-	Fragmentation(context.Context) (capacity.Fragmentation, error)
+	MeasureFragmentation(context.Context) (capacity.Fragmentation, error)
 }
 
 // Setup adds the recorder to the manager, if the configuration says where the ledger is.
 func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Kinds, measurer Measurer) error {
 	cfg := r.config
-	if !cfg.Ledger.Kept() {
+	if !cfg.Ledger.IsConfigured() {
 		r.log.Info("No ledger is kept, because neither ledger.file nor ledger.postgresDSNFile is set")
 		return nil
 	}
@@ -116,10 +116,10 @@ func (r *Recorder) Setup(ctx context.Context, mgr ctrl.Manager, volcano *kube.Ki
 	r.open = func(ctx context.Context) (Ledger, error) { return OpenLedger(ctx, cfg.Ledger) }
 	r.place = where.findPlace
 	r.measure = func(ctx context.Context) (room capacity.Fragmentation, there bool, err error) {
-		if volcano.Missing() != "" {
+		if volcano.MissingKinds() != "" {
 			return room, false, nil
 		}
-		room, err = measurer.Fragmentation(ctx)
+		room, err = measurer.MeasureFragmentation(ctx)
 		return room, true, err
 	}
 	r.metrics = newMetrics(func() float64 { return float64(r.size()) })
@@ -282,7 +282,7 @@ func (r *Recorder) allPods() []*corev1.Pod {
 // keepEnded keeps the end of a pod that counts, or that the ledger has as running.
 func (r *Recorder) keepEnded(ctx context.Context, pod *corev1.Pod, how end) {
 	place := r.place(ctx, pod)
-	if Counts(pod, place, r.config) || r.isKnown(pod.UID) {
+	if IsCounted(pod, place, r.config) || r.isKnown(pod.UID) {
 		r.keepEnd(pod.UID, how(pod, place, r.config, r.now()))
 	}
 }
@@ -315,8 +315,8 @@ func (r *Recorder) writeWaiting(ctx context.Context, l Ledger, all bool) error {
 	return nil
 }
 
-// Complete is until when the ledger has all stays; zero before this operator has recorded any.
-func (r *Recorder) Complete() time.Time {
+// CompleteUntil is until when the ledger has all stays; zero before this operator has recorded any.
+func (r *Recorder) CompleteUntil() time.Time {
 	if at := r.complete.Load(); at != nil {
 		return *at
 	}
@@ -331,7 +331,7 @@ func (r *Recorder) runningStays(ctx context.Context, pods []*corev1.Pod) []ledge
 			continue
 		}
 		// A pod that is already recorded counts to its end, even if its namespace has left its profile meanwhile.
-		if place := r.place(ctx, pod); Counts(pod, place, r.config) || r.isKnown(pod.UID) {
+		if place := r.place(ctx, pod); IsCounted(pod, place, r.config) || r.isKnown(pod.UID) {
 			stays = append(stays, StayOf(pod, place, r.config, r.now()))
 		}
 	}
@@ -351,7 +351,7 @@ func (r *Recorder) recordStays(ctx context.Context, l Ledger, stays []ledger.Sta
 func (r *Recorder) recordEntries(ctx context.Context, l Ledger, e ledger.Entries) error {
 	limited, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	err := l.Record(limited, e)
+	err := l.RecordEntries(limited, e)
 	switch stays, decisions := len(e.Stays), len(e.Decisions); {
 	case err == nil:
 		r.metrics.recorded.Add(float64(stays))
@@ -379,7 +379,7 @@ func (r *Recorder) pruneLedger(ctx context.Context, l Ledger) {
 	}
 	limited, cancel := context.WithTimeout(ctx, pruneTimeout)
 	defer cancel()
-	if _, err := l.Prune(limited, r.now().AddDate(0, 0, -int(r.config.Ledger.RetentionDays))); err != nil && ctx.Err() == nil {
+	if _, err := l.PruneBefore(limited, r.now().AddDate(0, 0, -int(r.config.Ledger.RetentionDays))); err != nil && ctx.Err() == nil {
 		r.metrics.failures.Inc()
 		r.log.Error(err, "Cannot delete old entries of the ledger, trying again", "after", pruneInterval.String())
 	}

@@ -170,7 +170,7 @@ func TestPodsThatWereThereWhenTheWatchBeganDoNotEndNow(t *testing.T) {
 
 func TestNoPodCountsAsLostBeforeAllAreKnown(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
-		m.stays["uid-a"] = StayOf(newPod("a", boundOn(now())), Place{}, config.Defaults(), now())
+		m.stays["uid-a"] = StayOf(newPod("a", boundOn(now())), Place{}, config.DefaultConfiguration(), now())
 		c.stand()
 		var known atomic.Bool
 		c.recorder.synced = known.Load
@@ -334,7 +334,7 @@ func TestWhoDoesNotLeadKeepsNothing(t *testing.T) {
 		c.drop(newPod("b", boundOn(now())), true)
 		c.recorder.Decided(ledger.Decision{At: now()})
 		g.Expect(c.recorder.size()).To(BeZero())
-		_, err := c.recorder.Spent("ads", time.Hour)
+		_, err := c.recorder.SpendingOf("ads", time.Hour)
 		g.Expect(err).To(MatchError(ErrUnknown))
 		none := &Recorder{now: time.Now}
 		none.Decided(ledger.Decision{At: now()})
@@ -382,7 +382,7 @@ func TestLedgerInAFile(t *testing.T) {
 		c.recorder.beginLeading()
 		g.Expect(c.recorder.closeGap(t.Context(), l)).To(Succeed())
 		g.Expect(c.recorder.writeWaiting(t.Context(), l, true)).To(Succeed())
-		_, _ = c.recorder.Spent("ads", 2*time.Hour)
+		_, _ = c.recorder.SpendingOf("ads", 2*time.Hour)
 		c.recorder.readSpendings(t.Context(), l, true)
 		return c
 	}
@@ -393,7 +393,7 @@ func TestLedgerInAFile(t *testing.T) {
 	for range 2 { // what ended is recorded again
 		c = operate(newPod("a", boundOn(began), user), ended)
 	}
-	spent, err := c.recorder.Spent("ads", 2*time.Hour)
+	spent, err := c.recorder.SpendingOf("ads", 2*time.Hour)
 	g.Expect(err).NotTo(HaveOccurred())
 	const hour = 3_600_000
 	g.Expect(spent.ByUser).To(HaveKeyWithValue("alice", BeNumerically("~", 2.5*hour, 0.05*hour)),
@@ -421,18 +421,18 @@ func TestLedgerThatCannotBeOpened(t *testing.T) {
 func TestUntilWhenTheLedgerHasAllStays(t *testing.T) {
 	inBubble(t, func(g *WithT, c *cluster, m *memory) {
 		c.stand()
-		g.Expect(c.recorder.Complete()).To(BeZero(), "nothing was recorded yet")
+		g.Expect(c.recorder.CompleteUntil()).To(BeZero(), "nothing was recorded yet")
 		m.setDown(true)
 		c.start()
 		c.set(newPod("a", boundOn(now())))
 		pass(10 * time.Minute)
-		g.Expect(c.recorder.Complete()).To(BeZero())
+		g.Expect(c.recorder.CompleteUntil()).To(BeZero())
 		m.setDown(false)
 		pass(10 * time.Minute)
-		complete := c.recorder.Complete()
+		complete := c.recorder.CompleteUntil()
 		g.Expect(complete).To(BeTemporally("~", now(), seenInterval), "all that run are recorded once a minute")
 		m.setDown(true)
 		pass(10 * time.Minute)
-		g.Expect(now().Sub(c.recorder.Complete())).To(BeNumerically(">=", 10*time.Minute))
+		g.Expect(now().Sub(c.recorder.CompleteUntil())).To(BeNumerically(">=", 10*time.Minute))
 	})
 }

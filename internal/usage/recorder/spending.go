@@ -31,9 +31,9 @@ type spending struct {
 	byProfile map[string]map[string]int64
 }
 
-// Spent is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
+// SpendingOf is what users of a profile have used of accelerators, all that the configuration knows together, in a window of time
 // that ends now. It never waits. The first call for a window returns ErrUnknown; some seconds later the use is known.
-func (r *Recorder) Spent(profile string, window time.Duration) (admission.Spending, error) {
+func (r *Recorder) SpendingOf(profile string, window time.Duration) (admission.Spending, error) {
 	now := r.now()
 	r.spendings.mu.Lock()
 	defer r.spendings.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *spendings) noteFailed(window time.Duration) {
 func (r *Recorder) usedByUser(ctx context.Context, l Ledger, from, to time.Time) (map[string]map[string]int64, error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	totals, err := l.Usage(limited, ledger.Query{
+	totals, err := l.QueryUsage(limited, ledger.Query{
 		From: from, To: to, GroupBy: []ledger.Field{ledger.Profile, ledger.User},
 		Where: map[ledger.Field][]string{ledger.Resource: r.config.CountedAccelerators()},
 	})

@@ -21,7 +21,7 @@ func TestSpending(t *testing.T) {
 			{Group: []string{"search", "bob"}, Resource: gpu, AmountSeconds: 8},
 		}
 		c.start()
-		spent := func() (admission.Spending, error) { return c.recorder.Spent("ads", time.Hour) }
+		spent := func() (admission.Spending, error) { return c.recorder.SpendingOf("ads", time.Hour) }
 		_, err := spent()
 		g.Expect(err).To(MatchError(ErrUnknown))
 		pass(endsInterval)
@@ -45,7 +45,7 @@ func TestSpending(t *testing.T) {
 		m.setDown(false)
 		pass(2 * time.Minute)
 		g.Expect(spent()).To(HaveField("Age", BeNumerically("<", 90*time.Second)))
-		g.Expect(c.recorder.Spent("none", time.Hour)).To(HaveField("ByUser", BeEmpty()))
+		g.Expect(c.recorder.SpendingOf("none", time.Hour)).To(HaveField("ByUser", BeEmpty()))
 		pass(askedFor + 2*time.Minute)
 		read := len(m.asked)
 		pass(10 * time.Minute)
@@ -62,7 +62,7 @@ func TestPartsOfDevicesAreNotSpentTwice(t *testing.T) {
 			{Resource: "nvidia.com/gpu.shared", CountsAs: gpu, Whole: 4},
 		}
 		c.start()
-		_, err := c.recorder.Spent("ads", time.Hour)
+		_, err := c.recorder.SpendingOf("ads", time.Hour)
 		g.Expect(err).To(MatchError(ErrUnknown))
 		pass(endsInterval)
 		g.Expect(m.asked[0].Where[ledger.Resource]).To(ConsistOf(gpu, "amd.com/gpu"))
@@ -74,7 +74,7 @@ func TestWhatWasUsedCannotBeRead(t *testing.T) {
 		m.unread = true
 		c.start()
 		spent := func() error {
-			_, err := c.recorder.Spent("ads", time.Hour)
+			_, err := c.recorder.SpendingOf("ads", time.Hour)
 			return err
 		}
 		opened := m.opened

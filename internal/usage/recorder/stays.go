@@ -27,21 +27,21 @@ type Place struct {
 	Node map[string]string
 }
 
-// Counts tells whether the ledger records a pod: all pods of Tideline's jobs, and in namespaces of profiles all pods with
+// IsCounted tells whether the ledger records a pod: all pods of Tideline's jobs, and in namespaces of profiles all pods with
 // an accelerator. A pod that is not bound to a node holds nothing.
-func Counts(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
+func IsCounted(pod *corev1.Pod, place Place, cfg *config.Configuration) bool {
 	if pod.Spec.NodeName == "" {
 		return false
 	}
 	if kind, _ := kube.OurController(pod); kind != "" {
 		return true
 	}
-	return place.Profile != "" && acceleratorOf(cfg.Sharing.Requests(pod), cfg) != ""
+	return place.Profile != "" && acceleratorOf(cfg.Sharing.CountedRequests(pod), cfg) != ""
 }
 
 // StayOf is the time that a pod has held what it asks for: until a time at which it was seen, or until it ended.
 func StayOf(pod *corev1.Pod, place Place, cfg *config.Configuration, seen time.Time) ledger.Stay {
-	asked := cfg.Sharing.Requests(pod)
+	asked := cfg.Sharing.CountedRequests(pod)
 	s := ledger.Stay{
 		Pod: ledger.Pod{
 			UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
@@ -105,8 +105,8 @@ func controllerOf(pod *corev1.Pod) (kind, name string) {
 	return owner.Kind, owner.Name
 }
 
-// Gone is the end of the stay of a pod that was deleted now, as it was last seen.
-func Gone(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
+// EndedStay is the end of the stay of a pod that was deleted now, as it was last seen.
+func EndedStay(pod *corev1.Pod, place Place, cfg *config.Configuration, now time.Time) ledger.Stay {
 	s := StayOf(pod, place, cfg, now)
 	if !s.Final {
 		s.Final, s.Outcome = true, ledger.Deleted
@@ -192,7 +192,7 @@ func resourcesOf(asked corev1.ResourceList) ledger.Resources {
 		if capacity.IsBytes(name) {
 			r[string(name)] = (quantity.Value() + mebibyte - 1) / mebibyte
 		} else {
-			r[string(name)] = config.Thousandths(quantity)
+			r[string(name)] = config.QuantityThousandths(quantity)
 		}
 	}
 	return r

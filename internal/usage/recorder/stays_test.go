@@ -92,7 +92,7 @@ func readyUntil(at time.Time) func(*corev1.Pod) {
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }
 
 func TestWhatCounts(t *testing.T) {
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	ads := Place{Profile: "ads"}
 	for name, c := range map[string]struct {
 		pod    *corev1.Pod
@@ -109,7 +109,7 @@ func TestWhatCounts(t *testing.T) {
 		"of others, AMD":              {newPod("a", asks(gpu, "0"), asks("amd.com/gpu", "1")), ads, true},
 		"of a kind of the same name":  {newPod("a", of("example.com/v1", "MergeJob", "ctr")), Place{}, false},
 	} {
-		NewWithT(t).Expect(Counts(c.pod, c.place, cfg)).To(Equal(c.counts), name)
+		NewWithT(t).Expect(IsCounted(c.pod, c.place, cfg)).To(Equal(c.counts), name)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestStayOfAWorker(t *testing.T) {
 	pod.Spec.Priority = ptr.To[int32](-300)
 	place := Place{Profile: "ads", Queue: "ads-queue", Node: map[string]string{"nvidia.com/gpu.product": "A100"}}
 	g := NewWithT(t)
-	g.Expect(StayOf(pod, place, config.Defaults(), noon.Add(time.Minute))).To(Equal(ledger.Stay{
+	g.Expect(StayOf(pod, place, config.DefaultConfiguration(), noon.Add(time.Minute))).To(Equal(ledger.Stay{
 		Pod: ledger.Pod{
 			UID: "uid-ctr-worker-3", Namespace: "ads", Name: "ctr-worker-3", Node: "n1", Profile: "ads", Queue: "ads-queue",
 			User: "alice@example.com", Tier: "exploratory", Kind: "ElasticTrainingJob", Task: "ctr", Run: "2-1", Role: "surplus",
@@ -133,12 +133,12 @@ func TestStayOfAWorker(t *testing.T) {
 	}))
 	merges := newPod("m", of("tideline.io/v1alpha1", "MergeJob", "ctr"), labelled("tideline.io/run", "7"),
 		labelled("tideline.io/attempt", "7-1"))
-	g.Expect(StayOf(merges, Place{}, config.Defaults(), noon).Run).To(Equal("7"))
+	g.Expect(StayOf(merges, Place{}, config.DefaultConfiguration(), noon).Run).To(Equal("7"))
 }
 
 // Whoever may create pods may write labels and annotations: on a pod of somebody else ours say nothing.
 func TestStayOfAPodOfSomebodyElse(t *testing.T) {
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	cfg.Ledger.UserLabel = "example.com/user"
 	forged := []func(*corev1.Pod){
 		annotated("tideline.io/owner", "bob"), labelled("tideline.io/role", "surplus"), labelled("tideline.io/attempt", "1-1"),
@@ -160,12 +160,12 @@ func TestStayOfAPodOfSomebodyElse(t *testing.T) {
 
 func TestPartsOfDevicesAreKeptAsParts(t *testing.T) {
 	g := NewWithT(t)
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	cfg.Sharing = config.Sharing{{Resource: "volcano.sh/gpu-memory", CountsAs: gpu, Whole: 40960}}
 	pod := newPod("p", asks(gpu, "0"), asks("volcano.sh/gpu-memory", "10240"))
 	place := Place{Profile: "ads", Node: map[string]string{"nvidia.com/gpu.product": "A100"}}
-	g.Expect(Counts(pod, place, config.Defaults())).To(BeFalse())
-	g.Expect(Counts(pod, place, cfg)).To(BeTrue())
+	g.Expect(IsCounted(pod, place, config.DefaultConfiguration())).To(BeFalse())
+	g.Expect(IsCounted(pod, place, cfg)).To(BeTrue())
 	s := StayOf(pod, place, cfg, noon)
 	g.Expect(s.Resources).To(Equal(ledger.Resources{gpu: 250, "volcano.sh/gpu-memory": 10_240_000}))
 	g.Expect(s.Model).To(Equal("A100"))
@@ -177,22 +177,22 @@ func TestTierIsThatOfThePriority(t *testing.T) {
 	} {
 		pod := newPod("a")
 		pod.Spec.Priority = &priority
-		NewWithT(t).Expect(StayOf(pod, Place{}, config.Defaults(), noon).Tier).To(Equal(tier), "%d", priority)
+		NewWithT(t).Expect(StayOf(pod, Place{}, config.DefaultConfiguration(), noon).Tier).To(Equal(tier), "%d", priority)
 	}
 }
 
 func TestModelIsThatOfTheFirstAccelerator(t *testing.T) {
 	g := NewWithT(t)
 	node := Place{Node: map[string]string{"nvidia.com/gpu.product": "A100", "amd.com/gpu.product-name": "MI300"}}
-	g.Expect(StayOf(newPod("a", asks("amd.com/gpu", "1")), node, config.Defaults(), noon).Model).To(Equal("MI300"))
-	g.Expect(StayOf(newPod("a", asks("amd.com/gpu", "0")), node, config.Defaults(), noon).Model).To(Equal("A100"))
-	g.Expect(StayOf(newPod("a", asks(gpu, "0")), node, config.Defaults(), noon).Model).To(BeEmpty())
-	g.Expect(StayOf(newPod("a"), Place{}, config.Defaults(), noon).Model).To(BeEmpty(), "a node that is gone")
+	g.Expect(StayOf(newPod("a", asks("amd.com/gpu", "1")), node, config.DefaultConfiguration(), noon).Model).To(Equal("MI300"))
+	g.Expect(StayOf(newPod("a", asks("amd.com/gpu", "0")), node, config.DefaultConfiguration(), noon).Model).To(Equal("A100"))
+	g.Expect(StayOf(newPod("a", asks(gpu, "0")), node, config.DefaultConfiguration(), noon).Model).To(BeEmpty())
+	g.Expect(StayOf(newPod("a"), Place{}, config.DefaultConfiguration(), noon).Model).To(BeEmpty(), "a node that is gone")
 }
 
 func TestBeginAndEnd(t *testing.T) {
 	seen, done := noon.Add(time.Hour), noon.Add(10*time.Second)
-	cfg := config.Defaults()
+	cfg := config.DefaultConfiguration()
 	unscheduled := newPod("a")
 	unscheduled.Status.Conditions = nil
 	NewWithT(t).Expect(StayOf(unscheduled, Place{}, cfg, seen).Begin).To(Equal(noon.Add(-time.Hour)), "when it was created")
@@ -214,8 +214,8 @@ func TestBeginAndEnd(t *testing.T) {
 		"not all of it says when":     {half, StayOf, ledger.Failed, seen, false},
 		"its node's clock is ahead":   {newPod("a", phase(corev1.PodFailed, seen.Add(time.Hour))), StayOf, ledger.Failed, seen, false},
 		"it was told to end":          {newPod("a", phase(corev1.PodSucceeded, done), deleted), StayOf, ledger.Deleted, done, false},
-		"it was deleted while it ran": {newPod("a"), Gone, ledger.Deleted, seen, false},
-		"it was deleted at its end":   {newPod("a", phase(corev1.PodSucceeded, done)), Gone, ledger.Succeeded, done, false},
+		"it was deleted while it ran": {newPod("a"), EndedStay, ledger.Deleted, seen, false},
+		"it was deleted at its end":   {newPod("a", phase(corev1.PodSucceeded, done)), EndedStay, ledger.Succeeded, done, false},
 		"its deletion was missed":     {newPod("a"), missedStay, ledger.Lost, seen, true},
 		"its end was missed, it says": {newPod("a", phase(corev1.PodFailed, done)), pastEnd(at(7)), ledger.Failed, done, false},
 		"its end was missed, the ledger saw it run": {

@@ -49,7 +49,7 @@ func (r *Recorder) podChanged(ctx context.Context, old, pod *corev1.Pod) {
 			r.keepEnded(ctx, pod, StayOf)
 		}
 	case old == nil || old.Spec.NodeName == "":
-		if place := r.place(ctx, pod); Counts(pod, place, r.config) {
+		if place := r.place(ctx, pod); IsCounted(pod, place, r.config) {
 			r.keepBegin(pod.UID, StayOf(pod, place, r.config, r.now()))
 		}
 	}
@@ -60,7 +60,7 @@ func (r *Recorder) podGone(ctx context.Context, pod *corev1.Pod, unseen bool) {
 	if pod.Spec.NodeName == "" {
 		return
 	}
-	how := end(Gone)
+	how := end(EndedStay)
 	if unseen && !hasEnded(pod) {
 		how = missedStay
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// Apply sets the requests of containers of a role to the result of sizing, if the mode is Enforce. A limit keeps its ratio to the
-// request.
-func Apply(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) {
+// ApplyRequests sets the requests of containers of a role to the result of sizing, if the mode is Enforce. A limit keeps its
+// ratio to the request.
+func ApplyRequests(role Role, containers []corev1.Container, st *v1alpha1.SizingStatus) {
 	if st == nil || st.Mode != v1alpha1.SizingEnforce {
 		return
 	}
@@ -42,8 +42,8 @@ func proportionalLimit(limit int64, r *v1alpha1.SizedResource) int64 {
 	return int64(math.Ceil(float64(limit) / float64(requested) * float64(sized)))
 }
 
-// Cut tells whether a container was granted less memory than its template requests.
-func Cut(st *v1alpha1.SizingStatus, part Part) bool {
+// WasCut tells whether a container was granted less memory than its template requests.
+func WasCut(st *v1alpha1.SizingStatus, part Part) bool {
 	return st != nil && st.Mode == v1alpha1.SizingEnforce && slices.ContainsFunc(st.Resources, func(r v1alpha1.SizedResource) bool {
 		return r.Role == string(part.Role) && r.Container == part.Container && r.Resource == Memory && r.Sized.Cmp(r.Requested) < 0
 	})

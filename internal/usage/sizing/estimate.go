@@ -93,10 +93,10 @@ func (e Estimate) withMargins(resource string) int64 {
 	return int64(math.Ceil(wanted/mib)) * mib
 }
 
-// Granted is what a pod of a role would be granted at most of a resource by the rules of a tier, in millicores or bytes,
+// GrantedAmount is what a pod of a role would be granted at most of a resource by the rules of a tier, in millicores or bytes,
 // summed over its containers. It is false if the use of one of them does not say how much is enough, so that nothing would
 // be cut.
-func (h History) Granted(role Role, resource string, rule config.Sizing) (amount int64, known bool) {
+func (h History) GrantedAmount(role Role, resource string, rule config.Sizing) (amount int64, known bool) {
 	for part, u := range h.Usage {
 		if part.Role != role || part.Container == "" {
 			continue

@@ -17,7 +17,7 @@ func TestGrantedIsWhatJobsGet(t *testing.T) {
 		for _, tier := range config.DefaultTiers() {
 			cpu, memory := sized(asking("900", "4Ti"), h, enforce(tier.Name))
 			for resource, want := range map[string]int64{CPU: cpu.Sized.MilliValue(), Memory: memory.Sized.Value()} {
-				granted, known := h.Granted(Worker, resource, tier.Sizing)
+				granted, known := h.GrantedAmount(Worker, resource, tier.Sizing)
 				g.Expect(known).To(BeTrue())
 				g.Expect(granted).To(Equal(want), "%s in tier %s", resource, tier.Name)
 			}
@@ -29,25 +29,25 @@ func TestGrantedOfAllContainers(t *testing.T) {
 	g := NewWithT(t)
 	rule := tier("exploratory").Sizing
 	h := trainer(repeat(aDay(2, 8*gib), 7)...)
-	alone, _ := h.Granted(Worker, Memory, rule)
+	alone, _ := h.GrantedAmount(Worker, Memory, rule)
 	for _, part := range []Part{{Worker, "sidecar"}, {Worker, ""}, {Master, "trainer"}} {
 		for i := range 7 {
 			h.Add(part, noon.AddDate(0, 0, i-7), aDay(2, 8*gib))
 		}
 	}
-	granted, known := h.Granted(Worker, Memory, rule)
+	granted, known := h.GrantedAmount(Worker, Memory, rule)
 	g.Expect(known).To(BeTrue())
 	g.Expect(granted).To(Equal(2*alone), "of those of the role that have a name")
 
 	h.Add(Part{Worker, "sidecar"}, noon, Usage{OOMKills: 1})
-	_, known = h.Granted(Worker, Memory, rule)
+	_, known = h.GrantedAmount(Worker, Memory, rule)
 	g.Expect(known).To(BeFalse(), "nothing is cut of what ran out of memory")
-	_, known = h.Granted(Worker, CPU, rule)
+	_, known = h.GrantedAmount(Worker, CPU, rule)
 	g.Expect(known).To(BeTrue())
 	h.Add(Part{Worker, "new"}, noon, Usage{RunSeconds: 60, SeenSeconds: 60})
-	_, known = h.Granted(Worker, CPU, rule)
+	_, known = h.GrantedAmount(Worker, CPU, rule)
 	g.Expect(known).To(BeFalse(), "of one container too little is known")
-	_, known = History{}.Granted(Worker, CPU, rule)
+	_, known = History{}.GrantedAmount(Worker, CPU, rule)
 	g.Expect(known).To(BeFalse())
 }
 

@@ -51,9 +51,9 @@ type Rules struct {
 	Before *v1alpha1.SizingStatus
 }
 
-// Size computes what each container needs of CPU and memory. It cuts a request only with enough evidence, and exceeds one
+// SizeRequests computes what each container needs of CPU and memory. It cuts a request only with enough evidence, and exceeds one
 // only after the container ran out of memory. It returns nil if sizing is disabled.
-func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus {
+func SizeRequests(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus {
 	if r.Mode == v1alpha1.SizingDisabled {
 		return nil
 	}
@@ -70,7 +70,7 @@ func Size(asks []Ask, h History, r Rules, now time.Time) *v1alpha1.SizingStatus 
 		}
 	}
 	st.Summary = summaryLine(st)
-	st.Accelerators = h.Accelerators()
+	st.Accelerators = h.DescribeAccelerators()
 	return st
 }
 

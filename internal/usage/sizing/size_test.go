@@ -54,13 +54,13 @@ func asking(cpu, memory string) Ask {
 }
 
 func tier(name string) config.Tier {
-	t, _ := config.DefaultTiers().Find(name)
+	t, _ := config.DefaultTiers().FindTier(name)
 	return t
 }
 
 // sized sizes one container, and returns what it gets of CPU, in millicores, and of memory, in bytes.
 func sized(a Ask, h History, r Rules) (cpu, memory v1alpha1.SizedResource) {
-	st := Size([]Ask{a}, h, r, noon)
+	st := SizeRequests([]Ask{a}, h, r, noon)
 	return st.Resources[0], st.Resources[1]
 }
 
@@ -130,7 +130,7 @@ func TestBehaviour2WithoutMetricsNothingIsCutAnew(t *testing.T) {
 	known := h
 	known.Unavailable = ""
 	r := enforce("small-traffic")
-	r.Before = Size([]Ask{ask}, known, r, noon)
+	r.Before = SizeRequests([]Ask{ask}, known, r, noon)
 	cpu, _ = sized(ask, h, r)
 	g.Expect(cpu.Sized.Equal(r.Before.Resources[0].Sized)).To(BeTrue(), "what the last attempt was given stays")
 	r.Before.Mode = v1alpha1.SizingRecommend
@@ -196,7 +196,7 @@ func TestBehaviour3OutOfMemory(t *testing.T) {
 func TestAJobRemembersThatItRanOutOfMemory(t *testing.T) {
 	g := NewWithT(t)
 	week, ask, r := trainer(repeat(aDay(2, 8*gib), 7)...), asking("16", "64Gi"), enforce("small-traffic")
-	r.Before = Size([]Ask{ask}, week, r, noon)
+	r.Before = SizeRequests([]Ask{ask}, week, r, noon)
 	at := metav1.NewTime(noon.Add(-time.Hour))
 	r.Before.Resources[1].OOMKilledTime = &at
 	cpu, memory := sized(ask, week, r)
@@ -213,12 +213,12 @@ func TestAJobRemembersThatItRanOutOfMemory(t *testing.T) {
 func TestSummary(t *testing.T) {
 	g := NewWithT(t)
 	week, ask, r := trainer(repeat(aDay(2, 8*gib), 7)...), asking("16", "64Gi"), enforce("main-traffic")
-	g.Expect(Size([]Ask{ask}, week, r, noon).Summary).To(MatchRegexp(`^cpu 16→4\.\d+, memory 64Gi→12Gi$`))
+	g.Expect(SizeRequests([]Ask{ask}, week, r, noon).Summary).To(MatchRegexp(`^cpu 16→4\.\d+, memory 64Gi→12Gi$`))
 	r.Mode = v1alpha1.SizingRecommend
-	g.Expect(Size([]Ask{ask}, week, r, noon).Summary).To(MatchRegexp(`^\(cpu 16→4\.\d+, memory 64Gi→12Gi\)$`))
-	g.Expect(Size([]Ask{asking("1", "1Gi")}, week, r, noon).Summary).To(BeEmpty())
+	g.Expect(SizeRequests([]Ask{ask}, week, r, noon).Summary).To(MatchRegexp(`^\(cpu 16→4\.\d+, memory 64Gi→12Gi\)$`))
+	g.Expect(SizeRequests([]Ask{asking("1", "1Gi")}, week, r, noon).Summary).To(BeEmpty())
 	r.Mode = v1alpha1.SizingDisabled
-	g.Expect(Size([]Ask{ask}, week, r, noon)).To(BeNil())
+	g.Expect(SizeRequests([]Ask{ask}, week, r, noon)).To(BeNil())
 }
 
 func TestAccelerators(t *testing.T) {
@@ -229,14 +229,14 @@ func TestAccelerators(t *testing.T) {
 	}}
 	said := "The accelerators were in use 20 % of the time that the task held them in the last 7 days, with at most 4Gi of " +
 		"memory on one"
-	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(HavePrefix(said + ". Use fewer workers"))
+	g.Expect(SizeRequests(nil, h, enforce("exploratory"), noon).Accelerators).To(HavePrefix(said + ". Use fewer workers"))
 	h.Usage[Part{Worker, ""}] = Usage{
 		Accelerators: AcceleratorUsage{HeldSeconds: 3600, ActiveMilliseconds: 3600 * 900, MemoryPeakMiB: 1},
 	}
-	g.Expect(Size(nil, h, enforce("exploratory"), noon).Accelerators).To(
+	g.Expect(SizeRequests(nil, h, enforce("exploratory"), noon).Accelerators).To(
 		Equal("The accelerators were in use 50 % of the time that the task held them in the last 7 days, with at most 2Gi of " +
 			"memory on one."))
-	g.Expect(Size(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "unknown")
+	g.Expect(SizeRequests(nil, trainer(), enforce("exploratory"), noon).Accelerators).To(BeEmpty(), "unknown")
 }
 
 // history draws what a container did in some days.
@@ -283,7 +283,7 @@ func drawnAsk(c *rand.Rand) Ask {
 // resized is the ask of the same container with what it was given, limits in proportion, as pods have it.
 func resized(a Ask, st *v1alpha1.SizingStatus) Ask {
 	c := *a.Containers[0].DeepCopy()
-	Apply(a.Role, []corev1.Container{c}, st)
+	ApplyRequests(a.Role, []corev1.Container{c}, st)
 	return Ask{a.Role, []corev1.Container{c}}
 }
 
@@ -294,10 +294,10 @@ func TestLaws(t *testing.T) {
 		g := NewWithT(t)
 		days, ask, r := history(c), drawnAsk(c), enforce([]string{"exploratory", "small-traffic", "main-traffic"}[c.IntN(3)])
 		h := trainer(days...)
-		st := Size([]Ask{ask}, h, r, noon)
+		st := SizeRequests([]Ask{ask}, h, r, noon)
 		for i, s := range st.Resources {
 			g.Expect(s.Sized.Cmp(s.Requested) <= 0 || s.Reason == v1alpha1.SizedByOOM).To(BeTrue(), "seed %d: raised: %+v", seed, s)
-			again := Size([]Ask{resized(ask, st)}, h, r, noon).Resources[i]
+			again := SizeRequests([]Ask{resized(ask, st)}, h, r, noon).Resources[i]
 			if s.Reason != v1alpha1.SizedByOOM {
 				g.Expect(again.Sized.Cmp(s.Sized)).To(BeZero(), "seed %d: sized again it is %s, not %s: %s", seed, again.Sized.String(),
 					s.Sized.String(), s.Message)
@@ -308,7 +308,7 @@ func TestLaws(t *testing.T) {
 		for _, i := range c.Perm(len(days)) {
 			shuffled.Add(part, noon.AddDate(0, 0, i-len(days)), days[i])
 		}
-		g.Expect(Size([]Ask{ask}, shuffled, r, noon)).To(Equal(st), "seed %d: the order in which days are added matters", seed)
+		g.Expect(SizeRequests([]Ask{ask}, shuffled, r, noon)).To(Equal(st), "seed %d: the order in which days are added matters", seed)
 
 		for _, name := range []string{CPU, Memory} {
 			e := h.Estimate(part, name, r.Tier.Sizing)
@@ -335,9 +335,9 @@ func TestMoreImportantTiersGetMore(t *testing.T) {
 	for range 1000 {
 		g := NewWithT(t)
 		h, ask := trainer(history(c)...), drawnAsk(c)
-		last := Size([]Ask{ask}, h, enforce("exploratory"), noon)
+		last := SizeRequests([]Ask{ask}, h, enforce("exploratory"), noon)
 		for _, name := range []string{"small-traffic", "main-traffic"} {
-			st := Size([]Ask{ask}, h, enforce(name), noon)
+			st := SizeRequests([]Ask{ask}, h, enforce(name), noon)
 			for i := range st.Resources {
 				g.Expect(st.Resources[i].Sized.Cmp(last.Resources[i].Sized)).To(BeNumerically(">=", 0), "seed %d: %+v, and less in %s: %+v",
 					seed, last.Resources[i], name, st.Resources[i])

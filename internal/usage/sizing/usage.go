@@ -149,8 +149,8 @@ func (h Histogram) Merge(other Histogram) Histogram {
 	return sum
 }
 
-// Samples is how many there are.
-func (h Histogram) Samples() int64 {
+// SampleCount is how many there are.
+func (h Histogram) SampleCount() int64 {
 	n := int64(0)
 	for _, count := range h {
 		n += count
@@ -164,7 +164,7 @@ func (h Histogram) Samples() int64 {
 // whatever larger ones were seen. So they never lower it.
 func quantile(exact, held Histogram, share float64) (enough float64, known bool) {
 	buckets := slices.Sorted(maps.Keys(exact.Merge(held)))
-	atRisk, above := float64(exact.Samples()+held.Samples()), 1.0
+	atRisk, above := float64(exact.SampleCount()+held.SampleCount()), 1.0
 	for _, bucket := range buckets {
 		if n := exact[bucket]; n > 0 {
 			before := above
@@ -192,7 +192,7 @@ func (u Usage) MeanCPU() (millicores int64, known bool) {
 	for _, bucket := range slices.Sorted(maps.Keys(all)) { // so that the sum is the same whenever it is asked for
 		sum += float64(all[bucket]) * bucketBound(bucket) * (1 + 1/step) / 2
 	}
-	n := all.Samples()
+	n := all.SampleCount()
 	if n == 0 {
 		return 0, false
 	}

@@ -18,13 +18,14 @@ func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 	switch sized.Reason {
 	case v1alpha1.SizedByUse:
 		if wholeAmount(sized.Sized, s.resource) > e.Cap {
-			return fmt.Sprintf("%s; tier %s does not cut below %s.", e.Formula(s.resource), s.rules.Tier.Name, sized.Sized.String())
+			return fmt.Sprintf("%s; tier %s does not cut below %s.", e.DescribeFormula(s.resource), s.rules.Tier.Name,
+				sized.Sized.String())
 		}
-		return e.Formula(s.resource) + "."
+		return e.DescribeFormula(s.resource) + "."
 	case v1alpha1.SizedFits:
-		return e.Formula(s.resource) + ", not less than the request."
+		return e.DescribeFormula(s.resource) + ", not less than the request."
 	case v1alpha1.SizedHeld, v1alpha1.SizedByHistory:
-		return e.Say(s.resource)
+		return e.DescribeUse(s.resource)
 	case v1alpha1.SizedByMetrics:
 		return s.h.Unavailable
 	}
@@ -33,7 +34,7 @@ func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 	if u.OOMKills > 0 {
 		said = fmt.Sprintf("%s out of memory in the last %s, at a limit of %s", formatTimes(u.OOMKills),
 			formatWindow(e.WindowDays),
-			Words(u.OOMLimit, Memory))
+			FormatAmount(u.OOMLimit, Memory))
 	}
 	if wholeAmount(sized.Sized, Memory) > s.requested {
 		said += ". It gets a fifth more than then, at least 100Mi"
@@ -45,16 +46,16 @@ func (s *sizer) explainSizing(e Estimate, sized v1alpha1.SizedResource) string {
 	return said + ". It gets its full request."
 }
 
-// Say explains a cap, or why there is no cap.
-func (e Estimate) Say(resource string) string {
+// DescribeUse explains a cap, or why there is no cap.
+func (e Estimate) DescribeUse(resource string) string {
 	switch {
 	case e.Reason == v1alpha1.SizedByUse:
-		return e.Formula(resource) + "."
+		return e.DescribeFormula(resource) + "."
 	case e.Reason == v1alpha1.SizedHeld && resource == CPU:
 		return "The container ran at its CPU limit so often that its need is unknown. Raise the limit, or leave it out."
 	case e.Reason == v1alpha1.SizedHeld:
 		return fmt.Sprintf("Its memory peaked at %s, close to its limit, so its need is unknown. Raise the limit, "+
-			"or leave it out.", Words(e.Used, resource))
+			"or leave it out.", FormatAmount(e.Used, resource))
 	case e.Coverage < enoughCoverage:
 		return fmt.Sprintf("Metrics cover %d %% of the time that the task ran in the last %s; sizing needs %d %%.", e.Coverage,
 			formatWindow(e.WindowDays), enoughCoverage)
@@ -63,13 +64,14 @@ func (e Estimate) Say(resource string) string {
 		formatWindow(e.WindowDays))
 }
 
-// Formula is the computation of a cap, in figures.
-func (e Estimate) Formula(resource string) string {
+// DescribeFormula is the computation of a cap, in figures.
+func (e Estimate) DescribeFormula(resource string) string {
 	what := "peak memory"
 	if resource == CPU {
 		what = "processors in use"
 	}
-	said := fmt.Sprintf("%s %s over %s of %s × %s", Words(e.Used, resource), what, formatTenths(e.Days), formatWindow(e.WindowDays),
+	said := fmt.Sprintf("%s %s over %s of %s × %s", FormatAmount(e.Used, resource), what, formatTenths(e.Days),
+		formatWindow(e.WindowDays),
 		formatDecimal(float64(e.BufferPercent)/100))
 	if e.Wider > 1.0005 {
 		said += " × " + formatDecimal(e.Wider) + " for a short history"
@@ -77,11 +79,11 @@ func (e Estimate) Formula(resource string) string {
 	if e.Growth > 1.0005 {
 		said += " × " + formatDecimal(e.Growth) + " for growth from day to day"
 	}
-	return said + " = " + Words(e.Cap, resource)
+	return said + " = " + FormatAmount(e.Cap, resource)
 }
 
-// Words writes an amount: processors to three digits, memory in the largest unit that keeps three digits.
-func Words(amount int64, name string) string {
+// FormatAmount writes an amount: processors to three digits, memory in the largest unit that keeps three digits.
+func FormatAmount(amount int64, name string) string {
 	if name == CPU {
 		return formatDecimal(float64(amount) / 1000)
 	}
@@ -149,7 +151,9 @@ func summaryLine(st *v1alpha1.SizingStatus) string {
 	return said
 }
 
-func amountWords(q resource.Quantity, name string) string { return Words(wholeAmount(q, name), name) }
+func amountWords(q resource.Quantity, name string) string {
+	return FormatAmount(wholeAmount(q, name), name)
+}
 
 const (
 	// idleShare is the use of accelerators, in percent of the time, below which advice is given.
@@ -158,8 +162,8 @@ const (
 	anHour = 60 * 60
 )
 
-// Accelerators says how the task used its accelerators. They are never cut: their number is the owner's choice.
-func (h History) Accelerators() string {
+// DescribeAccelerators says how the task used its accelerators. They are never cut: their number is the owner's choice.
+func (h History) DescribeAccelerators() string {
 	var u AcceleratorUsage
 	for _, usage := range h.Usage {
 		u = Usage{Accelerators: u}.Merge(usage).Accelerators
@@ -171,7 +175,7 @@ func (h History) Accelerators() string {
 	said := fmt.Sprintf("The accelerators were in use %d %% of the time that the task held them in the last %s", share,
 		formatWindow(h.WindowDays))
 	if u.MemoryPeakMiB > 0 {
-		said += fmt.Sprintf(", with at most %s of memory on one", Words(u.MemoryPeakMiB*mib, Memory))
+		said += fmt.Sprintf(", with at most %s of memory on one", FormatAmount(u.MemoryPeakMiB*mib, Memory))
 	}
 	if share < idleShare && u.HeldSeconds >= anHour {
 		return said + ". Use fewer workers, larger batches, more processors to load data, or a part of a shared accelerator."
@@ -179,8 +183,8 @@ func (h History) Accelerators() string {
 	return said + "."
 }
 
-// Tell is the event about changed requests from one status to the next; empty for no change.
-func Tell(before, after *v1alpha1.SizingStatus) string {
+// DescribeChange is the event about changed requests from one status to the next; empty for no change.
+func DescribeChange(before, after *v1alpha1.SizingStatus) string {
 	if after == nil || after.Summary == "" || (before != nil && before.Summary == after.Summary) {
 		return ""
 	}

@@ -31,7 +31,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	everybody := report.Options{Name: "weekly", Top: 10}
-	mail, err := report.Compose(computed, everybody)
+	mail, err := report.ComposeMail(computed, everybody)
 	if err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func run(ctx context.Context) error {
 		options report.Options
 		write   func(cost.Report, report.Options) ([]byte, error)
 	}{
-		{"weekly.html", everybody, report.Page},
-		{"tomas.html", report.Options{Name: "weekly", Person: "tomas"}, report.Page},
+		{"weekly.html", everybody, report.RenderPage},
+		{"tomas.html", report.Options{Name: "weekly", Person: "tomas"}, report.RenderPage},
 		{"report.json", everybody, report.JSON},
 		{"focus.csv", everybody, report.FOCUS},
 	} {

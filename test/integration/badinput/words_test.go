@@ -128,7 +128,7 @@ func TestWordsOfCases(t *testing.T) {
 				if c.Unreadable {
 					return
 				}
-				if have, err := operator.Check(t.Context(), job); err != nil || have != c.Stalled() {
+				if have, err := operator.CheckSpec(t.Context(), job); err != nil || have != c.Stalled() {
 					t.Errorf("the operator says\n%q (%v), not\n%q", have, err, c.Stalled())
 				}
 			})

@@ -328,7 +328,7 @@ func (r *round) askModel() {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	a := arbiter.New(with, config.Defaults(), func() bool { return true }, nil, logr.Discard())
+	a := arbiter.New(with, config.DefaultConfiguration(), func() bool { return true }, nil, logr.Discard())
 	go func() {
 		defer GinkgoRecover()
 		Expect(a.Start(ctx)).To(Succeed(), "the arbiter runs")
@@ -336,16 +336,16 @@ func (r *round) askModel() {
 	go func() {
 		for {
 			select {
-			case <-a.Woken(): // Jobs of other specs.
+			case <-a.WakeEvents(): // Jobs of other specs.
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	a.Changed()
+	a.NoteChange()
 	Eventually(func() (unjudged []string) {
 		for _, q := range r.questions {
-			v := a.Verdict(q.key())
+			v := a.VerdictFor(q.key())
 			if v.Waiting == 0 && q.hindered == "" {
 				unjudged = append(unjudged, q.name)
 			}
@@ -362,7 +362,7 @@ func (q *question) tellVictims(a *arbiter.Arbiter) {
 	if q.holder == nil {
 		return
 	}
-	for _, uid := range a.Verdict(client.ObjectKeyFromObject(q.holder)).GiveUp {
+	for _, uid := range a.VerdictFor(client.ObjectKeyFromObject(q.holder)).GiveUp {
 		for _, p := range q.surplus {
 			if p.UID == uid {
 				q.victims = append(q.victims, p)

@@ -155,7 +155,7 @@ func turns(ctx context.Context, file, namespace, name string) (kinds []string, e
 		return nil, err
 	}
 	defer func() { _ = l.Close() }()
-	decisions, err := l.Decisions(ctx, ledger.DecisionQuery{Namespace: namespace, Name: name})
+	decisions, err := l.QueryDecisions(ctx, ledger.DecisionQuery{Namespace: namespace, Name: name})
 	for i := range decisions {
 		if decisions[i].Kind != decisionlog.Waited {
 			kinds = append(kinds, decisions[i].Kind)

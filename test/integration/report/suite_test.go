@@ -122,7 +122,7 @@ func (f *fixture) record(ctx context.Context, past []ledger.Entries) error {
 		return err
 	}
 	for _, entries := range past {
-		if err := l.Record(ctx, entries); err != nil {
+		if err := l.RecordEntries(ctx, entries); err != nil {
 			return errors.Join(err, l.Close())
 		}
 	}

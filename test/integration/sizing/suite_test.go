@@ -131,7 +131,7 @@ func (f *fixture) record(ctx context.Context, midnight time.Time) error {
 		})
 		return nil
 	})
-	return errors.Join(err, l.Record(ctx, entries), l.Close())
+	return errors.Join(err, l.RecordEntries(ctx, entries), l.Close())
 }
 
 // used writes what was used.

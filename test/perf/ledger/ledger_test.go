@@ -77,7 +77,7 @@ func hold(t *testing.T, where ledger.Options) {
 		{"all 60 days by task", begin, end, []ledger.Field{ledger.Task}, tasks},
 	} {
 		began := time.Now()
-		found, err := l.Usage(t.Context(), ledger.Query{From: q.from, To: q.to, GroupBy: q.by})
+		found, err := l.QueryUsage(t.Context(), ledger.Query{From: q.from, To: q.to, GroupBy: q.by})
 		took := time.Since(began)
 		g.Expect(err).NotTo(HaveOccurred())
 		t.Logf("%s: %d totals in %d ms", q.name, len(found), took.Milliseconds())
@@ -111,7 +111,7 @@ func load(ctx context.Context, g *WithT, l *ledger.Ledger) int64 {
 				sum += s.Resources[gpu] * int64(s.End.Sub(s.Begin)/time.Second)
 				stays = append(stays, s)
 			}
-			g.Expect(l.Record(ctx, ledger.Entries{Stays: stays})).To(Succeed())
+			g.Expect(l.RecordEntries(ctx, ledger.Entries{Stays: stays})).To(Succeed())
 		}
 	}
 	return sum

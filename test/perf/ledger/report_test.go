@@ -44,9 +44,9 @@ prices:
 func report(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	g := NewWithT(t)
-	g.Expect(l.Record(t.Context(), ledger.Entries{PartDays: used(), Rooms: measured()})).To(Succeed())
+	g.Expect(l.RecordEntries(t.Context(), ledger.Entries{PartDays: used(), Rooms: measured()})).To(Succeed())
 	for part := range slices.Chunk(happened(), batch) {
-		g.Expect(l.Record(t.Context(), ledger.Entries{Decisions: part})).To(Succeed())
+		g.Expect(l.RecordEntries(t.Context(), ledger.Entries{Decisions: part})).To(Succeed())
 	}
 	list, err := cost.ParsePrices([]byte(prices))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -55,9 +55,9 @@ func report(t *testing.T, l *ledger.Ledger) {
 	heap, stop := watch(t)
 	began, busy := time.Now(), processor(g)
 	in := &cost.Input{Period: cost.PeriodUntil(begin.AddDate(0, 0, days), window, zone), Prices: list}
-	g.Expect(fromledger.From(t.Context(), l, in, nil, config.DefaultTiers())).To(Succeed())
+	g.Expect(fromledger.LoadInput(t.Context(), l, in, nil, config.DefaultTiers())).To(Succeed())
 	gathered := time.Since(began)
-	r := cost.Compute(in)
+	r := cost.ComputeReport(in)
 	took := time.Since(began)
 	stop()
 	t.Logf("a report of a week: %d cells, %d runs and %d losses gathered in %d ms, computed in %d ms, with %d ms of this "+

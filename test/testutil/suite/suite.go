@@ -192,7 +192,7 @@ func (s *Suite) start(ctx context.Context, o cluster.Options) ([]byte, error) {
 	o.Log = ginkgo.GinkgoWriter
 	var flags []string
 	if s.configure != nil {
-		c := config.Defaults()
+		c := config.DefaultConfiguration()
 		s.configure(c)
 		content, err := yaml.Marshal(c)
 		if err != nil {

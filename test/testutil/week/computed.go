@@ -36,7 +36,7 @@ func Computed(ctx context.Context) (cost.Report, error) {
 	}
 	until := time.Date(2026, 11, 16, 9, 0, 0, 0, zone)
 	s := simulate(until, earlierWeeks+1)
-	if err := l.Record(ctx, s.entries); err != nil {
+	if err := l.RecordEntries(ctx, s.entries); err != nil {
 		return cost.Report{}, err
 	}
 	list, err := cost.ParsePrices([]byte(prices))
@@ -49,11 +49,11 @@ func Computed(ctx context.Context) (cost.Report, error) {
 		in := &cost.Input{
 			Period: cost.PeriodUntil(until.AddDate(0, 0, -7*(earlierWeeks-week)), wholeWeek, zone), Prices: list, Earlier: earlier,
 		}
-		if err := fromledger.From(ctx, l, in, nil, config.DefaultTiers()); err != nil {
+		if err := fromledger.LoadInput(ctx, l, in, nil, config.DefaultTiers()); err != nil {
 			return cost.Report{}, err
 		}
 		s.tell(in)
-		report = cost.Compute(in)
+		report = cost.ComputeReport(in)
 		earlier = append(earlier, report.Summary())
 	}
 	return *report, nil

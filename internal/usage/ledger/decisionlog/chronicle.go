@@ -78,7 +78,7 @@ type telling struct {
 func (t *telling) addDecision(at metav1.Time, kind, id string, d ledger.Decision, figures ...string) {
 	d.At, d.Kind, d.ID = at.Time, kind, id
 	d.Namespace, d.Name, d.UID = t.job.GetNamespace(), t.job.GetName(), string(t.job.GetUID())
-	d.Attempt, d.Message = t.attempt, text.Clip(d.Message, longest)
+	d.Attempt, d.Message = t.attempt, text.ClipLine(d.Message, longest)
 	d.Figures = make(map[string]string, len(t.figures)+len(figures)/2)
 	for name, value := range t.figures {
 		if value != "" {

@@ -178,10 +178,10 @@ func TestTransitionsOfATraining(t *testing.T) {
 			for i := range want {
 				want[i] = about(c.decided[i])
 			}
-			g.Expect(Training(job, c.before, c.after, noon.Add(time.Hour))).To(HaveExactElements(want))
-			g.Expect(Training(job, c.after, c.after, noon.Add(time.Hour))).To(BeEmpty(), "told once")
-			for _, d := range Training(job, c.before, c.after, noon.Add(2*time.Hour)) {
-				g.Expect(Training(job, &status{}, c.after, noon.Add(time.Hour))).To(ContainElement(And(
+			g.Expect(TrainingDecisions(job, c.before, c.after, noon.Add(time.Hour))).To(HaveExactElements(want))
+			g.Expect(TrainingDecisions(job, c.after, c.after, noon.Add(time.Hour))).To(BeEmpty(), "told once")
+			for _, d := range TrainingDecisions(job, c.before, c.after, noon.Add(2*time.Hour)) {
+				g.Expect(TrainingDecisions(job, &status{}, c.after, noon.Add(time.Hour))).To(ContainElement(And(
 					HaveField("Kind", d.Kind), HaveField("ID", d.ID), HaveField("Message", d.Message), HaveField("Figures", d.Figures))),
 					"it is the same decision when it is told again")
 			}
@@ -196,7 +196,7 @@ func TestWhatUsersWriteIsBounded(t *testing.T) {
 		st.Restarts = 1
 		st.LastFailure = &v1alpha1.WorkerFailure{Message: hostile}
 	})
-	for _, d := range Training(job, &status{}, st, noon) {
+	for _, d := range TrainingDecisions(job, &status{}, st, noon) {
 		g.Expect(len(d.Message)).To(BeNumerically("<=", longest))
 		g.Expect(utf8.ValidString(d.Message)).To(BeTrue())
 		g.Expect(d.Message).NotTo(ContainSubstring("\x1b"))
@@ -209,7 +209,7 @@ func TestReasonsThatTakeTurnsAreKeptOnce(t *testing.T) {
 	ids, before := map[string]bool{}, training()
 	for i := range 100 {
 		st := training(reconciling([]string{v1alpha1.ReasonUnschedulable, v1alpha1.ReasonQuotaExceeded}[i%2]))
-		for _, d := range Training(job, before, st, noon.Add(time.Duration(i)*time.Minute)) {
+		for _, d := range TrainingDecisions(job, before, st, noon.Add(time.Duration(i)*time.Minute)) {
 			ids[d.Kind+d.ID] = true
 		}
 		before = st
@@ -276,12 +276,12 @@ func TestTransitionsOfAMerge(t *testing.T) {
 			for i := 0; i < len(c.figures); i += 2 {
 				figures[c.figures[i]] = c.figures[i+1]
 			}
-			told := Merge(merge, c.before, c.after, noon.Add(2*time.Hour))
+			told := MergeDecisions(merge, c.before, c.after, noon.Add(2*time.Hour))
 			g.Expect(told).To(HaveExactElements(And(
 				HaveField("Kind", c.kind), HaveField("Message", c.says), HaveField("At", noon.Add(c.at)), HaveField("Figures", figures),
 				HaveField("ID", Not(BeEmpty())))), fmt.Sprint(told))
-			g.Expect(Merge(merge, c.after, c.after, noon)).To(BeEmpty(), "told once")
-			g.Expect(Merge(merge, &mergeStatus{}, c.after, noon)).To(ContainElement(And(
+			g.Expect(MergeDecisions(merge, c.after, c.after, noon)).To(BeEmpty(), "told once")
+			g.Expect(MergeDecisions(merge, &mergeStatus{}, c.after, noon)).To(ContainElement(And(
 				HaveField("Kind", c.kind), HaveField("ID", told[0].ID), HaveField("Message", c.says))))
 		})
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// Merge is as Training, about a merge.
-func Merge(job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) []ledger.Decision {
+// MergeDecisions is as Training, about a merge.
+func MergeDecisions(job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) []ledger.Decision {
 	return newDecisions(ofMerge(job, before), ofMerge(job, after), isObstructed(before.Conditions), now)
 }
 

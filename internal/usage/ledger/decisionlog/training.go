@@ -13,9 +13,9 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// Training returns what was decided about a training from one written status to the next: from an empty one, all that the
-// second still tells of. It is called after the second was written, and again for what may not have been kept.
-func Training(
+// TrainingDecisions returns what was decided about a training from one written status to the next: from an empty one, all that
+// the second still tells of. It is called after the second was written, and again for what may not have been kept.
+func TrainingDecisions(
 	job *v1alpha1.ElasticTrainingJob, before, after *v1alpha1.ElasticTrainingJobStatus, now time.Time,
 ) []ledger.Decision {
 	return newDecisions(ofTraining(job, before), ofTraining(job, after), isObstructed(before.Conditions), now)
@@ -24,7 +24,7 @@ func Training(
 func ofTraining(job *v1alpha1.ElasticTrainingJob, st *v1alpha1.ElasticTrainingJobStatus) []ledger.Decision {
 	t := &telling{job: job, position: st.Place, figures: map[string]string{
 		Object: v1alpha1.ElasticTrainingJobKind, Queue: st.Queue, Profile: st.Profile, "tier": st.Tier,
-		Task: trainingpod.Task(job), User: job.Annotations[v1alpha1.AnnotationOwner],
+		Task: trainingpod.TaskOf(job), User: job.Annotations[v1alpha1.AnnotationOwner],
 	}}
 	attempt := int32(0)
 	if a := st.Attempt; a != nil {
