@@ -176,7 +176,7 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 			return err
 		}
 	} else {
-		log.Info("Webhooks are off: jobs get no owner by themselves, nobody checks the owners and ServiceAccounts they name, and no " +
+		log.Info("Webhooks are off: jobs get no owner by themselves, the owners and ServiceAccounts they name are not checked, and no " +
 			"approval counts")
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -377,7 +377,7 @@ func newManager(cluster *rest.Config, cfg *config.Configuration, namespace strin
 }
 
 // metricsOptions say how metrics are served. Without a certificate in the folder where controller-runtime looks for one, it makes
-// one that is signed by nobody.
+// a self-signed one.
 func metricsOptions(m config.Metrics) metricsserver.Options {
 	served := metricsserver.Options{BindAddress: m.BindAddress, SecureServing: m.Secure}
 	if m.Secure {

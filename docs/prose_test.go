@@ -16,7 +16,7 @@ import (
 // The ceilings, in percent. They only fall: a change that gets below one lowers it.
 const (
 	// riddlesCeiling is for sentences of pages, comments and messages that say "of which", "by whom" and the like.
-	riddlesCeiling = 1.5
+	riddlesCeiling = 1.0
 	// oneWordCeiling is for exported functions and methods of one word, those that interfaces of others ask for included.
 	oneWordCeiling = 20.5
 	// slack is how far below its ceiling a share may be, in percentage points.

@@ -91,8 +91,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 // waiting is what jobs of a profile wait for.
 type waiting struct{ profile, reason string }
 
-// collectJobs counts jobs where they are in the cache, so that no count can drift from what there is. Running has the profiles of
-// which it is told also that nothing runs.
+// collectJobs counts jobs where they are in the cache, so that no count can drift from what there is. A profile that
+// running names has a figure even if it runs nothing.
 func (m *metrics) collectJobs(to chan<- prometheus.Metric, running map[string]int) {
 	held := map[waiting]int{}
 	count := func(stands standing, of waiting) {

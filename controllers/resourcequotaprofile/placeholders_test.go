@@ -100,7 +100,7 @@ type claimsOfNamespaces struct {
 	claims map[string]bool
 }
 
-func (a *claimsOfNamespaces) Claims(training types.NamespacedName) (claims, judged bool) {
+func (a *claimsOfNamespaces) IsClaiming(training types.NamespacedName) (claims, judged bool) {
 	claims, judged = a.claims[training.Namespace]
 	return claims, judged
 }

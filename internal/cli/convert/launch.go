@@ -37,7 +37,7 @@ var (
 	torchWords = []string{"torch.distributed.run", "torch.distributed.launch"}
 )
 
-// readStart reads a container's command. Without one, the image's entry point starts, which nobody sees here.
+// readStart reads a container's command. Without one, the image's entry point starts, which a manifest does not show.
 func readStart(container *corev1.Container) start {
 	if len(container.Command) == 0 {
 		return start{}
@@ -69,7 +69,7 @@ func readShell(words []string) start {
 	return start{instead: slices.Concat([]string{"torchrun", "--no-python"}, words), foldsArgs: true}
 }
 
-// readPython skips the interpreter's options: all are letters of their own, of which -W, -X and --check-hash-based-pycs take a
+// readPython skips the interpreter's options: all are single letters; -W, -X and --check-hash-based-pycs take a
 // value, -m a module and -c a program.
 func readPython(words []string) start {
 	for i := 1; i < len(words); i++ {

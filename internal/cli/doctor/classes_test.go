@@ -89,7 +89,7 @@ func TestTiersWithoutTheirClasses(t *testing.T) {
 	}
 }
 
-// The class that reservations need is not of a tier, and nobody can name it otherwise.
+// The class that reservations need is not of a tier, and its name is fixed.
 func TestReservationsWithoutTheirClass(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(map[string]priorityclass.Class)

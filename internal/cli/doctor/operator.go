@@ -67,7 +67,7 @@ func gatherOperator(ctx context.Context, c client.Client, f *Facts) error {
 	deployment := &appsv1.Deployment{}
 	switch err := c.Get(ctx, f.deployment(), deployment); {
 	case err == nil:
-		// The API server sets replicas where nobody does.
+		// The API server sets replicas if no manifest does.
 		f.Operator = &Replicas{Wanted: ptr.Deref(deployment.Spec.Replicas, 1), Ready: deployment.Status.ReadyReplicas}
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read Deployment %s: %w", f.deployment(), err)

@@ -90,8 +90,8 @@ func (q question) answer(ctx context.Context, to io.Writer, open Open, now time.
 		return err
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("nothing is known of task %s of %ss in namespace %s in the last %d days: it did not run, or nobody "+
-			"collected what it used (prometheus.url)", q.task, q.kind, q.namespace, q.days)
+		return fmt.Errorf("nothing is known of task %s of %ss in namespace %s in the last %d days: it did not run, or "+
+			"what it used was not collected (prometheus.url)", q.task, q.kind, q.namespace, q.days)
 	}
 	if q.output.JSON() {
 		return cli.PrintJSON(to, q.forPrograms(known, tiers))

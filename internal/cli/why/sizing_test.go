@@ -115,7 +115,7 @@ func TestSizingOfNothing(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"tideline sizing: nothing is known of task rank of ElasticTrainingJobs in namespace ads in the last 7 days: it did not run, " +
-			"or nobody collected what it used (prometheus.url)\n": {"ads/rank", "--config", file},
+			"or what it used was not collected (prometheus.url)\n": {"ads/rank", "--config", file},
 		"tideline sizing: there is no tier \"main\": there are exploratory, small-traffic, main-traffic\n": {
 			"ads/ctr", "--config", file, "--tier", "main"},
 		"tideline sizing: cannot read the operator's configuration (--config): open " + none + ": no such file or directory\n": {

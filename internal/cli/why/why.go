@@ -226,7 +226,7 @@ func (q dispute) printHolders(ctx context.Context, to io.Writer, l *ledger.Ledge
 		cli.Tell(w, "  USER\tTASK\tROLE\tPODS\tDEVICES\tSINCE\n")
 	}
 	for _, h := range all[:min(len(all), mostRows)] {
-		cli.Tell(w, fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\n", text.ClipLine(cmp.Or(h.user, "(nobody known)"), 18),
+		cli.Tell(w, fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\n", text.ClipLine(cmp.Or(h.user, "(not known)"), 18),
 			text.ClipLine(h.task, 24),
 			text.ClipLine(cmp.Or(h.role, "-"), 8), h.pods, text.ClipLine(devices(h.held), 14), q.say(h.since)))
 	}

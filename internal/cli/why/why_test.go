@@ -119,7 +119,7 @@ func TestListsAreBounded(t *testing.T) {
 	file := keepDecisions(t, stays, decisions...)
 	_, said, _ := askWhy(t, "ads/ctr", "--at", "2026-11-22 11:30", "--config", file)
 	g.Expect(said).To(And(ContainSubstring("  and 70 more\n"), ContainSubstring("  and 71 more tasks"),
-		ContainSubstring("  (nobody known)"), ContainSubstring("1.5 cpu"), Not(ContainSubstring("\x1b"))))
+		ContainSubstring("  (not known)"), ContainSubstring("1.5 cpu"), Not(ContainSubstring("\x1b"))))
 	for line := range strings.Lines(said) {
 		g.Expect(utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))).To(BeNumerically("<=", width), line)
 	}

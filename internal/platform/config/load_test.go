@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		Pools: []string{"tideline-merge"}, Endpoints: []string{"aws"}, WaitingIntervalSeconds: 600, RunningIntervalSeconds: 30,
 	}))
 	g.Expect(c.Ledger).To(Equal(Ledger{RetentionDays: 400, UserLabel: "tideline.io/owner"}), "none is kept")
-	g.Expect(c.Prometheus).To(Equal(Prometheus{TimeoutSeconds: 30, IntervalSeconds: 3600}), "nobody is asked")
+	g.Expect(c.Prometheus).To(Equal(Prometheus{TimeoutSeconds: 30, IntervalSeconds: 3600}), "no Prometheus is asked")
 	g.Expect(c.Prometheus.IsConfigured()).To(BeFalse())
 	g.Expect(c.Concurrency).To(Equal(Concurrency{ElasticTrainingJobs: 8, MergePools: 4, Stores: 16}))
 	g.Expect(c.ClientQPS).To(BeZero())
@@ -126,7 +126,7 @@ func differ(t *testing.T, path string, a, b reflect.Value) {
 		case path+name == "apiVersion" || path+name == "kind":
 		case path+name == "ledger.postgresDSNFile": // TestLedgerInPostgreSQL reads it: it excludes ledger.file
 		case reflect.DeepEqual(field.Interface(), b.Field(i).Interface()):
-			t.Errorf("%s%s does not differ from its default, so nobody would see that it is not read", path, name)
+			t.Errorf("%s%s does not differ from its default, so the test would not see that it is not read", path, name)
 		}
 	}
 }

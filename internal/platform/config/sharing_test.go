@@ -99,7 +99,7 @@ func TestInitContainersAndSidecarsCountAsTheSchedulerCounts(t *testing.T) {
 	p.Spec.InitContainers = []corev1.Container{asks{number: 1, cores: 80}.container()}
 	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(p))).To(Equal(int64(800)), "it comes before the others")
 	first := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: p.Spec.InitContainers}}
-	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(first))).To(Equal(int64(800)), "nobody comes after it")
+	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(first))).To(Equal(int64(800)), "nothing is added after it")
 	p.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 	g.Expect(cfg.AcceleratorsAmong(cfg.Sharing.CountedRequests(p))).To(Equal(int64(1300)), "it runs beside them")
 }

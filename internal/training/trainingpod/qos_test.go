@@ -138,7 +138,7 @@ func TestQoSOfAllThatHasResources(t *testing.T) {
 	want := asks.Requests
 	g.Expect(spec.InitContainers[0].Resources.Limits).To(Equal(want))
 	g.Expect(spec.Containers[0].Resources.Limits).To(Equal(want))
-	g.Expect(spec.InitContainers[1].Resources).To(BeZero(), "nobody guesses how much")
+	g.Expect(spec.InitContainers[1].Resources).To(BeZero(), "no amount is guessed")
 	g.Expect(spec.Resources).To(BeNil())
 }
 

@@ -234,7 +234,7 @@ type faulty struct {
 	faults *faults
 }
 
-func (f faulty) Record(ctx context.Context, e ledger.Entries) error {
+func (f faulty) RecordEntries(ctx context.Context, e ledger.Entries) error {
 	arrives, err := f.faults.call()
 	f.faults.writes[f.faults.calls] = true
 	if err != nil && !arrives {
