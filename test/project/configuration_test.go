@@ -56,7 +56,7 @@ func TestOperatorIsGivenItsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Defaults()
+	want := config.DefaultConfiguration()
 	want.Ledger.File = installed.Ledger.File
 	if !reflect.DeepEqual(installed, want) {
 		t.Errorf("%+v is installed, the defaults are %+v", installed, want)

@@ -112,7 +112,7 @@ func decode(t *testing.T, r *resource.Resource, into any) {
 // value would reverse who gives way to whom.
 func TestPriorityClassesAreThoseOfTheTiers(t *testing.T) {
 	want := map[string]schedulingv1.PriorityClass{}
-	for _, class := range config.DefaultTiers().Classes() {
+	for _, class := range config.DefaultTiers().PriorityClasses() {
 		want[class.Name] = class
 	}
 	for _, r := range build(t, "config/scheduling") {

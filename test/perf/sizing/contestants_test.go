@@ -13,7 +13,7 @@ import (
 
 // steady was seen using the same all week, whole days long, and asks for ten times of it.
 func steady(tier string, use amounts) observed {
-	t, _ := config.DefaultTiers().Find(tier)
+	t, _ := config.DefaultTiers().FindTier(tier)
 	day := seen{
 		slices.Repeat([]float64{use.cpu}, slotsPerDay), make([]bool, slotsPerDay),
 		slices.Repeat([]float64{use.memory}, slotsPerDay), make([]bool, slotsPerDay),
@@ -96,7 +96,7 @@ func TestTidelineIsToldOfHeldSamplesAndKills(t *testing.T) {
 		t.Errorf("Tideline makes %+v of %+v, which is held down", got, o.requested)
 	}
 	u := o.runs[0].usage(8 * gib)
-	if u.MemoryHeld != 8*gib || u.MemoryPeak != 0 || u.Throttled.Samples() != slotsPerDay || u.CPU.Samples() != 0 ||
+	if u.MemoryHeld != 8*gib || u.MemoryPeak != 0 || u.Throttled.SampleCount() != slotsPerDay || u.CPU.SampleCount() != 0 ||
 		u.EvidenceSeconds != 86400 || u.OOMKills != 0 {
 		t.Errorf("what was held down is kept as %+v", u)
 	}

@@ -35,8 +35,8 @@ func byTideline(o observed) amounts {
 	}}
 	rules := sizing.Rules{Mode: v1alpha1.SizingEnforce, Tier: o.tier}
 	asks := []sizing.Ask{{Role: part.Role, Containers: containers}}
-	status := sizing.Size(asks, history, rules, begin.AddDate(0, 0, week))
-	sizing.Apply(part.Role, containers, status)
+	status := sizing.SizeRequests(asks, history, rules, begin.AddDate(0, 0, week))
+	sizing.ApplyRequests(part.Role, containers, status)
 	got := containers[0].Resources.Requests
 	return amounts{got.Cpu().AsApproximateFloat64(), got.Memory().AsApproximateFloat64()}
 }
