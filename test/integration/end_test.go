@@ -35,7 +35,7 @@ var _ = Describe("The end of a job", func() {
 		), "the job succeeds")
 		a := s.Read("a")
 		Expect(a.Status.CompletionTime.Sub(a.Status.MasterCompletionTime.Time)).To(BeNumerically(">=", grace), "after the grace")
-		Expect(a.Status.Message).To(ContainSubstring("ended while still running: 2 and 3"), "and says who did not end")
+		Expect(a.Status.Message).To(ContainSubstring("Still running when it ended: workers 2 and 3."), "and says which did not end")
 		Expect(a).To(testutil.HaveRestarts(0), "an end is no failure")
 		Eventually(s.Remains).Should(ConsistOf("ElasticTrainingJob a", "Pod a-worker-0", "Pod a-worker-1"),
 			"only finished pods are left, for their logs")

@@ -27,8 +27,8 @@ var _ = Describe("Failures", func() {
 		s.Fail("a", 1, 1, "the last")
 		Eventually(s.Fetch("a")).Should(And(testutil.HavePhase(v1alpha1.PhaseFailed),
 			testutil.BeStalled(v1alpha1.ReasonTooManyRestarts)), "the budget is spent")
-		Expect(s.Read("a").Status.Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows; " +
-			"the last: worker 1 failed with exit code 1 (Error): the last."))
+		Expect(s.Read("a").Status.Message).To(Equal("4 restarts within 24h0m0s are more than runPolicy.maxRestarts (3) allows. " +
+			"The last: worker 1 failed with exit code 1 (Error): the last."))
 	})
 
 	It("scenario 8: the same error twice at once fails the job, with its last line", func() {

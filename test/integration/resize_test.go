@@ -70,7 +70,7 @@ var _ = Describe("A changed range", func() {
 		Eventually(s.Fetch("a")).Should(
 			testutil.HaveCondition(v1alpha1.ConditionRangePending, metav1.ConditionTrue, v1alpha1.ReasonNextAttempt), "it waits")
 		Expect(testutil.Condition(s.Read("a"), v1alpha1.ConditionRangePending).Message).To(
-			ContainSubstring("asks for 2..6 workers; running workers were started with 2..4"), "with the figures")
+			And(ContainSubstring("were started for 2..4"), ContainSubstring("The range of the spec, 2..6,")), "with the figures")
 		Consistently(s.Workers("a")).WithTimeout(severalCycles).Should(HaveLen(4), "torchrun's agents know of no fifth")
 		kubectl(s, "scale", "etj/a", "--replicas=4")
 		Eventually(s.Fetch("a")).Should(testutil.HaveCondition(v1alpha1.ConditionRangePending, "", ""), "nothing waits any more")

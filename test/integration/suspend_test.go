@@ -111,7 +111,7 @@ var _ = Describe("Run policies", func() {
 		})
 		s.Submit(remote, labelled)
 		Eventually(s.Fetch("labelled")).Should(testutil.BeStalled(v1alpha1.ReasonManagedByKueue), "the labelled job says what to do")
-		Expect(s.Read("labelled").Status.Message).To(ContainSubstring("remove the label"))
+		Expect(s.Read("labelled").Status.Message).To(ContainSubstring("Remove the label"))
 		Expect(s.Read("remote").Status).To(BeZero(), "not even its status is written")
 		Expect(s.Remains()).To(ConsistOf("ElasticTrainingJob labelled", "ElasticTrainingJob remote"), "nothing was created for either")
 	})

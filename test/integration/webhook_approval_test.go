@@ -97,7 +97,7 @@ func approveJobs(in func() *testutil.Installation, scenario func(name string, gp
 		said, code, err := in().Command(ctx, "approve", s.Namespace+"/b")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(code).To(Equal(1), "what takes no approval is refused")
-		Expect(said).To(ContainSubstring("tier exploratory takes no approval by profile " + s.Namespace))
+		Expect(said).To(ContainSubstring("tier exploratory requires no approval in profile " + s.Namespace))
 		said, code, err = in().Command(ctx, "approve", s.Namespace+"/a", "--for", "1h")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(code).To(BeZero(), said)

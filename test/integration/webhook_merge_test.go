@@ -67,9 +67,9 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 		Eventually(submit(s, hers, mergeOf(s))).Should(Succeed(), "the default one is for everybody")
 		named := mergeOf(s).With(func(spec *v1alpha1.MergeJobSpec) { spec.Template.Spec.ServiceAccountName = "merger" })
 		Expect(submit(s, hers, named)()).To(MatchError(fmt.Sprintf(
-			deniedMerge+`spec.template.spec.serviceAccountName: Forbidden: pods that run as ServiceAccount "merger" take the right to `+
-				`create pods in namespace %s, or to use serviceaccounts merger there, and %q has neither: leave serviceAccountName `+
-				`out, or ask an administrator for one of these rights`, s.Namespace, alice)), "the whole answer")
+			deniedMerge+`spec.template.spec.serviceAccountName: Forbidden: to run pods as ServiceAccount "merger", a user needs the `+
+				`right to create pods in namespace %s, or to use serviceaccounts merger there. %q has neither: leave `+
+				`serviceAccountName out, or ask an administrator for one of these rights`, s.Namespace, alice)), "the whole answer")
 		allowAlice(s, "use", "serviceaccounts", "merger")
 		Eventually(submit(s, hers, named)).Should(Succeed(), "with the right to use it she may")
 	})
@@ -90,8 +90,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 			}, `spec.store.bucket: Invalid value: "/etc": is outside the folder that the operator's configuration allows for ` +
 				`stores of provider file (merges.localStores, --allow-local-stores): it allows none, so use provider s3`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Pool = "default" },
-				`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which lists ` +
-					`tideline-merge: name one of these`},
+				`spec.pool: Invalid value: "default": is not a pool of the operator's configuration (merges.pools), which has ` +
+					`tideline-merge: use one of these`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Tier = "platinum" },
 				`spec.tier: Invalid value: "platinum": is not a tier of the operator's configuration, which has exploratory, ` +
 					`small-traffic, main-traffic: use one of these`},
@@ -101,8 +101,8 @@ func admitMerges(scenario func(name string, gpus ...int64) *testutil.Scenario) {
 					Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")},
 					Limits:   corev1.ResourceList{"memory": resource.MustParse("2Gi")},
 				}
-			}, `spec.template.spec.containers[0].resources.limits[memory]: Invalid value: "2Gi": is not what is requested (1Gi), and ` +
-				`tier small-traffic is MemoryGuaranteed, so that the two are the same: leave one of them out, or name another tier`},
+			}, `spec.template.spec.containers[0].resources.limits[memory]: Invalid value: "2Gi": must equal the request (1Gi), ` +
+				`because tier small-traffic is MemoryGuaranteed: remove one of the two, or choose another tier`},
 			{func(spec *v1alpha1.MergeJobSpec) { spec.Schedule = &v1alpha1.MergeSchedule{Cron: "0 0 30 2 *"} },
 				`spec.schedule: Invalid value: cron line "0 0 30 2 *" never comes true, because no month that it names has such a day: ` +
 					`write minute, hour, day of the month, month and day of the week, as in 30 2 * * 1-5, or @daily and the like`},

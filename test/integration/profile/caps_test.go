@@ -30,8 +30,8 @@ var _ = Describe("Caps", Serial, func() {
 		Expect(ads.Pods("second")).To(BeEmpty(), "there is no gang that others would make room for")
 		ads.Submit(ads.job("third", 2, 2).Owner("alice"))
 		Eventually(ads.Fetch("third")).Should(testutil.Wait(waits), "it would fit, and does not overtake")
-		Expect(ads.Read("third").Status.Message).To(ContainSubstring(
-			"number 2 of those that wait for that, behind %s/second", ads.Namespace))
+		Expect(ads.Read("third").Status.Message).To(HaveSuffix(
+			"Position 2 in the queue for this limit, after %s/second.", ads.Namespace))
 		ads.Submit(ads.job("others", 6, 6).Owner("bob"))
 		Eventually(ads.Fetch("others")).Should(testutil.Train(6), "another user has caps of their own")
 		ads.DeleteJob("first")
@@ -81,8 +81,8 @@ var _ = Describe("Caps", Serial, func() {
 		}))
 		ads.Submit(ads.job("a", 5, 5), ads.job("b", 2, 8))
 		Eventually(ads.Fetch("a")).Should(testutil.BeStalled(waits))
-		Expect(ads.Read("a").Status.Message).To(Equal("The job asks for 5 nvidia.com/gpu at least, and profile ads lets a job hold 4 " +
-			"nvidia.com/gpu at most: lower minReplicas, or have the profile allow more."))
+		Expect(ads.Read("a").Status.Message).To(Equal("The job asks for at least 5 nvidia.com/gpu, and profile ads lets a job hold at " +
+			"most 4 nvidia.com/gpu. Lower minReplicas, or ask an administrator to raise the limit."))
 		Eventually(ads.Fetch("b")).Should(And(testutil.Train(4), testutil.HaveReason(waits)), "and one that can grows as far as it may")
 	})
 

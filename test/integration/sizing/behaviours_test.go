@@ -50,7 +50,7 @@ var _ = Describe("Sizing", Ordered, func() {
 			HaveField("Message", MatchRegexp(`^2\S* processors in use over 7 of 7 days × 1\.54 = 3\.\d+\.$`)))))
 		Expect(small.Status.Sizing.Accelerators).To(HavePrefix("The accelerators were in use 12 % of the time that the task " +
 			"held them in the " +
-			"last 7 days, with at most 4Gi of memory on one: fewer workers"))
+			"last 7 days, with at most 4Gi of memory on one. Use fewer workers,"))
 		Eventually(func() ([]string, error) { return f.Events(small) }).Should(ContainElement(
 			HavePrefix("Sized: By what was used, containers request: trainer of master cpu 3.")))
 
