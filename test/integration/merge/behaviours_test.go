@@ -177,7 +177,7 @@ var _ = Describe("the life of a merge", func() {
 		Expect(p.Put("a", "full/"+run+"/_SUCCESS")).To(Succeed())
 		Expect(p.ExitMerge(ctx, "a")).To(Succeed())
 		Eventually(p.FetchMerge("a")).Should(And(havePhase(v1alpha1.MergeFailed), HaveField("Status.Message",
-			ContainSubstring("there is nothing but _SUCCESS"))), "a marker without a model")
+			ContainSubstring("contains only _SUCCESS"))), "a marker without a model")
 		Expect(p.ReadMerge("a").Status.LastFull.Name).To(Equal("base"))
 	})
 
