@@ -132,7 +132,8 @@ operator() {
 specs() {
 	local status=0 name=$1 report=$TMPDIR/$1.xml label=${label:-$TIDELINE_LABELS}
 	operator || return
-	run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" --vet=off "${slim[@]/#/-}" \
+	# Four clusters at a time leave memory, and no time to collect garbage often.
+	GOGC=200 run go tool ginkgo run --procs="${4:-4}" -v --no-color --randomize-all --timeout="$2" "${race[@]/#-race/--race}" --vet=off "${slim[@]/#/-}" \
 		--label-filter="$label" --junit-report="$name.xml" --output-dir="$TMPDIR" "./test/$3" || status=$?
 	# Without a report the suite did not compile or was cut short, which its own lines say.
 	[[ ! -s $report ]] || awk -v name="$name" -v label="$label" '
