@@ -84,7 +84,11 @@ func (r *Reconciler) emitEvents(ctx context.Context, job *v1alpha1.MergeJob, wri
 		if written.Run != nil {
 			attempt = fmt.Sprintf("%s-%d", written.Run.ID, written.Run.Attempt)
 		}
-		log.FromContext(ctx).Info("Merge changed", "job", client.ObjectKeyFromObject(job).String(), "attempt", attempt,
+		logger := log.FromContext(ctx)
+		if written.Phase == job.Status.Phase {
+			logger = logger.V(1) // A merge that waits in a long line may change its reason many times before its phase.
+		}
+		logger.Info("Merge changed", "job", client.ObjectKeyFromObject(job).String(), "attempt", attempt,
 			"decision", written.Phase, "reason", written.Reason, "message", written.Message)
 	}
 	for _, e := range merging.EventsBetween(&job.Status, written) {
