@@ -176,8 +176,8 @@ func run(ctx context.Context, connection *cli.Connection, cfg *config.Configurat
 			return err
 		}
 	} else {
-		log.Info("Webhooks are off: jobs get no owner by themselves, the owners and ServiceAccounts they name are not checked, and no " +
-			"approval counts")
+		log.Info("Webhooks are off: jobs get no owner by themselves, the owners and ServiceAccounts they name are not checked, and " +
+			"no approval counts")
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err

@@ -46,8 +46,8 @@ const (
 // The keys of the Secret are those of cert-controller, whose code makes the certificates.
 const caCert, caKey, servingCert, servingKey = "ca.crt", "ca.key", corev1.TLSCertKey, corev1.TLSPrivateKeyKey
 
-// WebhookConfigurations are the objects that contain the CA of the webhooks, with nothing but their names.
-func WebhookConfigurations() []client.Object {
+// ConfigurationObjects are the objects that contain the CA of the webhooks, with nothing but their names.
+func ConfigurationObjects() []client.Object {
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	mutating.Name = MutatingConfiguration
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
@@ -123,7 +123,7 @@ func (c *certificates) Reconcile(ctx context.Context, _ reconcile.Request) (reco
 }
 
 func (c *certificates) keepValid(ctx context.Context) error {
-	called := WebhookConfigurations()
+	called := ConfigurationObjects()
 	var hosts []string
 	for _, o := range called {
 		if err := c.live.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {

@@ -70,7 +70,7 @@ var _ = Describe("A job says what is in its way, and goes on by itself when it i
 		core, surplus := takeAway(s, "tideline-"+tier), takeAway(s, "tideline-"+tier+"-surplus")
 		s.Submit(s.Job("a").Range(2, 4).Tier(tier))
 		Eventually(s.Fetch("a")).Should(testutil.Wait(v1alpha1.ReasonPriorityClassMissing), "it says so")
-		Expect(s.Read("a").Status.Message).To(And(ContainSubstring("tideline-"+tier), ContainSubstring("what `tideline doctor` prints")),
+		Expect(s.Read("a").Status.Message).To(And(ContainSubstring("tideline-"+tier), ContainSubstring("`tideline doctor` prints")),
 			"and what to do")
 
 		s.Create(core)

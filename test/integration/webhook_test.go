@@ -358,7 +358,7 @@ func bind(s *testutil.Scenario, user, kind, role string) {
 // trusted are the authorities that the webhook configurations hold.
 func trusted(ctx context.Context, c client.Client) ([]string, error) {
 	var all []string
-	for _, o := range webhook.WebhookConfigurations() {
+	for _, o := range webhook.ConfigurationObjects() {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 			return nil, err
 		}

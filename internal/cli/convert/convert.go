@@ -24,10 +24,10 @@ type conversion struct {
 	notes []Note
 }
 
-// ConvertPyTorchJob returns the ElasticTrainingJob that trains as the PyTorchJob does, and a note for each field that is not
+// FromPyTorchJob returns the ElasticTrainingJob that trains as the PyTorchJob does, and a note for each field that is not
 // carried over or that changes its meaning. Without an ElasticTrainingJob, each note says what keeps the PyTorchJob from being
 // converted. The PyTorchJob is not changed.
-func ConvertPyTorchJob(job *kubeflowv1.PyTorchJob) (*v1alpha1.ElasticTrainingJob, []Note) {
+func FromPyTorchJob(job *kubeflowv1.PyTorchJob) (*v1alpha1.ElasticTrainingJob, []Note) {
 	if problems := validate(job); len(problems) > 0 {
 		return nil, problems
 	}

@@ -147,7 +147,7 @@ func check(t *testing.T, cases map[string]rule) {
 			in := good()
 			c.edit(in)
 			before := in.DeepCopy()
-			out, notes := ConvertPyTorchJob(in)
+			out, notes := FromPyTorchJob(in)
 			if out == nil {
 				t.Fatalf("not converted: %v", notes)
 			}

@@ -89,7 +89,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, notes := ConvertPyTorchJob(in)
+			out, notes := FromPyTorchJob(in)
 			if out == nil {
 				t.Fatal(notes)
 			}

@@ -93,7 +93,7 @@ func TestEndlessRestarts(t *testing.T) {
 		"Never": false} {
 		j := good()
 		masterOf(j).RestartPolicy, workerOf(j).RestartPolicy = policy, policy
-		_, notes := ConvertPyTorchJob(j)
+		_, notes := FromPyTorchJob(j)
 		if have := slices.ContainsFunc(notes, func(n Note) bool { return n.String() == unlimited }); have != want {
 			t.Errorf("restartPolicy %q: says so %v, want %v", policy, have, want)
 		}

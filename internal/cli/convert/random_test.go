@@ -178,7 +178,7 @@ func TestRandomJobs(t *testing.T) {
 	var converted, refused int
 	for seed := range uint64(jobs) {
 		in := dice{rand.New(rand.NewPCG(seed, 0))}.job()
-		out, notes := ConvertPyTorchJob(in)
+		out, notes := FromPyTorchJob(in)
 		if out == nil {
 			if len(notes) == 0 {
 				t.Fatalf("seed %d: not converted, without a word", seed)

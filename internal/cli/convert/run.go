@@ -195,7 +195,7 @@ func decode(document []byte) (*kubeflowv1.PyTorchJob, error) {
 
 // job converts and prints one PyTorchJob.
 func (p *printer) job(where string, in *kubeflowv1.PyTorchJob) {
-	out, notes := ConvertPyTorchJob(in)
+	out, notes := FromPyTorchJob(in)
 	refused := false
 	for _, n := range notes {
 		if out == nil {

@@ -233,7 +233,7 @@ func TestMarshalKeepsWhatMatters(t *testing.T) {
 		s.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	})(in)
 	masterOf(in).Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-	out, _ := ConvertPyTorchJob(in)
+	out, _ := FromPyTorchJob(in)
 	written, err := marshal(out)
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func TestNotConverted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := good()
 			c.edit(j)
-			out, notes := ConvertPyTorchJob(j)
+			out, notes := FromPyTorchJob(j)
 			if out != nil || len(notes) != 1 || notes[0].String() != c.says {
 				t.Errorf("Convert(...) = %v\n\t%v\nwant nothing, and\n\t%s", out, notes, c.says)
 			}

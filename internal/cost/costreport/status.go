@@ -115,7 +115,7 @@ func (p *planner) describeLast() string {
 	if l.Waste != "" {
 		text += fmt.Sprintf("; %s of it was wasted", l.Waste)
 		if l.Recoverable != "" {
-			text += fmt.Sprintf(", and smaller requests would have saved %s", l.Recoverable)
+			text += ", and smaller requests would have saved " + l.Recoverable
 		}
 	}
 	if l.Revision > 1 {

@@ -34,7 +34,9 @@ func New(definition []byte, version string) (*Guard, error) {
 	if err := yaml.Unmarshal(definition, crd); err != nil {
 		return nil, fmt.Errorf("read the CustomResourceDefinition: %w", err)
 	}
-	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version
+	})
 	if at < 0 || crd.Spec.Versions[at].Schema == nil {
 		return nil, fmt.Errorf("the CustomResourceDefinition %s has no schema of version %s", crd.Name, version)
 	}

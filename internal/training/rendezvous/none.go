@@ -61,7 +61,7 @@ func PlainEnv(job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus,
 		{Name: "VK_TASK_INDEX", Value: inTask},
 		listed(masterHosts, masterHosts), listed(masterNum, masterNum),
 		listed(workerHosts, workerHosts), listed(workerNum, workerNum),
-		{Name: "JAX_COORDINATOR_ADDRESS", Value: fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), RendezvousPort(job))},
+		{Name: "JAX_COORDINATOR_ADDRESS", Value: fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))},
 		{Name: "JAX_NUM_PROCESSES", Value: strconv.Itoa(int(attempt.MinReplicas))},
 		{Name: "JAX_PROCESS_ID", Value: strconv.Itoa(int(i))},
 	}

@@ -78,7 +78,7 @@ func UsesTorchrun(job *v1alpha1.ElasticTrainingJob) bool {
 func TorchrunEnv(
 	job *v1alpha1.ElasticTrainingJob, attempt *v1alpha1.AttemptStatus, i int32, trainer *corev1.Container,
 ) []corev1.EnvVar {
-	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), RendezvousPort(job))
+	endpoint := fmt.Sprintf("%s:%d", WorkerHost(job.Namespace, job.Name, 0), PortOf(job))
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", attempt.MinReplicas, attempt.MaxReplicas)},
 		{Name: "PET_NPROC_PER_NODE", Value: strconv.FormatInt(ProcessesPerWorker(job, trainer), 10)},
@@ -126,9 +126,9 @@ const (
 	hostPorts     = 10000
 )
 
-// RendezvousPort is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the
+// PortOf is the port of the rendezvous on worker 0: the job's own, else 29400. On the host's network jobs share the
 // ports of a node, so there it follows from the job's UID and is never 29400.
-func RendezvousPort(job *v1alpha1.ElasticTrainingJob) int32 {
+func PortOf(job *v1alpha1.ElasticTrainingJob) int32 {
 	switch chosen := job.Spec.Rendezvous.Port; {
 	case chosen != nil:
 		return *chosen
@@ -161,7 +161,7 @@ func ServiceSpec(job *v1alpha1.ElasticTrainingJob) corev1.ServiceSpec {
 		PublishNotReadyAddresses: true,
 		Selector:                 map[string]string{v1alpha1.LabelJob: job.Name},
 		Ports: []corev1.ServicePort{{
-			Name: "rendezvous", Port: RendezvousPort(job), Protocol: corev1.ProtocolTCP,
+			Name: "rendezvous", Port: PortOf(job), Protocol: corev1.ProtocolTCP,
 		}},
 	}
 }

@@ -125,7 +125,7 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 	seen := map[int32]bool{}
 	for i := range 20000 {
 		j.UID = types.UID(strconv.Itoa(i))
-		port := RendezvousPort(j)
+		port := PortOf(j)
 		seen[port] = true
 		if port < 20000 || port > 29999 || port == v1alpha1.DefaultPort {
 			t.Fatalf("job %d has port %d", i, port)
@@ -134,10 +134,10 @@ func TestJobsOnTheHostsNetworkHavePortsOfTheirOwn(t *testing.T) {
 	g.Expect(len(seen)).To(BeNumerically(">", 8000), "ports are spread")
 	j.UID = "u-1"
 	endpoint := values(torchrun(j, 3))["PET_RDZV_ENDPOINT"]
-	g.Expect(endpoint).To(Equal(fmt.Sprintf("ctr-worker-0.ctr-workers.ads.svc:%d", RendezvousPort(j))))
-	g.Expect(ServiceSpec(j).Ports[0].Port).To(Equal(RendezvousPort(j)), "the Service says the same")
+	g.Expect(endpoint).To(Equal(fmt.Sprintf("ctr-worker-0.ctr-workers.ads.svc:%d", PortOf(j))))
+	g.Expect(ServiceSpec(j).Ports[0].Port).To(Equal(PortOf(j)), "the Service says the same")
 	j.Spec.Rendezvous.Port = ptr.To[int32](29400)
-	g.Expect(RendezvousPort(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
+	g.Expect(PortOf(j)).To(Equal(int32(29400)), "a port that somebody chose stands")
 }
 
 func TestPlainEnv(t *testing.T) {

@@ -12,7 +12,7 @@ func TestNetworkPolicyLetsWorkersOfTheJobInAndNobodyElse(t *testing.T) {
 	g := NewWithT(t)
 	b := blueprint()
 	policy := b.NetworkPolicy()
-	g.Expect(policy.Name).To(MatchRegexp(`^`+b.Job.Name+`-isolated-[0-9a-f]{8}$`), "its name cannot be guessed before the job exists")
+	g.Expect(policy.Name).To(MatchRegexp(`^`+b.Job.Name+`-isolated-[0-9a-f]{8}$`), "it cannot be guessed before the job exists")
 	g.Expect(metav1.IsControlledBy(policy, b.Job)).To(BeTrue(), "it goes with the job")
 	g.Expect(policy.Spec.PolicyTypes).To(HaveExactElements(BeEquivalentTo("Ingress")), "what goes out is free")
 	g.Expect(policy.Spec.Ingress).To(HaveLen(1))

@@ -83,8 +83,8 @@ func CountedRequests(spec *corev1.PodSpec, sharing config.Sharing) corev1.Resour
 }
 
 // withDefaults is a pod with the requests that the API server defaults (k8s.io/kubernetes/pkg/apis/core/v1, SetDefaults_Pod):
-// limits stand in for missing requests of containers. A pod that has resources as a whole but no requests requests what its
-// containers do together, else its limits.
+// limits stand in for missing requests of containers. A pod that has resources as a whole but no requests gets those of
+// its containers together, else its limits.
 func withDefaults(spec *corev1.PodSpec) *corev1.Pod {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

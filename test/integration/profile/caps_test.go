@@ -81,8 +81,8 @@ var _ = Describe("Caps", Serial, func() {
 		}))
 		ads.Submit(ads.job("a", 5, 5), ads.job("b", 2, 8))
 		Eventually(ads.Fetch("a")).Should(testutil.BeStalled(waits))
-		Expect(ads.Read("a").Status.Message).To(Equal("The job asks for at least 5 nvidia.com/gpu, and profile ads lets a job hold at " +
-			"most 4 nvidia.com/gpu. Lower minReplicas, or ask an administrator to raise the limit."))
+		Expect(ads.Read("a").Status.Message).To(Equal("The job asks for at least 5 nvidia.com/gpu, and profile ads lets a job hold " +
+			"at most 4 nvidia.com/gpu. Lower minReplicas, or ask an administrator to raise the limit."))
 		Eventually(ads.Fetch("b")).Should(And(testutil.Train(4), testutil.HaveReason(waits)), "and one that can grows as far as it may")
 	})
 

@@ -58,7 +58,8 @@ func converted(job *kubeflowv1.PyTorchJob) *v1alpha1.ElasticTrainingJob {
 	Expect(err).NotTo(HaveOccurred())
 	var stdout, stderr bytes.Buffer
 	program, args := cli.Root("tideline", convert.Command()), []string{"convert", "-f", "-"}
-	Expect(cli.Execute(context.Background(), program, args, bytes.NewReader(written), &stdout, &stderr)).To(BeZero(), stderr.String())
+	code := cli.Execute(context.Background(), program, args, bytes.NewReader(written), &stdout, &stderr)
+	Expect(code).To(BeZero(), stderr.String())
 	result := &v1alpha1.ElasticTrainingJob{}
 	Expect(yaml.UnmarshalStrict(stdout.Bytes(), result)).To(Succeed())
 	return result
