@@ -28,8 +28,8 @@ var _ = It("docs/convert.md has every difference that users may rely on, and no 
 	Expect(strings.Join(rows, "\n")).To(Equal(strings.Join(documented(), "\n")), "the tables have these rows, in this order")
 })
 
-// documented are the rows of the four tables: for each difference that is not a detail, what is first seen of it. What only one of
-// the two sets has tables of its own, without the other's column and without reasons.
+// documented are the rows of the four tables: for each difference that is not a detail, what is first seen of it. What only
+// one of the two sets has tables of its own, without the other's column and without reasons.
 func documented() []string {
 	GinkgoHelper()
 	var both, theirs, ours, behaviour []string

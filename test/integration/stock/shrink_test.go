@@ -41,7 +41,7 @@ func (w shrink) comesAndGoes(b *testutil.JobBuilder) {
 	Eventually(w.b.Fetch("b")).Should(testutil.HavePhase(v1alpha1.PhaseSucceeded), "B ends")
 	w.growsBack()
 	Eventually(w.b.Events).WithArguments(w.b.Read("b")).WithTimeout(several).Should(
-		ContainElement("RoomMade: Workers of other jobs leave to make room for this job: "+w.a.Namespace+"/a (2)."), "its story names A")
+		ContainElement("RoomMade: Workers of other jobs leave to make room for this job: "+w.a.Namespace+"/a (2)."), "it names A")
 }
 
 // shrank checks that the operator let exactly workers 7 and 6 go, not before B had starved, and that A is otherwise undisturbed.
