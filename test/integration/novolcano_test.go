@@ -61,15 +61,15 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 				"Queue (scheduling.volcano.sh/v1beta1). Install Volcano; the job then continues by itself."), "and what to do")
 		}
 		// The operator asks every 5 s whether Volcano is there.
-		Consistently(said("Kinds are missing")).WithTimeout(12*time.Second).Should(Equal(1), "the log says it once")
+		Consistently(said("The API server does not serve all kinds")).WithTimeout(12*time.Second).Should(Equal(1), "the log says it once")
 		Expect(s.Workers("a")()).To(BeEmpty(), "nothing is created meanwhile")
 
 		Expect(in.Cluster.InstallVolcano(ctx)).To(Succeed(), "Volcano is installed")
 		for _, job := range []string{"a", "b"} {
 			Eventually(s.Fetch(job)).Should(testutil.Train(2), "job %s goes on", job)
 		}
-		Expect(said("Kinds are missing")()).To(Equal(1), "the log says it no second time")
-		Expect(said("All kinds are served now")()).To(Equal(1), "and that it goes on, once")
+		Expect(said("The API server does not serve all kinds")()).To(Equal(1), "the log says it no second time")
+		Expect(said("The API server serves all kinds now")()).To(Equal(1), "and that it goes on, once")
 	})
 
 	It("follows Queues and the annotation of a namespace", func() {
