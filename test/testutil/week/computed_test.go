@@ -36,7 +36,7 @@ func TestComputedSaysEverything(t *testing.T) {
 	g.Expect(r.Lost.Preemptions.IsPositive() && r.Lost.Restarts.IsPositive()).To(BeTrue(), "work was lost in both ways")
 	g.Expect(r.Room.Free).To(BeNumerically(">", 10), "there is room")
 	g.Expect(r.Room.Unusable.Known && r.Merges.Runs > 0 && r.Waits.Gangs > 0).To(BeTrue(), "merges ran and gangs waited")
-	g.Expect(r.Notes).To(ContainElements(HavePrefix("What was used of accelerators"), ContainSubstring("its end is a guess"),
+	g.Expect(r.Notes).To(ContainElements(HavePrefix("The use of accelerators"), ContainSubstring("its end is a guess"),
 		ContainSubstring("without a known owner")))
 }
 
