@@ -45,7 +45,8 @@ func (c *Configuration) AddFlags(flags *flag.FlagSet) {
 	yes("leaderElection.enabled", &c.LeaderElection.Enabled,
 		"let only one of several operators act, the holder of a Lease; the next leads 15 s after one was killed")
 	text("leaderElection.namespace", &c.LeaderElection.Namespace,
-		"namespace of the Lease; default: the operator's own; outside the cluster tideline-system, or default where there is none")
+		"namespace of the Lease; default: the operator's own; outside the cluster that of the installation, or default if there is "+
+			"none")
 	seconds("leaderElection.leaseDurationSeconds", &c.LeaderElection.LeaseDurationSeconds, maxLease,
 		"how long another operator waits for a leader that does not renew its Lease")
 	seconds("leaderElection.renewDeadlineSeconds", &c.LeaderElection.RenewDeadlineSeconds, maxLease,

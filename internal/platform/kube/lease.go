@@ -2,9 +2,11 @@ package kube
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +17,22 @@ import (
 // OutsideNamespace has the Lease of operators that run outside a cluster without the namespace of an installation.
 const OutsideNamespace = "default"
 
+// ownWebhook ends the names of Tideline's webhooks, however their configurations are called.
+const ownWebhook = ".tideline.io"
+
 // LeaseNamespace is where an operator outside the cluster looks for the Lease: in the namespace of the installation, so that it
-// does not act beside an operator there; in [OutsideNamespace] where there is none.
+// does not act beside an operator there; in [OutsideNamespace] where there is none. The installation is in the namespace that
+// Tideline's webhooks call, or in the one that is given if there are no webhooks.
 func LeaseNamespace(ctx context.Context, c client.Reader, installation string) string {
+	configurations := &admissionregistrationv1.MutatingWebhookConfigurationList{}
+	_ = c.List(ctx, configurations) // Who may not list them has the installation's usual namespace.
+	for _, configuration := range configurations.Items {
+		for _, w := range configuration.Webhooks {
+			if strings.HasSuffix(w.Name, ownWebhook) && w.ClientConfig.Service != nil {
+				return w.ClientConfig.Service.Namespace
+			}
+		}
+	}
 	err := c.Get(ctx, client.ObjectKey{Name: installation}, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
 		return OutsideNamespace

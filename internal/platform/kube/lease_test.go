@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,26 @@ func TestNamespaceOfTheLease(t *testing.T) {
 	g.Expect(LeaseNamespace(t.Context(), installed, "tideline-system")).To(Equal("tideline-system"))
 	empty := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	g.Expect(LeaseNamespace(t.Context(), empty, "tideline-system")).To(Equal("default"))
+
+	// OLM and kustomizations install elsewhere.
+	webhook := func(name, namespace string) admissionregistrationv1.MutatingWebhook {
+		return admissionregistrationv1.MutatingWebhook{Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: "webhook"},
+		}}
+	}
+	elsewhere := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tideline-system"}},
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "a-policy"},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{
+				{Name: "url.tideline.io"}, webhook("policies.example.com", "policies"),
+			},
+		},
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "default.elastictrainingjobs.tideline.io-x7k2p"},
+			Webhooks:   []admissionregistrationv1.MutatingWebhook{webhook("default.elastictrainingjobs.tideline.io", "ml-operators")},
+		}).Build()
+	g.Expect(LeaseNamespace(t.Context(), elsewhere, "tideline-system")).To(Equal("ml-operators"))
 }
 
 func TestSecondOperatorSaysWhoLeads(t *testing.T) {
