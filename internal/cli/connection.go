@@ -151,8 +151,29 @@ func (c *Connection) completeContexts(*cobra.Command, []string, string) ([]strin
 	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names lists the objects of some kinds.
+// names lists the objects of some kinds. It gives up after the timeout: the client asks first what the API server serves, and each
+// of these requests has a timeout of its own.
 func (c *Connection) names(
+	ctx context.Context, kinds []schema.GroupVersionKind, in ...client.ListOption,
+) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	var names []string
+	var directive cobra.ShellCompDirective
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		names, directive = c.list(ctx, kinds, in...)
+	}()
+	select {
+	case <-listed:
+		return names, directive
+	case <-ctx.Done():
+		return nil, cobra.ShellCompDirectiveError
+	}
+}
+
+func (c *Connection) list(
 	ctx context.Context, kinds []schema.GroupVersionKind, in ...client.ListOption,
 ) ([]string, cobra.ShellCompDirective) {
 	connected, err := c.Client(completionTimeout)

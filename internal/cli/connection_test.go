@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const twoContexts = `apiVersion: v1
@@ -54,4 +57,21 @@ func TestClusterAndNamespaceAreThoseOfKubectl(t *testing.T) {
 	t.Setenv("KUBECONFIG", file)
 	_, said, _ := newProgram("tideline", NewConnection(nil)).execute(t, "__complete", "find", "--context", "")
 	g.Expect(said).To(HavePrefix("first\nsecond\n"))
+}
+
+// A shell waits no longer for names than it was promised, also where the cluster accepts connections and says nothing.
+func TestCompletionGivesUp(t *testing.T) {
+	g := NewWithT(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = silent.Close() }()
+	file := filepath.Join(t.TempDir(), "config")
+	g.Expect(os.WriteFile(file, []byte(strings.ReplaceAll(twoContexts, "https://a.example", "http://"+silent.Addr().String())),
+		0o600)).To(Succeed())
+	t.Setenv("KUBECONFIG", file)
+	begin := time.Now()
+	_, said, _ := newProgram("tideline", NewConnection(func() (*runtime.Scheme, error) { return runtime.NewScheme(), nil })).
+		execute(t, "__complete", "find", "")
+	g.Expect(said).To(HavePrefix(":"))
+	g.Expect(time.Since(begin)).To(BeNumerically("<", completionTimeout+time.Second))
 }
