@@ -86,10 +86,31 @@ func Root(program string, commands ...*cobra.Command) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupJobs, Title: "For users of jobs:"},
 		&cobra.Group{ID: groupCluster, Title: "For administrators of the cluster:"})
 	root.AddCommand(commands...)
+	root.SetHelpCommand(helpCommand(root))
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		asPlugin(root)
 	}
 	return root
+}
+
+// helpCommand is `tideline help`. That of package cobra takes a command that does not exist for none.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:               "help [command]",
+		Short:             "Help about any command",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, _, err := root.Find(args)
+			switch {
+			case err != nil:
+				return err
+			case cmd == root && len(args) > 0:
+				return unknown(root, args[0])
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 // asPlugin has usage and examples name the program as kubectl's users type it.
@@ -104,7 +125,17 @@ func asPlugin(root *cobra.Command) {
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})
-	if err != nil || completion == root || root.DisplayName() == root.Name() {
+	if err != nil || completion == root {
+		return
+	}
+	completion.Args = cobra.ArbitraryArgs
+	completion.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknown(cmd, args[0])
+		}
+		return cmd.Help()
+	}
+	if root.DisplayName() == root.Name() {
 		return
 	}
 	completion.Long += `
@@ -116,8 +147,8 @@ kubectl completes the words of a plugin by a program kubectl_complete-tideline o
 }
 
 // unknown is the error of a command that does not exist.
-func unknown(root *cobra.Command, name string) error {
-	if known := root.SuggestionsFor(name); len(known) > 0 {
+func unknown(parent *cobra.Command, name string) error {
+	if known := parent.SuggestionsFor(name); len(known) > 0 {
 		return Usagef("there is no command %q; did you mean %s?", name, strings.Join(known, " or "))
 	}
 	return Usagef("there is no command %q", name)
@@ -149,7 +180,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 }
 
 // formerForm turns `tideline --flag...`, which ran the operator before there was a command for it, into `tideline run --flag...`.
-// Package flag took flags with one dash as well.
+// Package flag took flags with one dash as well. Flag --context is new: who types it alone wants another command.
 func formerForm(root *cobra.Command, args []string) ([]string, bool) {
 	run, _, err := root.Find([]string{"run"})
 	if err != nil || len(args) == 0 || slices.ContainsFunc(args, func(arg string) bool {
@@ -159,7 +190,7 @@ func formerForm(root *cobra.Command, args []string) ([]string, bool) {
 	}
 	known := func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		return strings.HasPrefix(arg, "-") && run.Flags().Lookup(name) != nil && name != "help"
+		return strings.HasPrefix(arg, "-") && run.Flags().Lookup(name) != nil && name != "help" && name != "context"
 	}
 	if !known(args[0]) {
 		return nil, false

@@ -44,6 +44,7 @@ func newProgram(started string, connection *Connection) *program {
 	}
 	connection.AddFlags(find)
 	connection.AddNamespaceFlag(find)
+	connection.AddFlags(run)
 	p.root = Root(started, ForClusters(run), ForJobs(find))
 	return p
 }
@@ -69,12 +70,15 @@ func TestExitCodesAndWords(t *testing.T) {
 		"find": {code: 2, says: "tideline find: name one job: NAME with -n NAMESPACE, or NAMESPACE/NAME; -h says more\n",
 			name: "/"},
 		"find ads/ctr -x":    {code: 2, says: "tideline find: unknown shorthand flag: 'x' in -x; -h says more\n"},
+		"help finf":          {code: 2, says: "tideline help: there is no command \"finf\"; did you mean find?; -h says more\n"},
+		"completion tcsh":    {code: 2, says: "tideline completion: there is no command \"tcsh\"; -h says more\n"},
 		"finf":               {code: 2, says: "tideline: there is no command \"finf\"; did you mean find?; -h says more\n"},
 		"run --leader-elect": {leads: true},
 		"--leader-elect":     {says: note, leads: true},
 		"-leader-elect=true": {says: note, leads: true},
 		"--webhooks no": {code: 2, says: note + "tideline run: \"no\" is no flag: flags begin with --, and a value " +
 			"follows its flag after =; -h says more\n"},
+		"--context prod":      {code: 2, says: "tideline: unknown flag: --context; flags stand behind a command; -h says more\n"},
 		"--unknown":           {code: 2, says: "tideline: unknown flag: --unknown; flags stand behind a command; -h says more\n"},
 		"--leader-elect find": {code: 2, says: "tideline: unknown flag: --leader-elect; flags stand behind a command; -h says more\n"},
 	} {
