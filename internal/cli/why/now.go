@@ -63,26 +63,24 @@ const (
 
 // status is what trainings and merges have alike.
 type status struct {
-	phase, reason, message, profile string
-	observed                        int64
-	conditions                      []metav1.Condition
+	kind, phase, reason, message, profile string
+	observed                              int64
+	conditions                            []metav1.Condition
 }
 
-func (p *present) status() (metav1.Object, string, status) {
+func (p *present) status() (metav1.Object, status) {
 	if j := p.training; j != nil {
 		s := &j.Status
-		return j, v1alpha1.ElasticTrainingJobKind,
-			status{string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}
+		return j, status{v1alpha1.ElasticTrainingJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}
 	}
 	s := &p.merge.Status
-	return p.merge, v1alpha1.MergeJobKind,
-		status{string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}
+	return p.merge, status{v1alpha1.MergeJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}
 }
 
 // explain says what a job does now and why, what it waits for, and what to do.
 func explain(p *present, now time.Time) *Now {
-	job, kind, s := p.status()
-	n := &Now{Kind: kind, Namespace: job.GetNamespace(), Name: job.GetName(), Reason: s.reason, Message: s.message}
+	job, s := p.status()
+	n := &Now{Kind: s.kind, Namespace: job.GetNamespace(), Name: job.GetName(), Reason: s.reason, Message: s.message}
 	age := now.Sub(job.GetCreationTimestamp().Time)
 	if s.reason == "" {
 		n.State, n.Do = "is new: the operator has not looked at it yet", "Ask again in a few seconds."
@@ -102,12 +100,15 @@ func explain(p *present, now time.Time) *Now {
 		n.Do = "Nothing happens until what the message says is changed. If the template must change, delete the job and create it " +
 			"again."
 	}
-	if w.byVolcano && now.Sub(since) > soon {
+	if w.byVolcano && !since.IsZero() && now.Sub(since) > soon {
 		n.Do = fmt.Sprintf("Volcano has not placed it for %s. If the message says that it fits, check that Volcano's scheduler "+
 			"runs: %s", lasting(now.Sub(since)), checkCluster)
 	}
 	if n.Do == "" {
 		n.Do = "Nothing: it goes on by itself."
+	}
+	if gone := job.GetDeletionTimestamp(); gone != nil {
+		n.Notes = append(n.Notes, "It was deleted "+lasting(now.Sub(gone.Time))+" ago, and goes when its pods are gone.")
 	}
 	if s.observed != job.GetGeneration() {
 		n.Notes = append(n.Notes, "The spec was changed, and the operator has not looked at it since. If this stays so, "+checkOperator)

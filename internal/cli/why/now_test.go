@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -60,6 +61,11 @@ func TestNow(t *testing.T) {
 	merge.Status.Conditions = []metav1.Condition{
 		condition(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonInLine, "", time.Minute),
 	}
+	leaving := trainingNow(v1alpha1.PhaseRunning, v1alpha1.ReasonTraining, "All 4 ready.")
+	leaving.DeletionTimestamp = ptr.To(before(time.Minute))
+	failed, merging := merge.DeepCopy(), merge.DeepCopy()
+	failed.Status.Phase, failed.Status.Reason = v1alpha1.MergeFailed, v1alpha1.ReasonMergeFailed
+	merging.Status = v1alpha1.MergeJobStatus{Phase: v1alpha1.MergeRunning, Reason: "New"}
 	for name, c := range map[string]struct {
 		p    present
 		says string
@@ -96,6 +102,16 @@ What to do:
 		"no operator": {present{training: fresh}, "ads/ctr is new: the operator has not looked at it yet.\n\nWhat to do:\n  The " +
 			"operator has not looked at it for 1h0m0s: check that the operator runs,"},
 		"changed": {present{training: changed}, "To know as well:\n  The spec was changed, and the operator has not looked at it"},
+		"no condition yet": {present{training: trainingNow(v1alpha1.PhasePending, v1alpha1.ReasonQueued, "It fits.")},
+			"ads/ctr waits for Volcano to place it (Queued).\n  It fits.\n\nWhat to do:\n  Nothing: it starts by itself"},
+		"the server's clock is ahead": {present{training: waits(v1alpha1.ReasonUnschedulable, "Place 1.", -3*time.Second),
+			events: []corev1.Event{{Reason: "Grew", Message: "now", LastTimestamp: before(-3 * time.Second)}}},
+			"waits for room (Unschedulable), for 0s.\n"},
+		"a newer operator": {present{training: trainingNow("Parked", "Parking", "Level 2.")},
+			"ads/ctr is in phase Parked (Parking).\n"},
+		"deleted":           {present{training: leaving}, "To know as well:\n  It was deleted 1m0s ago, and goes when its pods are gone.\n"},
+		"merge that failed": {present{merge: failed}, "What to do:\n  Read the log of the pod that failed, if this repeats.\n"},
+		"merge that runs":   {present{merge: merging}, "MergeJob ads/full runs (New).\n"},
 		"merge": {present{merge: merge}, "MergeJob ads/full is due, and waits for its turn in the pool (InLine), for 1m0s.\n" +
 			"  Position 2.\n\nWhat to do:\n  Nothing: it starts by itself when its turn comes.\n"},
 		"profile and events": {present{
@@ -215,6 +231,8 @@ func TestNowNeedsTheJobOnly(t *testing.T) {
 	for _, c := range []struct{ cluster, args, says string }{
 		{"Job", "ads/none", "tideline why: there is no ElasticTrainingJob or MergeJob none in namespace ads; of a deleted one, "},
 		{"Nothing", "ads/ctr", "tideline why: *v1alpha1.MergeJob is forbidden"},
+		{"ElasticTrainingJob", "ads/none", "tideline why: there is no ElasticTrainingJob none in namespace ads, and whether there is a " +
+			"MergeJob cannot be read: *v1alpha1.MergeJob is forbidden"},
 		{"Job", "ads/both", "tideline why: there is an ElasticTrainingJob and a MergeJob of this name: say which"},
 	} {
 		code, said, errs := ask(cluster(c.cluster), strings.Fields(c.args)...)

@@ -39,16 +39,24 @@ func answerNow(
 	return nil
 }
 
+// other is the kind that a job of the name may have instead.
+var other = map[string]string{
+	v1alpha1.ElasticTrainingJobKind: v1alpha1.MergeJobKind, v1alpha1.MergeJobKind: v1alpha1.ElasticTrainingJobKind,
+}
+
 // read reads the job, its events and its profile. Only the job must be readable.
 func read(ctx context.Context, c client.Client, name types.NamespacedName, kind string) (*present, error) {
 	training, merge := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.MergeJob{}
 	p := &present{}
 	var denied error
+	var absent string // a kind of which there is no such job
 	if kind != "merge" {
 		switch err := c.Get(ctx, name, training); {
 		case err == nil:
 			p.training = training
-		case !apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err):
+			absent = v1alpha1.ElasticTrainingJobKind
+		default:
 			denied = err
 		}
 	}
@@ -56,7 +64,9 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 		switch err := c.Get(ctx, name, merge); {
 		case err == nil:
 			p.merge = merge
-		case !apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err):
+			absent = v1alpha1.MergeJobKind
+		default:
 			denied = err
 		}
 	}
@@ -65,6 +75,9 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 		return nil, errors.New("there is an ElasticTrainingJob and a MergeJob of this name: say which with --kind job or --kind merge")
 	case p.training == nil && p.merge == nil && meta.IsNoMatchError(denied):
 		return nil, errors.New("the cluster does not know jobs of Tideline, because it is not installed there")
+	case p.training == nil && p.merge == nil && denied != nil && absent != "":
+		return nil, fmt.Errorf("there is no %s %s in namespace %s, and whether there is a %s cannot be read: %w", absent, name.Name,
+			name.Namespace, other[absent], denied)
 	case p.training == nil && p.merge == nil && denied != nil:
 		return nil, denied
 	case p.training == nil && p.merge == nil:
@@ -77,7 +90,7 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 
 // readMore reads what makes the answer better.
 func (p *present) readMore(ctx context.Context, c client.Client) {
-	job, _, s := p.status()
+	job, s := p.status()
 	events := &corev1.EventList{}
 	err := c.List(ctx, events, client.InNamespace(job.GetNamespace()), client.MatchingFields{byUID: string(job.GetUID())})
 	if err != nil {

@@ -108,10 +108,22 @@ var ofPhase = map[string]words{
 	string(v1alpha1.MergeTimedOut):  {state: "took too long, and will be tried again"},
 }
 
+// ofMergePhase is for phases that mean something else for merges. A merge that failed is tried again.
+var ofMergePhase = map[string]words{
+	string(v1alpha1.MergeRunning): {state: "runs"},
+	string(v1alpha1.MergeFailed):  {state: "has failed", do: "Read the log of the pod that failed, if this repeats."},
+}
+
 // wordsOf finds the words for a status. A job that has ended has its phase's advice unless its reason has its own.
 func wordsOf(s status) words {
 	w, known := ofReason[s.reason]
-	phase := ofPhase[s.phase]
+	phase, named := ofPhase[s.phase]
+	if merge, differs := ofMergePhase[s.phase]; differs && s.kind == v1alpha1.MergeJobKind {
+		phase, named = merge, true
+	}
+	if !named { // The operator may be newer than this program.
+		phase = words{state: "is in phase " + s.phase}
+	}
 	if !known {
 		return phase
 	}
@@ -121,5 +133,5 @@ func wordsOf(s status) words {
 	return w
 }
 
-// lasting is a length of time to the second.
-func lasting(d time.Duration) string { return d.Round(time.Second).String() }
+// lasting is a length of time to the second. The cluster's clock may be ahead of this machine's.
+func lasting(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
