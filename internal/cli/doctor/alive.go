@@ -115,7 +115,8 @@ func waiting(pods []corev1.Pod, said map[client.ObjectKey]gang.Word, now time.Ti
 				sign, judged = latest(sign, c.LastTransitionTime.Time), true
 			}
 		}
-		if grouped && !word.Waits || p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 || p.DeletionTimestamp != nil {
+		ended := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+		if ended || grouped && !word.Waits || p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 || p.DeletionTimestamp != nil {
 			continue
 		}
 		w.Pods++

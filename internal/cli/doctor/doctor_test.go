@@ -166,11 +166,18 @@ func TestEachFindingSaysWhatToDo(t *testing.T) {
 			"does not act: 1 pods wait for it, and it has judged none of them for 3m0s.",
 		},
 		"rights of a local setup": {
-			func(f *Facts) { f.Local, f.Operator, f.Denied = true, nil, []string{"create pods"} },
+			func(f *Facts) { f.Local, f.Operator, f.Leader, f.Denied = true, nil, "host_1", []string{"create pods"} },
 			"You, as whom make run would run the operator, may not: create pods.",
 		},
 		"nobody runs the operator of a local setup": {
 			func(f *Facts) { f.Local, f.Operator, f.LeaseSilence = true, nil, ptr.To(time.Hour) }, "Start it: make run.",
+		},
+		"operator outside has ended": {
+			func(f *Facts) { f.Local, f.Operator, f.Leader = true, nil, "" }, "No operator leads: the last one ended 2s ago (Lease ",
+		},
+		"two operators": {
+			func(f *Facts) { f.Leader, f.OtherLeader = "pod_1", "host_1" },
+			"Two operators act at the same time: pod_1 by Lease tideline-system/tideline.tideline.io, and host_1 by Lease default/",
 		},
 		"rights": {func(f *Facts) { f.Denied = []string{"create pods"} }, "may not: create pods"},
 	} {
@@ -322,6 +329,7 @@ func TestWaitingPodsTellWhetherTheSchedulerActs(t *testing.T) {
 		"of others": {
 			pods: []corev1.Pod{
 				pod("a", time.Hour, func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }),
+				pod("a", time.Hour, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
 				pod("a", time.Hour, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }),
 			}, level: Unknown,
 		},

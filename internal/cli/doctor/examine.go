@@ -55,6 +55,8 @@ type Facts struct {
 	LeaseSilence *time.Duration
 	// LeaseNamespace has that Lease, and Leader is who holds it.
 	LeaseNamespace, Leader string
+	// OtherLeader holds another Lease at the same time, in [kube.OutsideNamespace]; empty where there is none.
+	OtherLeader string
 	// Local holds for a cluster where Tideline is not installed, but for its kinds: the operator runs outside, as by make run, with
 	// the rights of a kubeconfig.
 	Local bool

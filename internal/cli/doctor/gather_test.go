@@ -114,6 +114,45 @@ func TestOperatorIsFoundByItsDeploymentAndLease(t *testing.T) {
 	g.Expect(*both.LeaseSilence).To(BeNumerically("~", time.Hour, time.Minute))
 }
 
+// A Lease that a process outside the cluster left is none of the installed operator's; one that it renews is.
+func TestLeaseOfAnotherOperator(t *testing.T) {
+	renewed := func(namespace, holder string, ago time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: rbac.Lease},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-ago))),
+			},
+		}
+	}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "tideline-controller-manager"},
+		Status:     appsv1.DeploymentStatus{ReadyReplicas: 1},
+	}
+	for name, c := range map[string]struct {
+		leases        []client.Object
+		level         Level
+		leader, other string
+	}{
+		"without leader election, beside an old one": {leases: []client.Object{renewed("default", "", 72*time.Hour)}, level: OK},
+		"beside an old one": {
+			leases: []client.Object{renewed("ml", "pod_1", time.Second), renewed("default", "host_1", time.Hour)},
+			level:  OK, leader: "pod_1",
+		},
+		"beside another": {
+			leases: []client.Object{renewed("ml", "pod_1", time.Second), renewed("default", "host_1", time.Second)},
+			level:  Wrong, leader: "pod_1", other: "host_1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, f := NewWithT(t), Facts{Namespace: "ml"}
+			g.Expect(gatherOperator(t.Context(), refusing(append(c.leases, deployment.DeepCopy())), &f)).To(Succeed())
+			g.Expect(operator(f).Level).To(Equal(c.level), operator(f).What)
+			g.Expect(f.Leader).To(Equal(c.leader))
+			g.Expect(f.OtherLeader).To(Equal(c.other))
+		})
+	}
+}
+
 // OLM and component cert-manager grant no rights on certificates, because they keep them.
 func TestRightsOnCertificatesAreNotMissedWhereOthersKeepThem(t *testing.T) {
 	ours := Facts{Namespace: rbac.Namespace}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,6 +41,13 @@ func operator(f Facts) Finding {
 		start = "Start it: make run. If it runs with --leader-elect=false, delete the Lease."
 	}
 	switch {
+	case f.OtherLeader != "":
+		other := client.ObjectKey{Namespace: kube.OutsideNamespace, Name: rbac.Lease}
+		return Finding{
+			What: fmt.Sprintf("Two operators act at the same time: %s by Lease %s, and %s by Lease %s.", f.Leader, f.lease(),
+				f.OtherLeader, other),
+			Do: "End the second, which runs outside the cluster. Started again, it waits until the first ends.",
+		}
 	case f.Operator != nil && f.Operator.Ready < max(f.Operator.Wanted, 1):
 		return Finding{
 			What: fmt.Sprintf("Deployment %s has %d of %d replicas ready. With none, no job can be created and no lost worker is "+
@@ -56,9 +64,13 @@ func operator(f Facts) Finding {
 	case f.Operator == nil && f.LeaseSilence == nil:
 		return Finding{Level: Unknown, What: fmt.Sprintf("Whether an operator runs: there is no Deployment %s and no Lease %s.",
 			f.deployment(), f.lease())}
+	case f.Operator == nil && f.Leader == "":
+		return Finding{
+			What: fmt.Sprintf("No operator leads: the last one ended %s ago (Lease %s).", f.LeaseSilence.Round(time.Second), f.lease()),
+			Do:   start,
+		}
 	case f.Operator == nil:
-		return Finding{Level: OK, What: fmt.Sprintf("An operator outside the cluster leads (%s).",
-			cmp.Or(f.Leader, "it has just ended"))}
+		return Finding{Level: OK, What: fmt.Sprintf("An operator outside the cluster leads (%s).", f.Leader)}
 	}
 	return Finding{Level: OK, What: fmt.Sprintf("The operator is ready (%d of %d replicas).", f.Operator.Ready, f.Operator.Wanted)}
 }
@@ -79,17 +91,32 @@ func gatherOperator(ctx context.Context, c client.Client, f *Facts) error {
 	case err != nil:
 		return fmt.Errorf("read the operator's ServiceAccount: %w", err)
 	}
-	for _, f.LeaseNamespace = range []string{f.Namespace, kube.OutsideNamespace} {
+	return gatherLeases(ctx, c, f)
+}
+
+// gatherLeases reads the Lease in the operator's namespace, and the one of an operator outside the cluster.
+func gatherLeases(ctx context.Context, c client.Client, f *Facts) error {
+	for _, namespace := range slices.Compact([]string{f.Namespace, kube.OutsideNamespace}) {
 		lease := &coordinationv1.Lease{}
-		switch err := c.Get(ctx, f.lease(), lease); {
-		case err == nil:
-			renewed := ptr.Deref(lease.Spec.RenewTime, metav1.NewMicroTime(lease.CreationTimestamp.Time))
-			f.LeaseSilence, f.Leader = ptr.To(time.Since(renewed.Time)), ptr.Deref(lease.Spec.HolderIdentity, "")
-			return nil
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("read Lease %s: %w", f.lease(), err)
+		key := client.ObjectKey{Namespace: namespace, Name: rbac.Lease}
+		switch err := c.Get(ctx, key, lease); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("read Lease %s: %w", key, err)
+		}
+		renewed := ptr.Deref(lease.Spec.RenewTime, metav1.NewMicroTime(lease.CreationTimestamp.Time))
+		silence, leader := time.Since(renewed.Time), ptr.Deref(lease.Spec.HolderIdentity, "")
+		outside := namespace != f.Namespace
+		led := leader != "" && silence <= longestSilence
+		switch {
+		case outside && led && f.LeaseSilence != nil && *f.LeaseSilence <= longestSilence && f.Leader != "":
+			f.OtherLeader = leader
+		case outside && !led && (f.Operator != nil || f.LeaseSilence != nil):
+			// It was left by an operator that ran there before the installation.
+		default:
+			f.LeaseNamespace, f.LeaseSilence, f.Leader = namespace, &silence, leader
 		}
 	}
-	f.LeaseNamespace = ""
 	return nil
 }

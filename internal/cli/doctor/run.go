@@ -12,6 +12,7 @@ import (
 
 	"github.com/tideline-io/tideline/internal/cli"
 	"github.com/tideline-io/tideline/internal/platform/config"
+	"github.com/tideline-io/tideline/internal/platform/text"
 )
 
 // exitNotExamined is the exit code where the cluster could not be asked.
@@ -49,7 +50,7 @@ func Command(connection *cli.Connection) *cobra.Command {
 			}
 			findings, err := diagnose(cmd.Context(), cfg, connection)
 			if err != nil {
-				cli.Tell(cmd.ErrOrStderr(), "Cannot examine the cluster: "+err.Error()+"\n")
+				cli.Tell(cmd.ErrOrStderr(), text.SingleLine("Cannot examine the cluster: "+err.Error())+"\n")
 				return cli.Exit(exitNotExamined)
 			}
 			return tell(cmd.OutOrStdout(), findings, output)
