@@ -117,7 +117,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl tideline"}
 	for _, c := range root.Commands() {
-		c.Example = strings.ReplaceAll(c.Example, "  tideline ", "  kubectl tideline ")
+		c.Example = strings.ReplaceAll(c.Example, " tideline ", " kubectl tideline ")
 	}
 }
 

@@ -33,7 +33,7 @@ func newProgram(started string, connection *Connection) *program {
 		return err
 	}
 	find := &cobra.Command{
-		Use: "find JOB", Short: "Find", Example: "  tideline find ctr\n", ValidArgsFunction: connection.CompleteJobs,
+		Use: "find JOB", Short: "Find", Example: "  tideline find ctr\n  a | tideline find -\n", ValidArgsFunction: connection.CompleteJobs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := connection.Name("job", args)
 			if p.name = name.String(); name.Name == "lost" {
@@ -103,7 +103,7 @@ func TestUsage(t *testing.T) {
 		g.Expect(said).To(And(ContainSubstring("\n  "+name+" [command]\n"), ContainSubstring("\n  find        Find\n"),
 			ContainSubstring("completion")))
 		_, said, _ = newProgram(started, NewConnection(nil)).execute(t, "find", "-h")
-		g.Expect(said).To(And(ContainSubstring("\n  "+name+" find JOB [flags]\n"), ContainSubstring("\n  "+name+" find ctr\n")))
+		g.Expect(said).To(And(ContainSubstring("\n  "+name+" find JOB [flags]\n"), ContainSubstring("\n  "+name+" find ctr\n  a | "+name+" find -\n")))
 		code, said, _ = newProgram(started, NewConnection(nil)).execute(t, "completion", "bash")
 		g.Expect(code).To(BeZero())
 		g.Expect(said).To(ContainSubstring("# bash completion"))

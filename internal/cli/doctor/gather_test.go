@@ -114,7 +114,7 @@ func TestOperatorIsFoundByItsDeploymentAndLease(t *testing.T) {
 	g.Expect(*both.LeaseSilence).To(BeNumerically("~", time.Hour, time.Minute))
 }
 
-// A Lease that a process outside the cluster left is none of the installed operator's; one that it renews is.
+// A Lease that an operator outside the cluster left says nothing about the installed one. One that it renews does.
 func TestLeaseOfAnotherOperator(t *testing.T) {
 	renewed := func(namespace, holder string, ago time.Duration) *coordinationv1.Lease {
 		return &coordinationv1.Lease{

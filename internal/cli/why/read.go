@@ -49,7 +49,7 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 	training, merge := &v1alpha1.ElasticTrainingJob{}, &v1alpha1.MergeJob{}
 	p := &present{}
 	var denied error
-	var absent string // a kind of which there is no such job
+	var absent string // the kind that has no such job
 	if kind != "merge" {
 		switch err := c.Get(ctx, name, training); {
 		case err == nil:
