@@ -33,7 +33,8 @@ func newProgram(started string, connection *Connection) *program {
 		return err
 	}
 	find := &cobra.Command{
-		Use: "find JOB", Short: "Find", Example: "  tideline find ctr\n  a | tideline find -\n", ValidArgsFunction: connection.CompleteJobs,
+		Use: "find JOB", Short: "Find", Example: "  tideline find ctr\n  a | tideline find -\n",
+		ValidArgsFunction: connection.CompleteJobs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			name, err := connection.Name("job", args)
 			if p.name = name.String(); name.Name == "lost" {
@@ -103,7 +104,8 @@ func TestUsage(t *testing.T) {
 		g.Expect(said).To(And(ContainSubstring("\n  "+name+" [command]\n"), ContainSubstring("\n  find        Find\n"),
 			ContainSubstring("completion")))
 		_, said, _ = newProgram(started, NewConnection(nil)).execute(t, "find", "-h")
-		g.Expect(said).To(And(ContainSubstring("\n  "+name+" find JOB [flags]\n"), ContainSubstring("\n  "+name+" find ctr\n  a | "+name+" find -\n")))
+		g.Expect(said).To(And(ContainSubstring("\n  "+name+" find JOB [flags]\n"),
+			ContainSubstring("\n  "+name+" find ctr\n  a | "+name+" find -\n")))
 		code, said, _ = newProgram(started, NewConnection(nil)).execute(t, "completion", "bash")
 		g.Expect(code).To(BeZero())
 		g.Expect(said).To(ContainSubstring("# bash completion"))
@@ -124,6 +126,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"find", "-n", "ads", ""}, []string{"all", "ctr"}},
 		{[]string{"find", "ctr", ""}, nil},
 		{[]string{"f"}, []string{"find\tFind"}},
+		{[]string{"help", "f"}, []string{"find\tFind"}},
 	} {
 		code, said, _ := newProgram("tideline", Connected(cluster)).execute(t, slices.Concat([]string{"__complete"}, c.args)...)
 		g.Expect(code).To(BeZero())

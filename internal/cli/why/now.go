@@ -71,7 +71,9 @@ type status struct {
 func (p *present) status() (metav1.Object, status) {
 	if j := p.training; j != nil {
 		s := &j.Status
-		return j, status{v1alpha1.ElasticTrainingJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}
+		return j, status{
+			v1alpha1.ElasticTrainingJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions,
+		}
 	}
 	s := &p.merge.Status
 	return p.merge, status{v1alpha1.MergeJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}

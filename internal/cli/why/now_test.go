@@ -109,7 +109,8 @@ What to do:
 			"waits for room (Unschedulable), for 0s.\n"},
 		"a newer operator": {present{training: trainingNow("Parked", "Parking", "Level 2.")},
 			"ads/ctr is in phase Parked (Parking).\n"},
-		"deleted":           {present{training: leaving}, "To know as well:\n  It was deleted 1m0s ago, and goes when its pods are gone.\n"},
+		"deleted": {present{training: leaving},
+			"To know as well:\n  It was deleted 1m0s ago, and goes when its pods are gone.\n"},
 		"merge that failed": {present{merge: failed}, "What to do:\n  Read the log of the pod that failed, if this repeats.\n"},
 		"merge that runs":   {present{merge: merging}, "MergeJob ads/full runs (New).\n"},
 		"merge": {present{merge: merge}, "MergeJob ads/full is due, and waits for its turn in the pool (InLine), for 1m0s.\n" +
