@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -42,5 +43,9 @@ func configuration(path string) (*config.Configuration, error) {
 	if path == "" {
 		return nil, cli.Usagef("--config: name the file with the operator's configuration")
 	}
-	return cli.ReadConfiguration(path)
+	cfg, err := cli.ReadConfiguration(path)
+	if path == DefaultConfig && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; run the command where the operator runs, by kubectl exec, as -h shows", err)
+	}
+	return cfg, err
 }

@@ -169,3 +169,13 @@ func TestWrongUseOfWhy(t *testing.T) {
 	g.Expect(code).To(BeZero())
 	g.Expect(said).To(And(ContainSubstring("Usage:\n  tideline why JOB"), ContainSubstring("--zone name")))
 }
+
+// A user who asks about the past on a machine of his own learns where the ledger is.
+func TestPastIsAskedWhereTheOperatorRuns(t *testing.T) {
+	g := NewWithT(t)
+	_, err := configuration(DefaultConfig)
+	g.Expect(err).To(MatchError(And(ContainSubstring("no such file"), HaveSuffix("; run the command where the operator runs, "+
+		"by kubectl exec, as -h shows"))))
+	_, err = configuration("mine.yaml")
+	g.Expect(err).To(MatchError(HaveSuffix("no such file or directory")))
+}
