@@ -178,6 +178,8 @@ func (s *story) whatFollows() string {
 		return "the job has ended"
 	case s.newAttempt():
 		return "all workers are created again"
+	case jobstate.IsStopped(s.after):
+		return "the job is stopping"
 	}
 	f := s.after.LastFailure
 	if f.InPlace {
