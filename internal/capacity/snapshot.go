@@ -197,7 +197,7 @@ func beyondModel(spec *corev1.PodSpec) string {
 	}
 	for _, v := range spec.Volumes {
 		if v.Ephemeral != nil {
-			return "ephemeral volumes"
+			return "generic ephemeral volumes"
 		}
 	}
 	// A sidecar is an init container that keeps running, and its host ports count like those of any container.

@@ -135,7 +135,7 @@ func (t *state) whyNotPlaced() string {
 	case v.Waiting > 0:
 		why += "By Tideline's count there was room for them."
 	default:
-		why += "Volcano sees no pod of the gang that waits."
+		why += "By Tideline's count none of them waits for room."
 	}
 	switch core := t.job.Core; {
 	case core != nil && core.Unschedulable != "":

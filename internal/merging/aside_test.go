@@ -39,8 +39,8 @@ func TestHeadThatIsNotPlacedIsSetAside(t *testing.T) {
 			"(kubectl get events)"},
 		"who knows": {
 			func(m *merger) { m.unjudged = true }, "Tideline cannot tell whether there is room, because the pods ask for a volume."},
-		"it asks for none": {func(m *merger) { m.verdict.Never, m.noClaim = nil, true }, "Volcano sees no pod of the gang that " +
-			"waits."},
+		"it asks for none": {func(m *merger) { m.verdict.Never, m.noClaim = nil, true }, "By Tideline's count none of them " +
+			"waits for room."},
 		"Volcano says why":  {func(m *merger) { m.says = "claim x not found" }, "Volcano says: claim x not found."},
 		"no pod was placed": {func(*merger) {}, "Volcano placed no other pod in that time either. Check that its scheduler runs"},
 	} {

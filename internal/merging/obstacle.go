@@ -175,13 +175,13 @@ func uncountableRequests(t *state) *obstacle {
 // check: the older MergeJob waits until the status of each younger one says that it yields.
 func duplicateModel(t *state) *obstacle {
 	for _, r := range t.job.Rivals {
-		does := "merges"
+		does := "already merges"
 		if !r.Running {
-			does = "waits to merge"
+			does = "comes first for"
 		}
 		if r.Running || t.cameAfter(r) {
 			return &obstacle{reason: v1alpha1.ReasonDuplicateModel, short: "duplicate model", stalled: true, message: fmt.Sprintf(
-				"MergeJob %s already %s %s, and a prefix holds one model. Delete one of the two, or give each model a prefix of its own.",
+				"MergeJob %s %s %s, and a prefix holds one model. Delete one of the two, or give each model a prefix of its own.",
 				t.rivalName(r.Key.Namespace, r.Key.Name), does, t.describePlace())}
 		}
 	}
@@ -268,7 +268,6 @@ func (t *state) rivalName(namespace, name string) string {
 func storeTrouble(t *state) *obstacle {
 	s := t.job.Store
 	switch {
-	// A store that was read before and does not answer now keeps the merge in the line: most outages are shorter than the wait.
 	case s != nil && s.Trouble != nil && (s.Trouble.Stalled || !t.storeRead()):
 		return &obstacle{reason: s.Trouble.Reason, message: s.Trouble.Message, short: "store unavailable", stalled: s.Trouble.Stalled}
 	case !t.storeRead():
@@ -375,11 +374,11 @@ func neverFits(t *state) *obstacle {
 	if never == nil {
 		return nil
 	}
-	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s do not fit into pool "+
+	return &obstacle{reason: v1alpha1.ReasonNeverFits, short: "never fits", message: fmt.Sprintf("%s of %s %s not fit into pool "+
 		"%s even if nothing else runs. %s Lower minReplicas or the requests, or enlarge the pool. Until then other merges pass; "+
 		"Tideline "+
-		"checks again when the pool's Queue or nodes change.", count(t.spec.MinReplicas, "pod"), t.podRequests(), t.st.Pool,
-		never.SayEmpty())}
+		"checks again when the pool's Queue or nodes change.", count(t.spec.MinReplicas, "pod"), t.podRequests(),
+		plural(t.spec.MinReplicas, "does", "do"), t.st.Pool, never.SayEmpty())}
 }
 
 // poolShut keeps merges out of the line of a pool that takes no gangs.

@@ -129,8 +129,8 @@ func (t *state) whyUnplaced() string {
 		return "Tideline cannot tell whether it fits, because it asks for " + a.Unknown + ". Volcano decides."
 	case a.Fits:
 		// The time and not the duration, which would change the message, and so write the status, with every evaluation.
-		return fmt.Sprintf("By Tideline's count it fits since %s; Volcano decides. If it is not placed within a minute, check that "+
-			"Volcano's scheduler runs (tideline doctor).", clockTime(t.fitsSince()))
+		return fmt.Sprintf("By Tideline's count it has fitted since %s; Volcano decides. If it is not placed within a minute, check "+
+			"that Volcano's scheduler runs (tideline doctor).", clockTime(t.fitsSince()))
 	default:
 		return a.SayFree()
 	}
@@ -155,9 +155,8 @@ func (t *description) sayRunning() {
 		run.ID, count(t.countRunning(), "pod")) + t.describeOverdue(t.job.Strangers, "pod")
 	switch beyond := run.MaxReplicas - run.MinReplicas; {
 	case beyond > 0 && len(t.p.o.SchedulerObstacles) > 0:
-		message += fmt.Sprintf(" Tideline does not create the %d pods beyond minReplicas, because Volcano's configuration does "+
-			"not let "+
-			"surplus give way (config/volcano).", beyond)
+		message += fmt.Sprintf(" Tideline does not create the %s beyond minReplicas, because Volcano's configuration does "+
+			"not let surplus give way (config/volcano).", count(beyond, "pod"))
 	case t.job.Problem.IsFinal():
 		message += " It continues without its surplus: " + t.job.Problem.Message
 	}

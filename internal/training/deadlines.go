@@ -75,7 +75,7 @@ func (p *planner) endIfOverdue() (ended bool) {
 			p.Status.RunningSince == nil && p.Status.BelowMinSince == nil,
 			func() time.Duration { return p.Now.Sub(p.Status.Attempt.StartTime.Time) },
 			run.SchedulingTimeoutSeconds, v1alpha1.ReasonSchedulingTimeout,
-			"The core was not placed within %s (runPolicy.schedulingTimeoutSeconds).",
+			"The core did not run within %s (runPolicy.schedulingTimeoutSeconds).",
 			"Submit the job again when there is room, or with a smaller minReplicas.",
 		},
 		{
@@ -99,7 +99,7 @@ func (p *planner) endIfOverdue() (ended bool) {
 	return false
 }
 
-// bound is how long a job may train, and what to say when it has.
+// runLimit is how long a job may train, and what to say when it has.
 type runLimit struct {
 	// seconds is nil for a job that may train without limit.
 	seconds         *int32

@@ -41,7 +41,7 @@ func TestLossOfWorker0CallsBackThoseThatSucceeded(t *testing.T) {
 			g := NewWithT(t)
 			w := newSimulator(t, 2, 4).trains().succeed(1, 3).settle()
 			g.Expect(w.status().Message).To(Equal(
-				"All 2 workers ready. Workers 1 and 3 left: they succeeded, or a rule of the failure policy says Ignore."))
+				"All 2 workers ready. Workers 1 and 3 left, with success or by a rule of the failure policy (Ignore)."))
 			lose(w)
 			g.Expect(w.last.DeletePods).To(BeEmpty(), "before that is in status")
 			w.settle()

@@ -159,8 +159,9 @@ func (a *Arbiter) Start(ctx context.Context) error {
 		if err != nil {
 			a.log.Error(err, "Could not judge which gangs have room; jobs go by the last verdicts", "retryAfter", interval)
 			next = interval
+		} else {
+			a.log.V(1).Info("Judged which gangs have room", "took", a.now().Sub(began), "nextAfter", next)
 		}
-		a.log.V(1).Info("Judged which gangs have room", "took", a.now().Sub(began), "nextAfter", next)
 		again = nil
 		if next > 0 {
 			again = time.After(max(next, interval))

@@ -30,7 +30,7 @@ func (d *description) describeGrowth() (metav1.ConditionStatus, string, string) 
 	case ready == wanted:
 		message := fmt.Sprintf("All %s ready.", CountWorkers(wanted))
 		if len(gone) > 0 {
-			message += fmt.Sprintf(" %s left: they succeeded, or a rule of the failure policy says Ignore.",
+			message += fmt.Sprintf(" %s left, with success or by a rule of the failure policy (Ignore).",
 				CapitalizeFirst(WorkersNamed(gone)))
 		}
 		return metav1.ConditionTrue, v1alpha1.ReasonAtMaximum, message
