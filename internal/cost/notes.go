@@ -22,7 +22,7 @@ func (c *counter) writeNotes(r *Report) []string {
 		add("The price list has no price of %s, which pods held for %s h. These hours are counted at no cost. Add a price.",
 			resource, formatHours(c.unpriced[resource]))
 	}
-	for _, of := range c.unseenOwners() {
+	for _, of := range c.unseenResources() {
 		add("The use of %s is known for %s %% of what was held. The rest counts neither as used nor as wasted.",
 			of.resources, of.percent)
 	}
@@ -39,7 +39,7 @@ func (c *counter) writeNotes(r *Report) []string {
 // unseen are resources whose use is known only in part. Resources that are known for the same share, in percent, are joined.
 type unseen struct{ resources, percent string }
 
-func (c *counter) unseenOwners() []unseen {
+func (c *counter) unseenResources() []unseen {
 	var list []unseen
 	for _, of := range []struct {
 		name string

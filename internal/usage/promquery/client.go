@@ -84,7 +84,7 @@ func (c *Client) queryRange(ctx context.Context, q Query, from, to time.Time) ([
 		return nil, c.explainFailure(ctx, err)
 	}
 	if len(warnings) > 0 {
-		return nil, c.checkWarnings(warnings)
+		return nil, c.explainWarnings(warnings)
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {

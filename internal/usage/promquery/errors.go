@@ -58,8 +58,8 @@ func (c *Client) noPrometheus(said string) error {
 		c.cleanWords(said))
 }
 
-// checkWarnings rejects answers with warnings: something is missing in them, and they do not say what.
-func (c *Client) checkWarnings(warnings []string) error {
+// explainWarnings rejects answers with warnings: something is missing in them, and they do not say what.
+func (c *Client) explainWarnings(warnings []string) error {
 	return fmt.Errorf("the Prometheus at %s answered in part only (%s): check the stores and servers behind it", c.server,
 		c.cleanWords(warnings[0]))
 }
