@@ -26,9 +26,7 @@ var outcomes = []string{"Succeeded", "Failed", cancelled, "Lost", running}
 // ComputeReport computes what a period cost. The order of the input does not change the report.
 //
 //	cost of a pod-hour = devices × price + max(cores requested, used) × price + max(GiB requested, used) × price
-//
-// waste              = (requested − used) × price, over the time for which use is known
-//
+//	waste              = (requested − used) × price, over the time for which use is known
 //	recoverable        = (requested − max(used, granted by sizing)) × price, of that time; of CPU and memory
 //
 // Surplus workers pay less for devices, by their discount. The use of a role is the mean use of its busiest pod for CPU,

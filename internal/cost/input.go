@@ -14,13 +14,13 @@ type Input struct {
 	Prices *Prices
 	// Accelerators are the resources that count as such. Those that have a price do anyway.
 	Accelerators []string
-	// Held is what pods held in the spans between Period.Cuts, and Runs how many runs there were, in any order.
+	// Held is what pods held in the spans between Period.CutTimes, and Runs how many runs there were, in any order.
 	Held []Held
 	Runs []Runs
 	// Used is what was seen of roles on days that the period touches, each day of a part once, in any order.
 	Used []Used
 	// Granted returns what sizing would have granted each pod of a role by the rules of a tier, and false if that is unknown;
-	// nil if it is never known. See sizing.History.Granted.
+	// nil if it is never known. See sizing.History.GrantedAmount.
 	Granted func(role sizing.Key, tier string) (Granted, bool)
 	// Losses and Waits are those of the period.
 	Losses []Loss

@@ -67,8 +67,7 @@ func (c *counter) lostBy(pods *LostPods) decimal.Decimal {
 
 // moveCost moves a cost from the rows of one owner to those of another, at most what the rows have.
 func (c *counter) moveCost(cost decimal.Decimal, from, to Owner) {
-	// The same amount moves in every dimension, because the sums of all rankings must stay equal to the total. So the poorest row
-	// decides.
+	// No row may become negative, and all rankings must move the same amount. So the row with the least decides.
 	for _, dimension := range Dimensions {
 		if r := c.rows[dimension][keyOf(dimension, from)]; r == nil {
 			return

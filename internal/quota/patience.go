@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// nodePatience is how long Queues stay unchanged when nodes come or go. A node that restarts comes back within it.
+	// nodePatience is how long Queues stay unchanged when nodes come or go. Some come back within it.
 	nodePatience = 30 * time.Second
 	// emptyPatience is how long a Queue whose profile is gone has held nothing before it is deleted.
 	emptyPatience = 5 * time.Second

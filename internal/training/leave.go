@@ -141,7 +141,7 @@ func (p *planner) deleteStrays() {
 }
 
 // deleteWorker deletes a pod once, though two phases may ask for it. Its grace period is capped at capacity.LongestLeave: the
-// model counts on the room by then, and worker 0 has saved before anything is deleted.
+// model counts on the room by then, and worker 0 was asked to save before.
 func (p *planner) deleteWorker(w *podstate.Worker) {
 	if !w.Terminating && !p.deleting[w.UID] {
 		p.deleting[w.UID] = true

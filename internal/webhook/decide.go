@@ -294,7 +294,7 @@ func claimAccount(account, name string, of words, by Creation) Claim {
 }
 
 // claimSecret requires the right to read the Secret with the credentials of a store. Otherwise a user could have the operator
-// read a store that he may not read, and see its content in the status.
+// read a store that the user may not read, and learn about it from the status.
 func claimSecret(name string, by Creation) Claim {
 	return Claim{
 		Rights: []authorizationv1.ResourceAttributes{{

@@ -30,5 +30,5 @@ func ParseAddress(s string) (string, error) {
 	return s, nil
 }
 
-// isUnfit characters are in no address that is used, and mean something in SMTP or a header.
+// isUnfit is true for characters that no address in use has, and that mean something in SMTP or a header.
 func isUnfit(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>()[]\\,;:\"", r) }

@@ -141,7 +141,7 @@ func (v *viewer) totalChange() finding {
 		who = v.taskName(*row)
 	}
 	return finding{what, who + " changed most: from " + v.money.roundAmount(*row.Before) + " to " +
-		"" + v.money.roundAmount(row.Cost) + "."}
+		v.money.roundAmount(row.Cost) + "."}
 }
 
 // taskName names a task in a sentence.

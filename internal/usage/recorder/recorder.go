@@ -178,7 +178,7 @@ func (r *Recorder) Start(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the operator is ending
 		}
-		// The pause doubles only while the ledger cannot be opened at all. A ledger that worked for a while is tried again soon.
+		// The pause doubles only while nothing can be written. A ledger that worked for a while is tried again soon.
 		if wrote {
 			retry = firstRetry
 		}

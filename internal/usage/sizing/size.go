@@ -188,10 +188,10 @@ func tierFloor(name string, rule config.Sizing) int64 {
 // killedAtLimit tells whether the container ran out of memory with at least the limit of its template.
 func (s *sizer) killedAtLimit() bool { return s.h.Usage[s.part].OOMLimit*100 >= s.limit*nearly }
 
-// raisedRequest is the request of a container that ran out of memory. It is at least the request of the template, and at
-// least what Vertical Pod Autoscaler would guess: a fifth or 100Mi more than the limit at the kill. If the container was
-// killed at the limit of its template, the tier's buffer is added, because that is a guess, and the result is at least the
-// cap of its peak. The limit keeps its ratio to the request, so raising the request raises the limit.
+// raisedRequest is the request of a container that ran out of memory: at least that of its template. It is more if the limit of
+// the template is below what the container may need, as Vertical Pod Autoscaler guesses it: a fifth more than the limit at the
+// kill, at least 100Mi more. If the kill was at the limit of the template, the tier's buffer is added to the guess, and the
+// container may need at least the cap of its peak. The limit keeps its ratio to the request, so it rises with the request.
 func (s *sizer) raisedRequest(e Estimate) int64 {
 	killedAt := s.h.Usage[s.part].OOMLimit
 	if s.limit <= 0 || killedAt <= 0 {
