@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ceilings caches the answers of Ceiling by gangKey.
+// ceilings caches the answers of CeilingFor by gangKey.
 type ceilings struct {
 	// empty is the model with nothing running.
 	empty *Model

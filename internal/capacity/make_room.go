@@ -89,8 +89,8 @@ func (r *Review) promiseTo(g *Gang) *Promise {
 	return p
 }
 
-// mayBeServed is true if all surplus together is enough for the gang. It is much cheaper than Victims, which it saves for most
-// gangs.
+// mayBeServed is true if all surplus together is enough for the gang. It is much cheaper than FindVictims, which need not run
+// for other gangs.
 func (m *Model) mayBeServed(g *Gang, r *reach) bool {
 	a := m.compile(&g.Shape)
 	return g.beyondModel() == "" && m.fitsWithout(g, &a, r.circleOf(m, g).surplus)

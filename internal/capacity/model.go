@@ -32,7 +32,7 @@ type Model struct {
 	claimed map[types.UID]bool
 	// held caches the answers of listHolders.
 	held map[string][]Holder
-	// ceilings caches the answers of Ceiling; nil until the first.
+	// ceilings caches the answers of CeilingFor; nil until the first.
 	ceilings *ceilings
 	// total is what all nodes have. guaranteed is what queues have reserved of it.
 	total, guaranteed Amounts

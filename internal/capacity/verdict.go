@@ -37,8 +37,8 @@ type Verdict struct {
 	Since   time.Time
 	// InVain are the gangs for which workers of this job left, or the job stopped, in vain.
 	InVain []types.NamespacedName
-	// Never is the Ceiling of a gang that would not fit even if nothing else ran. It is nil for every other gang, and if that was
-	// not asked.
+	// Never is the answer of CeilingFor about a gang that would not fit even if nothing else ran. It is nil for every other gang,
+	// and if that was not asked.
 	Never *Answer
 }
 

@@ -96,9 +96,9 @@ func (r Rules) RecordApproval(job *Approvable, user string, now time.Time) (appr
 	}, nil
 }
 
-// CheckApproval judges a change of a job's approval by a user. The record must be the one that Record makes for that user,
-// and to write or remove it requires the right to approve. In a namespace without a profile records do not count, and every
-// user may remove them.
+// CheckApproval judges a change of a job's approval by a user. The record must be the one that RecordApproval makes for that
+// user, and to write or remove it requires the right to approve. In a namespace without a profile records do not count, and
+// every user may remove them.
 func (r Rules) CheckApproval(before, job *Approvable, user string, now time.Time) Decision {
 	var d Decision
 	was, had := before.Annotations[v1alpha1.AnnotationApproval]

@@ -109,7 +109,7 @@ func (c *collector) collectClaims() {
 	}
 	for queue, promises := range c.arbiter.promises {
 		if promises.AnyMade() {
-			c.docket(queue) // Others left for a gang there that may not wait any more: Review must end its claim.
+			c.docket(queue) // Others left for a gang there that may not wait any more: ReviewClaims must end its claim.
 		}
 	}
 	c.arbiter.idle = c.idle
@@ -177,7 +177,7 @@ func (in *inputs) claimsOf(judged verdicts) map[types.NamespacedName]bool {
 	return claims
 }
 
-// askForReserved adds the Ceiling to the verdicts of trainings that a reservation waits for: it does not hand its room to one
+// askForReserved adds the ceiling to the verdicts of trainings that a reservation waits for: it does not hand its room to one
 // that could never fit.
 func (in *inputs) askForReserved(model *capacity.Model, judged verdicts) {
 	if len(in.reserved) == 0 {

@@ -18,7 +18,7 @@ const (
 	ProviderFile = "file"
 )
 
-// Location is where the objects of a model are. All of it is what a user wrote: Policy.Check judges it.
+// Location is where the objects of a model are. All of it is what a user wrote: Policy.CheckLocation judges it.
 type Location struct {
 	// Provider is ProviderS3 or ProviderFile.
 	Provider string

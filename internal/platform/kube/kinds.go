@@ -83,7 +83,7 @@ func (k *Kinds) WhenServed(ctx context.Context, watch func(context.Context) erro
 	return nil
 }
 
-// WatchThenWake has Start call watch once all kinds are served, and wake after all watches have begun. Only then does Missing
+// WatchThenWake has Start call watch once all kinds are served, and wake after all watches have begun. Only then does MissingKinds
 // return nothing, so that a reconciler that sees no missing kind can rely on its watch.
 func (k *Kinds) WatchThenWake(watch, wake func(context.Context) error) {
 	k.mu.Lock()
@@ -91,7 +91,7 @@ func (k *Kinds) WatchThenWake(watch, wake func(context.Context) error) {
 	k.waiting = append(k.waiting, waiter{watch, wake})
 }
 
-// Start waits for the kinds and then calls what was passed to Then before. It returns at once if nothing was.
+// Start waits for the kinds and then calls what was passed to WatchThenWake before. It returns at once if nothing was.
 func (k *Kinds) Start(ctx context.Context) error {
 	k.mu.Lock()
 	waiting := k.waiting

@@ -1,5 +1,5 @@
 // Package admission decides which job of a profile may start next, if the profile limits what one user, one job or all its
-// jobs hold. Turns is its heart, a pure function over all jobs of a profile. In a profile without limits every job may start,
+// jobs hold. AdmitJobs is its heart, a pure function over all jobs of a profile. In a profile without limits every job may start,
 // and Volcano alone orders the gangs.
 package admission
 

@@ -12,7 +12,7 @@ import (
 	"github.com/tideline-io/tideline/api/v1alpha1"
 )
 
-// What Turns computes, for each limit of the profile and each user that it counts:
+// What AdmitJobs computes, for each limit of the profile and each user that it counts:
 //
 //	limit (Max)
 //	|-----------------------------------------------------------|
@@ -129,7 +129,7 @@ type slot struct {
 	user  string
 }
 
-// table is the state of one call of Turns.
+// table is the state of one call of AdmitJobs.
 type table struct {
 	limits Limits
 	used   map[slot]int64

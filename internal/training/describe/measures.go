@@ -26,7 +26,7 @@ const (
 	ResizeScale = "scale"
 )
 
-// ResizeCauses are all causes of resizes that Measure knows.
+// ResizeCauses are all causes of resizes that MeasureChange knows.
 func ResizeCauses() []string { return []string{ResizeGrowth, ResizeEviction, ResizeTold, ResizeScale} }
 
 // Measures are what one written status adds to the metrics of all jobs.
@@ -46,7 +46,7 @@ type Measures struct {
 	InVainReason string
 }
 
-// MeasureChange says in figures what changed from one written status to the next, as Events does in words. counted are the
+// MeasureChange says in figures what changed from one written status to the next, as EventsBetween does in words. counted are the
 // losses of the decision that made the status. Call it once per write, after the write succeeded.
 func MeasureChange(before, after *v1alpha1.ElasticTrainingJobStatus, counted []losses.Loss) Measures {
 	s := &story{before: before, after: after}

@@ -29,7 +29,7 @@ func (s *State) StuckWorker() *podstate.Worker {
 	return nil
 }
 
-// StuckPod is like Stuck for all pods of the job, of any attempt.
+// StuckPod is like StuckWorker for all pods of the job, of any attempt.
 func (s *State) StuckPod() *podstate.Worker {
 	for i := range s.Workers {
 		if w := &s.Workers[i]; s.IsStuck(w) {

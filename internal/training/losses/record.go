@@ -95,7 +95,7 @@ func (b *Books) recordEviction(l *loss) {
 		e.Evicted = append(e.Evicted, l.index)
 		slices.Sort(e.Evicted)
 	}
-	e.GaveWayTo = "" // Release sets it for an eviction by the operator.
+	e.GaveWayTo = "" // ReleaseWorker sets it for an eviction by the operator.
 	// Status keeps whole seconds; rounding up keeps the cooldown from being shorter than asked.
 	t := metav1.NewTime(b.Now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	e.LastEvictionTime, e.LastEvictionReason = &t, text.ClipLine(l.eviction, 256)

@@ -19,7 +19,7 @@ func RoleAsks(job *v1alpha1.ElasticTrainingJob, qos config.QoS) []sizing.Ask {
 	return asksOf(job.Spec.MaxReplicas, qos, func(i int32) *corev1.PodSpec { return templateOf(job, i) })
 }
 
-// MergeAsks is Asks for a merge.
+// MergeAsks is RoleAsks for a merge.
 func MergeAsks(job *v1alpha1.MergeJob, qos config.QoS) []sizing.Ask {
 	return asksOf(job.Spec.MaxReplicas, qos, func(int32) *corev1.PodSpec { return job.Spec.Template.Spec.DeepCopy() })
 }
@@ -57,7 +57,7 @@ func CoreRequests(job *v1alpha1.ElasticTrainingJob, n int32) corev1.ResourceList
 	return CoreCounted(job, n, nil)
 }
 
-// CoreCounted is CoreRequests as caps and budgets count it: see Counted.
+// CoreCounted is CoreRequests as caps and budgets count it: see CountedRequests.
 func CoreCounted(job *v1alpha1.ElasticTrainingJob, n int32, sharing config.Sharing) corev1.ResourceList {
 	return sumRequests(n, !OwnMaster(job), func(i int32) corev1.ResourceList { return countedOf(job, i, sharing) })
 }

@@ -203,7 +203,7 @@ func (c *Collector) askBatch(ctx context.Context, l Ledger, day, upTo time.Time,
 	return unanswered, c.recordEntries(ctx, l, ledger.Entries{PartDays: seen})
 }
 
-// asPromStays converts stays for promquery.
+// asked converts stays for promquery.
 func (c *Collector) asked(stays []ledger.Stay) []promquery.Stay {
 	counted := c.config.CountedAccelerators()
 	asked := make([]promquery.Stay, 0, len(stays))

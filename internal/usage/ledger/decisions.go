@@ -76,7 +76,7 @@ func (l *Ledger) QueryDecisions(ctx context.Context, q DecisionQuery) ([]Decisio
 	return found, err
 }
 
-// EachDecision hands out decisions in the order of Decisions, all of them: the limit plays no part. It keeps none.
+// EachDecision hands out decisions from the oldest to the newest, all of them: the limit plays no part. It keeps none.
 func (l *Ledger) EachDecision(ctx context.Context, q DecisionQuery, each func(*Decision)) error {
 	statement, args := q.statement()
 	return l.queryDecisions(ctx, statement+" ORDER BY at, seq", args, each)

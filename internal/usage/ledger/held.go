@@ -25,7 +25,7 @@ type Held struct {
 
 // EachHeld hands out what pods held in each of the spans between two of the cuts, which are in order and count in whole
 // seconds: in the order of spans, and of a span in no order. Of a cut that is there twice one counts, so that no span is empty.
-// Held does not keep what it has handed out, and sees the ledger as it was when it began. An error of each ends it, and is
+// EachHeld does not keep what it has handed out, and sees the ledger as it was when it began. An error of each ends it, and is
 // returned. The outcome is how a pod ended, also if that was after the last cut.
 func (l *Ledger) EachHeld(ctx context.Context, cuts []time.Time, each func(Held) error) error {
 	cuts = slices.CompactFunc(slices.Clone(cuts), time.Time.Equal)

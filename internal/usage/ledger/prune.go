@@ -54,8 +54,8 @@ func sumAnew(ctx context.Context, tx transaction, before int64) error {
 	}
 	sums := map[cell]amountSum{}
 	parsed := parser{}
-	err := tx.eachRow(ctx, "SELECT "+podDayColumns+" FROM pod_day WHERE day < "+
-		"$1", []any{before}, func(scan func(...any) error) error {
+	question := "SELECT " + podDayColumns + " FROM pod_day WHERE day < $1"
+	err := tx.eachRow(ctx, question, []any{before}, func(scan func(...any) error) error {
 		d, err := scanPodDay(scan)
 		if err != nil {
 			return err

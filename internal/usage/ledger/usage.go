@@ -228,7 +228,7 @@ func (q Query) partOfDay(ctx context.Context, tx transaction, part span, parsed 
 	read := append(append([]any{&text}, into...), &podSeconds, &uncertain)
 	by := q.groupColumns("p.resources")
 	return tx.eachRow(ctx, "SELECT "+by+", CAST(SUM("+secondsWithin+") AS BIGINT), CAST(SUM(p.uncertain * "+
-		""+secondsWithin+`) AS BIGINT)
+		secondsWithin+`) AS BIGINT)
 		FROM pod_day p JOIN series s ON s.id = p.series WHERE p.day = $1 AND p.begin_at < $2 AND p.end_at > $3`+condition+
 		" GROUP BY "+by, append([]any{part.day, part.end, part.begin}, args...), func(scan func(...any) error) error {
 		if err := scan(read...); err != nil {

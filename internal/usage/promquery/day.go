@@ -10,8 +10,8 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/sizing"
 )
 
-// Day gathers what pods of ours used on a day of UTC: what to ask is in Batches and Queries, and Fold takes the answers, in any
-// order.
+// Day gathers what pods of Tideline's jobs used on a day of UTC. PendingBatches and BatchQueries say what to ask, and FoldAnswers
+// takes the answers, in any order.
 type Day struct {
 	begin time.Time
 	// passed is how many slots of the day are over.
@@ -139,7 +139,7 @@ func (d *Day) TimeRange() (from, to time.Time, some bool) {
 	return d.begin.Add(slotLength), d.begin.Add(time.Duration(d.passed) * slotLength), d.passed > 0
 }
 
-// slotAt is the slot that a sample at that time describes; false for a time outside the Range.
+// slotAt is the slot that a sample at that time describes; false for a time outside the TimeRange.
 func (d *Day) slotAt(at time.Time) (int, bool) {
 	after := at.Sub(d.begin)
 	slot := int(after/slotLength) - 1

@@ -11,7 +11,7 @@ import (
 	"github.com/tideline-io/tideline/internal/usage/ledger"
 )
 
-// MergeDecisions is as Training, about a merge.
+// MergeDecisions is TrainingDecisions for a merge.
 func MergeDecisions(job *v1alpha1.MergeJob, before, after *v1alpha1.MergeJobStatus, now time.Time) []ledger.Decision {
 	return newDecisions(ofMerge(job, before), ofMerge(job, after), isObstructed(before.Conditions), now)
 }
