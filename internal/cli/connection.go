@@ -151,8 +151,8 @@ func (c *Connection) completeContexts(*cobra.Command, []string, string) ([]strin
 	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names lists the objects of some kinds. It gives up after the timeout: the client asks first what the API server serves, and each
-// of these requests has a timeout of its own.
+// names lists the objects of some kinds. It gives up after the timeout: the client asks first what the API server serves, and
+// each of these requests has a timeout of its own.
 func (c *Connection) names(
 	ctx context.Context, kinds []schema.GroupVersionKind, in ...client.ListOption,
 ) ([]string, cobra.ShellCompDirective) {

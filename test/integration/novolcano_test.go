@@ -61,7 +61,7 @@ var _ = Describe("An operator at its defaults", Ordered, SpecPriority(-1), func(
 				"Queue (scheduling.volcano.sh/v1beta1). Install Volcano; the job then continues by itself."), "and what to do")
 		}
 		// The operator asks every 5 s whether Volcano is there.
-		Consistently(said("The API server does not serve all kinds")).WithTimeout(12*time.Second).Should(Equal(1), "the log says it once")
+		Consistently(said("The API server does not serve all kinds")).WithTimeout(12*time.Second).Should(Equal(1), "logged once")
 		Expect(s.Workers("a")()).To(BeEmpty(), "nothing is created meanwhile")
 
 		Expect(in.Cluster.InstallVolcano(ctx)).To(Succeed(), "Volcano is installed")

@@ -76,7 +76,9 @@ func (p *present) status() (metav1.Object, status) {
 		}
 	}
 	s := &p.merge.Status
-	return p.merge, status{v1alpha1.MergeJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions}
+	return p.merge, status{
+		v1alpha1.MergeJobKind, string(s.Phase), s.Reason, s.Message, s.Profile, s.ObservedGeneration, s.Conditions,
+	}
 }
 
 // explain says what a job does now and why, what it waits for, and what to do.

@@ -232,8 +232,8 @@ func TestNowNeedsTheJobOnly(t *testing.T) {
 	for _, c := range []struct{ cluster, args, says string }{
 		{"Job", "ads/none", "tideline why: there is no ElasticTrainingJob or MergeJob none in namespace ads; of a deleted one, "},
 		{"Nothing", "ads/ctr", "tideline why: *v1alpha1.MergeJob is forbidden"},
-		{"ElasticTrainingJob", "ads/none", "tideline why: there is no ElasticTrainingJob none in namespace ads, and whether there is a " +
-			"MergeJob cannot be read: *v1alpha1.MergeJob is forbidden"},
+		{"ElasticTrainingJob", "ads/none", "tideline why: there is no ElasticTrainingJob none in namespace ads, and whether there is " +
+			"a MergeJob cannot be read: *v1alpha1.MergeJob is forbidden"},
 		{"Job", "ads/both", "tideline why: there is an ElasticTrainingJob and a MergeJob of this name: say which"},
 	} {
 		code, said, errs := ask(cluster(c.cluster), strings.Fields(c.args)...)

@@ -83,8 +83,8 @@ func (k *Kinds) WhenServed(ctx context.Context, watch func(context.Context) erro
 	return nil
 }
 
-// WatchThenWake has Start call watch once all kinds are served, and wake after all watches have begun. Only then does MissingKinds
-// return nothing, so that a reconciler that sees no missing kind can rely on its watch.
+// WatchThenWake has Start call watch once all kinds are served, and wake after all watches have begun. Only then does
+// MissingKinds return nothing, so that a reconciler that sees no missing kind can rely on its watch.
 func (k *Kinds) WatchThenWake(watch, wake func(context.Context) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
