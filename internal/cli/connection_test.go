@@ -62,7 +62,7 @@ func TestClusterAndNamespaceAreThoseOfKubectl(t *testing.T) {
 // A shell waits no longer for names than it was promised, also where the cluster accepts connections and says nothing.
 func TestCompletionGivesUp(t *testing.T) {
 	g := NewWithT(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = silent.Close() }()
 	file := filepath.Join(t.TempDir(), "config")

@@ -73,19 +73,27 @@ func read(ctx context.Context, c client.Client, name types.NamespacedName, kind 
 	switch {
 	case p.training != nil && p.merge != nil:
 		return nil, errors.New("there is an ElasticTrainingJob and a MergeJob of this name: say which with --kind job or --kind merge")
-	case p.training == nil && p.merge == nil && meta.IsNoMatchError(denied):
-		return nil, errors.New("the cluster does not know jobs of Tideline, because it is not installed there")
-	case p.training == nil && p.merge == nil && denied != nil && absent != "":
-		return nil, fmt.Errorf("there is no %s %s in namespace %s, and whether there is a %s cannot be read: %w", absent, name.Name,
-			name.Namespace, other[absent], denied)
-	case p.training == nil && p.merge == nil && denied != nil:
-		return nil, denied
 	case p.training == nil && p.merge == nil:
-		return nil, fmt.Errorf("there is no ElasticTrainingJob or MergeJob %s in namespace %s; of a deleted one, --at TIME tells from "+
-			"the ledger", name.Name, name.Namespace)
+		return nil, explainMissing(name, absent, denied)
 	}
 	p.readMore(ctx, c)
 	return p, nil
+}
+
+// explainMissing says why no job of the name was read: absent is a kind that has none, and denied the error of a kind that could
+// not be read.
+func explainMissing(name types.NamespacedName, absent string, denied error) error {
+	switch {
+	case meta.IsNoMatchError(denied):
+		return errors.New("the cluster does not know jobs of Tideline, because it is not installed there")
+	case denied != nil && absent != "":
+		return fmt.Errorf("there is no %s %s in namespace %s, and whether there is a %s cannot be read: %w", absent, name.Name,
+			name.Namespace, other[absent], denied)
+	case denied != nil:
+		return denied
+	}
+	return fmt.Errorf("there is no ElasticTrainingJob or MergeJob %s in namespace %s; of a deleted one, --at TIME tells from "+
+		"the ledger", name.Name, name.Namespace)
 }
 
 // readMore reads what makes the answer better.
